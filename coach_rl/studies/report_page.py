@@ -7,7 +7,7 @@ import html
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
@@ -24,15 +24,16 @@ from coach_rl.studies.comparison import (
     score_table,
     shown,
 )
+from coach_rl.studies.level_figures import GOALS, level_figures, levels_with_goals
 from coach_rl.studies.report_pictures import report_pictures
 from coach_rl.studies.report_style import STYLE
 from coach_rl.studies.reproduction import coach_line
-from coach_rl.studies.run_groups import RunGroup, Scored, bounds_of
+from coach_rl.studies.run_groups import SUCCESS, RunGroup, Scored, bounds_of
 from coach_rl.studies.statistics import estimate
-from coach_rl.studies.study import Study
+from coach_rl.studies.study import Study, Variant
 from coach_rl.studies.study_groups import variant_groups, variant_scores
 from coach_rl.studies.study_runs import StudyRun
-from coach_rl.studies.study_tables import missing_lines, version_lines, why_missing
+from coach_rl.studies.study_tables import ANY, filled, missing_lines, version_lines, why_missing
 from coach_rl.telemetry.live_panel import duration_text
 
 _PICTURES = ("curves", "seeds", "improvement", "profiles")
@@ -196,7 +197,7 @@ def _variants(report: _Report) -> str:
         rows.append(
             {
                 "variant": variant.name + " (baseline)" * (variant.name == study.baseline),
-                "changes": said(variant.changes) or "none",
+                "changes": _changes(variant),
                 "preset": variant.preset.rpartition("/")[2],
                 "level": ", ".join(levels) or given,
                 "steps": "the preset's" if steps is None else f"{steps:,}",
@@ -214,6 +215,12 @@ def _variants(report: _Report) -> str:
     return table + (_paragraph(f"The same for all: {'; '.join(alike)}.") if alike else "")
 
 
+def _changes(variant: Variant) -> str:
+    parts = [said(variant.changes)]
+    parts += [f"seed {seed}: {said(of)}" for seed, of in variant.changes_by_seed.items()]
+    return "; ".join(filter(None, parts)) or "none"
+
+
 def _scores(report: _Report) -> str:
     if not report.scored:
         return ""
@@ -225,7 +232,7 @@ def _scores(report: _Report) -> str:
     )
     parts = [
         _paragraph(f"The score of a run is {study.metric} in {what}. Intervals are over seeds."),
-        _text_table(score_table(report.scored, metric=study.metric)),
+        _text_table(_with_any_step(report, score_table(report.scored, metric=study.metric))),
     ]
     if report.comparisons:
         parts.append(_text_table(comparison_table(report.comparisons)))
@@ -235,6 +242,22 @@ def _scores(report: _Report) -> str:
     return "\n".join(parts)
 
 
+def _with_any_step(report: _Report, table: TextTable) -> TextTable:
+    """The table of scores, and the success at any step beside it where that is known."""
+    rows = []
+    for each, row in zip(report.scored, table.rows, strict=True):
+        runs = [run for run in report.runs if run.variant == each.group]
+        shares = [run.success_at_any_step(report.study) for run in runs]
+        known = [share for share in shares if share is not None]
+        rows.append((*row, _any_step(float(np.mean(known)) if known else None)))
+    header, rows = filled((*table.header, ANY), rows, ANY)
+    return replace(table, header=header, rows=rows)
+
+
+def _any_step(share: float | None) -> str:
+    return "" if share is None else shown(share, SUCCESS)
+
+
 def _pictures(report: _Report, *kinds: str) -> str:
     figures = [figure for kind in kinds for figure in report.pictures.get(kind, ())]
     return f'<div class="pictures">\n{chr(10).join(figures)}\n</div>' if figures else ""
@@ -242,18 +265,14 @@ def _pictures(report: _Report, *kinds: str) -> str:
 
 def _levels(report: _Report) -> str:
     """The goals that each level of a hierarchy reaches."""
-    rows = []
+    rows, levels = [], []
     for each in report.scored:
-        metrics = [
-            name
-            for name in each.runs[0].final
-            if name.endswith("/goal_share") and _has_goals(each, name)
-        ]
-        for metric in metrics:
+        for level in levels_with_goals(each.runs):
+            metric = f"{level}{GOALS}"
             shares = np.array([run.final[metric] for run in each.runs if metric in run.final])
             found = estimate(shares, bounds=bounds_of(metric))
             mean, iqm = shown(float(shares.mean()), metric), shown(found.value, metric)
-            level = metric.removesuffix("/goal_share")
+            levels.append((each.runs, level))
             rows.append(
                 (
                     each.group,
@@ -267,20 +286,15 @@ def _levels(report: _Report) -> str:
             )
     if not rows:
         return ""
-    head = ("variant", "level", "environment", "seeds", "mean", "IQM", "95 % interval")
+    figures = level_figures(levels)
+    head = ("variant", "level", "environment", "seeds", "mean", "IQM", "95 % interval", *figures)
     table = _table(
-        "Share of its goals that each level reaches, in the evaluation at the end",
+        "Share of its goals that each level reaches (mean, IQM), in the evaluation at the end",
         head,
-        rows,
+        [(*row, *cells) for row, *cells in zip(rows, *figures.values(), strict=True)],
         texts=3,
     )
     return f"{table}\n{_pictures(report, 'level')}"
-
-
-def _has_goals(scored: Scored, metric: str) -> bool:
-    """False for a level without goals, which reaches none and is nowhere near one."""
-    distance = metric.removesuffix("/goal_share") + "/distance"
-    return any(run.final.get(metric) or run.final.get(distance) for run in scored.runs)
 
 
 def _missing(report: _Report) -> str:
@@ -343,14 +357,16 @@ def _every_run(report: _Report) -> str:
                 str(run.folder.path),
                 str(run.seed),
                 "" if score is None else shown(score, study.metric),
+                _any_step(run.success_at_any_step(study)),
                 f"{numbers.environment_steps:,}",
                 duration_text(numbers.wall_seconds),
             )
         )
     if not rows:
         return ""
-    head = ("variant", "state", "code", "host", "folder", "seed", "score", "steps", "time")
-    table = _table("Code: commit, with * where files differed from it", head, rows, texts=5)
+    head = ("variant", "state", "code", "host", "folder", "seed", "score", ANY, "steps", "time")
+    caption = "Code: commit, with * where files differed from it"
+    table = _table(caption, *filled(head, rows, ANY), texts=5)
     different = version_lines([run for run in report.runs if why_missing(study, run) is None])
     versions = {code for run in report.runs for code in run.code}
     if different:
@@ -376,14 +392,15 @@ def _again(report: _Report) -> str:
     ]
     for variant in study.variants:
         jobs = [run.job for run in report.runs if run.variant == variant.name]
-        line = coach_line(sorted(jobs, key=lambda job: job.task.seed))
+        jobs.sort(key=lambda job: job.task.seed)
         parts.append(f"<h3>{_text(variant.name)}</h3>")
-        if line is None:
+        for together in [[job] for job in jobs] if variant.changes_by_seed else [jobs]:
+            line = coach_line(together)
             parts.append(
                 _paragraph("What it changes cannot be written on a command line; run the study.")
+                if line is None
+                else _code(line)
             )
-        else:
-            parts.append(_code(line))
     return "\n".join(parts)
 
 
@@ -397,6 +414,9 @@ def _meaning(_report: _Report) -> str:
         "a difference": "The interval of the difference doesn't hold zero.",
         "no difference established": "The interval holds zero. That doesn't mean that there is no "
         "difference: a smaller one than so many seeds can see may be there.",
+        "reached within": "The threshold at which a level's goal counts as reached, the least and "
+        "the greatest where elements of the goal differ in it. It is the level's own: success in "
+        "the environment may ask for less.",
         "P(higher)": "Probability that a run of the variant scores higher than one of the "
         "baseline; ties count half.",
     }

@@ -19,6 +19,7 @@ import numpy as np
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.level_name import shown_level
 from coach_rl.core.records import FloatArray, IntArray
+from coach_rl.experiment.parameters_json import decode
 from coach_rl.experiment.run_folder import MANIFEST, RunFolder, read_manifest
 from coach_rl.experiment.run_lock import Holder, holder_of
 from coach_rl.experiment.strict_json import Json, read_json
@@ -85,6 +86,8 @@ class RunScores:
     Those of the levels of a hierarchy (`low/goal_share`) are missing in early runs."""
     final_episodes: Mapping[str, FloatArray] = field(default_factory=dict)
     """Its episodes: `reward`, `length`, `success`, ..."""
+    thresholds: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Largest differences at which a goal counts as reached, one per element, by level."""
 
     def best(self, metric: str, *, smallest: bool = False) -> float | None:
         """The best value of a metric among the evaluations while training; None without any."""
@@ -145,6 +148,7 @@ def read_scores(run: Path) -> RunScores:
             curve=_curve(log.evaluations),
             final=_final(summary),
             final_episodes=_episodes(summary.get("evaluated_episodes", {})),
+            thresholds=_thresholds(manifest["parameters"]),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise CheckpointError(
@@ -260,6 +264,13 @@ def _level(manifest: Json) -> str:
     if "level" in manifest:
         return str(manifest["level"])
     return shown_level(manifest["parameters"]["environment"]["level"])  # of an earlier version
+
+
+def _thresholds(parameters: Json) -> dict[str, tuple[float, ...]]:
+    """The thresholds of goals by level; flat experiments and options have none."""
+    levels = parameters.get("levels", parameters.get("stack", ()))
+    goals = {level["name"]: level.get("goal_space") or {} for level in levels}
+    return {name: tuple(decode(of["threshold"])) for name, of in goals.items() if "threshold" in of}
 
 
 def _state(folder: RunFolder, holder: Holder | None, environment_steps: int) -> RunState:

@@ -6,11 +6,10 @@ import numpy as np
 from rich.table import Table
 
 from coach_rl.core.records import FloatArray
+from coach_rl.studies.level_figures import GOALS, levels_with_goals
 from coach_rl.studies.scores import RunScores
 from coach_rl.studies.statistics import estimate, standard_deviation
 from coach_rl.telemetry.live_panel import duration_text
-
-_GOALS = "/goal_share"
 
 
 def seed_tables(runs: Sequence[RunScores]) -> list[Table]:
@@ -39,16 +38,9 @@ def _metrics(runs: Sequence[RunScores]) -> dict[str, str]:
     """Metrics of the final evaluations that are shown, and their names for people."""
     known = list(dict.fromkeys(metric for run in runs for metric in run.final))
     names = {"reward_mean": "mean reward", "success_rate": "success rate"}
-    for metric in known:
-        if metric.endswith(_GOALS) and any(_has_goals(run, metric) for run in runs):
-            names[metric] = f"{metric.removesuffix(_GOALS)} reaches its goal"
+    for level in levels_with_goals(runs):
+        names[f"{level}{GOALS}"] = f"{level} reaches its goal"
     return {metric: name for metric, name in names.items() if metric in known}
-
-
-def _has_goals(run: RunScores, metric: str) -> bool:
-    """False for a level without goals, which reaches none and is nowhere near one."""
-    distance = metric.removesuffix(_GOALS) + "/distance"
-    return bool(run.final.get(metric) or run.final.get(distance))
 
 
 def _over_seeds(metric: str, values: FloatArray) -> list[str]:

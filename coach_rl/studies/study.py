@@ -52,6 +52,8 @@ class Variant:
     """A shipped preset or a preset file, as after `-p`; files are looked for beside the study."""
     changes: Mapping[str, object] = field(default_factory=dict)
     """Changes of the preset's panel and parameters, by panel name or dotted path."""
+    changes_by_seed: Mapping[NonNegative[int], Mapping[str, object]] = field(default_factory=dict)
+    """Further changes in the runs of single seeds, such as what each of them loads, by seed."""
     level: str | None = None
     """The environment's level; None: the preset's."""
     steps: Positive[int] | None = None
@@ -69,6 +71,13 @@ class Variant:
 
     def __post_init__(self) -> None:
         _require_one_line("Variant.name", self.name)
+        for seed, changes in self.changes_by_seed.items():
+            twice = [name for name in changes if name in self.changes]
+            require(
+                not twice,
+                f"the variant '{self.name}' changes {', '.join(twice)} twice, in changes and in "
+                f"changes_by_seed for seed {seed}; name it in one of them",
+            )
 
 
 @parameter_class
@@ -113,6 +122,14 @@ class Study:
         _require_once(self.name, "variant", names, "rename all but one")
         for seeds in (self.seeds, *(variant.seeds for variant in self.variants if variant.seeds)):
             _require_once(self.name, "seed", seeds, "name it once")
+        for variant in self.variants:
+            seeds = variant.seeds or self.seeds
+            others = [seed for seed in variant.changes_by_seed if seed not in seeds]
+            require(
+                not others,
+                f"changes_by_seed of the variant '{variant.name}' names seeds that it has no run "
+                f"of: {', '.join(map(str, others))}; its seeds are {', '.join(map(str, seeds))}",
+            )
         if self.baseline is not None and self.baseline not in names:
             raise UnknownNameError("variant", self.baseline, names, where="as baseline")
 

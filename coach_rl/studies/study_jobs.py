@@ -36,18 +36,19 @@ def jobs_of(study: Study, *, root: Path = DEFAULT_ROOT, tensorboard: bool = True
     seeds = {variant.name: variant.seeds or study.seeds for variant in study.variants}
     rounds = range(max(map(len, seeds.values())))
     presets: dict[str, str] = {}
-    overrides: dict[str, dict[str, object]] = {}
+    overrides: dict[tuple[str, int], dict[str, object]] = {}
     for variant in study.variants:
         with _about(study, variant.name):
             preset = load_preset(find_preset(variant.preset))
             presets[variant.name] = _named(preset.reference, variant.preset)
-            overrides[variant.name] = _overrides(study, variant, preset)
+            for seed in seeds[variant.name]:
+                overrides[variant.name, seed] = _overrides(study, variant, preset, seed)
     return [
         Job(
             preset=presets[variant.name],
-            overrides=overrides[variant.name],
+            overrides=overrides[variant.name, seed],
             task=TaskParameters(
-                seed=seeds[variant.name][index],
+                seed=seed,
                 device=study.device,
                 matmul_precision=variant.matmul_precision,
                 threads=study.threads,
@@ -60,33 +61,43 @@ def jobs_of(study: Study, *, root: Path = DEFAULT_ROOT, tensorboard: bool = True
         )
         for index in rounds
         for variant in study.variants
-        if index < len(seeds[variant.name])
+        for seed in seeds[variant.name][index : index + 1]
     ]
 
 
 def check_study(study: Study) -> None:
     """Build the experiment of every variant, so that what is wrong is said before anything runs.
 
+    A variant with changes of single seeds has an experiment for each seed.
+
     Raises:
         ConfigurationError: A variant cannot be built, is the same as another one, or has no
             evaluations with the study's metric.
     """
-    names: dict[str, str] = {}
-    for job in jobs_of(study)[: len(study.variants)]:
-        variant = job.labels[VARIANT]
-        with _about(study, variant):
-            graph_manager = load_preset(find_preset(job.preset)).configure(job.overrides)
-            levels = [level.name for level in graph_manager.parameters.levels]
-            require_known_metric(f"in the study '{study.name}'", study.metric, levels)
-            with closing(graph_manager):
-                graph_manager.create_graph(job.task)
-        task = replace(job.task, seed=0)
-        other = names.setdefault(identity(replace(job, task=task)), variant)
-        if other != variant:
+    names: dict[tuple[str, ...], str] = {}
+    jobs = jobs_of(study)
+    for variant in study.variants:
+        own = [job for job in jobs if job.labels[VARIANT] == variant.name]
+        different = own if variant.changes_by_seed else own[:1]
+        for job in different:
+            with _about(study, variant.name):
+                _check_job(study, job)
+        alike = tuple(identity(replace(job, task=replace(job.task, seed=0))) for job in different)
+        other = names.setdefault(alike, variant.name)
+        if other != variant.name:
             raise ParameterError(
-                f"the variants '{other}' and '{variant}' of the study '{study.name}' have the same "
-                "parameters, so their runs would be the same; change or leave out one of them"
+                f"the variants '{other}' and '{variant.name}' of the study '{study.name}' have the "
+                "same parameters, so their runs would be the same; change or leave out one of them"
             )
+
+
+def _check_job(study: Study, job: Job) -> None:
+    """Build the experiment of a job, and look for the study's metric among its own."""
+    graph_manager = load_preset(find_preset(job.preset)).configure(job.overrides)
+    levels = [level.name for level in graph_manager.parameters.levels]
+    require_known_metric(f"in the study '{study.name}'", study.metric, levels)
+    with closing(graph_manager):
+        graph_manager.create_graph(job.task)
 
 
 def _named(reference: PresetReference, text: str) -> str:
@@ -94,9 +105,9 @@ def _named(reference: PresetReference, text: str) -> str:
     return f"{reference.path}:{reference.function}" if ".py" in text else text
 
 
-def _overrides(study: Study, variant: Variant, preset: Preset) -> dict[str, object]:
-    """Changes that a variant makes to its preset: its own, its level, the study's budget."""
-    overrides = dict(variant.changes)
+def _overrides(study: Study, variant: Variant, preset: Preset, seed: int) -> dict[str, object]:
+    """Changes that a variant makes to its preset for a seed: its own, its level, the budget."""
+    overrides = {**variant.changes, **variant.changes_by_seed.get(seed, {})}
     steps = variant.steps or study.steps
     settings = {
         "level": ("environment.level", variant.level),

@@ -5,7 +5,7 @@ earlier version of the code, are its own wherever their parameters are the same.
 """
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,13 +18,15 @@ from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.run_folder import RunFolder, read_manifest
 from coach_rl.experiment.runner import DEFAULT_ROOT
 from coach_rl.experiment.strict_json import Json, read_json
-from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.studies.earlier_runs import is_run_of
 from coach_rl.studies.job import Job
 from coach_rl.studies.job_run import find_run, is_finished
+from coach_rl.studies.run_groups import SUCCESS
 from coach_rl.studies.scores import RunScores, read_scores, runs_below
 from coach_rl.studies.study import Study
 from coach_rl.studies.study_jobs import VARIANT, jobs_of
+
+_AT_ANY_STEP = "success_any_rate"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,12 +78,22 @@ class StudyRun:
 
     def score(self, study: Study) -> float | None:
         """The study's metric after training; None where it is not known yet, or not reported."""
+        return self._evaluation(study).get(study.metric)
+
+    def success_at_any_step(self, study: Study) -> float | None:
+        """Share of the episodes that succeed at any step, beside a score of those at the last.
+
+        None where the study's metric is another one, or where it is not reported.
+        """
+        return self._evaluation(study).get(_AT_ANY_STEP) if study.metric == SUCCESS else None
+
+    def _evaluation(self, study: Study) -> Mapping[str, float]:
+        """Metrics of the evaluation that scores it; empty where there is none."""
         if not self.is_done or self.scores is None or self.folder is None:
-            return None
+            return {}
         if study.episodes is None:
-            return self.scores.final.get(study.metric)
-        evaluation = evaluation_of(self.folder, study.episodes)
-        return None if evaluation is None else evaluation.get(study.metric)
+            return self.scores.final
+        return evaluation_of(self.folder, study.episodes) or {}
 
 
 def study_runs(
@@ -105,8 +117,7 @@ def study_runs(
     if all(run.is_done for run in runs):
         return runs
     candidates = list(_finished([root / study.name, *earlier]))
-    experiments: dict[str, GraphManager] = {}
-    return [run if run.is_done else _made_earlier(run, candidates, experiments) for run in runs]
+    return [run if run.is_done else _made_earlier(run, candidates) for run in runs]
 
 
 def evaluation_of(folder: RunFolder, episodes: int) -> dict[str, float] | None:
@@ -161,21 +172,15 @@ def _finished(folders: Sequence[Path]) -> Iterable[tuple[RunFolder, Json]]:
                 warnings.warn(f"an earlier run is left out: {error}", CoachWarning, stacklevel=2)
 
 
-def _made_earlier(
-    run: StudyRun,
-    candidates: Sequence[tuple[RunFolder, Json]],
-    experiments: dict[str, GraphManager],
-) -> StudyRun:
+def _made_earlier(run: StudyRun, candidates: Sequence[tuple[RunFolder, Json]]) -> StudyRun:
     """The run, with the folder of an earlier one that has its parameters, where there is one."""
     job = run.job
-    if run.variant not in experiments:
-        preset = load_preset(find_preset(job.preset))
-        experiments[run.variant] = preset.configure(job.overrides)
-    for folder, manifest in candidates:
-        if manifest["task"]["seed"] == run.seed and is_run_of(
-            manifest, experiments[run.variant], job.task
-        ):
-            return StudyRun(job=job, folder=folder)
+    of_seed = [found for found in candidates if found[1]["task"]["seed"] == run.seed]
+    if of_seed:
+        experiment = load_preset(find_preset(job.preset)).configure(job.overrides)
+        for folder, manifest in of_seed:
+            if is_run_of(manifest, experiment, job.task):
+                return StudyRun(job=job, folder=folder)
     return run
 
 

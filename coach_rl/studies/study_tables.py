@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coach_rl.core.records import FloatArray, IntArray
+from coach_rl.studies.level_figures import GOALS, level_figures, levels_with_goals
 from coach_rl.studies.scores import RunScores
 from coach_rl.studies.statistics import (
     Estimate,
@@ -22,6 +23,8 @@ TAIL = 20
 """Evaluations at the end of a run that are averaged, where it has twice as many or more."""
 MARKS = 6
 """Evaluations of a run that its curve is shown at, where no published curve says otherwise."""
+ANY, PUBLISHED = "success at any step", "published"
+"""Columns of some studies: success at any step of an episode, and scores of others."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,8 @@ class _Group:
     """Their evaluations and counters."""
     scores: FloatArray
     """[seeds]"""
+    at_any_step: list[float | None]
+    """Shares of episodes with success at any step; see `StudyRun.success_at_any_step`."""
 
 
 def report(study: Study, runs: Sequence[StudyRun], *, brief: bool = False) -> str:
@@ -65,21 +70,23 @@ def _group(study: Study, variant: Variant, runs: Sequence[StudyRun]) -> _Group:
         [run for run, _, _ in found],
         [numbers for _, numbers, _ in found],
         np.array([score for _, _, score in found], np.float64),
+        [run.success_at_any_step(study) for run, _, _ in found],
     )
 
 
 def _scores(study: Study, groups: Sequence[_Group]) -> str:
     """A line for each variant; the columns are explained in docs/studies.md."""
     shown = _shape(study.metric)
-    published = any(group.variant.published for group in groups)
-    head = ["variant", "steps", "seeds", "mean", "median", "IQM (95 %)", "best point", "at step"]
-    head += ["tail", "hours", "updates", "steps/s", *(["published"] if published else [])]
+    head = ["variant", "steps", "seeds", "mean", "median", "IQM (95 %)", ANY, "best point"]
+    head += ["at step", "tail", "hours", "updates", "steps/s", PUBLISHED]
     rows = []
     for group in groups:
         steps, values = _common_curve(study.metric, group)
         best = int(np.nanargmax(values.mean(axis=0))) if values.size else None
         hours = np.mean([run.wall_seconds / 3600 for run in group.numbers])
         speeds = [run.steps_per_second for run in group.numbers if run.steps_per_second]
+        others = group.variant.published
+        any_step = [share for share in group.at_any_step if share is not None]
         row = [
             group.variant.name,
             _range([run.environment_steps for run in group.numbers]),
@@ -87,31 +94,32 @@ def _scores(study: Study, groups: Sequence[_Group]) -> str:
             _mean(group.scores, shown),
             shown(float(np.median(group.scores))),
             _interval(estimate(group.scores), shown, least=0.0),
+            _mean(any_step, _percent) if any_step else "",
             "" if best is None else _mean(values[:, best], shown),
             "" if best is None else f"{steps[best]:,}",
             _mean(values[:, -TAIL:].mean(axis=1), shown) if len(steps) >= 2 * TAIL else "",
             _hours(float(hours)),
             _range([run.training_steps for run in group.numbers]),
             f"{np.median(speeds):,.0f}" if speeds else "",
+            "" if others is None else f"{shown(others.score)} ({others.source})",
         ]
-        if published:
-            others = group.variant.published
-            row.append("" if others is None else f"{shown(others.score)} ({others.source})")
         rows.append(row)
-    return _table(head, rows, left=1)
+    return _table(*filled(head, rows, ANY, PUBLISHED), left=1)
 
 
 def _levels(groups: Sequence[_Group]) -> str:
-    """Shares of the goals that each level of a hierarchy reaches, in the evaluation at the end."""
-    rows = []
+    """The levels of hierarchies in the evaluation at the end, a line for each."""
+    rows, levels = [], []
     for group in groups:
-        names = [name for name in group.numbers[0].final if name.endswith("/goal_share")]
-        for name in names:
+        for level in levels_with_goals(group.numbers):
+            name = f"{level}{GOALS}"
             shares = [run.final[name] for run in group.numbers if name in run.final]
-            level = name.removesuffix("/goal_share")
             rows.append([group.variant.name, level, str(len(shares)), _mean(shares, _percent)])
-    head = ["variant", "level", "seeds", "sub-episodes that reach their goal"]
-    return _table(head, rows, left=2) if rows else ""
+            levels.append((group.numbers, level))
+    figures = level_figures(levels)
+    head = ["variant", "level", "seeds", "sub-episodes that reach their goal", *figures]
+    lines = [[*row, *cells] for row, *cells in zip(rows, *figures.values(), strict=True)]
+    return _table(head, lines, left=2) if rows else ""
 
 
 def _comparison(study: Study, groups: Sequence[_Group]) -> str:
@@ -174,9 +182,12 @@ def _singly(study: Study, groups: Sequence[_Group]) -> str:
     """Each run."""
     shown, rows = _shape(study.metric), []
     for group in groups:
-        for run, numbers, score in zip(group.runs, group.numbers, group.scores, strict=True):
+        for run, numbers, score, any_step in zip(
+            group.runs, group.numbers, group.scores, group.at_any_step, strict=True
+        ):
             values = numbers.curve.metrics.get(study.metric, np.empty(0))
             row = [group.variant.name, str(run.seed), shown(float(score))]
+            row += ["" if any_step is None else _percent(any_step)]
             if np.isfinite(values).any():
                 best = int(np.nanargmax(values))
                 row += [f"{shown(float(values[best]))} ({numbers.curve.steps[best]:,})"]
@@ -186,8 +197,8 @@ def _singly(study: Study, groups: Sequence[_Group]) -> str:
                 row += ["", "", ""]
             row += [f"{numbers.environment_steps:,}", _hours(numbers.wall_seconds / 3600)]
             rows.append([*row, f"{numbers.training_steps:,}"])
-    head = ["variant", "seed", "score", "best evaluation (at)", "last", "tail"]
-    return _table([*head, "steps", "hours", "updates"], rows, left=1)
+    head = ["variant", "seed", "score", ANY, "best evaluation (at)", "last", "tail"]
+    return _table(*filled([*head, "steps", "hours", "updates"], rows, ANY), left=1)
 
 
 def _versions(groups: Sequence[_Group]) -> str:
@@ -300,6 +311,16 @@ def _range(values: Sequence[int]) -> str:
 
 def _seeds(seeds: Sequence[int]) -> str:
     return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
+
+
+def filled(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *optional: str
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """A table's head and rows without those optional columns that are empty in all rows."""
+    columns = zip(head, *rows, strict=True)
+    kept = [column for column in columns if column[0] not in optional or any(column[1:])]
+    first, *others = zip(*kept, strict=True)
+    return first, others
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int) -> str:

@@ -62,7 +62,7 @@ _LEVEL = (
     ("Environment steps in a sub-episode", "level/steps evaluation_level/steps"),
     ("Return of the level", "level/return evaluation_level/return"),
     ("Decisions tested, and penalised", "level/tested_share level/penalised_share"),
-    ("Size of the graph", "level/graph_(places|edges)"),
+    ("Size of the graph", "level/graph_(places|edges) evaluation_level/graph_(places|edges)"),
     ("Seconds of planning a decision", "level/planning_seconds evaluation_level/planning_seconds"),
 )
 

@@ -22,6 +22,7 @@ from coach_rl.studies.report_style import DARK_COLOURS
 from coach_rl.studies.reproduction import coach_line
 from coach_rl.studies.study_jobs import jobs_of
 from coach_rl.studies.study_runs import study_runs
+from coach_rl.studies.study_tables import report
 from tests.studies.walks import WALK, walk
 
 STUDY = Study(
@@ -35,6 +36,31 @@ STUDY = Study(
     seeds=(1, 2, 3),
     steps=60,
     baseline="slow",
+    device="cpu",
+)
+
+GRAPH = Study(
+    name="graphs",
+    variants=(
+        Variant(
+            name="graph",
+            preset="PointMaze_HAC",
+            level="point_maze_u",
+            changes={
+                "hierarchy": "graph",
+                "spacing": 1.0,
+                "evaluation_interval": 100,
+                "layers": (8, 8),
+                "batch": 16,
+                "environment.max_episode_steps": 60,
+                "schedule.evaluation_episodes": 2,
+                "stack.1.agent.learner.learning.learning_starts": 100,
+            },
+        ),
+    ),
+    seeds=(1,),
+    steps=200,
+    metric="success_rate",
     device="cpu",
 )
 
@@ -164,6 +190,44 @@ def test_a_line_makes_the_same_run_again(tmp_path: Path) -> None:
     assert said == {"-p": WALK, "--seeds": "3,4", "--device": "cpu", "-e": "walk_again"}
     again = replace(job, overrides=parse_overrides("learning_rate=0.25"))
     assert identity(again) == identity(job)
+
+
+def test_a_variant_that_changes_single_seeds_has_a_line_for_each(root: Path) -> None:
+    slow = replace(STUDY.variants[0], changes_by_seed={2: {"learning_rate": 0.25}})
+    text = page_of(replace(STUDY, variants=(slow, STUDY.variants[1])), root)
+    assert ">seed 2: learning_rate=0.25</td>" in text
+    section = text[text.index("How to make the runs again") :]
+    lines = re.findall(
+        "<pre><code>(coach -p .*)</code>", section[: section.index("fast &amp; far")]
+    )
+    assert ["--seed 1 " in lines[0], "--seed 2 " in lines[1], "--seed 3 " in lines[2]] == [True] * 3
+    assert ["learning_rate=0.25" in line for line in lines] == [False, True, False]
+
+
+@pytest.fixture(scope="module")
+def graph_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("scipy")
+    root = tmp_path_factory.mktemp("graph")
+    assert {run_job(job).state for job in jobs_of(GRAPH, root=root)} == {"done"}
+    return root
+
+
+def test_levels_and_success_at_any_step_are_in_both_reports(graph_root: Path) -> None:
+    (run,) = study_runs(GRAPH, root=graph_root)
+    assert run.scores is not None
+    share = run.scores.final["success_any_rate"]
+    assert run.success_at_any_step(GRAPH) == share
+    assert run.success_at_any_step(replace(GRAPH, metric="reward_mean")) is None
+    assert run.success_at_any_step(replace(GRAPH, episodes=7)) is None
+    heads = "reached within", "distance at the end", "places", "edges", "ms of planning a decision"
+    page, tables = page_of(GRAPH, graph_root), report(GRAPH, [run])
+    Page(page)
+    for head in ("success at any step", *heads):
+        assert f'<th scope="col">{head}</th>' in page
+        assert f" {head} |" in tables
+    assert page.count(">success at any step<") == 2  # of scores, and of every run
+    edges = int(run.scores.final["top/graph_edges"])
+    assert re.search(rf"\| graph \| top \| 1 \| .* \| 0.45 \| .* \| 9 \| {edges} \| ", tables)
 
 
 def test_values_that_no_line_can_say_are_admitted(tmp_path: Path) -> None:

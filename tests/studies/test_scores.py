@@ -36,6 +36,18 @@ def test_a_finished_run_is_read(tmp_path):
     assert (run.best("nothing"), run.last("nothing")) == (None, None)
 
 
+@pytest.mark.parametrize("name", ["levels", "stack"])
+def test_thresholds_of_levels_with_goals_are_read(tmp_path, name):
+    goals = {"threshold": [0.5, {"$float": "inf"}]}
+    levels = [
+        {"name": "top", "goal_space": None},
+        {"name": "chooser", "goal_space": {"count": 3}},
+        {"name": "low", "goal_space": goals},
+    ]
+    path = write_run(tmp_path / "run", parameters={name: levels})
+    assert read_scores(path).thresholds == {"low": (0.5, np.inf)}
+
+
 def test_an_unfinished_run_is_read_up_to_its_last_whole_line(tmp_path):
     cut = LOG[: LOG.index('"evaluation/success_rate"')]
     run = read_scores(write_run(tmp_path / "run", log=cut))

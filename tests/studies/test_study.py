@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from coach_rl import ConfigurationError, Study, Variant
@@ -39,3 +41,17 @@ def test_variant_is_named_in_one_line():
 def test_seeds_of_a_variant_are_named_once():
     with pytest.raises(ParameterError, match="has the seed 3 2 times"):
         Study(name="s", variants=(Variant(name="a", preset="p", seeds=(3, 3)),), seeds=(1,))
+
+
+def test_changes_of_one_seed_are_of_a_seed_that_the_variant_has():
+    walker = Variant(name="a", preset="p", changes_by_seed={1: {"load": "x"}, 7: {"load": "y"}})
+    with pytest.raises(ParameterError, match=r"variant 'a' names seeds .* of: 7; its seeds are 1"):
+        Study(name="s", variants=(walker,), seeds=(1,))
+    Study(name="s", variants=(replace(walker, seeds=(1, 7)),), seeds=(1,))
+    with pytest.raises(ParameterError, match="changes_by_seed of 'a' must be"):
+        replace(walker, changes_by_seed={-1: {}})
+
+
+def test_setting_is_changed_for_all_seeds_or_for_single_ones():
+    with pytest.raises(ParameterError, match=r"'a' changes load twice, .* for seed 7; name it in"):
+        Variant(name="a", preset="p", changes={"load": "x"}, changes_by_seed={7: {"load": "y"}})

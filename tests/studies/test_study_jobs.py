@@ -36,6 +36,13 @@ def test_variant_may_have_its_own_seeds():
     ]
 
 
+def test_variant_may_change_single_seeds():
+    walk = replace(WALK, changes={"steps": 9}, changes_by_seed={4: {"learning_rate": 0.5}})
+    three, four = jobs_of(study_of(walk))
+    assert three.overrides == {"steps": 9}
+    assert four.overrides == {"steps": 9, "learning_rate": 0.5}
+
+
 def test_settings_go_to_the_panel_where_it_has_them_and_else_to_their_path():
     maze = Variant(name="maze", preset="PointMaze_HAC", level="point_maze_u")
     other = Variant(name="other", preset="CartPole_PPO", level="CartPole-v0")
@@ -64,6 +71,18 @@ def cart_pole(name="a", **given):
         ([Variant(name="a", preset="Mujoco_PPO", level="hoper")], {}, "did you mean 'hopper'"),
         ([cart_pole(level="CartPole-v77")], {}, "variant 'a' of the study 's': .*CartPole"),
         ([cart_pole(changes={"steps": 3})], {"steps": 5}, "steps is given twice, by steps and"),
+        ([cart_pole(changes_by_seed={4: {"learning_rat": 1}})], {}, "did you mean '?learning_rate"),
+        (
+            [cart_pole(changes_by_seed={4: {"environment.level": "CartPole-v77"}})],
+            {},
+            "variant 'a' .*CartPole",
+        ),
+        ([cart_pole(changes_by_seed={4: {"steps": 3}})], {"steps": 5}, "steps is given twice"),
+        (
+            [cart_pole(name, changes_by_seed={3: {"discount": 0.9}}) for name in "ab"],
+            {},
+            "'a' and 'b' of the study 's' have the same parameters",
+        ),
         (
             [cart_pole(), cart_pole("b", changes={"discount": 0.98})],
             {},
@@ -85,6 +104,12 @@ def test_what_cannot_run_is_said_before_anything_runs(
         check_study(study_of(*variants, **given))
     assert "\n" not in str(caught.value)
     assert not list(tmp_path.iterdir())
+
+
+def test_variants_may_have_the_same_changes_for_other_seeds():
+    one, other = {"discount": 0.9}, {"discount": 0.8}
+    changes = {"a": {3: one, 4: other}, "b": {3: other, 4: one}}
+    check_study(study_of(*(cart_pole(name, changes_by_seed=of) for name, of in changes.items())))
 
 
 def test_small_study_can_be_run():

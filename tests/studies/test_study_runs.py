@@ -56,6 +56,18 @@ def test_finished_runs_that_were_made_elsewhere_count(tmp_path):
         study_runs(STUDY, root=tmp_path, earlier=[tmp_path / "none"])
 
 
+def test_runs_are_known_by_the_changes_of_their_seeds(tmp_path):
+    variant = replace(SLOW, changes_by_seed={2: {"learning_rate": 0.5}})
+    study = replace(STUDY, variants=(variant,))
+    make(study, tmp_path)
+    assert done(study, tmp_path) == [("slow", 1), ("slow", 2)]
+    assert done(STUDY, tmp_path) == [("slow", 1), ("fast", 2)]
+    elsewhere = replace(study, name="elsewhere")
+    assert done(elsewhere, tmp_path, earlier=[tmp_path]) == [("slow", 1), ("slow", 2)]
+    swapped = replace(variant, changes_by_seed={1: {"learning_rate": 0.5}})
+    assert done(replace(elsewhere, variants=(swapped,)), tmp_path, earlier=[tmp_path]) == []
+
+
 def test_runs_of_the_study_count_after_a_parameter_was_added(tmp_path):
     make(STUDY, tmp_path, only=slice(0, 1))
     (run,) = [run for run in study_runs(STUDY, root=tmp_path) if run.is_done]

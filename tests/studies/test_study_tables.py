@@ -24,6 +24,7 @@ class Run:
     state: str = "done"
     code: tuple[str, ...] = ("c0ffee",)
     final: dict[str, float] = field(default_factory=dict)
+    any_step: float | None = None
     steps: int = 100
     scores: RunScores | None = None
 
@@ -48,6 +49,9 @@ class Run:
     def score(self, study: Study) -> float | None:
         return self.value
 
+    def success_at_any_step(self, study: Study) -> float | None:
+        return self.any_step
+
 
 def study_of(*variants, **given):
     return Study(**{"name": "s", "variants": variants, "seeds": (1, 2, 3, 4), **given})
@@ -58,9 +62,7 @@ def cells(text, start):
     lines = text.splitlines()
     row = next(i for i, line in enumerate(lines) if line.startswith(f"| {start} |"))
     head = max(i for i in range(row) if lines[i].startswith("| ---")) - 1
-    return dict(
-        zip(lines[head].strip("| ").split(" | "), lines[row].strip("| ").split(" | "), strict=True)
-    )
+    return dict(zip(lines[head][2:-2].split(" | "), lines[row][2:-2].split(" | "), strict=True))
 
 
 def test_scores_of_a_variant_in_one_line():
@@ -95,6 +97,17 @@ def test_rates_are_percentages_and_their_intervals_possible():
     line = cells(report(study, runs), "a")
     assert line["median"] == "99.5 %"
     assert line["IQM (95 %)"].endswith("to 100 %)")
+
+
+def test_success_at_any_step_stands_beside_the_score_where_it_is_known():
+    study = study_of(A, B, metric="success_rate")
+    runs = [Run("a", 1, 0.5, any_step=0.75), Run("a", 2, 0.5, any_step=0.25), Run("b", 1, 0.5)]
+    text = report(study, runs)
+    assert cells(text, "a")["success at any step"] == "50 % ± 35.4 %"
+    singly = text[text.index("| variant | seed |") :]
+    assert cells(singly, "a | 2")["success at any step"] == "25 %"
+    assert cells(text, "b")["success at any step"] == ""
+    assert "any step" not in report(study, runs[2:])
 
 
 def test_difference_from_the_baseline_is_called_only_where_it_is_clear():
@@ -178,7 +191,13 @@ def test_runs_made_with_different_code_are_named(codes, said):
 
 def test_levels_of_a_hierarchy_have_a_table():
     runs = [Run("a", 1, 1.0, final={"low/goal_share": 0.25, "reward_mean": 1.0})]
-    assert "| a | low | 1 | 25 % |" in report(study_of(A), runs)
+    assert "| a | low | 1 | 25 % |\n" in report(study_of(A), runs)
+    runs[0].scores.final["low/distance"] = 2.0
+    runs += [Run("b", 1, 1.0, final={"top/goal_share": 0.5, "top/graph_places": 1234.0})]
+    text = report(study_of(A, B), runs)
+    assert cells(text, "a | low")["distance at the end"] == "2"
+    assert cells(text, "a | low")["places"] == ""
+    assert cells(text, "b | top")["places"] == "1,234"
 
 
 def test_brief_report_leaves_out_curves_and_single_runs():

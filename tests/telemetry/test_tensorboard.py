@@ -94,6 +94,11 @@ def test_each_level_has_a_page_of_its_sub_goals():
     assert charts.category[2].chart[0].multiline.tag[0] == r"low\.1/level/goal_share$"
 
 
+def test_size_of_a_graph_in_evaluations_has_a_chart():
+    tags = ["top/level/steps", "top/evaluation_level/graph_places"]
+    assert "Size of the graph" in titles(layout(tags))["Level top"]
+
+
 def test_a_chart_does_not_depend_on_other_metrics():
     """TensorBoard merges equal charts of several runs, and doubles those that differ."""
     one = layout(["main/a/train/policy_loss"]).category[0].chart[0]
