@@ -63,6 +63,11 @@ class GraphAgentParameters:
     all edges are thought to be passed always, and only what a try costs counts."""
     worst: UnitInterval = 0.02
     """Lowest probability of passing an edge that is reckoned with."""
+    prune_after: Positive[int] | None = None
+    """Misses in a row from which on an edge is pruned: ways lead along it only where there are no
+    others, until it is passed again. It is not removed altogether, since then a place with no other
+    edges would be out of reach for good, though the level below has learned to get there meanwhile.
+    None: edges only get dearer, down to `worst`. BEAG's program gives up places after 4 misses."""
     doubt: Annotated[float, Interval(ge=0, lt=1)] = 0.5
     """Share of an edge's probability that each miss takes off in the plans of the row that missed
     it, until its (sub-)episode ends. 0: it plans as if nothing had happened."""
@@ -406,6 +411,8 @@ class GraphAgent:
             "graph_places": float(len(roadmap.places)),
             "graph_edges": float(len(roadmap.begins)),
         }
+        if self._params.prune_after is not None:
+            figures["graph_pruned_edges"] = float(self.graph.pruned.sum())
         if planned:
             figures["planning_seconds"] = row_state.planning_seconds / planned
         row_state.planned, row_state.planning_seconds = 0, 0.0
@@ -482,6 +489,7 @@ class GraphAgent:
             places.roadmap,
             forgetting=params.forgetting,
             worst=params.worst,
+            prune_after=params.prune_after,
             doubt=params.doubt,
             missed=self._costs.missed,
             asked=self._asked_size,

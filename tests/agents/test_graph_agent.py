@@ -183,6 +183,10 @@ def test_size_of_the_graph_and_time_of_planning_are_told_of_each_stack_by_itself
     assert agent.planning(evaluation) == size
     assert agent.planning(training) == {**size, "planning_seconds": seconds / 6}
     assert agent.planning(training) == size
+    agent = build(prune_after=2)
+    for _ in range(2):
+        agent.graph.note(0, 1, passed=False)
+    assert agent.planning(evaluation) == {**size, "graph_pruned_edges": 1.0}
 
 
 def test_a_way_point_that_was_missed_is_not_tried_again_at_once():
