@@ -55,7 +55,7 @@ class GraphAgentParameters:
     name: str = "graph"
     """The agent's name in logs and files."""
     places: PlacesParameters = field(default_factory=GridPlaces)
-    """The places: a grid, or points that cover what was visited."""
+    """The places: a grid, over all or over what was visited, or points that cover this."""
     costs: EdgeCostsParameters = field(default_factory=EdgeLengths)
     """The costs of a try to pass an edge: its length, or steps by the critic of the level below."""
     forgetting: UnitInterval = 0.2
@@ -134,10 +134,10 @@ class GraphAgentParameters:
                 f"{own.size} ({own.observed}), besides={self.besides} and {sub_goal.size}"
             )
         size = own.size + (0 if self.conditions is None else self.conditions.size)
-        if asked < size and self.places.are_visited:
+        if asked < size and self.places.grow:
             raise ConfigurationError(
                 f"{owner}: way-points ask for the first {asked} of a place's {size} elements "
-                "and the rest must be met, which no two visited places share; got "
+                "and the rest must be met, so all places must be there from the start; got "
                 f"places={self.places}; set places=GridPlaces(spacing=...)"
             )
         return own, sub_goal
@@ -595,7 +595,7 @@ class GraphAgent:
 
     def _visit(self, observation: Observation) -> None:
         """Take note of where rows are; the graph may get other places there."""
-        if not self._params.places.are_visited:
+        if not self._params.places.grow:
             return
         states = {key: values for key, values in observation.items() if key != GOAL_KEY}
         kept = {} if self._params.costs.every is None else states

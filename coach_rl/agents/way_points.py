@@ -100,6 +100,20 @@ class Roadmap:
         lengths = np.sqrt(squares[begins, ends])
         return cls(places=places, begins=begins, ends=ends, lengths=lengths)
 
+    def part(self, numbers: IntArray) -> "Roadmap":
+        """The places of these numbers [K], in this order, and the edges between them."""
+        renumbered = np.full(len(self.places), -1)
+        renumbered[numbers] = np.arange(len(numbers))
+        begins, ends = renumbered[self.begins], renumbered[self.ends]
+        (kept,) = ((begins >= 0) & (ends >= 0)).nonzero()
+        kept = kept[np.lexsort((ends[kept], begins[kept]))]
+        return Roadmap(
+            places=self.places[numbers],
+            begins=begins[kept],
+            ends=ends[kept],
+            lengths=self.lengths[kept],
+        )
+
     def nearest(self, positions: FloatArray) -> IntArray:
         """The place nearest to each position [R, G], [R]; 0 where there are no places."""
         if not len(self.places):

@@ -134,7 +134,13 @@ def success_rate(manager, episodes=40):
 
 
 @pytest.mark.parametrize(
-    "places", [GridPlaces(spacing=0.5), FarthestPoints(spacing=0.5)], ids=["grid", "visited"]
+    "places",
+    [
+        GridPlaces(spacing=0.5),
+        GridPlaces(spacing=0.5, visited=True),
+        FarthestPoints(spacing=0.5),
+    ],
+    ids=["grid", "visited_grid", "visited"],
 )
 def test_a_walker_that_knows_nothing_of_walls_finds_its_way_through_a_maze(places):
     manager = experiment(8_000, level="point_maze_medium", places=places, doubt=0.0)
@@ -338,6 +344,8 @@ def test_visited_places_of_more_than_way_points_ask_for_are_refused():
     own = replace(PLACES, low=(0.0,) * 3, high=(4.0,) * 3, threshold=(0.3,) * 3)
     with pytest.raises(ConfigurationError, match=r"first 2 of .* set places=GridPlaces"):
         build(at(own=own), places=FarthestPoints())
+    with pytest.raises(ConfigurationError, match=r"first 2 of .* from the start; got .*visited=Tr"):
+        build(at(own=own), places=GridPlaces(visited=True))
     with pytest.raises(ConfigurationError, match=r"a number for each element of the goal, 3, or"):
         build(at(own=own), places=GridPlaces(spacing=(1.0, 0.5)))
 

@@ -311,6 +311,17 @@ def test_tries_between_places_that_are_no_neighbours_teach_nothing():
     assert ways.passed.tolist() == [1, 1, 1, 1]
 
 
+def test_a_part_of_a_grid_has_the_edges_between_its_places():
+    grid = Roadmap.grid(np.zeros(2), np.array([3.0, 3.0]), 1.0)
+    numbers = np.array([4, 0, 8, 1])
+    part = grid.part(numbers)
+    assert part.places.tolist() == grid.places[numbers].tolist()
+    ends = list(zip(part.begins.tolist(), part.ends.tolist(), strict=True))
+    assert ends == [(0, 1), (0, 2), (0, 3), (1, 0), (1, 3), (2, 0), (3, 0), (3, 1)]
+    for (begin, end), length in zip(ends, part.lengths, strict=True):
+        assert length == grid.lengths[grid.edge(numbers[begin], numbers[end])]
+
+
 def test_a_saved_graph_goes_on_alike():
     ways, other = graph(prune_after=1), graph(prune_after=1)
     for begin, end in ((0, 1), (0, 4), (5, 4)):
