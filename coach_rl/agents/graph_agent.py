@@ -43,7 +43,7 @@ from coach_rl.core.state import State
 
 _NOWHERE = -1
 _EXPLORING_GOALS = 8
-"""A row that explores heads for the least visited of so many goals drawn at random."""
+"""Goals drawn at random for a row that explores."""
 _REMEMBERED = 16
 """Number of misses that a row remembers in a (sub-)episode, the last ones."""
 
@@ -84,6 +84,10 @@ class GraphAgentParameters:
     such as where a block lies. Goals leave them open."""
     exploring: UnitInterval = 0.2
     """Fraction of training's (sub-)episodes that head for a rarely visited goal, not their own."""
+    novelty: bool = False
+    """True if these head for the most novel of all places: the one that decisions have begun at, or
+    headed for to explore it, least often. So places that nobody gets to, such as those in walls,
+    don't stay novel. False: for the least visited one of eight that are drawn at random."""
     report_every: Positive[int] = 1000
     """Decisions between reports to the log."""
 
@@ -324,6 +328,9 @@ class GraphAgent:
         self._decisions += len(rows)
         began_there = self._has_stood(row_state, row_state.place[rows], rows)
         np.add.at(self.visits, row_state.place[rows[began_there]], 1)
+        seeks = ~np.isnan(row_state.heading[rows]).any(axis=1)
+        seeks &= self._has_stood(row_state, row_state.target[rows], rows)
+        np.add.at(self._sought, row_state.target[rows[seeks]], 1)
         now = np.full(len(rows), _NOWHERE)
         achieved = self._achieved(take(outcome.observation, in_vain))
         now[in_vain] = self.graph.roadmap.nearest(achieved)
@@ -456,6 +463,7 @@ class GraphAgent:
             "places": self._places.state_dict(),
             "graph": self.graph.state_dict(),
             "visits": self.visits.copy(),
+            "sought": self._sought.copy(),
             "changes": self._changes,
         }
 
@@ -470,6 +478,7 @@ class GraphAgent:
         self._take_places(places)
         self.graph.load_state_dict(graph)
         self.visits[:] = state["visits"]
+        self._sought[:] = state["sought"]
 
     def description(self) -> str:
         """The graph, for people."""
@@ -498,6 +507,8 @@ class GraphAgent:
         count = len(places.roadmap.places)
         self.visits = np.zeros(count, np.int64)
         """[M] decisions that began nearest to each place."""
+        self._sought = np.zeros(count, np.int64)
+        """[M] decisions that headed for each place to explore it."""
         self._stands_since = np.full(count, self._changes)
         """[M] how often places had changed when each came to where it is."""
 
@@ -605,7 +616,8 @@ class GraphAgent:
         self._price(self.graph.change(self._places.roadmap, changed))
         added = len(self._places.roadmap.places) - len(self.visits)
         self.visits = np.append(self.visits, np.zeros(added, np.int64))
-        self.visits[changed] = 0
+        self._sought = np.append(self._sought, np.zeros(added, np.int64))
+        self.visits[changed] = self._sought[changed] = 0
         self._stands_since = np.append(self._stands_since, np.zeros(added, np.int64))
         self._changes += 1
         self._stands_since[changed] = self._changes
@@ -688,10 +700,31 @@ class GraphAgent:
         numbers = row_state.noise.draw(starts)
         goals = self._places.drawn(numbers[:, 1:].reshape(len(starts), _EXPLORING_GOALS, -1))
         near = roadmap.nearest(goals.reshape(-1, goals.shape[2])).reshape(goals.shape[:2])
-        least = (self.visits[near] if len(self.visits) else near).argmin(axis=1)
-        chosen = goals[np.arange(len(starts)), least]
+        if self._params.novelty and len(self.visits):
+            chosen = self._most_novel(goals, near, numbers[:, 1])
+        else:
+            least = (self.visits[near] if len(self.visits) else near).argmin(axis=1)
+            chosen = goals[np.arange(len(starts)), least]
         has_chosen = numbers[:, :1] < self._params.exploring
         row_state.heading[starts] = np.where(has_chosen, chosen, np.nan)
+
+    def _most_novel(self, goals: FloatArray, near: IntArray, numbers: FloatArray) -> FloatArray:
+        """For each row the most novel place, or a goal drawn near to it, which may lie beyond.
+
+        Args:
+            goals: Those drawn for each row, [R, K, P].
+            near: The places nearest to them, [R, K].
+            numbers: Uniform numbers to choose by where several are as novel, [R].
+
+        Returns:
+            [R, P].
+        """
+        counts = self.visits + self._sought
+        novel = np.flatnonzero(counts == counts.min())
+        places = novel[(numbers * len(novel)).astype(np.int64)]
+        is_near = near == places[:, None]
+        drawn = goals[np.arange(len(goals)), is_near.argmax(axis=1)]
+        return np.where(is_near.any(axis=1)[:, None], drawn, self.graph.roadmap.places[places])
 
 
 def _came_of(below: Array) -> tuple[BoolArray, BoolArray]:

@@ -452,10 +452,35 @@ def test_rows_that_explore_head_for_places_that_were_seldom_visited():
     np.testing.assert_allclose(wanted, [[0.5, 1.5]] * 3, atol=1e-6)
 
 
+def test_rows_that_explore_by_novelty_head_for_the_place_sought_least_of_all():
+    agent, clock = build(exploring=1.0, novelty=True), Clock(phase=Phase.TRAIN)
+    agent.visits[:] = 9
+    agent.visits[[14, 15]] = 2, 0
+    rows, places = agent.new_rows(3, 0), agent.graph.roadmap.places
+    starts = request([[0.5, 0.5]] * 3, [[0.5, 3.5]] * 3, starts=[True] * 3)
+    for novel in (15, 14):
+        agent.act(rows, starts, clock)
+        assert rows.heading.tolist() == [places[novel].tolist()] * 3
+        agent.observe(rows, outcome([End.HORIZON] * 3), clock)  # nobody gets there
+
+
+def test_a_novel_place_at_the_border_leads_to_goals_beyond_it():
+    agent = visited([0, 0], [1, 1], [3, 3], exploring=1.0, novelty=True)
+    agent.visits[:] = 5
+    agent.visits[number(agent, [3, 3])] = 1
+    rows = agent.new_rows(64, 0)
+    starts = request([[0, 0]] * 64, [[0.0, 0.0]] * 64, starts=[True] * 64)
+    agent.act(rows, starts, Clock(phase=Phase.TRAIN, collects=True))
+    assert set(agent.graph.roadmap.nearest(rows.heading)) == {number(agent, [3, 3])}
+    assert len(np.unique(rows.heading, axis=0)) > 50
+
+
 @pytest.mark.parametrize(
     "settings",
     [
         {},
+        {"prune_after": 2, "novelty": True, "exploring": 0.5},
+        {"places": GridPlaces(spacing=0.5, visited=True), "novelty": True},
         {"places": FarthestPoints(count=15)},
         {
             "places": FarthestPoints(count=15),
@@ -463,7 +488,7 @@ def test_rows_that_explore_head_for_places_that_were_seldom_visited():
             "low": LEARNER,
         },
     ],
-    ids=["grid", "visited", "critic"],
+    ids=["grid", "pruned", "visited_grid", "visited", "critic"],
 )
 def test_a_run_saved_in_mid_plan_goes_on_alike(settings):
     def ticks(manager, count):
