@@ -1,6 +1,7 @@
 """Hierarchical actor-critic finds the way through mazes, with two or three levels; or one agent.
 
-With `hierarchy=graph` the top level plans way-points.
+With `hierarchy=graph` the top level plans way-points, with `hierarchy=graph_below` the level below
+a top level that learns.
 """
 
 import math
@@ -17,6 +18,7 @@ from coach_rl import (
     GraphManager,
     GridPlaces,
     OGBenchPointMaze,
+    ParameterError,
     PointMaze,
     RoboticsPointMaze,
     ValidationParameters,
@@ -25,6 +27,8 @@ from coach_rl.presets.goal_hierarchies import HACPanel, SubGoalLearning, hac_exp
 
 HORIZONS = {2: (20, 20), 3: (10, 8, 8)}
 """Decisions of a level for one of the level above, top first, by number of levels."""
+HORIZONS_GRAPH_BELOW = (10, 5, 15)
+"""The same of a learner, a graph and a learner: some metres, half a metre and a step at a time."""
 
 VALIDATION = {
     "point_maze_medium": ValidationParameters(reward=-100.0, within=EnvironmentSteps(200_000))
@@ -51,11 +55,12 @@ class Panel(HACPanel):
     level: str = "point_maze_medium"
     min_path: int | None = None
     """Steps from cell to cell between start and goal at least; None takes the maze's own."""
-    hierarchy: Literal["hac", "graph", "none"] = "hac"  # type: ignore[assignment] # one more choice
-    """hac: levels. graph: the top one plans way-points. none: one agent acts alone, all else
-    equal."""
+    hierarchy: Literal["hac", "graph", "graph_below", "none"] = "hac"  # type: ignore[assignment] # more
+    """hac: levels. graph: the top one plans way-points. graph_below: the middle one of three plans
+    way-points to the sub-goals that the top one learns to choose. none: one agent acts alone, all
+    else equal."""
     spacing: float = 0.5
-    """graph: distance between neighbouring places, in metres."""
+    """graph, graph_below: distance between neighbouring places, in metres."""
     steps: int = 300_000
     evaluation_interval: int = 20_000
 
@@ -63,22 +68,34 @@ class Panel(HACPanel):
 def graph_manager(panel: Panel) -> GraphManager:
     """Push a ball from anywhere in a maze to anywhere else in it."""
     world = panel.world(**({} if panel.min_path is None else {"min_path": panel.min_path}))
-    horizons = HORIZONS[panel.levels]
+    learner_on_top = panel.hierarchy == "graph_below"
+    if learner_on_top and panel.levels != 3:
+        raise ParameterError(
+            "hierarchy=graph_below has three levels, a learner, a graph and a learner; got levels="
+            f"{panel.levels}; set levels=3, or hierarchy=graph, whose graph is the top level"
+        )
+    horizons = HORIZONS_GRAPH_BELOW if learner_on_top else HORIZONS[panel.levels]
     subgoals = [
         _within_reach(world.task, math.prod(horizons[depth:])) for depth in range(1, panel.levels)
     ]
-    planner = None
-    if panel.hierarchy == "graph":
+    # A learner on top decides seldom, and its graph finds ways soon.
+    upper = SubGoalLearning(candidates=64, starts=200 if learner_on_top else 1_000)
+    planner, planner_at = None, int(learner_on_top)
+    if learner_on_top or panel.hierarchy == "graph":
         planner = GraphAgentParameters(places=GridPlaces(spacing=panel.spacing))
-        subgoals[0] = replace(subgoals[0], relative=False, reach=None)  # places of the graph
+        # Places of the graph; a ball that sees how far away they are learns a step for all of them.
+        subgoals[planner_at] = replace(
+            subgoals[planner_at], relative=False, reach=None, observed="relative"
+        )
     return hac_experiment(
         panel,
         world,
         horizons=horizons,
         subgoals=tuple(subgoals),
-        upper=SubGoalLearning(candidates=64),
+        upper=upper,
         validation=VALIDATION.get(panel.level),
         planner=planner,
+        planner_at=planner_at,
     )
 
 

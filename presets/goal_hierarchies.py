@@ -11,6 +11,7 @@ from coach_rl import (
     ActorParameters,
     AdamParameters,
     AdjacencyParameters,
+    AgentParameters,
     CertifyParameters,
     ConstantSchedule,
     CriticParameters,
@@ -186,6 +187,7 @@ def hac_experiment(
     upper: SubGoalLearning,
     validation: ValidationParameters | None,
     planner: GraphAgentParameters | None = None,
+    planner_at: int = 0,
     hidden: InputFilter | None = None,
     evaluation_world: GoalWorldParameters | None = None,
 ) -> GraphManager:
@@ -198,7 +200,8 @@ def hac_experiment(
         subgoals: The goal spaces of the levels below the top.
         upper: How the levels above the lowest learn.
         validation: The acceptance test; None where there is no mark.
-        planner: The top level's agent, which plans; None: it learns as well.
+        planner: An agent that plans, for one of the levels above the lowest; None: all learn.
+        planner_at: Which of these it is, from 0 for the top.
         hidden: Hides from the lowest of several levels what only the others need; None: nothing.
         evaluation_world: The world of evaluations; None where it is the same.
     """
@@ -218,10 +221,11 @@ def hac_experiment(
             )
         )
     # A level decides less often than the one below it, so it learns more from each decision.
-    learners = [
-        *(_upper_agent(panel, upper, factor=4.0**height) for height in range(panel.levels - 1)),
+    agents: list[AgentParameters] = [
+        _upper_agent(panel, upper, factor=4.0**height) for height in reversed(range(len(subgoals)))
     ]
-    top = learners.pop()
+    if planner is not None:
+        agents[planner_at] = planner
     certify = CertifyParameters(candidates=panel.certify) if panel.certify else None
     names = {2: ("top", "low"), 3: ("top", "middle", "low")}[panel.levels]
     stack = tuple(
@@ -234,11 +238,7 @@ def hac_experiment(
         )
         for name, agent, space, horizon in zip(
             names,
-            (
-                planner or top,
-                *reversed(learners),
-                _lowest_agent(panel, bounded=True, hidden=hidden),
-            ),
+            (*agents, _lowest_agent(panel, bounded=True, hidden=hidden)),
             (goals, *subgoals),
             horizons,
             strict=True,

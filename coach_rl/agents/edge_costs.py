@@ -9,15 +9,13 @@ from typing import Protocol
 import numpy as np
 
 from coach_rl.agents.critic_below import CriticBelow, require_critic_below
-from coach_rl.agents.way_points import Roadmap
+from coach_rl.agents.way_points import DETOUR, Roadmap
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import FloatArray, IntArray, Observation, take
 
-_DETOUR = 1e6
-"""Added to the cost of an edge that is too long: it is taken only where there is no other way."""
 _NEVER = 1e-6
 """The smallest power of a discount that is not taken for 0."""
 
@@ -185,4 +183,4 @@ class _Steps:
         besides = np.tile(self._besides, (len(edges), 1))
         goals = np.hstack([roadmap.places[roadmap.ends[edges]], besides]).astype(np.float32)
         steps = expected_steps(self._critic.values(seen, goals), self._discount)
-        return steps + _DETOUR * (steps > self._longest)
+        return steps + DETOUR * (steps > self._longest)

@@ -44,7 +44,7 @@ from coach_rl.core.state import State
 
 _NOWHERE = -1
 _EXPLORING_GOALS = 8
-"""A row that explores heads for the least visited of so many goals drawn at random."""
+"""Goals drawn at random for a row that explores."""
 _REMEMBERED = 16
 """Number of misses that a row remembers in a (sub-)episode, the last ones."""
 
@@ -56,7 +56,7 @@ class GraphAgentParameters:
     name: str = "graph"
     """The agent's name in logs and files."""
     places: PlacesParameters = field(default_factory=GridPlaces)
-    """The places: a grid, or points that cover what was visited."""
+    """The places: a grid, over all or over what was visited, or points that cover this."""
     costs: EdgeCostsParameters = field(default_factory=EdgeLengths)
     """The costs of a try to pass an edge: its length, or steps by the critic of the level below."""
     forgetting: UnitInterval = 0.2
@@ -64,6 +64,11 @@ class GraphAgentParameters:
     all edges are thought to be passed always, and only what a try costs counts."""
     worst: UnitInterval = 0.02
     """Lowest probability of passing an edge that is reckoned with."""
+    prune_after: Positive[int] | None = None
+    """Misses in a row from which on an edge is pruned: ways lead along it only where there are no
+    others, until it is passed again. It is not removed altogether, since then a place with no other
+    edges would be out of reach for good, though the level below has learned to get there meanwhile.
+    None: edges only get dearer, down to `worst`. BEAG's program gives up places after 4 misses."""
     doubt: Annotated[float, Interval(ge=0, lt=1)] = 0.5
     """Share of an edge's probability that each miss takes off in the plans of the row that missed
     it, until its (sub-)episode ends. 0: it plans as if nothing had happened."""
@@ -80,6 +85,10 @@ class GraphAgentParameters:
     such as where a block lies. Goals leave them open."""
     exploring: UnitInterval = 0.2
     """Fraction of training's (sub-)episodes that head for a rarely visited goal, not their own."""
+    novelty: bool = False
+    """True if these head for the most novel of all places: the one that decisions have begun at, or
+    headed for to explore it, least often. So places that nobody gets to, such as those in walls,
+    don't stay novel. False: for the least visited one of eight that are drawn at random."""
     report_every: Positive[int] = 1000
     """Decisions between reports to the log."""
 
@@ -130,10 +139,10 @@ class GraphAgentParameters:
                 f"{own.size} ({own.observed}), besides={self.besides} and {sub_goal.size}"
             )
         size = own.size + (0 if self.conditions is None else self.conditions.size)
-        if asked < size and self.places.are_visited:
+        if asked < size and self.places.grow:
             raise ConfigurationError(
                 f"{owner}: way-points ask for the first {asked} of a place's {size} elements "
-                "and the rest must be met, which no two visited places share; got "
+                "and the rest must be met, so all places must be there from the start; got "
                 f"places={self.places}; set places=GridPlaces(spacing=...)"
             )
         return own, sub_goal
@@ -320,6 +329,9 @@ class GraphAgent:
         self._decisions += len(rows)
         began_there = self._has_stood(row_state, row_state.place[rows], rows)
         np.add.at(self.visits, row_state.place[rows[began_there]], 1)
+        seeks = ~np.isnan(row_state.heading[rows]).any(axis=1)
+        seeks &= self._has_stood(row_state, row_state.target[rows], rows)
+        np.add.at(self._sought, row_state.target[rows[seeks]], 1)
         now = np.full(len(rows), _NOWHERE)
         achieved = self._achieved(take(outcome.observation, in_vain))
         now[in_vain] = self.graph.roadmap.nearest(achieved)
@@ -407,6 +419,8 @@ class GraphAgent:
             "graph_places": float(len(roadmap.places)),
             "graph_edges": float(len(roadmap.begins)),
         }
+        if self._params.prune_after is not None:
+            figures["graph_pruned_edges"] = float(self.graph.pruned.sum())
         if planned:
             figures["planning_seconds"] = row_state.planning_seconds / planned
         row_state.planned, row_state.planning_seconds = 0, 0.0
@@ -454,6 +468,7 @@ class GraphAgent:
             "places": self._places.state_dict(),
             "graph": self.graph.state_dict(),
             "visits": self.visits.copy(),
+            "sought": self._sought.copy(),
             "changes": self._changes,
         }
 
@@ -468,6 +483,7 @@ class GraphAgent:
         self._take_places(places)
         self.graph.load_state_dict(graph)
         self.visits[:] = state["visits"]
+        self._sought[:] = state["sought"]
 
     def description(self) -> str:
         """The graph, for people."""
@@ -487,6 +503,7 @@ class GraphAgent:
             places.roadmap,
             forgetting=params.forgetting,
             worst=params.worst,
+            prune_after=params.prune_after,
             doubt=params.doubt,
             missed=self._costs.missed,
             asked=self._asked_size,
@@ -495,6 +512,8 @@ class GraphAgent:
         count = len(places.roadmap.places)
         self.visits = np.zeros(count, np.int64)
         """[M] decisions that began nearest to each place."""
+        self._sought = np.zeros(count, np.int64)
+        """[M] decisions that headed for each place to explore it."""
         self._stands_since = np.full(count, self._changes)
         """[M] how often places had changed when each came to where it is."""
 
@@ -592,7 +611,7 @@ class GraphAgent:
 
     def _visit(self, observation: Observation) -> None:
         """Take note of where rows are; the graph may get other places there."""
-        if not self._params.places.are_visited:
+        if not self._params.places.grow:
             return
         states = {key: values for key, values in observation.items() if key != GOAL_KEY}
         kept = {} if self._params.costs.every is None else states
@@ -602,7 +621,8 @@ class GraphAgent:
         self._price(self.graph.change(self._places.roadmap, changed))
         added = len(self._places.roadmap.places) - len(self.visits)
         self.visits = np.append(self.visits, np.zeros(added, np.int64))
-        self.visits[changed] = 0
+        self._sought = np.append(self._sought, np.zeros(added, np.int64))
+        self.visits[changed] = self._sought[changed] = 0
         self._stands_since = np.append(self._stands_since, np.zeros(added, np.int64))
         self._changes += 1
         self._stands_since[changed] = self._changes
@@ -685,10 +705,31 @@ class GraphAgent:
         numbers = row_state.noise.draw(starts)
         goals = self._places.drawn(numbers[:, 1:].reshape(len(starts), _EXPLORING_GOALS, -1))
         near = roadmap.nearest(goals.reshape(-1, goals.shape[2])).reshape(goals.shape[:2])
-        least = (self.visits[near] if len(self.visits) else near).argmin(axis=1)
-        chosen = goals[np.arange(len(starts)), least]
+        if self._params.novelty and len(self.visits):
+            chosen = self._most_novel(goals, near, numbers[:, 1])
+        else:
+            least = (self.visits[near] if len(self.visits) else near).argmin(axis=1)
+            chosen = goals[np.arange(len(starts)), least]
         has_chosen = numbers[:, :1] < self._params.exploring
         row_state.heading[starts] = np.where(has_chosen, chosen, np.nan)
+
+    def _most_novel(self, goals: FloatArray, near: IntArray, numbers: FloatArray) -> FloatArray:
+        """For each row the most novel place, or a goal drawn near to it, which may lie beyond.
+
+        Args:
+            goals: Those drawn for each row, [R, K, P].
+            near: The places nearest to them, [R, K].
+            numbers: Uniform numbers to choose by where several are as novel, [R].
+
+        Returns:
+            [R, P].
+        """
+        counts = self.visits + self._sought
+        novel = np.flatnonzero(counts == counts.min())
+        places = novel[(numbers * len(novel)).astype(np.int64)]
+        is_near = near == places[:, None]
+        drawn = goals[np.arange(len(goals)), is_near.argmax(axis=1)]
+        return np.where(is_near.any(axis=1)[:, None], drawn, self.graph.roadmap.places[places])
 
 
 def _came_of(below: Array) -> tuple[BoolArray, BoolArray]:

@@ -1,6 +1,7 @@
-"""The places of a graph: a grid over all goals, or points that cover those that were visited.
+"""The places of a graph: a grid, or points that cover the goals that were visited.
 
 GraphAgentParameters(places=GridPlaces(spacing=0.5))
+GraphAgentParameters(places=GridPlaces(spacing=0.5, visited=True))
 GraphAgentParameters(places=FarthestPoints(count=100))
 """
 
@@ -67,6 +68,11 @@ class PlacesParameters(Protocol):
         """True if each place was visited, so that it is known what is observed there."""
         ...
 
+    @property
+    def grow(self) -> bool:
+        """True if there are none at first, and visited goals bring them about."""
+        ...
+
     def build(self, low: FloatArray, high: FloatArray, asked: int) -> Places:
         """The places between bounds [G] of goals, of which way-points ask for the first `asked`.
 
@@ -77,20 +83,30 @@ class PlacesParameters(Protocol):
 
 @parameter_class
 class GridPlaces:
-    """Places at equal distances over all goals, whether visited or not, as in BEAG.
+    """Places at equal distances over all goals, or over those that were visited.
 
-    Yoon et al. 2024, "Breadth-First Exploration on Adaptive Grid for Reinforcement Learning". For
-    goals of two or three elements: the number of places grows exponentially with theirs.
+    All as in BEAG (Yoon et al. 2024, "Breadth-First Exploration on Adaptive Grid for Reinforcement
+    Learning"). For goals of two or three elements: the number of places grows exponentially with
+    theirs.
     """
 
     spacing: Positive[float] | tuple[Positive[float], ...] = 2.0
     """Distance between neighbouring places along an axis, in units of the goal; a number for each
     element of the goal, or one for all."""
+    visited: bool = False
+    """True if only visited places and their neighbours, diagonal ones included, belong to the
+    graph. So no way leads through what nobody knows, and the graph grows by a place in each
+    direction as far as the level below gets. A goal beyond is headed for from the nearest place."""
 
     @property
     def are_visited(self) -> bool:
-        """False."""
+        """False: nobody may have been at the neighbours of visited places."""
         return False
+
+    @property
+    def grow(self) -> bool:
+        """True for a grid over what was visited."""
+        return self.visited
 
     def build(self, low: FloatArray, high: FloatArray, asked: int) -> Places:
         """The grid; ConfigurationError for spacings of goals of another size."""
@@ -100,7 +116,8 @@ class GridPlaces:
                 f"GridPlaces.spacing must have a number for each element of the goal, {len(low)}, "
                 f"or one for all; got {self.spacing}"
             )
-        return _Grid(Roadmap.grid(low, high, self.spacing, moving=asked))
+        grid = Roadmap.grid(low, high, self.spacing, moving=asked)
+        return _VisitedGrid(grid) if self.visited else _Grid(grid)
 
 
 @parameter_class
@@ -126,6 +143,11 @@ class FarthestPoints:
         """True."""
         return True
 
+    @property
+    def grow(self) -> bool:
+        """True."""
+        return True
+
     def build(self, low: FloatArray, high: FloatArray, asked: int) -> Places:
         """The places; none at the beginning."""
         del asked  # all elements
@@ -136,18 +158,18 @@ class _Grid:
     """Places that never change.
 
     Args:
-        roadmap: These.
+        grid: These.
     """
 
     numbers = 1
 
-    def __init__(self, roadmap: Roadmap) -> None:
-        self.roadmap = roadmap
+    def __init__(self, grid: Roadmap) -> None:
+        self.roadmap = self._grid = grid
         self.states: Observation = {}
 
     def drawn(self, numbers: FloatArray) -> FloatArray:
-        """Goals [..., G] that may be worth exploring: places."""
-        places = self.roadmap.places
+        """Goals [..., G] that may be worth exploring: places of the whole grid."""
+        places = self._grid.places
         return places[(numbers[..., 0] * len(places)).astype(np.int64)]
 
     def visit(self, goals: FloatArray, states: Observation) -> IntArray:
@@ -160,6 +182,48 @@ class _Grid:
 
     def load_state_dict(self, state: State) -> None:
         """Nothing to load."""
+
+
+class _VisitedGrid(_Grid):
+    """The visited places of a grid and their neighbours.
+
+    Args:
+        grid: All of its places.
+    """
+
+    def __init__(self, grid: Roadmap) -> None:
+        super().__init__(grid)
+        self._take(np.zeros(0, np.int64))
+
+    def visit(self, goals: FloatArray, states: Observation) -> IntArray:
+        """Add the places nearest to these goals, and their neighbours."""
+        del states  # of the neighbours there are none
+        grid, count = self._grid, len(self._known)
+        visited = np.unique(grid.nearest(goals))
+        around = [grid.ends[grid.edges_from(place)] for place in visited.tolist()]
+        new = np.setdiff1d(np.concatenate([visited, *around]), self._known)
+        if len(new):
+            self._take(np.append(self._known, new))
+        return np.arange(count, len(self._known))
+
+    def _take(self, known: IntArray) -> None:
+        """The graph has the places of these numbers in the grid from now on."""
+        self._known, self.roadmap = known, self._grid.part(known)
+
+    def state_dict(self) -> State:
+        """The places, and their numbers in the grid."""
+        return {"places": self.roadmap.places.copy(), "known": self._known.copy()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state; SpaceError for places of another grid."""
+        places, known = self._grid.places, state.get("known")
+        if (
+            known is None
+            or known.max(initial=0) >= len(places)
+            or not np.array_equal(places[known], state["places"])
+        ):
+            raise SpaceError("the places that were saved are those of another grid")
+        self._take(known.copy())
 
 
 class _Cover:

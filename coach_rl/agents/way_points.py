@@ -16,6 +16,8 @@ from coach_rl.core.state import State
 
 Tries = tuple[tuple[int, int], ...]
 """Tries to get from one place to another."""
+DETOUR = 1e6
+"""Added to the cost of an edge that is taken only where there is no other way."""
 _KEPT_SEARCHES = 512
 """Results of searches that are kept while nothing is learned."""
 _BELIEVED = 4
@@ -97,6 +99,20 @@ class Roadmap:
         begins, ends = (joined | joined.T).nonzero()
         lengths = np.sqrt(squares[begins, ends])
         return cls(places=places, begins=begins, ends=ends, lengths=lengths)
+
+    def part(self, numbers: IntArray) -> "Roadmap":
+        """The places of these numbers [K], in this order, and the edges between them."""
+        renumbered = np.full(len(self.places), -1)
+        renumbered[numbers] = np.arange(len(numbers))
+        begins, ends = renumbered[self.begins], renumbered[self.ends]
+        (kept,) = ((begins >= 0) & (ends >= 0)).nonzero()
+        kept = kept[np.lexsort((ends[kept], begins[kept]))]
+        return Roadmap(
+            places=self.places[numbers],
+            begins=begins[kept],
+            ends=ends[kept],
+            lengths=self.lengths[kept],
+        )
 
     def nearest(self, positions: FloatArray) -> IntArray:
         """The place nearest to each position [R, G], [R]; 0 where there are no places."""
@@ -204,6 +220,8 @@ class WayPointGraph:
     A miss may lead to where the way is longer than it was, such as to the bottom of a gap, or where
     it is shorter: if it is longer on average over the edge's misses, then a miss costs as much;
     until it is missed, over those of all edges that begin where it does.
+    An edge that was missed too often in a row is pruned: ways lead along it only where there are no
+    others, so that no place is out of reach, and once it is passed it is as good as before.
     Searches that are `cautious` do not count on changes of the rest that have never come about.
     Tries that have just missed, which a search may be given, each take a share `doubt` off the p of
     what was tried, for this search alone.
@@ -212,6 +230,8 @@ class WayPointGraph:
         roadmap: Places and edges; where the rest counts they never change.
         forgetting: The lowest weight of a new try in an average.
         worst: The lowest p, so that no edge is given up for ever.
+        prune_after: Misses in a row from which on an edge is pruned, until it is passed; None:
+            never.
         doubt: Share of p that a try which has just missed takes off, below 1.
         missed: Lowest cost of a try that misses; None: as much as one that passes.
         asked: Number of elements, the first ones, that the level below is asked for; None: all.
@@ -225,6 +245,7 @@ class WayPointGraph:
         *,
         forgetting: float,
         worst: float,
+        prune_after: int | None = None,
         doubt: float = 0.0,
         missed: float | None = None,
         asked: int | None = None,
@@ -233,6 +254,7 @@ class WayPointGraph:
         self.roadmap = roadmap
         self._worst, self._doubt = worst, doubt
         self._missed = missed
+        self._prune_after = np.inf if prune_after is None else prune_after
         size = roadmap.places.shape[1]
         self._asked = size if asked is None else asked
         self._has_rest = self._asked < size
@@ -251,6 +273,8 @@ class WayPointGraph:
         self._try_costs = roadmap.lengths
         edges, outcomes = len(roadmap.begins), self._outcomes.max(initial=0) + 1
         self._edge_passed = _Averages(np.ones(edges), forgetting)
+        self._misses = np.zeros(edges, np.int64)
+        """[E] how often each edge was missed since it was passed last."""
         self._group_passed = _Averages(np.ones(len(roadmap.places)), forgetting)
         self._outcome_met = _Averages(np.ones(outcomes), forgetting)
         self._setbacks = _Averages(np.zeros(edges), forgetting)
@@ -269,6 +293,12 @@ class WayPointGraph:
     def tries(self) -> IntArray:
         """[E] how often the level below has tried to pass each edge."""
         return self._edge_passed.counts
+
+    @property
+    def pruned(self) -> BoolArray:
+        """[E] the edges that plans avoid, since they were missed too often in a row."""
+        pruned: BoolArray = self._misses >= self._prune_after
+        return pruned
 
     @property
     def passed(self) -> FloatArray:
@@ -318,6 +348,9 @@ class WayPointGraph:
         try_costs[here] = self._try_costs[there]
         self._try_costs = try_costs
         self._edge_passed.change(np.ones(len(keys)), here, there)
+        misses = np.zeros(len(keys), np.int64)
+        misses[here] = self._misses[there]
+        self._misses = misses
         self._setbacks.change(np.zeros(len(keys)), here, there)
         stay: IntArray = np.setdiff1d(np.arange(len(old.places)), changed)
         self._place_setbacks.change(np.zeros(count), stay, stay)
@@ -367,6 +400,7 @@ class WayPointGraph:
             outcomes = self._outcomes[alike]
             self._outcome_met.add(outcomes, met.astype(np.float64), lowest=self._worst)
             self._may_be_met[outcomes[met]] = True
+        self._misses[alike] = np.where(met, 0, self._misses[alike] + 1)
         if not met.all():
             self._note_setback(alike[~met], setback)
         self._searches.clear()
@@ -439,6 +473,7 @@ class WayPointGraph:
         return {
             "try_costs": self._try_costs.copy(),
             "edge_passed": self._edge_passed.state_dict(),
+            "misses": self._misses.copy(),
             "group_passed": self._group_passed.state_dict(),
             "outcome_met": self._outcome_met.state_dict(),
             "setbacks": self._setbacks.state_dict(),
@@ -450,6 +485,7 @@ class WayPointGraph:
         """Go on from a saved state, of the same roadmap."""
         self._try_costs = state["try_costs"].copy()
         self._edge_passed.load_state_dict(state["edge_passed"])
+        self._misses[:] = state["misses"]
         self._group_passed.load_state_dict(state["group_passed"])
         self._outcome_met.load_state_dict(state["outcome_met"])
         self._setbacks.load_state_dict(state["setbacks"])
@@ -470,7 +506,7 @@ class WayPointGraph:
         )
         try_missed = np.maximum(setbacks, self._lowest_missed)
         costs: FloatArray = self._try_costs + (1 - passed) / passed * try_missed
-        return costs
+        return costs + DETOUR * self.pruned
 
     def _alike(self, begin: int, end: int) -> IntArray:
         """The edges from a place for which the level below is asked for the same as for one end."""

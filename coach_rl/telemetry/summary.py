@@ -137,6 +137,8 @@ def _level_line(level: LogRecord) -> str:
         parts.append(f"{of['goal_share']:.1%} reach the goal, distance {of['distance']:.3g}")
     if "graph_places" in of:
         parts.append(f"graph of {of['graph_places']:,.0f} places, {of['graph_edges']:,.0f} edges")
+    if "graph_pruned_edges" in of:
+        parts[-1] += f" ({of['graph_pruned_edges']:,.0f} pruned)"
     if "planning_seconds" in of:
         parts.append(f"{1000 * of['planning_seconds']:.3g} ms of planning a decision")
     if "fork_steps" in of:

@@ -134,7 +134,13 @@ def success_rate(manager, episodes=40):
 
 
 @pytest.mark.parametrize(
-    "places", [GridPlaces(spacing=0.5), FarthestPoints(spacing=0.5)], ids=["grid", "visited"]
+    "places",
+    [
+        GridPlaces(spacing=0.5),
+        GridPlaces(spacing=0.5, visited=True),
+        FarthestPoints(spacing=0.5),
+    ],
+    ids=["grid", "visited_grid", "visited"],
 )
 def test_a_walker_that_knows_nothing_of_walls_finds_its_way_through_a_maze(places):
     manager = experiment(8_000, level="point_maze_medium", places=places, doubt=0.0)
@@ -183,6 +189,10 @@ def test_size_of_the_graph_and_time_of_planning_are_told_of_each_stack_by_itself
     assert agent.planning(evaluation) == size
     assert agent.planning(training) == {**size, "planning_seconds": seconds / 6}
     assert agent.planning(training) == size
+    agent = build(prune_after=2)
+    for _ in range(2):
+        agent.graph.note(0, 1, passed=False)
+    assert agent.planning(evaluation) == {**size, "graph_pruned_edges": 1.0}
 
 
 def test_a_way_point_that_was_missed_is_not_tried_again_at_once():
@@ -334,6 +344,8 @@ def test_visited_places_of_more_than_way_points_ask_for_are_refused():
     own = replace(PLACES, low=(0.0,) * 3, high=(4.0,) * 3, threshold=(0.3,) * 3)
     with pytest.raises(ConfigurationError, match=r"first 2 of .* set places=GridPlaces"):
         build(at(own=own), places=FarthestPoints())
+    with pytest.raises(ConfigurationError, match=r"first 2 of .* from the start; got .*visited=Tr"):
+        build(at(own=own), places=GridPlaces(visited=True))
     with pytest.raises(ConfigurationError, match=r"a number for each element of the goal, 3, or"):
         build(at(own=own), places=GridPlaces(spacing=(1.0, 0.5)))
 
@@ -440,10 +452,35 @@ def test_rows_that_explore_head_for_places_that_were_seldom_visited():
     np.testing.assert_allclose(wanted, [[0.5, 1.5]] * 3, atol=1e-6)
 
 
+def test_rows_that_explore_by_novelty_head_for_the_place_sought_least_of_all():
+    agent, clock = build(exploring=1.0, novelty=True), Clock(phase=Phase.TRAIN)
+    agent.visits[:] = 9
+    agent.visits[[14, 15]] = 2, 0
+    rows, places = agent.new_rows(3, 0), agent.graph.roadmap.places
+    starts = request([[0.5, 0.5]] * 3, [[0.5, 3.5]] * 3, starts=[True] * 3)
+    for novel in (15, 14):
+        agent.act(rows, starts, clock)
+        assert rows.heading.tolist() == [places[novel].tolist()] * 3
+        agent.observe(rows, outcome([End.HORIZON] * 3), clock)  # nobody gets there
+
+
+def test_a_novel_place_at_the_border_leads_to_goals_beyond_it():
+    agent = visited([0, 0], [1, 1], [3, 3], exploring=1.0, novelty=True)
+    agent.visits[:] = 5
+    agent.visits[number(agent, [3, 3])] = 1
+    rows = agent.new_rows(64, 0)
+    starts = request([[0, 0]] * 64, [[0.0, 0.0]] * 64, starts=[True] * 64)
+    agent.act(rows, starts, Clock(phase=Phase.TRAIN, collects=True))
+    assert set(agent.graph.roadmap.nearest(rows.heading)) == {number(agent, [3, 3])}
+    assert len(np.unique(rows.heading, axis=0)) > 50
+
+
 @pytest.mark.parametrize(
     "settings",
     [
         {},
+        {"prune_after": 2, "novelty": True, "exploring": 0.5},
+        {"places": GridPlaces(spacing=0.5, visited=True), "novelty": True},
         {"places": FarthestPoints(count=15)},
         {
             "places": FarthestPoints(count=15),
@@ -451,7 +488,7 @@ def test_rows_that_explore_head_for_places_that_were_seldom_visited():
             "low": LEARNER,
         },
     ],
-    ids=["grid", "visited", "critic"],
+    ids=["grid", "pruned", "visited_grid", "visited", "critic"],
 )
 def test_a_run_saved_in_mid_plan_goes_on_alike(settings):
     def ticks(manager, count):

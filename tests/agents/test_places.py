@@ -34,6 +34,39 @@ def test_a_grid_never_changes_and_is_explored_at_its_places():
     assert drawn.tolist() == [[[1.0, 1.0, 1.0], [3.0, 3.0, 3.0]]]
 
 
+def test_a_grid_over_what_was_visited_grows_by_the_neighbours_of_visited_places():
+    low, high = np.zeros(2), np.full(2, 5.0)
+    whole = GridPlaces(spacing=1.0).build(low, high, 2).roadmap
+    grid = GridPlaces(spacing=1.0, visited=True).build(low, high, 2)
+    assert len(grid.roadmap.places) == 0
+    assert grid.drawn(np.array([[0.0], [0.999]])).tolist() == [[0.5, 0.5], [4.5, 4.5]]
+    assert visit(grid, [[0.1, 0.2], [0.8, 0.9]]).tolist() == [0, 1, 2, 3], "a corner"
+    square = [[0.5, 0.5], [0.5, 1.5], [1.5, 0.5], [1.5, 1.5]]
+    assert grid.roadmap.places.tolist() == square
+    assert len(grid.roadmap.begins) == 12, "from each to each"
+    assert visit(grid, [[0.4, 0.4]]).tolist() == []
+    assert visit(grid, [[1.6, 0.7]]).tolist() == [4, 5]
+    assert grid.roadmap.places[4:].tolist() == [[2.5, 0.5], [2.5, 1.5]]
+    assert grid.roadmap.places[:4].tolist() == square
+    visit(grid, whole.places)
+    assert len(grid.roadmap.begins) == len(whole.begins)
+
+
+def test_a_saved_grid_over_what_was_visited_goes_on_alike():
+    low, high = np.zeros(2), np.full(2, 5.0)
+    one, other = (GridPlaces(spacing=1.0, visited=True).build(low, high, 2) for _ in range(2))
+    visit(one, [[2.5, 2.5]])
+    other.load_state_dict(one.state_dict())
+    for places in (one, other):
+        assert visit(places, [[4.5, 4.5]]).tolist() == [9, 10, 11]
+    assert_same_state(one.state_dict(), other.state_dict())
+    np.testing.assert_array_equal(one.roadmap.begins, other.roadmap.begins)
+    elsewhere = GridPlaces(spacing=1.0, visited=True).build(low + 1, high + 1, 2)
+    for state in (one.state_dict(), {}):
+        with pytest.raises(SpaceError, match="those of another grid"):
+            elsewhere.load_state_dict(state)
+
+
 def test_what_is_visited_first_is_covered_as_by_farthest_points():
     goals = np.random.default_rng(0).uniform(LOW, HIGH, (50, 3))
     places = cover(count=10)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from coach_rl.agents.way_points import Roadmap, WayPointGraph
+from coach_rl.agents.way_points import DETOUR, Roadmap, WayPointGraph
 from coach_rl.testing import assert_same_state
 
 
@@ -255,6 +255,55 @@ def test_what_has_just_missed_is_doubted_even_where_nothing_is_passed():
     assert of.next_places(*ways, missed=[((0, first),)]).item() != first
 
 
+@pytest.mark.parametrize("prune_after", [None, 3])
+def test_an_edge_that_was_missed_so_often_in_a_row_is_pruned_until_it_is_passed(prune_after):
+    """With p of 0.9 at least the straight way is never longer than the one around it."""
+    of = graph(3, 3, worst=0.9, prune_after=prune_after)
+    begin, middle, end = of.roadmap.nearest(np.array([[x, 0.5] for x in (0.5, 1.5, 2.5)])).tolist()
+    seen = []
+    for passed in (False, False, True, False, False, False, False, True):
+        of.note(begin, middle, passed=passed)
+        is_straight = of.next_places(np.array([begin]), np.array([end])).item() == middle
+        assert of.pruned.nonzero()[0].tolist() == [of.roadmap.edge(begin, middle)] * (
+            not is_straight
+        )
+        seen.append(is_straight)
+    pruned = [False] * 5 + [True] * 2 + [False]
+    assert seen == [not (each and prune_after is not None) for each in pruned]
+
+
+def test_where_there_is_no_other_way_the_one_with_fewest_pruned_edges_is_taken():
+    of = graph(3, 2, prune_after=1)  # places 0 and 1, 2 and 3, 4 and 5, two in a column
+    for begin, end in itertools.product((2, 3), (4, 5)):
+        of.note(begin, end, passed=False)
+    of.note(0, 2, passed=False)
+    places, targets = np.array([0, 2]), np.array([4, 4])
+    assert of.next_places(places, targets).tolist() == [3, 4]
+    assert of.costs(places, targets) // DETOUR == pytest.approx([1, 1])
+
+
+def test_coming_without_what_is_met_prunes_the_edges_to_where_it_is_met():
+    grid = Roadmap.grid(np.zeros(2), np.array([3.0, 2.0]), 1.0, moving=1)
+    of = WayPointGraph(grid, forgetting=0.2, worst=0.02, prune_after=2, asked=1)
+    begin, plain, with_key = grid.nearest(np.array([[0.5, 0.5], [1.5, 0.5], [1.5, 1.5]])).tolist()
+    for _ in range(2):
+        of.note(begin, with_key, passed=True, came_to=plain)
+    assert of.pruned.nonzero()[0].tolist() == [grid.edge(begin, with_key)]
+
+
+def test_edges_between_places_that_stay_are_pruned_still():
+    of = WayPointGraph(
+        Roadmap.of_neighbours(np.array([[0.0], [1.0], [3.0]]), 2),
+        forgetting=0.2,
+        worst=0.02,
+        prune_after=1,
+    )
+    for end in (1, 2):
+        of.note(0, end, passed=False)
+    of.change(Roadmap.of_neighbours(np.array([[0.0], [1.0], [5.0], [7.0]]), 3), np.array([2, 3]))
+    assert of.pruned.nonzero()[0].tolist() == [of.roadmap.edge(0, 1)]
+
+
 def test_tries_between_places_that_are_no_neighbours_teach_nothing():
     ways = graph(3, 1)
     ways.note(0, 2, passed=False)
@@ -262,13 +311,25 @@ def test_tries_between_places_that_are_no_neighbours_teach_nothing():
     assert ways.passed.tolist() == [1, 1, 1, 1]
 
 
+def test_a_part_of_a_grid_has_the_edges_between_its_places():
+    grid = Roadmap.grid(np.zeros(2), np.array([3.0, 3.0]), 1.0)
+    numbers = np.array([4, 0, 8, 1])
+    part = grid.part(numbers)
+    assert part.places.tolist() == grid.places[numbers].tolist()
+    ends = list(zip(part.begins.tolist(), part.ends.tolist(), strict=True))
+    assert ends == [(0, 1), (0, 2), (0, 3), (1, 0), (1, 3), (2, 0), (3, 0), (3, 1)]
+    for (begin, end), length in zip(ends, part.lengths, strict=True):
+        assert length == grid.lengths[grid.edge(numbers[begin], numbers[end])]
+
+
 def test_a_saved_graph_goes_on_alike():
-    ways, other = graph(), graph()
+    ways, other = graph(prune_after=1), graph(prune_after=1)
     for begin, end in ((0, 1), (0, 4), (5, 4)):
         ways.note(begin, end, passed=False, setback=4.0)
     other.next_places(np.array([0]), np.array([11]))  # what was found before is forgotten
     other.load_state_dict(ways.state_dict())
     assert_same_state(other.state_dict(), ways.state_dict())
+    assert other.pruned.sum() == 3
     places = np.arange(12)
     for target in range(12):
         targets = np.full(12, target)

@@ -365,7 +365,7 @@ def metrics_of_runs():
                 names |= {*record.scalars, *record.arrays}
     planner = LevelParameters(
         name="graph",
-        agent=GraphAgentParameters(places=GridPlaces(spacing=1.0)),
+        agent=GraphAgentParameters(places=GridPlaces(spacing=1.0), prune_after=2),
         goal_space=GoalWorldParameters(level="point_maze_u").task.goal_space,
         frozen_from=EnvironmentSteps(200),
     )

@@ -257,6 +257,15 @@ RUNS = {
         + learning("stack.1.agent.learner"),
         package="scipy",
     ),
+    "PointMaze_HAC, graph below a learner": GoldenRun(
+        preset="PointMaze_HAC",
+        steps=400,
+        changes=STACK
+        + "evaluation_interval=400; hierarchy=graph_below; levels=3; stack.0.horizon=8; "
+        + "stack.1.horizon=2; stack.2.horizon=10; stack.1.agent.report_every=5; "
+        + learning("stack.0.agent.learner", "stack.2.agent.learner"),
+        package="scipy",
+    ),
     "PointMaze_HIRO": GoldenRun(
         preset="PointMaze_HIRO",
         steps=180,

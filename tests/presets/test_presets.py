@@ -40,6 +40,7 @@ from coach_rl.graph_managers import (
 )
 from coach_rl.memories import memory_size
 from coach_rl.presets import Mujoco_PPO, mujoco_tasks
+from coach_rl.testing import assert_same_state
 
 PRESETS = sorted(shipped_presets())
 FILES = sorted({preset.path for preset in shipped_presets().values()})
@@ -286,6 +287,49 @@ def test_a_graph_above_the_point_maze_plans_places():
     graph, *below = load_graph_manager("PointMaze_HAC", panel).parameters.stack
     assert graph.agent == GraphAgentParameters(places=GridPlaces(spacing=1.0))
     assert [each.goal_space.relative for each in below] == [False, True]
+
+
+GRAPH_BELOW = {"hierarchy": "graph_below", "levels": 3}
+
+
+def test_a_learner_above_a_graph_chooses_ways_to_go_and_the_graph_places():
+    top, graph, low = load_graph_manager("PointMaze_HAC", GRAPH_BELOW).parameters.stack
+    plain, _, lowest = load_graph_manager("PointMaze_HAC", {"levels": 3}).parameters.stack
+    learner = plain.agent.learner
+    starts = replace(learner.learning, learning_starts=200)
+    assert top.agent == replace(plain.agent, learner=replace(learner, learning=starts))
+    assert graph.agent == GraphAgentParameters(places=GridPlaces(spacing=0.5))
+    assert low.agent == lowest.agent
+    assert [each.goal_space.relative for each in (graph, low)] == [True, False]
+    with pytest.raises(ParameterError, match=r"has three levels.* got levels=2; set levels=3, or"):
+        load_graph_manager("PointMaze_HAC", {"hierarchy": "graph_below"})
+
+
+def test_a_graph_below_a_learner_saved_in_mid_plan_goes_on_alike():
+    preset = load_preset(find_preset("PointMaze_HAC"))
+    panel = {"num_envs": 4, "steps": 1_200, "layers": (16, 16), "batch": 16, **GRAPH_BELOW}
+    learning = "agent.learner.learning"
+    often = {
+        f"stack.0.{learning}.learning_starts": 10,
+        f"stack.0.{learning}.report_every": 5,
+        f"stack.2.{learning}.learning_starts": 60,
+        f"stack.2.{learning}.report_every": 20,
+        "stack.1.agent.report_every": 10,
+    }
+    one, other = preset.configure(panel | often), preset.configure(panel | often)
+    with one, other:
+        one.create_graph(TaskParameters(seed=3))
+        other.create_graph(TaskParameters(seed=4))
+        records = one.improve()
+        saved_at = [next(records) for _ in range(8)][-1]
+        assert saved_at.environment_steps < 600
+        graph = one.graph.training.levels[1].agent_rows
+        assert (graph.way_point >= 0).any(), "on the way"
+        other.load_state_dict(one.state_dict())
+        trained = {record.level for record in records if record.kind == "train"}
+        assert trained == {"top", "middle", "low"}
+        list(other.improve())
+        assert_same_state(one.state_dict()["agents"], other.state_dict()["agents"])
 
 
 def test_a_flat_agent_of_the_hac_presets_can_repeat_random_actions():

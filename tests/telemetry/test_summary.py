@@ -107,7 +107,8 @@ def test_levels_are_in_the_summary_and_have_a_line_each():
             "top",
             **{"sub_episodes": 20.0, "decisions": 7.5, "steps": 67.5},
             **{"goal_share": 0.0, "distance": 0.0},
-            **{"graph_places": 144.0, "graph_edges": 1_012.0, "planning_seconds": 2.5e-4},
+            **{"graph_places": 144.0, "graph_edges": 1_012.0, "graph_pruned_edges": 1_000.0},
+            planning_seconds=2.5e-4,
         ),
         of_level(
             "low",
@@ -125,6 +126,7 @@ def test_levels_are_in_the_summary_and_have_a_line_each():
             "distance": 0.0,
             "graph_places": 144.0,
             "graph_edges": 1_012.0,
+            "graph_pruned_edges": 1_000.0,
             "planning_seconds": 2.5e-4,
         },
         "low": {
@@ -137,7 +139,8 @@ def test_levels_are_in_the_summary_and_have_a_line_each():
     }
     text = " ".join(shown(told.table()).replace("│", " ").split())
     top = "level top 20 sub-episodes of 7.5 decisions (67.5 steps), "  # it has no goals
-    assert f"{top}graph of 144 places, 1,012 edges, 0.25 ms of planning a decision level" in text
+    graph = "graph of 144 places, 1,012 edges (1,000 pruned), 0.25 ms of planning a decision level"
+    assert f"{top}{graph}" in text
     assert "1,150 sub-episodes of 9.0 decisions, 81.2% reach the goal, distance 0.0625" in text
 
 
