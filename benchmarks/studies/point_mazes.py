@@ -33,7 +33,6 @@ def maze(level: str, *, steps: int) -> Study:
                     "hierarchy": "graph",
                     "spacing": 2.0,
                     "stack.0.agent.costs": EdgeLengths(missed=4.0),
-                    "stack.1.goal_space.observed": "relative",
                     "stack.1.agent.learner.update_mode": "compiled",
                     "layers": (128, 128),
                     "batch": 256,
