@@ -41,7 +41,10 @@ OFTEN = ("--checkpoint_steps", "20")
 """Flags for checkpoints all the time, where records come as often."""
 OFTEN_RECORDS = "schedule.progress_interval=20"
 
-TIMES = ("steps_per_second", "wall_seconds", "training_seconds", "time/", "resources/", "created")
+TIMES = (
+    *("steps_per_second", "wall_seconds", "training_seconds", "planning_seconds"),
+    *("time/", "resources/", "created"),
+)
 """Beginnings of names whose values are times or loads, other ones in each run."""
 
 

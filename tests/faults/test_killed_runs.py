@@ -45,6 +45,8 @@ def test_a_difference_is_noticed():
     other = line.replace("0.5", "0.25")
     assert difference({"log": [log_line(line)]}, {"log": [log_line(other)]}).startswith("/log/0")
     assert not difference(log_line(line), log_line(line.replace("1.0", "7.0")))
+    planned = line.replace("loss", "level/planning_seconds")
+    assert not difference(log_line(planned), log_line(planned.replace("0.5", "0.25")))
     assert difference({"log": [1, 2]}, {"log": [1]})
     assert difference({"a": 1}, {"b": 1})
 
