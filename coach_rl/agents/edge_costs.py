@@ -43,6 +43,11 @@ class EdgeCostsParameters(Protocol):
     """A frozen description of what edges cost."""
 
     @property
+    def need_states(self) -> bool:
+        """True if they depend on what was observed at places, which must have been visited."""
+        ...
+
+    @property
     def every(self) -> int | None:
         """Decisions after which all edges are asked for again; None: costs do not change."""
         ...
@@ -70,6 +75,11 @@ class EdgeLengths:
     units of the goal. None: as much as one that passes."""
 
     @property
+    def need_states(self) -> bool:
+        """False."""
+        return False
+
+    @property
     def every(self) -> int | None:
         """None."""
         return None
@@ -93,6 +103,11 @@ class CriticSteps:
     longest: Positive[float] | None = None
     """Steps above which an edge is taken only where there is no other way; None: the horizon of the
     level below."""
+
+    @property
+    def need_states(self) -> bool:
+        """True."""
+        return True
 
     def build(self, owner: str, place: LevelPlace, besides: tuple[float, ...]) -> EdgeCosts:
         """Asks the critic; ConfigurationError where there is none that knows of steps."""

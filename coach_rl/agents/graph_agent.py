@@ -108,7 +108,7 @@ class GraphAgentParameters:
         own, sub_goal = self._goals(context.place)
         if self.conditions is not None:
             self.conditions.check(context.spaces.observation)
-        if self.costs.every is not None and not self.places.are_visited:
+        if self.costs.need_states and not self.places.are_visited:
             raise ConfigurationError(
                 f"{owner}: the critic is asked about what was observed at a place, and places of "
                 f"{type(self.places).__name__} may never have been visited; got costs={self.costs};"
@@ -614,7 +614,7 @@ class GraphAgent:
         if not self._params.places.grow:
             return
         states = {key: values for key, values in observation.items() if key != GOAL_KEY}
-        kept = {} if self._params.costs.every is None else states
+        kept = states if self._params.costs.need_states else {}
         changed = self._places.visit(self._achieved(observation), kept)
         if not len(changed):
             return

@@ -21,8 +21,10 @@ from coach_rl import (
 from coach_rl.agents.edge_costs import expected_steps
 from coach_rl.agents.way_points import Roadmap
 from coach_rl.core.agents import AgentContext, LevelPlace
+from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY
+from coach_rl.core.records import ActionRequest, End, Outcome
 from coach_rl.core.spaces import EnvironmentSpaces
 
 PLACES = GoalSpace(low=(0.0, 0.0), high=(4.0, 4.0), threshold=(0.3, 0.3), key="x")
@@ -113,8 +115,42 @@ def test_an_agent_below_without_a_critic_is_refused():
         CriticSteps().build("agent 'g'", place, ())
 
 
-def test_a_critic_is_not_asked_about_places_where_nobody_has_been():
+@pytest.mark.parametrize("every", [500, None])
+def test_a_critic_is_not_asked_about_places_where_nobody_has_been(every):
     context = AgentContext(spaces=SPACES, num_envs=1, place=at())
     with pytest.raises(ConfigurationError, match=r"GridPlaces may never .* set places=FarthestP"):
-        GraphAgentParameters(places=GridPlaces(), costs=CriticSteps()).build(context)
-    assert GraphAgentParameters(places=FarthestPoints(), costs=CriticSteps()).build(context)
+        GraphAgentParameters(places=GridPlaces(), costs=CriticSteps(every=every)).build(context)
+
+
+@pytest.mark.parametrize(("every", "later"), [(1, -0.8), (None, -0.4)])
+def test_new_edges_are_priced_at_once_and_old_ones_as_often_as_asked_for(every, later):
+    place, worth = at(), [-0.4]
+    learner = place.agent_below.learner
+    learner.values = lambda seen, action: np.full(len(action), worth[0])
+    settings = {"places": FarthestPoints(), "costs": CriticSteps(every=every), "forgetting": 0.0}
+    context = AgentContext(spaces=SPACES, num_envs=2, place=place)
+    agent, clock = GraphAgentParameters(**settings).build(context), Clock(phase=Phase.TRAIN)
+    begun = np.ones(2, np.bool_)
+    seen = {"x": np.float32([[0, 0], [3, 4]]), GOAL_KEY: np.float32([[3, 0]] * 2)}
+    request = {"rows": np.arange(2), "observation": seen, "starts": begun, "episode_start": begun}
+    rows = agent.new_rows(2, 0)
+    agent.act(rows, ActionRequest(**request, greedy=~begun), clock)
+    assert agent.graph.try_costs == pytest.approx(expected_steps(np.full(2, -0.4), 0.9))
+    worth[0], ended = -0.8, np.zeros(2, np.int64)
+    agent.observe(
+        rows,
+        Outcome(
+            rows=np.arange(2),
+            observation=seen,
+            reward=np.zeros(2),
+            terminated=~begun,
+            truncated=~begun,
+            duration=ended + 9,
+            end=ended,
+            below=ended + int(End.HORIZON),
+            tested=~begun,
+        ),
+        clock,
+    )
+    agent.train(clock)
+    assert agent.graph.try_costs == pytest.approx(expected_steps(np.full(2, later), 0.9))

@@ -4,13 +4,16 @@ import copy
 import importlib.util
 import itertools
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+import torch
 from gymnasium import spaces
 
 from coach_rl import (
     ActorParameters,
+    AntSymmetry,
     CriticParameters,
     CriticSteps,
     DDPGAgentParameters,
@@ -38,6 +41,9 @@ from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import ActionRequest, End, Outcome
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
+from coach_rl.experiment.preset_file import load_preset
+from coach_rl.experiment.presets import find_preset
 from coach_rl.graph_managers.filmed_row import Camera
 from coach_rl.testing import assert_same_state
 
@@ -475,36 +481,119 @@ def test_a_novel_place_at_the_border_leads_to_goals_beyond_it():
     assert len(np.unique(rows.heading, axis=0)) > 50
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {"prune_after": 2, "novelty": True, "exploring": 0.5},
-        {"places": GridPlaces(spacing=0.5, visited=True), "novelty": True},
-        {"places": FarthestPoints(count=15)},
-        {
-            "places": FarthestPoints(count=15),
-            "costs": CriticSteps(every=30),
-            "low": LEARNER,
-        },
-    ],
-    ids=["grid", "pruned", "visited_grid", "visited", "critic"],
-)
-def test_a_run_saved_in_mid_plan_goes_on_alike(settings):
-    def ticks(manager, count):
-        records = manager.improve()
-        return [next(records) for _ in range(count)], records
+def ant_experiment(level, **settings):
+    """The shipped graph above an ant that PPO teaches, which knows that its legs are alike."""
+    panel = {"level": level, "num_envs": 4, "horizon": 8, "rollout": 64, "epochs": 1}
+    panel |= {"minibatch": 32, "layers": (8,), "steps": 600}
+    parameters = load_preset(find_preset("AntMaze_Graph")).build(panel).parameters
+    graph, low = parameters.levels
+    assert isinstance(low.agent.symmetry, AntSymmetry)
+    planner = replace(graph.agent, report_every=20, **settings)
+    schedule = replace(
+        parameters.schedule,
+        evaluation_interval=EnvironmentSteps(400),
+        evaluation_episodes=EnvironmentEpisodes(1),
+    )
+    world = replace(parameters.evaluation_environment, max_episode_steps=40)
+    levels = (replace(graph, agent=planner), low)
+    return HRLGraphManager(
+        replace(parameters, levels=levels, schedule=schedule, evaluation_environment=world)
+    )
 
-    one, other = experiment(3_000, **settings), experiment(3_000, **settings)
-    one.create_graph(TaskParameters(seed=3))
-    other.create_graph(TaskParameters(seed=4))
-    _, records = ticks(one, 12)
-    other.load_state_dict(one.state_dict())
-    list(records)
-    assert len(list(other.improve())) > 5
-    assert_same_state(one.state_dict()["agents"], other.state_dict()["agents"])
-    one.close()
-    other.close()
+
+def experiment_of_three_levels():
+    """A learner sends a graph to places, which sends a learner to way-points."""
+    world = GoalWorldParameters(level="point_maze_u")
+    places = world.task.subgoal_space
+    planner = GraphAgentParameters(places=GridPlaces(spacing=0.5), report_every=50)
+    levels = (
+        LevelParameters(name="top", agent=LEARNER, goal_space=world.task.goal_space, horizon=9),
+        LevelParameters(name="graph", agent=planner, goal_space=places, horizon=3),
+        LevelParameters(name="low", agent=LEARNER, goal_space=places, horizon=6),
+    )
+    schedule = ScheduleParameters(training=EnvironmentSteps(3_000), evaluation_interval=None)
+    return HRLGraphManager(
+        GraphParameters(levels=levels, environment=world, num_envs=8, schedule=schedule)
+    )
+
+
+def state_of(manager, name):
+    """The saved state of a level in training."""
+    state = manager.state_dict()["training"]["top"]
+    for level in manager.parameters.levels:
+        if level.name == name:
+            return state
+        state = state["environment"]
+    raise AssertionError(name)
+
+
+def is_amid_plans(manager):
+    """True if a row is on its way to a way-point, one explores, and one has missed another.
+
+    Where way-points ask for a tilt, one has set out to a way-point without it.
+    """
+    plans, below = state_of(manager, "graph")["agent_rows"], state_of(manager, "low")["rows"]
+    is_open = below["open"] & (below["decisions"] > 0) & (plans["way_point"] >= 0)
+    explores, has_missed = ~np.isnan(plans["heading"]).all(axis=1), plans["missed"] >= 0
+    asks_tilt = TILTED in [
+        getattr(each.agent, "besides", None) for each in manager.parameters.levels
+    ]
+    is_upright = is_open & ~plans["is_as_asked"]
+    found = is_open.any() and explores.any() and has_missed.any()
+    return bool(found and (is_upright.any() or not asks_tilt))
+
+
+TILTED = (-0.05,)
+"""What way-points ask for where an ant mustn't stand upright: some decisions begin as asked."""
+RUNS = {
+    "grid": partial(experiment, 3_000),
+    "pruned": partial(experiment, 3_000, prune_after=2, novelty=True, exploring=0.5),
+    "visited grid": partial(
+        experiment, 3_000, places=GridPlaces(spacing=0.5, visited=True), novelty=True
+    ),
+    "visited": partial(experiment, 3_000, places=FarthestPoints(count=15)),
+    "critic": partial(
+        experiment,
+        3_000,
+        places=FarthestPoints(count=15),
+        costs=CriticSteps(every=30),
+        low=LEARNER,
+        exploring=1.0,
+    ),
+    "three levels": experiment_of_three_levels,
+    "ant": partial(ant_experiment, "ant_maze_u12", besides=TILTED),
+    "keys": partial(ant_experiment, "ant_key_chest"),
+    "block": partial(ant_experiment, "ant_push", setbacks=True, forgetting=0.7),
+}
+"""Runs of all kinds of graphs, in mazes of points and ants."""
+
+
+def built(name, seed):
+    """One of the runs, with records all the time."""
+    parameters = RUNS[name]().parameters
+    schedule = replace(parameters.schedule, progress_interval=EnvironmentSteps(10))
+    manager = HRLGraphManager(replace(parameters, schedule=schedule))
+    manager.create_graph(TaskParameters(seed=seed, device="cpu"))
+    return manager
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_saved_in_mid_plan_goes_on_alike(name, tmp_path):
+    torch.set_num_threads(1)
+    whole, resumed, later = built(name, 3), built(name, 4), None
+    middle = whole.parameters.schedule.training.count / 2
+    for _ in whole.improve():
+        if later is not None:
+            later += 1
+        elif whole.clock.environment_steps > middle and whole.is_settled and is_amid_plans(whole):
+            write_checkpoint(tmp_path / "saved", whole.state_dict(), {})
+            later = 0
+    assert later is not None, "the test wants open plans"
+    resumed.load_state_dict(read_checkpoint(tmp_path / "saved").state)
+    assert len(list(resumed.improve())) == later > 5
+    assert_same_state(resumed.state_dict(), whole.state_dict())
+    whole.close()
+    resumed.close()
 
 
 def test_before_anything_was_visited_the_goal_itself_is_asked_for():

@@ -1,5 +1,20 @@
-"""The sparse ant mazes: what their authors' code says of geometry, goals, thresholds and limits."""
+"""The ant mazes: what their authors' code says of geometry, starts, goals, thresholds and limits.
 
+The numbers are copied from these repositories; docs/goal_worlds.md says from which commits:
+
+- HIRO: github.com/tensorflow/models, research/efficient-hrl/environments: `maze_env_utils.py`,
+  `maze_env.py`, `ant.py`
+- DHRL: github.com/jayLEE0301/dhrl_official, envs/antenv: `maze_env_utils.py`, `create_maze_env.py`,
+  `__init__.py`, `ant_maze_bottleneck.py`, `assets/ant_maze_bottleneck.xml`
+- BEAG: github.com/ml-postech/BEAG, envs/antenv: `maze_env_utils.py`, `create_maze_env.py`,
+  `__init__.py`, `ant.py`
+- LESSON and HESS: github.com/SiyuanLee/LESSON and github.com/SiyuanLee/HESS, goal_env/mujoco:
+  `maze_env_utils.py`, `create_maze_env.py`, `__init__.py`, `ant.py`
+- SSE: github.com/TS-August/sse-hrl-course-report, a copy, sse_reproduction/envs/antenv:
+  `maze_env_utils.py`, `create_maze_env.py`
+"""
+
+import itertools
 import math
 from types import SimpleNamespace
 
@@ -22,6 +37,21 @@ LIMITS = {
     "ant_maze_complex": 2000,
 }
 U = ((1, 1, 1, 1, 1), (1, "r", 0, 0, 1), (1, 1, 1, 0, 1), (1, 0, 0, 0, 1), (1, 1, 1, 1, 1))
+PUSH = (
+    (1, 1, 1, 1, 1),
+    (1, 0, "r", 1, 1),
+    (1, 0, "xy", 0, 1),
+    (1, 1, 0, 1, 1),
+    (1, 1, 1, 1, 1),
+)
+FALL = (
+    (1, 1, 1, 1),
+    (1, "r", 0, 1),
+    (1, 0, "yz", 1),
+    (1, -1, -1, 1),
+    (1, 0, 0, 1),
+    (1, 1, 1, 1),
+)
 STRUCTURES = {
     "ant_maze_u12": (4, U),
     "ant_maze_u24": (8, U),
@@ -85,16 +115,11 @@ STRUCTURES = {
             (1, 1, 1, 1, 1, 1, 1),
         ),
     ),
-    "ant_push_sparse": (
-        4,
-        (
-            (1, 1, 1, 1, 1),
-            (1, 0, "r", 1, 1),
-            (1, 0, 0, 0, 1),
-            (1, 1, 0, 1, 1),
-            (1, 1, 1, 1, 1),
-        ),
-    ),
+    "ant_maze": (8, U),
+    "ant_push": (8, PUSH),
+    "ant_fall": (8, FALL),
+    "ant_push_sparse": (4, PUSH),
+    "ant_fall_sparse": (4, FALL),
     "ant_four_rooms_sparse": (
         2,
         (
@@ -126,8 +151,20 @@ STRUCTURES = {
         ),
     ),
 }
-"""Side of a cell, and rows of cells with rising y: 1 is wall, r the start (`construct_maze` and
-`create_maze_env` of DHRL, BEAG, SSE and HLPS; blocks that move are left out)."""
+"""Side of a cell, and rows of cells with rising y (`construct_maze`).
+
+The side is that of `create_maze_env`, with HESS of the worlds registered as `-v1`, for four rooms
+as `-v2`, with HIRO of `MazeEnv`. 1 is wall, -1 a gap, r the start; letters are the axes along which
+a block slides (`Move`).
+"""
+BOTTLENECK = (
+    *((-8, 0, 4, 4), (-8, 8, 4, 4), (0, 8, 4, 4), (-8, -8, 4, 4), (0, -8, 4, 4), (8, 8, 4, 4)),
+    *((8, -8, 4, 4), (16, -8, 4, 4), (24, -8, 4, 4), (24, 0, 4, 4), (24, 8, 4, 4)),
+    *((24, 16, 4, 4), (24, 24, 4, 4), (16, 24, 4, 4), (8, 24, 4, 4), (0, 24, 4, 4)),
+    *((-8, 24, 4, 4), (-8, 16, 4, 4), (13.5, 8, 1.9, 1), (18.5, 8, 1.5, 1)),
+)
+"""The walls of DHRL's bottleneck, `wall1` to `wall20`: x, y and half their sizes."""
+STARTS = (*STRUCTURES, "ant_maze_bottleneck", "ant_gaps", "ant_push_stochastic")
 GOALS = {
     "ant_maze_u12": {(0, 8)},
     "ant_maze_u24": {(0, 16)},
@@ -145,23 +182,78 @@ def build(level, rows=1, **kwargs):
     return parameters(level, threads=1, kwargs=kwargs).build(num_envs=rows)
 
 
-def is_wall(model, x, y):
+def is_wall(model, x, y, z=0.5):
     boxes = (model.geom_type == mujoco.mjtGeom.mjGEOM_BOX) & (model.geom_bodyid == 0)
-    away = np.abs(model.geom_pos[boxes, :2] - (x, y))
-    return bool((away < model.geom_size[boxes, :2]).all(axis=1).any())
+    away = np.abs(model.geom_pos[boxes] - (x, y, z))
+    return bool((away < model.geom_size[boxes]).all(axis=1).any())
+
+
+def cells(structure):
+    """What stands in each cell, and where it is, counted in cells from the start."""
+    (start,) = ((x, y) for y, row in enumerate(structure) for x, of in enumerate(row) if of == "r")
+    for y, row in enumerate(structure):
+        for x, cell in enumerate(row):
+            yield cell, np.array([x - start[0], y - start[1]])
 
 
 @pytest.mark.parametrize("level", STRUCTURES)
-def test_walls_stand_where_the_authors_have_them(level):
+def test_walls_and_gaps_are_where_the_authors_have_them(level):
     side, structure = STRUCTURES[level]
-    (start,) = ((x, y) for y, row in enumerate(structure) for x, of in enumerate(row) if of == "r")
     model = parameters(level).task.load()
-    for y, row in enumerate(structure):
-        for x, cell in enumerate(row):
-            place = side * (x - start[0]), side * (y - start[1])
-            assert is_wall(model, *place) == (cell == 1), place
+    height = side / 2  # maze_height 0.5 times the scaling
+    is_raised = any(cell == -1 for cell, _ in cells(structure))
+    floor = height * is_raised
+    for cell, place in cells(structure):
+        assert is_wall(model, *(side * place), floor + 0.5) == (cell == 1), place
+        assert is_wall(model, *(side * place), floor - 0.5) == (is_raised and cell != -1), place
     boxes = (model.geom_type == mujoco.mjtGeom.mjGEOM_BOX) & (model.geom_bodyid == 0)
-    assert set(2 * model.geom_size[boxes, 2]) == {side / 2}  # maze_height 0.5 times the scaling
+    assert set(2 * model.geom_size[boxes, 2]) == {height}
+    assert set(model.geom_pos[boxes, 2]) == {height / 2, floor + height / 2}
+
+
+@pytest.mark.parametrize("level", STRUCTURES)
+def test_blocks_are_as_large_and_heavy_as_the_authors_and_slide_along_the_same_axes(level):
+    side, structure = STRUCTURES[level]
+    blocks = [(cell, place) for cell, place in cells(structure) if cell in ("xy", "yz")]
+    assert (len(blocks) == 1) == ("push" in level or "fall" in level)
+    model = parameters(level).task.load()
+    assert model.nq == 15 + 2 * len(blocks)
+    for axes, place in blocks:
+        falls = axes == "yz"
+        (body,) = (body for body in range(model.nbody) if "block" in model.body(body).name)
+        floor = side / 2 * falls
+        assert model.body_pos[body].tolist() == [*(side * place), floor + side / 4]
+        (geom,) = np.flatnonzero(model.geom_bodyid == body)
+        half = side / 2 * (0.99 if falls else 1.0)
+        assert model.geom_size[geom] == pytest.approx([half, half, side / 4])
+        assert model.body_mass[body] == pytest.approx(0.001 if falls else 0.0002)
+        joints = np.flatnonzero(model.jnt_bodyid == body)
+        assert model.jnt_axis[joints].tolist() == [[a == b for b in "xyz"] for a in axes]
+        assert model.jnt_limited[joints].tolist() == [falls] * 2
+        if falls:
+            assert model.jnt_range[joints].tolist() == [[-side, side], [-floor, 0]]
+
+
+def test_walls_of_the_bottleneck_are_the_authors():
+    model = parameters("ant_maze_bottleneck").task.load()
+    for x, y in itertools.product(np.arange(-11.75, 28, 0.5), repeat=2):
+        stands = any(abs(x - a) < c and abs(y - b) < d for a, b, c, d in BOTTLENECK)
+        assert is_wall(model, x, y) == stands, (x, y)
+
+
+@pytest.mark.parametrize("level", STARTS)
+def test_starts_are_as_noisy_as_the_authors(level):
+    """By 0.1 m and 0.1 radians at most, each number for itself; velocities are normal."""
+    batch = build(level, 100)
+    seen = batch.reset(seed=0).observation["observation"]
+    rest = np.zeros(15)
+    rest[2], rest[3] = 0.75 + parameters(level).task.floor_height, 1  # `init_qpos`
+    away = np.abs(seen[:, :15] - rest)[:, [0, 1, 2, *range(7, 15)]]  # orientations are made units
+    assert (away.max(axis=0) <= 0.1).all()
+    assert (away.max(axis=0) > 0.09).all()
+    assert away.mean(axis=0) == pytest.approx(np.full(11, 0.05), abs=0.012)
+    assert seen[:, 15:29].std(axis=0) == pytest.approx(np.full(14, 0.1), rel=0.3)
+    batch.close()
 
 
 def test_the_bottleneck_leaves_a_gap_of_1_6_metres():

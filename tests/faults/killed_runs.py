@@ -5,7 +5,7 @@
 makes short runs of every shipped preset, kills each at moments of several kinds, some twice, sends
 signals, lets its disk be full, resumes it to its end, and compares what it left behind: the last
 checkpoint's state, the logs, TensorBoard's entries, the summary. `--write` keeps the table in
-docs/reliability.md.
+docs/reliability.md; with names of runs only their rows are made again.
 """
 
 import argparse
@@ -34,12 +34,17 @@ from coach_rl.experiment.run_folder import RunFolder
 CHECKOUT = Path(__file__).parent.parent.parent
 RESULTS = CHECKOUT / "docs" / "reliability.md"
 MARK = "<!-- killed runs -->"
+DIFFERENT = "different"
+"""The last column of the table."""
 
 OFTEN = ("--checkpoint_steps", "20")
 """Flags for checkpoints all the time, where records come as often."""
 OFTEN_RECORDS = "schedule.progress_interval=20"
 
-TIMES = ("steps_per_second", "wall_seconds", "training_seconds", "time/", "resources/", "created")
+TIMES = (
+    *("steps_per_second", "wall_seconds", "training_seconds", "planning_seconds"),
+    *("time/", "resources/", "created"),
+)
 """Beginnings of names whose values are times or loads, other ones in each run."""
 
 
@@ -325,24 +330,38 @@ def killed_run(run: GoldenRun) -> KilledRun:
     return KilledRun(words=(*words, *(("-lvl", run.level) if run.level else ()), *OFTEN))
 
 
-def markdown(outcomes: Sequence[Outcome]) -> str:
-    """A table of how often each run was killed at which moments, and of what differed."""
+def markdown(outcomes: Sequence[Outcome], before: str = "") -> str:
+    """A table of how often each run was killed at which moments, and of what differed.
+
+    Args:
+        outcomes: What became of runs.
+        before: A table of runs, whose rows stay where these are others.
+    """
     kinds = [*dict.fromkeys(outcome.kind for outcome in outcomes)]
-    lines = [
-        "| run | " + " | ".join(kinds) + " | different |",
-        "| --- |" + " ---: |" * (len(kinds) + 1),
-    ]
-    by_name: dict[str, list[Outcome]] = {}
+    made: dict[str, Counter[str]] = {}
     for outcome in outcomes:
-        by_name.setdefault(outcome.name, []).append(outcome)
-    for name, own in {**by_name, "all": [*outcomes]}.items():
-        kills = Counter[str]()
-        for outcome in own:
-            kills[outcome.kind] += outcome.kills
-        different = sum(bool(outcome.difference) for outcome in own)
-        cells = [str(kills[kind]) for kind in kinds]
-        lines.append(f"| {name} | {' | '.join(cells)} | {different} |")
+        kills = made.setdefault(outcome.name, Counter())
+        kills[outcome.kind] += outcome.kills
+        kills[DIFFERENT] += bool(outcome.difference)
+    columns = [*kinds, DIFFERENT]
+    rows = {**counted(before, columns), **made}
+    ordered = {name: rows[name] for name in sorted(rows, key=[*runs(), *rows].index)}
+    lines = [f"| run | {' | '.join(columns)} |", "| --- |" + " ---: |" * len(columns)]
+    for name, row in {**ordered, "all": sum(rows.values(), Counter[str]())}.items():
+        lines.append(f"| {name} | {' | '.join(str(row[each]) for each in columns)} |")
     return "\n".join(lines)
+
+
+def counted(table: str, columns: Sequence[str]) -> dict[str, Counter[str]]:
+    """The rows of such a table, by the run's name; none where it has other columns."""
+    first, *rows = [line.strip("| ").split(" | ") for line in table.strip().splitlines()] or [[]]
+    if first[1:] != [*columns]:
+        return {}
+    return {
+        name: Counter(dict(zip(columns, map(int, row), strict=True)))
+        for name, *row in rows[1:]  # behind the line below the names of columns
+        if name != "all"
+    }
 
 
 def main() -> int:
@@ -352,7 +371,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=2, help="rounds of kills (default: 2)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the moments (default: 0)")
     parser.add_argument(
-        "--write", action="store_true", help="write the table into docs/reliability.md"
+        "--write",
+        action="store_true",
+        help="write the table into docs/reliability.md; runs that are not named keep their rows",
     )
     given = parser.parse_args()
     chosen = {name: run for name, run in runs().items() if name in (given.names or runs())}
@@ -362,10 +383,10 @@ def main() -> int:
             outcomes.append(outcome)
             said = outcome.difference or "equal"
             print(f"{outcome.name}, {outcome.kind}, kills: {outcome.kills}: {said}", flush=True)
-    found = markdown(outcomes)
+    before, table, after = RESULTS.read_text().split(MARK)
+    found = markdown(outcomes, table if given.names else "")
     print(found)
     if given.write:
-        before, _, after = RESULTS.read_text().split(MARK)
         RESULTS.write_text(f"{before}{MARK}\n{found}\n{MARK}{after}")
     return int(any(outcome.difference for outcome in outcomes))
 

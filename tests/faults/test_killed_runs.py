@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 from killed_processes import Moment, moments
-from killed_runs import begin, difference, killed_and_resumed, log_line, runs, story
+from killed_runs import (
+    Outcome,
+    begin,
+    difference,
+    killed_and_resumed,
+    log_line,
+    markdown,
+    runs,
+    story,
+)
 
 EACH_TIME = ("CartPole_PPO", "Pendulum_SAC", "Pendulum_HAC")
 
@@ -36,5 +45,23 @@ def test_a_difference_is_noticed():
     other = line.replace("0.5", "0.25")
     assert difference({"log": [log_line(line)]}, {"log": [log_line(other)]}).startswith("/log/0")
     assert not difference(log_line(line), log_line(line.replace("1.0", "7.0")))
+    planned = line.replace("loss", "level/planning_seconds")
+    assert not difference(log_line(planned), log_line(planned.replace("0.5", "0.25")))
     assert difference({"log": [1, 2]}, {"log": [1]})
     assert difference({"a": 1}, {"b": 1})
+
+
+def test_rows_of_runs_that_are_not_made_again_stay_in_the_table():
+    def outcome(name, kills, difference=""):
+        return Outcome(name=name, kind="SIGHUP", kills=kills, difference=difference)
+
+    before = markdown([outcome("Pendulum_PPO", 1), outcome("Acrobot_PPO", 2, "/state")])
+    after = markdown([outcome("Acrobot_PPO", 4), outcome("Mujoco_PPO", 8, "/state")], before)
+    assert after.splitlines() == [
+        "| run | SIGHUP | different |",
+        "| --- | ---: | ---: |",
+        "| Acrobot_PPO | 4 | 0 |",
+        "| Mujoco_PPO | 8 | 1 |",
+        "| Pendulum_PPO | 1 | 0 |",
+        "| all | 13 | 1 |",
+    ]

@@ -10,11 +10,14 @@ import copy
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, fields
+from functools import cache, partial
 
 import numpy as np
+from gymnasium import spaces
 
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.edge_costs import CriticSteps
 from coach_rl.agents.graph_agent import GraphAgent, GraphAgentParameters
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import Clock, Phase
@@ -23,10 +26,21 @@ from coach_rl.core.levels import CertifyParameters, Moment
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import ActionRequest, End, Outcome
 from coach_rl.core.row_noise import RowNoise
+from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.core.timed_goals import TimedGoalSpace
 
 TESTING_SEED = 5
+SPACES = EnvironmentSpaces(
+    observation=spaces.Dict(
+        {
+            "observation": spaces.Box(-50, 50, (3,), np.float64),
+            GOAL_KEY: spaces.Box(-2, 2, (3,), np.float32),
+        }
+    ),
+    action=spaces.Box(-1, 1, (3,), np.float64),
+)
+"""What is seen of the walks, and how they are moved."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -390,14 +404,24 @@ class Schedule:
 
 @dataclass
 class Plans:
-    """The agents that plan, by the depth of their level; what they learn waits for `learn`."""
+    """The agents that plan, by the depth of their level; what they learn waits for `learn`.
+
+    Places of a graph that are visited depend on all that was visited at once. So agents with such
+    places are told of all environments together.
+    """
 
     agents: dict[int, GraphAgent]
     rows: dict[int, object]
     others: dict[int, object]
     """Alternatives to certified decisions."""
+    visited: set[int]
+    """The levels whose agents have places that are visited."""
     lessons: list[tuple[int, int, Callable]] = field(default_factory=list)
     """What is learned when the tick is over: tries by the candidate's number, then outcomes."""
+    requests: dict[int, list[ActionRequest]] = field(default_factory=dict)
+    """Decisions at the beginning of episodes, of agents that visit places."""
+    outcomes: dict[int, list[Outcome]] = field(default_factory=dict)
+    """What came of decisions, of the same agents."""
 
     @classmethod
     def of(cls, levels, count):
@@ -407,21 +431,60 @@ class Plans:
             agents=agents,
             rows={d: agent.new_rows(count, TESTING_SEED) for d, agent in agents.items()},
             others={d: agents[d].new_rows(size, TESTING_SEED) for d, size in tries.items()},
+            visited={d for d in agents if levels[d].plans.places.are_visited},
         )
 
     def learn(self):
+        for depth, begun in self.requests.items():
+            rows = self.rows[depth]
+            rows.follow(rows.decisions())  # which are made
+            self.agents[depth].act(rows, together(begun), Clock(phase=Phase.TRAIN))
+            rows.followed = None
         for *_, lesson in sorted(self.lessons, key=lambda each: each[:2]):
             lesson()
+        for depth, came in self.outcomes.items():
+            self.agents[depth].observe(self.rows[depth], together(came), Clock(phase=Phase.TRAIN))
+        for agent in self.agents.values():
+            agent.train(Clock())
         self.lessons.clear()
+        self.requests.clear()
+        self.outcomes.clear()
 
     def forked(self):
-        return Plans(self.agents, copy.deepcopy(self.rows), copy.deepcopy(self.others))
+        rows, others = copy.deepcopy(self.rows), copy.deepcopy(self.others)
+        return Plans(self.agents, rows, others, self.visited)
+
+
+def together(parts):
+    """One request or outcome of several environments."""
+    parts = sorted(parts, key=lambda part: part.rows[0])
+
+    def joined(values):
+        if isinstance(values[0], dict):
+            return {key: joined([value[key] for value in values]) for key in values[0]}
+        return np.concatenate(values)
+
+    names = [each.name for each in fields(parts[0])]
+    return type(parts[0])(**{name: joined([getattr(p, name) for p in parts]) for name in names})
 
 
 def planner(levels, depth, count):
     """The agent of a level that plans."""
-    place = LevelPlace(level=levels[depth], below=levels[depth + 1])
-    return levels[depth].plans.build(AgentContext(spaces=None, num_envs=count, place=place))
+    plans = levels[depth].plans
+    below = critic() if isinstance(plans.costs, CriticSteps) else None
+    place = LevelPlace(level=levels[depth], below=levels[depth + 1], agent_below=below)
+    return plans.build(AgentContext(spaces=SPACES, num_envs=count, place=place))
+
+
+@cache
+def critic():
+    """An agent whose critic follows a rule: goals that are far away are worth less."""
+    agent = DDPGAgentParameters().build(AgentContext(spaces=SPACES, num_envs=1, place=LevelPlace()))
+    agent.policy_actions = lambda seen: np.zeros((len(seen[GOAL_KEY]), 3))
+    agent.learner.values = lambda seen, action: (
+        -np.abs(seen[GOAL_KEY]).sum(axis=1) - np.abs(seen["observation"][:, 0])
+    )
+    return agent
 
 
 class Recursion:
@@ -588,6 +651,8 @@ class Recursion:
         lesson = partial(agent.observe, rows, outcome, Clock(phase=phase))
         if phase is Phase.TEST:
             lesson()
+        elif depth in self.plans.visited:
+            self.plans.outcomes.setdefault(depth, []).append(outcome)
         else:
             last = len(self.phases)  # of no candidate
             self.plans.lessons.append((last, self.row, lesson))
@@ -598,8 +663,12 @@ class Recursion:
         told = None if order is None else order.shown(seen, self.steps)
         level, below = self.levels[depth], None if is_lowest else self.levels[depth + 1].goal_space
         if level.plans:
-            agent, clock = self.plans.agents[depth], Clock(phase=known["phase"])
-            action = agent.act(self.plans.rows[depth], self.request(known), clock)[0]
+            agent, request = self.plans.agents[depth], self.request(known)
+            visits = depth in self.plans.visited
+            clock = Clock(phase=known["phase"], collects=visits)
+            action = agent.act(self.plans.rows[depth], request, clock)[0]
+            if visits and known["phase"] is not Phase.TEST:
+                self.plans.requests.setdefault(depth, []).append(request)
         elif level.has_skills:
             action = decide(None, below, seen, None)
         else:

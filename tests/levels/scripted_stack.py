@@ -5,7 +5,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from gymnasium import spaces
-from plain_stack import TESTING_SEED, Level, Walk, alternative, decide, planner, stops
+from plain_stack import (
+    SPACES,
+    TESTING_SEED,
+    Level,
+    Walk,
+    alternative,
+    decide,
+    planner,
+    stops,
+)
 
 from coach_rl.agents.graph_agent import GraphAgent, GraphRows
 from coach_rl.agents.skill_agents import SkillAgents
@@ -14,20 +23,9 @@ from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.records import End, EnvResponse
 from coach_rl.core.signals import SignalChannel
-from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.timed_goals import TIME_KEY, TimedGoalSpace
 from coach_rl.levels import LevelManager
 from coach_rl.levels.certifier import Certifier, Fork
-
-SPACES = EnvironmentSpaces(
-    observation=spaces.Dict(
-        {
-            "observation": spaces.Box(-50, 50, (3,), np.float64),
-            GOAL_KEY: spaces.Box(-2, 2, (3,), np.float32),
-        }
-    ),
-    action=spaces.Box(-1, 1, (3,), np.float64),
-)
 
 
 class Walks:

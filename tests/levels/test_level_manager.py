@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from plain_stack import Level, of_skill, options, played
 from scripted_stack import Planned, build, managers
 
-from coach_rl.agents.edge_costs import EdgeLengths
+from coach_rl.agents.edge_costs import CriticSteps, EdgeLengths
 from coach_rl.agents.graph_agent import GraphAgentParameters
-from coach_rl.agents.places import GridPlaces
+from coach_rl.agents.places import FarthestPoints, GridPlaces
 from coach_rl.agents.skill_agents import SkillAgents
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError
@@ -38,12 +38,14 @@ def goal_spaces(draw, *, is_top=False, is_planned_from=False, planned_above=None
     """Any goals of the walk's x, y and angle; those of the top are all three.
 
     An agent that plans ways to its level's goals sees them absolutely, and plans along goals of the
-    same elements. Neither have a time.
+    elements that it asks for. Neither have a time. Where it asks a critic, these pay for each step.
     """
     elements = draw(st.permutations([0, 1, 2]))
     elements = tuple(elements[: 3 if is_top else draw(st.sampled_from([3, 2, 1, 3]))])
+    asks_critic = False
     if planned_above is not None:
-        elements = planned_above.elements or (0, 1, 2)
+        planner, elements = planned_above
+        asks_critic = isinstance(planner.costs, CriticSteps)
     is_angle = 2 in elements and draw(st.booleans())
     high = [draw(st.sampled_from([1.0, 3.0])) for _ in elements]
     low = [-bound for bound in high]
@@ -64,7 +66,7 @@ def goal_spaces(draw, *, is_top=False, is_planned_from=False, planned_above=None
         relative=is_relative,
         reach=reach if is_relative and draw(st.booleans()) else None,
         observed=observed,
-        reward=draw(st.sampled_from(["sparse", "dense"])),
+        reward="sparse" if asks_critic else draw(st.sampled_from(["sparse", "dense"])),
         reached_within=draw(st.sampled_from(["elements", "ball"])),
     )
 
@@ -76,15 +78,62 @@ def option_spaces(draw):
     return options(draw(st.integers(3, 5)), **flags)
 
 
-PLANNERS = st.builds(
-    GraphAgentParameters,
-    places=st.just(GridPlaces(spacing=2.0)),
-    costs=st.sampled_from([EdgeLengths(), EdgeLengths(missed=5.0)]),
-    forgetting=st.sampled_from([0.2, 0.7]),
-    setbacks=st.booleans(),
-    exploring=st.sampled_from([0.0, 0.5]),
-)
-"""Agents that plan; among few places, so that they are often where they have been."""
+KINDS = ["part of a place", "critic", "grid", "conditions", "visited"]
+"""Kinds of agents that plan."""
+
+
+@st.composite
+def planners(draw, own):
+    """Any agent that plans ways to these goals, and the elements that it asks for below.
+
+    It has few places, so that it is often where it has been.
+    """
+    kind = draw(st.sampled_from(KINDS))
+    elements = own.elements or (0, 1, 2)
+    places, conditions = GridPlaces(spacing=2.0), None
+    costs = [EdgeLengths(), EdgeLengths(missed=5.0)]
+    if kind == "part of a place":
+        elements = elements[: draw(st.integers(1, 2))]
+    if kind == "conditions":
+        left_open = [element for element in (0, 1, 2) if element not in elements] or elements
+        left_open = (draw(st.sampled_from(left_open)),)
+        conditions = GoalSpace(low=(-2,), high=(2,), threshold=(1,), elements=left_open)
+    if kind in ("visited", "critic"):
+        places = FarthestPoints(
+            count=draw(st.sampled_from([4, 9])),
+            spacing=draw(st.sampled_from([0.0, 1.0])),
+            neighbours=draw(st.sampled_from([3, 1])),
+        )
+    if kind == "critic":
+        costs = [CriticSteps(every=9, longest=4.0), CriticSteps(every=None)]
+    besides = [element for element in (0, 1, 2) if element not in elements]
+    besides = besides[: draw(st.sampled_from([2, 1, 0]))]
+    planner = GraphAgentParameters(
+        places=places,
+        costs=draw(st.sampled_from(costs)),
+        forgetting=draw(st.sampled_from([0.2, 0.7, 0.0])),
+        worst=draw(st.sampled_from([0.02, 0.5])),
+        doubt=draw(st.sampled_from([0.5, 0.0])),
+        setbacks=draw(st.booleans()),
+        besides=tuple(draw(st.sampled_from([-0.5, 1.0])) for _ in besides),
+        conditions=conditions,
+        exploring=draw(st.sampled_from([0.0, 0.5])),
+        report_every=draw(st.sampled_from([5, 1000])),
+    )
+    return planner, (*elements, *besides)
+
+
+def may_propose(planner, goals):
+    """Whether decisions of an agent that plans, if there is one, may be tried in a fork.
+
+    Not where it proposes none, since a fork can't tell whether a place was met (`GraphAgent`); nor
+    where places change between a decision and its alternatives, which the recursion can't follow.
+    """
+    if planner is None:
+        return True
+    parameters, asked = planner
+    has_rest = len(asked) - len(parameters.besides) < goals.size
+    return not (has_rest or parameters.conditions or parameters.places.are_visited)
 
 
 @st.composite
@@ -105,10 +154,10 @@ def schedules(draw, *, is_top, has_goals):
 def stacks(draw):
     """One to four levels of any kind."""
     count = draw(st.sampled_from([3, 2, 4, 1]))
-    is_scheduled, levels = draw(st.booleans()), []
+    is_scheduled, levels, all_planners = draw(st.booleans()), [], []
     plans = [draw(st.integers(0, 2)) == 2 for _ in range(count - 1)] + [False]
     for depth, is_planned_from in enumerate(plans):
-        planned_above = levels[-1].goal_space if depth and plans[depth - 1] else None
+        planned_above = all_planners[-1] if depth else None
         has_goals = draw(st.sampled_from([True, False, True, True]))
         has_goals |= is_planned_from or planned_above is not None
         other = None if depth == 0 else draw(option_spaces())
@@ -121,6 +170,8 @@ def stacks(draw):
                     planned_above=planned_above,
                 )
             )
+        planner = draw(planners(space)) if is_planned_from else None
+        all_planners.append(planner)
         is_frozen, may_freeze = draw(st.integers(0, 3)) == 3, draw(st.booleans())
         schedule = {}
         if is_scheduled and not is_frozen:
@@ -140,13 +191,14 @@ def stacks(draw):
                 failure_reward=-3.5 if has_goals else draw(st.sampled_from([None, -2.0])),
                 may_freeze=may_freeze,
                 ends_options=not has_skills and draw(st.booleans()),
-                plans=draw(PLANNERS) if is_planned_from else None,
+                plans=planner and planner[0],
                 has_skills=has_skills,
                 **schedule,
             )
         )
     for index, (level, below) in enumerate(itertools.pairwise(levels)):
         may_certify = isinstance(below.goal_space, GoalSpace) and not level.has_skills
+        may_certify &= may_propose(all_planners[index], level.goal_space)
         if may_certify and draw(st.integers(0, 3)) == 3:
             levels[index] = replace(level, certify=draw(certifications(level)))
     return levels
@@ -225,6 +277,13 @@ def continued(agent, before):
         agent.graph.load_state_dict(before.graph.state_dict())
 
 
+def train(agents, clock):
+    """Let agents that plan ask again what edges cost."""
+    for agent in agents:
+        if isinstance(agent, Planned):
+            agent.graph.train(clock)
+
+
 def assert_same_transitions(found, expected, where, *, is_dense):
     """Equal to the bit, but for the order in which dense rewards are summed."""
     assert len(found) == len(expected), where
@@ -301,6 +360,7 @@ def test_any_stack_in_any_company_equals_a_plain_recursion(
         else:
             clock.levels = own
         top.recv()
+        train(agents, clock)
         clock.environment_steps += company
     expected = played(seeds, levels, phases, discount, others)
     for depth, (agent, manager) in enumerate(zip(agents, managers(top), strict=True)):
