@@ -167,11 +167,8 @@ class Panel(GraphPanel):
     """True to know that an ant's legs are alike, and its left and right; None: where the world
     shows its pose, which that takes, below another level."""
     evaluation_interval: int = 100_000
-    upright: float = 1.0
-    """Metres that a unit of the torso's own axis counts in rewards: an ant on its back is two units
-    away from its feet."""
     discount: float = 0.98
-    """Discount factor of the walker. On long ways 0.995 is better: slower, but fewer falls."""
+    """Discount factor of the walker. On long ways 0.998 is better: slower, but fewer falls."""
     gae_lambda: float = 0.95
     """Lambda of generalised advantage estimation."""
     rollout: int = 8192
@@ -233,7 +230,7 @@ def graph_manager(panel: Panel) -> GraphManager:
         output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-1.0, high=1.0),)),
         symmetry=AntSymmetry(shows_axes=panel.stance) if is_symmetric else None,
     )
-    return _experiment(panel, walker, reward="dense", upright=panel.upright)
+    return _experiment(panel, walker, reward="dense")
 
 
 def TD3(panel: TD3Panel) -> GraphManager:
@@ -264,19 +261,9 @@ def TD3(panel: TD3Panel) -> GraphManager:
 
 
 def _experiment(
-    panel: GraphPanel,
-    walker: AgentParameters,
-    reward: Literal["sparse", "dense"],
-    upright: float = 1.0,
+    panel: GraphPanel, walker: AgentParameters, reward: Literal["sparse", "dense"]
 ) -> GraphManager:
-    """The graph above a walker that is paid for its way-points so; or the walker without it.
-
-    Args:
-        panel: The preset's settings.
-        walker: The agent that walks.
-        reward: Its rewards.
-        upright: Metres that the first element of `besides` counts in dense ones.
-    """
+    """The graph above a walker that is paid for its way-points so; or the walker without it."""
     if panel.stance and not panel.has_poses:
         raise ParameterError(
             f"stance=True needs an ant that shows its pose, and those of {panel.level} can't; set "
@@ -291,10 +278,6 @@ def _experiment(
     world = panel.world(**shown)
     goals = world.task.goal_space
     way_points = replace(world.task.subgoal_space, observed="relative", reward=reward)
-    if panel.besides and upright != 1:
-        weights = [1.0] * way_points.size
-        weights[-len(panel.besides)] = upright
-        way_points = replace(way_points, weights=tuple(weights))
     low = LevelParameters(
         name="low",
         agent=walker,

@@ -63,8 +63,6 @@ class GoalSpace:
     """absolute: the level's agent sees the goal's position. relative: what is left to go."""
     reward: Literal["sparse", "dense"] = "sparse"
     """sparse: 0 where the goal is reached, else -1. dense: minus the Euclidean distance."""
-    weights: tuple[NonNegative[float], ...] | None = None
-    """What a unit of each element counts in the distance of dense rewards; None: 1 each."""
     reached_within: Literal["elements", "ball"] = "elements"
     """elements: reached where every element is within its threshold. ball: where the differences,
     each divided by its threshold, have a Euclidean norm of 1 or less; equal thresholds are then the
@@ -76,15 +74,6 @@ class GoalSpace:
             len(sizes) == 1,
             f"GoalSpace needs as many low, high and threshold elements, got {len(self.low)}, "
             f"{len(self.high)} and {len(self.threshold)}",
-        )
-        require(
-            self.weights is None or len(self.weights) == len(self.low),
-            f"GoalSpace.weights has a number for each element of the goal, {len(self.low)}; "
-            f"got {self.weights}",
-        )
-        require(
-            self.weights is None or self.reward == "dense",
-            "GoalSpace.weights are those of dense rewards; set reward='dense', or weights=None",
         )
         require(
             self.elements is None or len(self.elements) == len(self.low),
@@ -251,12 +240,8 @@ class GoalSpace:
         """Judge the states of R rows by their goals."""
         difference = self.difference(goal, observation)
         reached = self.reached_at(difference)
-        reward = self.dense_reward(difference) if self.reward == "dense" else reached - 1.0
+        reward = -length_of(difference) if self.reward == "dense" else reached - 1.0
         return Verdict(difference, reward, reached, reached)
-
-    def dense_reward(self, difference: FloatArray) -> FloatArray:
-        """Return minus the distance of rows with a `difference` [R, G], weighted, float64 [R]."""
-        return -length_of(difference if self.weights is None else difference * self._weights)
 
     def distance(self, goal: FloatArray, observation: Observation) -> FloatArray:
         """Euclidean distance to the goal, float64 [R]."""
@@ -278,10 +263,6 @@ class GoalSpace:
     @cached_property
     def _thresholds(self) -> FloatArray:
         return np.array(self.threshold)
-
-    @cached_property
-    def _weights(self) -> FloatArray:
-        return np.array(self.weights)
 
     @cached_property
     def _bounds(self) -> tuple[FloatArray, FloatArray]:

@@ -12,7 +12,7 @@ from annotated_types import Interval
 from gymnasium import spaces
 
 from coach_rl.core.errors import SpaceError
-from coach_rl.core.goals import GoalSpace, Verdict
+from coach_rl.core.goals import GoalSpace, Verdict, length_of
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
 
@@ -132,5 +132,5 @@ class TimedGoalSpace(GoalSpace):
         difference = self.difference(goal, observation)
         reached = is_up & self.reached_at(difference)
         if self.reward == "dense":
-            return Verdict(difference, self.dense_reward(difference) * is_up, reached, is_up)
+            return Verdict(difference, -length_of(difference) * is_up, reached, is_up)
         return Verdict(difference, reached.astype(np.float64), reached, is_up)

@@ -60,32 +60,6 @@ def test_dense_reward_is_minus_the_euclidean_distance():
     assert space.verdict(goal, seen).reward.dtype == np.float64
 
 
-def test_dense_rewards_weigh_the_elements_that_distances_do_not():
-    space = GoalSpace(
-        low=(-9.0,) * 2,
-        high=(9.0,) * 2,
-        threshold=(0.1,) * 2,
-        reward="dense",
-        weights=(1.0, 3.0),
-    )
-    seen = {"observation": np.array([[0.0, 0.0], [0.0, 0.0]], np.float32)}
-    goal = np.array([[4.0, 1.0], [0.0, 2.0]], np.float32)
-    np.testing.assert_array_equal(space.verdict(goal, seen).reward, [-5.0, -6.0])
-    np.testing.assert_array_equal(space.distance(goal, seen), [17**0.5, 2.0])
-
-
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"reward": "dense", "weights": (1.0,)}, "a number for each element of the goal, 2; got"),
-        ({"weights": (1.0, 1.0)}, "set reward='dense', or weights=None"),
-    ],
-)
-def test_weights_that_mean_nothing_are_refused(changes, says):
-    with pytest.raises(ParameterError, match=says):
-        replace(PLANE, **changes)
-
-
 def test_an_absolute_goal_is_the_action_clipped_to_the_bounds():
     target = PLANE.target(np.array([[0.5, -3.0], [7.0, 0.0]]), SEEN)
     np.testing.assert_array_equal(target, [[0.5, -2.0], [1.0, 0.0]])

@@ -65,8 +65,6 @@ def test_a_goal_is_judged_when_its_time_is_up_and_not_before():
     assert LINE.is_over(wanted, seen).tolist() == [False, True, True, False]
     dense = replace(LINE, reward="dense").verdict(wanted, seen)
     assert dense.reward.tolist() == [0, 0, -2, 0]
-    weighted = replace(LINE, reward="dense", weights=(3.0,)).verdict(wanted, seen)
-    assert weighted.reward.tolist() == [0, 0, -6, 0]
 
 
 def test_the_environment_gives_its_goals_no_time():
