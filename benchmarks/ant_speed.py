@@ -3,12 +3,12 @@
     python benchmarks/ant_speed.py
     python benchmarks/ant_speed.py --only "AntMaze_HRAC, hrac" --steps 16000
 
-Each row trains a shipped preset with compiled gradient steps, one torch thread and one thread for
-the simulator. What runs before learning does, compiling included, is not counted. Processor
-seconds, so that what else the machine does counts less. The shares are of the training loop:
-*simulator*, *updates* (sampling, advantages and target networks included), *acting* (networks and
-filters), *planning* of a graph, or of landmarks and adjacency, *correction* of sub-goals by HIRO,
-and *rest*: the bookkeeping of levels, memories, metrics.
+Each row trains a shipped preset with compiled gradient steps and one torch thread, the simulator on
+the same core. The first steps, in which most levels begin to learn and steps are compiled, are not
+counted. Processor seconds, so that what else the machine does counts less. The shares are of the
+training loop: *simulator*, *updates* (sampling, advantages and target networks included), *acting*
+(networks and filters), *planning* of a graph, or of landmarks and adjacency, *correction* of
+sub-goals by HIRO, and *rest*: the bookkeeping of levels, memories, metrics.
 """
 
 import argparse
@@ -55,7 +55,7 @@ class Case:
     level: str
     changes: dict[str, object] = field(default_factory=dict)
     warm: int = 6_000
-    """Environment steps before those that are counted: learning has begun, and is compiled."""
+    """Environment steps before those that are counted."""
 
 
 CASES = (
@@ -104,7 +104,7 @@ CASES = (
 
 
 def measure(case: Case, steps: int) -> tuple[float, dict[str, float]]:
-    """Train for `steps` once it has learned a little.
+    """Train for so many environment steps after the first ones.
 
     Returns:
         Environment steps per second, and the share of each column.

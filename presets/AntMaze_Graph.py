@@ -269,6 +269,11 @@ def _experiment(
             f"stance=True needs an ant that shows its pose, and those of {panel.level} can't; set "
             "stance=False"
         )
+    if panel.stance and panel.hierarchy == "none":
+        raise ParameterError(
+            "stance=True is asked for at way-points, and there are none with hierarchy=none; set "
+            "stance=False"
+        )
     shown = {
         "shows_pose": panel.has_poses,
         "shows_stance": panel.stance,
@@ -316,7 +321,10 @@ def _experiment(
 
 
 def straight(observation: Observation, space: Space) -> Action:
-    """The goals as way-points, with the most that is asked of a pose there."""
+    """The goals [R, G] as way-points [R, G + P], with the highest values of the pose's P parts.
+
+    These are what a graph asks for, `UPRIGHT` and `STANCE`.
+    """
     assert isinstance(space, spaces.Box)
     goals = observation["desired_goal"]
     way_points = np.tile(space.high, (len(goals), 1))

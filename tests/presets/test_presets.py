@@ -428,19 +428,26 @@ def test_walkers_know_that_legs_are_alike_unless_told_otherwise(level):
     assert walker(symmetry=False).agent.symmetry is None
 
 
-def test_the_walker_of_a_graph_without_it_heads_for_the_goal():
-    manager = load_graph_manager(
-        "AntMaze_Graph", {"level": "ant_maze_u12", "num_envs": 2, "hierarchy": "straight"}
-    )
+@pytest.mark.parametrize(
+    ("name", "panel", "pose"),
+    [
+        ("AntMaze_Graph", {}, [1.0]),
+        ("AntMaze_Graph", {"stance": True}, [1.0, 1.0]),
+        ("AntMaze_Graph_TD3", {}, [1.0]),
+    ],
+)
+def test_the_walker_of_a_graph_without_it_heads_for_the_goal(name, panel, pose):
+    panel = {"level": "ant_maze_u12", "num_envs": 2, **panel}
+    manager = load_graph_manager(name, {**panel, "hierarchy": "straight"})
     top, low = manager.parameters.levels
-    graph_low = load_graph_manager("AntMaze_Graph", {"level": "ant_maze_u12"}).parameters.levels[1]
+    graph, graph_low = load_graph_manager(name, panel).parameters.levels
     assert low == graph_low
+    assert list(graph.agent.besides) == pose
     assert manager.parameters.validation is None
     goals = np.array([[0.5, 8.0], [3.0, -1.0]], np.float32)
     bounds = np.array([low.goal_space.low, low.goal_space.high], np.float32)
-    way_points = spaces.Box(*bounds)
-    sent = top.agent.policy({"desired_goal": goals}, way_points)
-    np.testing.assert_array_equal(sent, np.column_stack([goals, [1.0, 1.0]]))
+    sent = top.agent.policy({"desired_goal": goals}, spaces.Box(*bounds))
+    np.testing.assert_array_equal(sent, np.column_stack([goals, [pose, pose]]))
     manager.create_graph(TaskParameters(seed=1))
     for _ in manager.train_and_act(EnvironmentSteps(20)):
         pass
@@ -465,6 +472,7 @@ def test_a_walker_alone_sees_where_it_is(name):
             {"hierarchy": "none", "symmetry": True},
             "symmetry=True needs way-points .*hierarchy=none",
         ),
+        ({"hierarchy": "none", "stance": True}, "stance=True is asked for at way-points"),
         ({"hierarchy": "straight", "level": "ant_key_chest"}, "ant_key_chest asks for more"),
         ({"hierarchy": "straight", "level": "ant_push"}, "ant_push asks for more"),
     ],
