@@ -36,8 +36,7 @@ def u24() -> Study:
 def bottleneck() -> Study:
     """The same with a gap of 1.6 m, through which an ant fits with its legs between the axes."""
     changes = {"stance": True, "spacing": 1.6}  # a place within the gap
-    study = maze("ant_maze_bottleneck", DHRL, 0.387, steps=1_000_000, changes=changes)
-    return replace(study, seeds=SEEDS[:3])
+    return maze("ant_maze_bottleneck", DHRL, 0.387, steps=1_000_000, changes=changes)
 
 
 def complex_maze() -> Study:
@@ -47,12 +46,12 @@ def complex_maze() -> Study:
 
 def reacher() -> Study:
     """HAC's field of 24 m by 24 m."""
-    return replace(maze("ant_reacher", steps=300_000), seeds=SEEDS[:3])
+    return maze("ant_reacher", steps=300_000)
 
 
 def four_rooms() -> Study:
     """HAC's four rooms."""
-    return replace(maze("ant_four_rooms", HAC, 0.64, steps=400_000), seeds=SEEDS[:3])
+    return maze("ant_four_rooms", HAC, 0.64, steps=400_000)
 
 
 def hiro() -> Study:

@@ -1,8 +1,6 @@
 """Matrix products of compiled steps by oneDNN, on processors that MKL leaves half idle.
 
-torch multiplies float32 matrices by MKL, which uses no AVX-512 instructions on AMD's processors;
-oneDNN, which torch carries as well, does. It multiplies [512, 256] by [256, 256] 2.2 times as fast
-(Zen 5), in the same precision. Products that are small gain nothing and stay with MKL.
+Those where `onednn_is_faster`. Products that are small gain nothing and stay with MKL.
 
 Importing this file imports torch's compiler.
 """
@@ -18,12 +16,12 @@ from torch._inductor.mkldnn_ir import LinearUnary
 from torch.fx import Graph, Node
 from torch.fx.node import Argument, map_arg
 
+from coach_rl.architectures.processor import LEAST_SIDE, onednn_is_faster, onednn_linear
+
 TESTED = "2.13"
 """The version of torch whose compiler this was tried with."""
 LEAST_WORK = 2_000_000
 """Multiplications of a product from which on oneDNN is faster, its own start included."""
-LEAST_SIDE = 16
-"""Rows, columns or inner size below which it isn't, as in a network's last layer."""
 
 torch.library.define("coach_rl::product", "(Tensor left, Tensor right, Tensor? bias) -> Tensor")
 _product = torch.ops.coach_rl.product.default
@@ -37,8 +35,7 @@ def _shape(left: Tensor, right: Tensor, bias: Tensor | None) -> Tensor:
 
 @torch.library.impl("coach_rl::product", "cpu")
 def _eager(left: Tensor, right: Tensor, bias: Tensor | None) -> Tensor:
-    result: Tensor = torch.ops.mkldnn._linear_pointwise(left, right.t(), bias, "none", [], "")
-    return result
+    return onednn_linear(left, right.t(), bias)
 
 
 @lowering.register_lowering(_product, type_promotion_kind=None)
@@ -68,15 +65,11 @@ class OneDNNProducts(CustomGraphPass):
 
 
 def gained_here() -> bool:
-    """True on a processor where oneDNN's instructions are wider than MKL's.
+    """True where oneDNN is faster, and the compiler can be told so.
 
     Compilers before torch 2.13's take other passes; for them, all stays with MKL.
     """
-    if torch.__version__ < TESTED:
-        return False
-    processor = torch.cpu.get_capabilities()
-    is_amd = str(processor.get("cpu_name", "")).startswith("AMD")
-    return is_amd and bool(processor.get("avx512_f")) and torch._C.has_mkl
+    return torch.__version__ >= TESTED and torch._C.has_mkl and onednn_is_faster()
 
 
 def _factors(node: Node) -> tuple[Node, Node, Node | None] | None:

@@ -2,7 +2,8 @@
 
 Acting asks for a few rows at a time, where torch's cost per operation is several times the
 arithmetic: 64-64 tanh on 8 rows takes 70 us in torch and 15 us here. Made for dense policies on the
-CPU; others act in torch.
+CPU; others act in torch. Thousands of rows, such as HIRO's candidates, are passed through in blocks
+that stay in the processor's cache, by oneDNN where that is faster.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from coach_rl.architectures.actor_critic import ActorCritic
 from coach_rl.architectures.layers import Activate, ScaleToBox
 from coach_rl.architectures.observation_normaliser import Normalise
+from coach_rl.architectures.processor import LEAST_SIDE, onednn_is_faster, onednn_linear
 from coach_rl.architectures.torso import FlattenVector, Torso
 from coach_rl.architectures.user_module import ModuleTorso
 from coach_rl.core.records import Array, FloatArray, Observation
@@ -27,6 +29,8 @@ ACTIVATIONS: dict[str, Layer] = {
     "relu": lambda values: np.maximum(values, 0, out=values),
     "none": lambda values: values,
 }
+BLOCK = 1024
+"""Rows that are passed through at once, and from which on torch's cost per operation is little."""
 
 
 def torch_forward(module: Callable[[dict[str, Tensor]], Tensor], device: torch.device) -> Forward:
@@ -68,12 +72,20 @@ def numpy_forward(torso: Torso | ModuleTorso, head: nn.Sequential) -> Forward | 
         return None
     rest = [*middleware, *last]
 
-    def forward(observation: Observation) -> FloatArray:
+    def passed(observation: Observation) -> FloatArray:
         parts = [_through(layers, observation[key]) for key, layers in known.items()]
         values = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
         for layer in rest:
             values = layer(values)
         return values
+
+    def forward(observation: Observation) -> FloatArray:
+        rows = len(next(iter(observation.values())))
+        if rows <= BLOCK:
+            return passed(observation)
+        blocks = (slice(begin, begin + BLOCK) for begin in range(0, rows, BLOCK))
+        pieces = ({key: values[each] for key, values in observation.items()} for each in blocks)
+        return np.concatenate([passed(piece) for piece in pieces])
 
     return forward
 
@@ -134,9 +146,13 @@ def _flatten(values: Array) -> FloatArray:
 
 def _dense(layer: nn.Linear) -> Layer:
     # Detached tensors share memory with the parameters, which are views of the flat tensor.
-    weight, bias = layer.weight.detach().numpy().T, layer.bias.detach().numpy()
+    weights, biases = layer.weight.detach(), layer.bias.detach()
+    weight, bias = weights.numpy().T, biases.numpy()
+    is_wide = min(weight.shape) >= LEAST_SIDE and onednn_is_faster()
 
     def dense(values: FloatArray) -> FloatArray:
+        if is_wide and len(values) >= BLOCK:
+            return np.asarray(onednn_linear(torch.from_numpy(values), weights, biases).numpy())
         output: FloatArray = values @ weight
         output += bias
         return output

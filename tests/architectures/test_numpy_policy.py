@@ -5,7 +5,8 @@ from gymnasium import spaces
 
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.numpy_policy import numpy_policy
+from coach_rl.architectures.numpy_policy import BLOCK, numpy_policy
+from coach_rl.architectures.processor import onednn_linear
 from coach_rl.architectures.torso import TorsoParameters
 
 VECTOR = {"x": spaces.Box(-3, 3, (4,))}
@@ -65,6 +66,28 @@ def test_it_equals_the_torch_policy_to_rounding(observed, layers, activation, ac
     np.testing.assert_allclose(found, in_torch(model, observation), rtol=2e-5, atol=2e-6)
     for key, values in given.items():
         np.testing.assert_array_equal(observation[key], values)
+
+
+@pytest.mark.parametrize("rows", [BLOCK, 2 * BLOCK + 3])
+@pytest.mark.parametrize("by_onednn", [False, True])
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="no oneDNN in this torch")
+def test_many_rows_equal_the_torch_policy_to_rounding(monkeypatch, rows, by_onednn):
+    calls = []
+
+    def counted(*args):
+        calls.append(args)
+        return onednn_linear(*args)
+
+    monkeypatch.setattr("coach_rl.architectures.numpy_policy.onednn_is_faster", lambda: by_onednn)
+    monkeypatch.setattr("coach_rl.architectures.numpy_policy.onednn_linear", counted)
+    model = build({"x": spaces.Box(-3, 3, (20,))}, activation="relu", middleware=(32, 40))
+    observation = observations({"x": spaces.Box(-3, 3, (20,))}, rows=rows)
+    given = observation["x"].copy()
+    found = numpy_policy(model)(observation)
+    np.testing.assert_allclose(found, in_torch(model, observation), rtol=2e-5, atol=2e-6)
+    np.testing.assert_array_equal(observation["x"], given)
+    wide_layers, full_blocks = 2, rows // BLOCK  # a layer of two outputs is too narrow
+    assert len(calls) == (wide_layers * full_blocks if by_onednn else 0)
 
 
 def test_it_follows_updates_made_in_place():
