@@ -225,7 +225,8 @@ def graph_manager(panel: Panel) -> GraphManager:
         ),
         input_filter=InputFilter(
             observation={"observation": (*hidden, normalised)},
-            reward=(RewardRescaleFilter(factor=0.1),),
+            # Values of one size with any discount, or the critic's errors drown the policy's.
+            reward=(RewardRescaleFilter(factor=round(5.0 * max(1.0 - panel.discount, 1e-3), 6)),),
         ),
         output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-1.0, high=1.0),)),
         symmetry=AntSymmetry(shows_axes=panel.stance) if is_symmetric else None,

@@ -61,14 +61,14 @@ def hiro() -> Study:
 
 def key_chest() -> Study:
     """SSE's chest that opens only to who has fetched the key."""
-    study = maze("ant_key_chest", steps=400_000, changes=KEYS, evaluations=2)
-    return replace(study, seeds=(175, 176, 177, 178, 179))
+    study = maze("ant_key_chest", steps=400_000, changes=KEYS)
+    return replace(study, seeds=(180, 181, 182, 183, 184))
 
 
 def double_key_chest() -> Study:
     """The same with two keys, in order."""
-    study = maze("ant_double_key_chest", steps=600_000, changes=KEYS, evaluations=2)
-    return replace(study, seeds=(175, 176, 177, 178))
+    study = maze("ant_double_key_chest", steps=500_000, changes=KEYS, evaluations=5)
+    return replace(study, seeds=(180, 181, 182, 183, 184))
 
 
 def w() -> Study:

@@ -59,7 +59,7 @@ def ant_maze() -> Study:
         question="Which method leads an ant to the far end of a maze?",
         same={
             "layers": (256, 256),
-            "batch": 256,
+            "batch": 128,
             "updates_per_step": 0.5,
             "evaluation_interval": 50_000,
         },
