@@ -168,7 +168,8 @@ class Panel(GraphPanel):
     shows its pose, which that takes, below another level."""
     evaluation_interval: int = 100_000
     discount: float = 0.98
-    """Discount factor of the walker. In the key chest 0.998 is better: fewer falls."""
+    """Discount factor of the walker. Where ways are long, as in the key chests, 0.998 is better:
+    fewer falls."""
     gae_lambda: float = 0.95
     """Lambda of generalised advantage estimation."""
     rollout: int = 8192

@@ -428,6 +428,18 @@ def test_walkers_know_that_legs_are_alike_unless_told_otherwise(level):
     assert walker(symmetry=False).agent.symmetry is None
 
 
+@pytest.mark.parametrize("discount", [0.9, 0.98, 0.998])
+def test_a_walker_that_never_arrives_has_the_same_value_with_any_discount(discount):
+    manager = load_graph_manager("AntMaze_Graph", {"level": "ant_maze_u12", "discount": discount})
+    (scale,) = manager.parameters.levels[1].agent.input_filter.reward
+    assert scale.factor / (1 - discount) == pytest.approx(5.0)  # times its distance
+
+
+def test_a_walker_may_have_no_discount():
+    panel = {"level": "ant_maze_u12", "discount": 1.0, "num_envs": 2}
+    load_graph_manager("AntMaze_Graph", panel).create_graph(TaskParameters(seed=1))
+
+
 @pytest.mark.parametrize(
     ("name", "panel", "pose"),
     [
