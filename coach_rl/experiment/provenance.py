@@ -113,10 +113,13 @@ def _numpy_threads() -> int | None:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """Return git's output; None if git is missing or too slow, or `folder` is no checkout."""
+    """Return git's output; None if git is missing or too slow, or `folder` is no checkout.
+
+    Without optional locks: a run killed meanwhile would leave one behind, and git refuse to commit.
+    """
     try:
         answer = subprocess.run(
-            ["git", "-C", str(folder), *arguments],
+            ["git", "--no-optional-locks", "-C", str(folder), *arguments],
             capture_output=True,
             text=True,
             timeout=_GIT_SECONDS,
