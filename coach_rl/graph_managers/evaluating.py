@@ -122,6 +122,8 @@ def play(
     share, rest = divmod(episodes.count, stack.num_envs)
     due = np.full(stack.num_envs, share)  # [N] episodes that each row has still to play
     due[:rest] += 1
+    for level in stack.levels:
+        level.begin_streams()  # equal agents play alike, however many evaluations were before
     stack.reset(seed)
     if watcher is not None:
         watcher.begin(stack)

@@ -85,6 +85,7 @@ class LevelManager:
         self._clock = LevelClock(clock, params)
         self.agent_rows = agent.new_rows(n, seed)
         """The agent's state of the rows, which it alone looks into."""
+        self._seed = seed
         self._testing = SubGoalTesting(params, clock, num_envs=n, seed=seed)
         self._rows = LevelRows.new(
             n,
@@ -126,6 +127,10 @@ class LevelManager:
             self.certifier.reset(seed)
         self._rows.reset(response)
         return response
+
+    def begin_streams(self) -> None:
+        """Begin the agent's random streams once more, and all else that it keeps of rows."""
+        self.agent_rows = self.agent.new_rows(self.num_envs, self._seed)
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
         """Give closed rows a goal; ActionError when one of them is open."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from small_runs import parameters
 
+from coach_rl.agents.uniform_agent import UniformAgentParameters
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.steps import EnvironmentEpisodes
@@ -41,6 +42,15 @@ def test_evaluation_plays_every_row_its_share():
     fresh = manager.evaluate(EnvironmentEpisodes(21), seed=99)
     assert not np.array_equal(record.arrays["episode/reward"], fresh.arrays["episode/reward"])
     manager.close()
+
+
+def test_an_agent_that_draws_its_actions_plays_alike_in_each_evaluation():
+    manager = BasicRLGraphManager(replace(parameters(), agent=UniformAgentParameters()))
+    manager.create_graph(TaskParameters(device="cpu"))
+    rewards = [manager.evaluate(EnvironmentEpisodes(n)).arrays["episode/reward"] for n in (6, 6)]
+    manager.close()
+    np.testing.assert_array_equal(*rewards)
+    assert len(set(rewards[0])) == 6
 
 
 def test_scores_hold_the_episodes_and_their_metrics():
