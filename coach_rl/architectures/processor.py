@@ -17,7 +17,7 @@ def onednn_is_faster() -> bool:
     """
     processor = torch.cpu.get_capabilities()
     is_amd = str(processor.get("cpu_name", "")).startswith("AMD")
-    return is_amd and bool(processor.get("avx512_f")) and torch.backends.mkldnn.is_available()
+    return is_amd and bool(processor.get("avx512_f")) and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
 
 
 def onednn_linear(values: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

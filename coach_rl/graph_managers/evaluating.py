@@ -122,9 +122,7 @@ def play(
     share, rest = divmod(episodes.count, stack.num_envs)
     due = np.full(stack.num_envs, share)  # [N] episodes that each row has still to play
     due[:rest] += 1
-    for level in stack.levels:
-        level.begin_streams()  # equal agents play alike, however many evaluations were before
-    stack.reset(seed)
+    stack.begin_anew(seed)
     if watcher is not None:
         watcher.begin(stack)
     tracker, cut_short = EpisodeTracker(stack.num_envs), 0

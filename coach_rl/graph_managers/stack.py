@@ -114,6 +114,15 @@ class Stack:
             raise CheckpointError(f"they are those of {len(state['workers'])} workers, not of none")
         self.simulators.load_state_dict(state)
 
+    def begin_anew(self, seed: int) -> None:
+        """Begin other episodes with these seeds, and the agents' random streams once more.
+
+        So equal agents play alike, however many episodes were played before.
+        """
+        for level in self.levels:
+            level.begin_streams()
+        self.reset(seed)
+
     def restart(self, seed: int) -> None:
         """Give up all open episodes and begin others, with these seeds; the rest continues."""
         for level in self.levels:
