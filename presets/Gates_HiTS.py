@@ -1,8 +1,8 @@
 """Timed sub-goals (HiTS) bring a mass through gates that open and close by themselves.
 
 `hierarchy=hac` is the control: the same levels with sub-goals that have no time; `hierarchy=none`
-is one agent alone. Settings are first guesses. With them all three learn, the one without times most
-surely (benchmarks/results/switches.md).
+is one agent alone. Settings are first guesses, with which all three learn, the control most surely
+(benchmarks/results/switches.md).
 """
 
 from dataclasses import dataclass, replace

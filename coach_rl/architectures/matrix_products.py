@@ -16,7 +16,7 @@ from torch._inductor.mkldnn_ir import LinearUnary
 from torch.fx import Graph, Node
 from torch.fx.node import Argument, map_arg
 
-from coach_rl.architectures.processor import LEAST_SIDE, onednn_is_faster, onednn_linear
+from coach_rl.architectures.onednn import LEAST_SIDE, onednn_is_faster, onednn_linear
 
 TESTED = "2.13"
 """The version of torch whose compiler this was tried with."""
@@ -65,7 +65,7 @@ class OneDNNProducts(CustomGraphPass):
 
 
 def gained_here() -> bool:
-    """True where oneDNN is faster, and the compiler can be told so.
+    """True where oneDNN is faster, and the compiler takes this pass.
 
     Compilers before torch 2.13's take other passes; for them, all stays with MKL.
     """

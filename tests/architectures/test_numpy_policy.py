@@ -6,7 +6,7 @@ from gymnasium import spaces
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import BLOCK, numpy_policy
-from coach_rl.architectures.processor import onednn_linear
+from coach_rl.architectures.onednn import onednn_linear
 from coach_rl.architectures.torso import TorsoParameters
 
 VECTOR = {"x": spaces.Box(-3, 3, (4,))}

@@ -1,4 +1,4 @@
-"""What the processor multiplies matrices best with."""
+"""Matrix products by oneDNN, and the processors on which it is the fastest library."""
 
 import torch
 from torch import Tensor
