@@ -16,7 +16,6 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import get_args
 
 import torch
 
@@ -25,7 +24,6 @@ from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.run_profile import RunProfile
 from coach_rl.graph_managers import GraphManager, TaskParameters
-from coach_rl.graph_managers.task import MatmulPrecision
 from coach_rl.telemetry.profiler import Node
 
 PARTS = {
@@ -105,9 +103,7 @@ CASES = (
 )
 
 
-def measure(
-    case: Case, steps: int, matmul_precision: MatmulPrecision = "highest"
-) -> tuple[float, dict[str, float]]:
+def measure(case: Case, steps: int) -> tuple[float, dict[str, float]]:
     """Train for so many environment steps after the first ones.
 
     Returns:
@@ -116,7 +112,7 @@ def measure(
     changes = {**case.changes, "level": case.level, "steps": 1_000_000}
     manager = load_preset(find_preset(case.preset)).configure(changes)
     with manager:
-        manager.create_graph(TaskParameters(seed=1, threads=1, matmul_precision=matmul_precision))
+        manager.create_graph(TaskParameters(seed=1, threads=1))
         train(manager, case.warm)
         profile = RunProfile(manager)
         began, before = time.process_time(), manager.clock.environment_steps
@@ -153,17 +149,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=16_384, help="environment steps of a row")
     parser.add_argument("--only", choices=[case.name for case in CASES], nargs="+")
-    parser.add_argument("--matmul_precision", choices=get_args(MatmulPrecision), default="highest")
     arguments = parser.parse_args()
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     torch.set_num_threads(1)
-    torch.set_float32_matmul_precision(arguments.matmul_precision)
     print(f"| preset | steps/s | {' | '.join(COLUMNS)} |")
     print(f"| --- | ---: | {' | '.join(['---:'] * len(COLUMNS))} |")
     for case in CASES:
         if arguments.only and case.name not in arguments.only:
             continue
-        rate, parts = measure(case, arguments.steps, arguments.matmul_precision)
+        rate, parts = measure(case, arguments.steps)
         cells = " | ".join(f"{parts[column]:.0%}" for column in COLUMNS)
         print(f"| {case.name} | {rate:,.0f} | {cells} |", flush=True)
 

@@ -146,13 +146,13 @@ def _flatten(values: Array) -> FloatArray:
 
 def _dense(layer: nn.Linear) -> Layer:
     # Detached tensors share memory with the parameters, which are views of the flat tensor.
-    weights, biases = layer.weight.detach(), layer.bias.detach()
-    weight, bias = weights.numpy().T, biases.numpy()
+    tensors = layer.weight.detach(), layer.bias.detach()
+    weight, bias = tensors[0].numpy().T, tensors[1].numpy()
     is_wide = min(weight.shape) >= LEAST_SIDE and onednn_is_faster()
 
     def dense(values: FloatArray) -> FloatArray:
         if is_wide and len(values) >= BLOCK:
-            return np.asarray(onednn_linear(torch.from_numpy(values), weights, biases).numpy())
+            return np.asarray(onednn_linear(torch.from_numpy(values), *tensors).numpy())
         output: FloatArray = values @ weight
         output += bias
         return output

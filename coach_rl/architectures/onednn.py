@@ -17,7 +17,8 @@ def onednn_is_faster() -> bool:
     """
     processor = torch.cpu.get_capabilities()
     is_amd = str(processor.get("cpu_name", "")).startswith("AMD")
-    return is_amd and bool(processor.get("avx512_f")) and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    has_onednn: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    return has_onednn and is_amd and bool(processor.get("avx512_f"))
 
 
 def onednn_linear(values: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -82,7 +82,10 @@ class Agent(Stateful, Protocol[Rows]):
     """
 
     def new_rows(self, num_envs: int, seed: int) -> Rows:
-        """A fresh row state for a stack of that size; row i draws from the stream (seed, i)."""
+        """A fresh row state for a stack of that size; row i draws from the stream (seed, i).
+
+        Each evaluation begins with one of the same seed.
+        """
         ...
 
     def act(self, row_state: Rows, request: ActionRequest, clock: Clock) -> Action:

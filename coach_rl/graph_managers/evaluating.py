@@ -106,7 +106,7 @@ def play(
     episode that a failure of the simulator cut short is not counted; another one is played.
 
     Args:
-        stack: Where; it is reset first.
+        stack: Where; it begins anew first.
         episodes: How many.
         seed: Seed of their starts.
         step_limit: Steps after which an episode is cut off and counts as truncated; None: never.

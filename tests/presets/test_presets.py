@@ -435,6 +435,7 @@ def test_a_walker_that_never_arrives_has_the_same_value_with_any_discount(discou
     assert scale.factor / (1 - discount) == pytest.approx(5.0)  # times its distance
 
 
+@pytest.mark.skipif(importlib.util.find_spec("scipy") is None, reason="scipy is not installed")
 def test_a_walker_may_have_no_discount():
     panel = {"level": "ant_maze_u12", "discount": 1.0, "num_envs": 2}
     load_graph_manager("AntMaze_Graph", panel).create_graph(TaskParameters(seed=1))
