@@ -104,7 +104,7 @@ def methods(
             Variant(name=name, preset=preset, level=level, changes={**same, **changes})
             for name, (preset, changes) in variants.items()
         ),
-        seeds=(110, 111, 112),
+        seeds=(110, 111, 112, 113, 114),
         steps=steps,
         metric="success_rate",
         episodes=100,
