@@ -7,6 +7,8 @@ that stay in the processor's cache, by oneDNN where that is faster.
 """
 
 from collections.abc import Callable
+from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 import torch
@@ -30,7 +32,7 @@ ACTIVATIONS: dict[str, Layer] = {
     "none": lambda values: values,
 }
 BLOCK = 1024
-"""Rows that are passed through at once, and from which on torch's cost per operation is little."""
+"""Fewest rows in a block; with as many, torch's cost per operation is little."""
 
 
 def torch_forward(module: Callable[[dict[str, Tensor]], Tensor], device: torch.device) -> Forward:
@@ -81,9 +83,10 @@ def numpy_forward(torso: Torso | ModuleTorso, head: nn.Sequential) -> Forward | 
 
     def forward(observation: Observation) -> FloatArray:
         rows = len(next(iter(observation.values())))
-        if rows <= BLOCK:
+        if rows < 2 * BLOCK:
             return passed(observation)
-        blocks = (slice(begin, begin + BLOCK) for begin in range(0, rows, BLOCK))
+        bounds = np.linspace(0, rows, 1 + rows // BLOCK, dtype=np.int64)  # none shorter than BLOCK
+        blocks = (slice(*each) for each in pairwise(bounds))
         pieces = ({key: values[each] for key, values in observation.items()} for each in blocks)
         return np.concatenate([passed(piece) for piece in pieces])
 
@@ -110,28 +113,41 @@ def numpy_policy(model: ActorCritic) -> Forward | None:
 def _layers(modules: nn.Module) -> list[Layer] | None:
     """Return the modules as numpy functions; None if one of them is not known here."""
     layers: list[Layer] = []
+    previous: nn.Module | None = None
     for module in modules.children():
-        match module:
-            case FlattenVector():
-                layers.append(_flatten)
-            case nn.Linear():
-                layers.append(_dense(module))
-            case nn.LayerNorm():
-                layers.append(_layer_norm(module))
-            case Normalise():
-                layers.append(_normalise(module))
-            case ScaleToBox():
-                layers.append(_scale(module))
-            case Activate() if module.name in ACTIVATIONS:
-                layers.append(ACTIVATIONS[module.name])
-            case nn.Sequential():
-                inner = _layers(module)
-                if inner is None:
-                    return None
-                layers += inner
-            case _:
+        if isinstance(previous, nn.Linear) and _is_relu(module):
+            layers[-1] = _dense(previous, rectified=True)
+        else:
+            found = _module_layers(module)
+            if found is None:
                 return None
+            layers += found
+        previous = module
     return layers
+
+
+def _is_relu(module: nn.Module) -> bool:
+    return isinstance(module, Activate) and module.name == "relu"
+
+
+def _module_layers(module: nn.Module) -> list[Layer] | None:
+    match module:
+        case FlattenVector():
+            return [_flatten]
+        case nn.Linear():
+            return [_dense(module)]
+        case nn.LayerNorm():
+            return [_layer_norm(module)]
+        case Normalise():
+            return [_normalise(module)]
+        case ScaleToBox():
+            return [_scale(module)]
+        case Activate() if module.name in ACTIVATIONS:
+            return [ACTIVATIONS[module.name]]
+        case nn.Sequential():
+            return _layers(module)
+        case _:
+            return None
 
 
 def _through(layers: list[Layer], values: Array) -> FloatArray:
@@ -144,18 +160,21 @@ def _flatten(values: Array) -> FloatArray:
     return values.reshape(len(values), -1).astype(np.float32, copy=False)
 
 
-def _dense(layer: nn.Linear) -> Layer:
+def _dense(layer: nn.Linear, *, rectified: bool = False) -> Layer:
+    """The layer, and the ReLU behind it if `rectified`: in one pass over its output by oneDNN."""
     # Detached tensors share memory with the parameters, which are views of the flat tensor.
     tensors = layer.weight.detach(), layer.bias.detach()
     weight, bias = tensors[0].numpy().T, tensors[1].numpy()
     is_wide = min(weight.shape) >= LEAST_SIDE and onednn_is_faster()
+    then: Literal["relu", "none"] = "relu" if rectified else "none"
+    activate = ACTIVATIONS[then]
 
     def dense(values: FloatArray) -> FloatArray:
         if is_wide and len(values) >= BLOCK:
-            return np.asarray(onednn_linear(torch.from_numpy(values), *tensors).numpy())
+            return np.asarray(onednn_linear(torch.from_numpy(values), *tensors, then).numpy())
         output: FloatArray = values @ weight
         output += bias
-        return output
+        return activate(output)
 
     return dense
 

@@ -1,5 +1,7 @@
 """Matrix products by oneDNN, and the processors on which it is the fastest library."""
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 
@@ -21,7 +23,9 @@ def onednn_is_faster() -> bool:
     return has_onednn and is_amd and bool(processor.get("avx512_f"))
 
 
-def onednn_linear(values: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Values [R, K] by a weight [N, K], plus a bias [N], by oneDNN: [R, N]."""
-    result: Tensor = torch.ops.mkldnn._linear_pointwise(values, weight, bias, "none", [], "")
+def onednn_linear(
+    values: Tensor, weight: Tensor, bias: Tensor | None, then: Literal["none", "relu"] = "none"
+) -> Tensor:
+    """Values [R, K] by a weight [N, K], plus a bias [N], then an activation, by oneDNN: [R, N]."""
+    result: Tensor = torch.ops.mkldnn._linear_pointwise(values, weight, bias, then, [], "")
     return result

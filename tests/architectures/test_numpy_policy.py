@@ -68,7 +68,7 @@ def test_it_equals_the_torch_policy_to_rounding(observed, layers, activation, ac
         np.testing.assert_array_equal(observation[key], values)
 
 
-@pytest.mark.parametrize("rows", [BLOCK, 2 * BLOCK + 3])
+@pytest.mark.parametrize("rows", [BLOCK - 1, BLOCK, 2 * BLOCK - 1, 2 * BLOCK + 3])
 @pytest.mark.parametrize("by_onednn", [False, True])
 @pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="no oneDNN in this torch")
 def test_many_rows_equal_the_torch_policy_to_rounding(monkeypatch, rows, by_onednn):
@@ -86,8 +86,8 @@ def test_many_rows_equal_the_torch_policy_to_rounding(monkeypatch, rows, by_oned
     found = numpy_policy(model)(observation)
     np.testing.assert_allclose(found, in_torch(model, observation), rtol=2e-5, atol=2e-6)
     np.testing.assert_array_equal(observation["x"], given)
-    wide_layers, full_blocks = 2, rows // BLOCK  # a layer of two outputs is too narrow
-    assert len(calls) == (wide_layers * full_blocks if by_onednn else 0)
+    wide_layers, blocks = 2, rows // BLOCK  # a layer of two outputs is too narrow
+    assert len(calls) == (wide_layers * blocks if by_onednn else 0)
 
 
 def test_it_follows_updates_made_in_place():
