@@ -10,13 +10,11 @@ from typing import ClassVar, Literal
 from coach_rl import (
     ActorParameters,
     AdamParameters,
-    AdjacencyParameters,
     ConstantSchedule,
     CriticParameters,
     EnvironmentSteps,
     GaussianNoise,
     GraphManager,
-    LandmarkParameters,
     LearningParameters,
     LinearBoxToBoxMap,
     OutputFilter,
@@ -74,11 +72,6 @@ class Panel(HIROPanel):
     """Standard deviation of the noise on sub-goals, in metres."""
     layers: tuple[int, ...] = (300, 300)
     memory: int = 200_000
-    landmark_decisions: int = 32
-    """HIGL: decisions of a batch that landmarks are planned for; its program: all of them."""
-    novelty_updates: float = 0.25
-    """HIGL: gradient steps per environment step of the network that tells what is novel; its
-    program: 1."""
     evaluation_interval: int = 50_000
 
 
@@ -108,8 +101,6 @@ def graph_manager(panel: Panel) -> GraphManager:
         input_filter=WITHOUT_POSITION,
         output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-TORQUE, high=TORQUE),)),
     )
-    landmarks = LandmarkParameters()
-    assert landmarks.novelty is not None
     return hiro_experiment(
         panel,
         world,
@@ -127,12 +118,6 @@ def graph_manager(panel: Panel) -> GraphManager:
         ),
         reward_scale=0.1,
         schedule=panel.schedule(),
-        adjacency=AdjacencyParameters(),
-        landmarks=replace(
-            landmarks,
-            decisions=panel.landmark_decisions,
-            novelty=replace(landmarks.novelty, updates_per_step=panel.novelty_updates),
-        ),
         evaluation_world=panel.world(targets="evaluation"),
         validation=_validation(panel),
     )

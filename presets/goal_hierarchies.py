@@ -37,6 +37,7 @@ from coach_rl import (
     LearningParameters,
     LevelParameters,
     LinearSchedule,
+    NoveltyParameters,
     ObservationReductionBySubPartsNameFilter,
     ReplayMemoryParameters,
     RewardRescaleFilter,
@@ -351,6 +352,11 @@ class HIROPanel(ReplayPanel):
     """Standard deviation of the noise on sub-goals."""
     memory: int
     """Environment steps that are kept, by both levels."""
+    landmark_decisions: int = 32
+    """HIGL: decisions of a batch that landmarks are planned for; its program: all of them."""
+    novelty_updates: float = 0.25
+    """HIGL: gradient steps per environment step of the network that tells what is novel; its
+    program: 1."""
 
 
 def hiro_experiment(
@@ -377,7 +383,7 @@ def hiro_experiment(
         reward_scale: Multiplies the environment's rewards.
         schedule: When what happens.
         adjacency: How HRAC and HIGL learn which places are adjacent; None: by their defaults.
-        landmarks: HIGL's landmarks; None: their defaults.
+        landmarks: HIGL's landmarks, with what the panel says of them; None: their defaults.
         evaluation_world: The world of evaluations; None where it is the same.
         validation: The acceptance test; None where there is no mark.
     """
@@ -434,5 +440,7 @@ def _guide(
             return SubGoalGuideParameters(adjacency=adjacency)
         case "higl":
             near = replace(adjacency, weight=0.0, steps=max(2, panel.horizon // 2))
-            return SubGoalGuideParameters(adjacency=near, landmarks=landmarks)
+            novelty = NoveltyParameters(updates_per_step=panel.novelty_updates)
+            few = replace(landmarks, decisions=panel.landmark_decisions, novelty=novelty)
+            return SubGoalGuideParameters(adjacency=near, landmarks=few)
     return None
