@@ -10,7 +10,7 @@ copy of its graph, and the run learns from what came of their plans.
 
 import importlib.util
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated
 
 import numpy as np
@@ -18,6 +18,8 @@ from annotated_types import Interval
 
 from coach_rl.agents.edge_costs import EdgeCosts, EdgeCostsParameters, EdgeLengths
 from coach_rl.agents.graph_marks import graph_marks
+from coach_rl.agents.graph_rows import NOWHERE, GraphRows
+from coach_rl.agents.place_records import PlaceRecords
 from coach_rl.agents.places import GridPlaces, Places, PlacesParameters
 from coach_rl.agents.way_points import Tries, WayPointGraph
 from coach_rl.core.agents import AgentContext, LevelPlace, TrainingReport
@@ -41,12 +43,6 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.state import State
-
-_NOWHERE = -1
-_EXPLORING_GOALS = 8
-"""Goals drawn at random for a row that explores."""
-_REMEMBERED = 16
-"""Number of misses that a row remembers in a (sub-)episode, the last ones."""
 
 
 @parameter_class
@@ -148,81 +144,6 @@ class GraphAgentParameters:
         return own, sub_goal
 
 
-@dataclass(kw_only=True)
-class GraphRows:
-    """The memory of each row of a stack."""
-
-    place: IntArray
-    """[N] the place where the open decision began."""
-    is_as_asked: BoolArray
-    """[N] it began as way-points ask for, `besides` included."""
-    way_point: IntArray
-    """[N] the place it heads for; -1 where that is the goal itself."""
-    target: IntArray
-    """[N] the place that its way leads to."""
-    heading: FloatArray
-    """[N, P] the goal that the row explores instead of its own; nan for none."""
-    missed: IntArray
-    """[N, K, 2] the last tries of the (sub-)episode that missed, newest first: where they began and
-    their way-point; -1 for none."""
-    changes: IntArray
-    """[N] how often places had changed when the open decision was made."""
-    asked: FloatArray
-    """[N, S] the goal of the level below that the last decision asks for, float32."""
-    noise: RowNoise
-    """Uniform numbers for exploring."""
-    planned: int = 0
-    """Decisions that were planned since they were last asked about."""
-    planning_seconds: float = 0.0
-    """Seconds that these took."""
-    followed: State | None = None
-    """Decisions made elsewhere, which the next ones are; None where the agent makes its own."""
-
-    def decisions(self) -> State:
-        """The plan behind each row's last decision, and what it asks for."""
-        return {
-            "place": self.place,
-            "is_as_asked": self.is_as_asked,
-            "way_point": self.way_point,
-            "target": self.target,
-            "heading": self.heading,
-            "changes": self.changes,
-            "asked": self.asked,
-        }
-
-    def follow(self, decisions: State) -> None:
-        """Take the next decisions from here."""
-        self.followed = decisions
-
-    def take(self, decisions: State, rows: IntArray) -> None:
-        """Let these rows have decided so; decisions are arrays [N, ...]."""
-        for name, kept in self.decisions().items():
-            kept[rows] = decisions[name][rows]
-
-    def missed_tries(self, rows: IntArray) -> list[Tries]:
-        """The tries that each of these rows has missed in its (sub-)episode, the last ones."""
-        return [
-            tuple(sorted((begin, end) for begin, end in tries if begin != _NOWHERE))
-            for tries in self.missed[rows].tolist()
-        ]
-
-    def remember_misses(self, rows: IntArray) -> None:
-        """Take note that the last decisions of these rows have missed their way-points."""
-        self.missed[rows, 1:] = self.missed[rows, :-1]
-        self.missed[rows, 0, 0], self.missed[rows, 0, 1] = self.place[rows], self.way_point[rows]
-
-    def state_dict(self) -> State:
-        """Everything."""
-        kept = {name: values.copy() for name, values in self.decisions().items()}
-        return {**kept, "missed": self.missed.copy(), "noise": self.noise.state_dict()}
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self.take(state, np.arange(len(self.place)))
-        self.missed[:] = state["missed"]
-        self.noise.load_state_dict(state["noise"])
-
-
 class GraphAgent:
     """Plans anew at every decision; learns from what came of its way-points.
 
@@ -250,9 +171,7 @@ class GraphAgent:
         self._size = sum(space.size for space in self._spaces)
         """Elements of a place, P."""
         self._decisions = self._reported_at = self._priced_at = 0
-        self._changes = 1
-        """Number of times that places have changed, from 1."""
-        self._take_places(self._new_places())
+        self._take_places(self._new_places(), changes=1)
         self._planning_seconds = 0.0
 
     @property
@@ -262,22 +181,15 @@ class GraphAgent:
 
     def new_rows(self, num_envs: int, seed: int) -> GraphRows:
         """Row state for a stack of that size; row i draws from the stream (seed, i)."""
-        return GraphRows(
-            place=np.zeros(num_envs, np.int64),
-            is_as_asked=np.ones(num_envs, np.bool_),
-            way_point=np.full(num_envs, _NOWHERE),
-            target=np.zeros(num_envs, np.int64),
-            heading=np.full((num_envs, self._size), np.nan),
-            missed=np.full((num_envs, _REMEMBERED, 2), _NOWHERE),
-            changes=np.zeros(num_envs, np.int64),
-            asked=np.zeros((num_envs, self._sub_goal.size), np.float32),
-            noise=RowNoise(
-                num_rows=num_envs,
-                size=1 + _EXPLORING_GOALS * self._places.numbers,
-                kind="uniform",
-                seed=seed,
-                name=f"{self.name} exploring",
-            ),
+        noise = RowNoise(
+            num_rows=num_envs,
+            size=1 + self.records.numbers,
+            kind="uniform",
+            seed=seed,
+            name=f"{self.name} exploring",
+        )
+        return GraphRows.new(
+            num_envs, place_size=self._size, goal_size=self._sub_goal.size, noise=noise
         )
 
     def act(self, row_state: GraphRows, request: ActionRequest, clock: Clock) -> FloatArray:
@@ -295,7 +207,7 @@ class GraphAgent:
         began = time.perf_counter()
         rows, explores = request.rows, clock.phase is not Phase.TEST or clock.samples
         places = self.graph.roadmap.nearest(self._achieved(request.observation))
-        row_state.missed[rows[request.starts]] = _NOWHERE
+        row_state.missed[rows[request.starts]] = NOWHERE
         self._choose_heading(row_state, request, places, explores=explores)
         aims = self._aims(row_state, request)
         missed = row_state.missed_tries(rows)
@@ -305,11 +217,11 @@ class GraphAgent:
         )
         # A place that is explored is reached where it is the nearest one.
         arrives = (places == targets) & ~self._are_at(targets, row_state.heading[rows])
-        way_points[arrives] = _NOWHERE
+        way_points[arrives] = NOWHERE
         row_state.place[rows], row_state.way_point[rows] = places, way_points
         row_state.target[rows] = targets
         row_state.is_as_asked[rows] = self._is_as_asked(request.observation)
-        row_state.changes[rows] = self._changes
+        row_state.changes[rows] = self.records.changes
         row_state.asked[rows] = self._asked(way_points, aims, request.observation)
         seconds = time.perf_counter() - began
         row_state.planned += len(rows)
@@ -322,17 +234,17 @@ class GraphAgent:
         rows, passed, missed = outcome.rows, *_came_of(outcome.below)
         way_points = row_state.way_point[rows]
         ends = self._ends(way_points, outcome.observation)
-        in_vain = (way_points != _NOWHERE) & (missed | (passed & (ends != way_points)))
+        in_vain = (way_points != NOWHERE) & (missed | (passed & (ends != way_points)))
         row_state.remember_misses(rows[in_vain])
         if not clock.learns:
             return
         self._decisions += len(rows)
-        began_there = self._has_stood(row_state, row_state.place[rows], rows)
-        np.add.at(self.visits, row_state.place[rows[began_there]], 1)
+        began_there = self._have_stood(row_state, row_state.place, rows)
+        self.records.visit(row_state.place[rows[began_there]])
         seeks = ~np.isnan(row_state.heading[rows]).any(axis=1)
-        seeks &= self._has_stood(row_state, row_state.target[rows], rows)
-        np.add.at(self._sought, row_state.target[rows[seeks]], 1)
-        now = np.full(len(rows), _NOWHERE)
+        seeks &= self._have_stood(row_state, row_state.target, rows)
+        self.records.seek(row_state.target[rows[seeks]])
+        now = np.full(len(rows), NOWHERE)
         achieved = self._achieved(take(outcome.observation, in_vain))
         now[in_vain] = self.graph.roadmap.nearest(achieved)
         self._note(row_state, rows, ends, passed, missed, now)
@@ -341,7 +253,7 @@ class GraphAgent:
     def observe_fork(self, row_state: GraphRows, rows: IntArray, below: Array) -> None:
         """Learn which of the edges that these rows have tried were passed."""
         ends = row_state.way_point[rows]
-        self._note(row_state, rows, ends, *_came_of(below), np.full(len(rows), _NOWHERE))
+        self._note(row_state, rows, ends, *_came_of(below), np.full(len(rows), NOWHERE))
 
     @property
     def proposes(self) -> bool:
@@ -360,7 +272,7 @@ class GraphAgent:
         places, aims = row_state.place[rows], self._aims(row_state, request)
         missed = row_state.missed_tries(rows)
         targets = self._targets(aims, places, missed, explores=True)
-        others = np.full((len(rows), count), _NOWHERE)
+        others = np.full((len(rows), count), NOWHERE)
         for i, (place, target) in enumerate(zip(places, targets, strict=True)):
             ranked = self.graph.neighbours(int(place), int(target))
             ranked = ranked[ranked != row_state.way_point[rows[i]]]
@@ -369,7 +281,7 @@ class GraphAgent:
         alternatives.place.reshape(-1, count)[rows] = places[:, None]
         alternatives.is_as_asked.reshape(-1, count)[rows] = row_state.is_as_asked[rows, None]
         alternatives.way_point.reshape(-1, count)[rows] = others
-        alternatives.changes.reshape(-1, count)[rows] = self._changes
+        alternatives.changes.reshape(-1, count)[rows] = self.records.changes
         repeated = np.arange(len(rows)).repeat(count)
         seen = take(request.observation, repeated)
         asked = self._asked(others.ravel(), aims[repeated], seen).reshape(len(rows), count, -1)
@@ -390,7 +302,7 @@ class GraphAgent:
     def restart_rows(self, row_state: GraphRows) -> None:
         """Rows that begin anew head for a place chosen anew."""
         row_state.heading[:] = np.nan
-        row_state.missed[:] = _NOWHERE
+        row_state.missed[:] = NOWHERE
 
     def train(self, clock: Clock) -> TrainingReport | None:
         """Report what was learned, every so many decisions; there are no gradient steps."""
@@ -404,7 +316,7 @@ class GraphAgent:
         self._reported_at = self._decisions
         tried = self.graph.tries > 0
         metrics = {
-            "graph/places_visited": float((self.visits > 0).mean()),
+            "graph/places_visited": float((self.records.visits > 0).mean()),
             "graph/edges_tried": float(tried.mean()) if len(tried) else 0.0,
             "graph/edges_passed": float(self.graph.passed[tried].mean()) if tried.any() else 1.0,
             "time/planning": self._planning_seconds,
@@ -451,7 +363,7 @@ class GraphAgent:
             "decisions": self._decisions,
             "reported_at": self._reported_at,
             "priced_at": self._priced_at,
-            "stands_since": self._stands_since.copy(),
+            "stands_since": self.records.stands_since.copy(),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -460,16 +372,14 @@ class GraphAgent:
         self._decisions = state["decisions"]
         self._reported_at = state["reported_at"]
         self._priced_at = state["priced_at"]
-        self._stands_since[:] = state["stands_since"]
+        self.records.stands_since[:] = state["stands_since"]
 
     def policy_state_dict(self) -> State:
         """The graph, with what was learned of its edges."""
         return {
             "places": self._places.state_dict(),
             "graph": self.graph.state_dict(),
-            "visits": self.visits.copy(),
-            "sought": self._sought.copy(),
-            "changes": self._changes,
+            **self.records.state_dict(),
         }
 
     def load_policy(self, state: State) -> None:
@@ -479,11 +389,9 @@ class GraphAgent:
             places.load_state_dict(state["places"])
         if graph is None or np.shape(graph["edge_passed"]["counts"]) != places.roadmap.begins.shape:
             raise SpaceError(f"agent '{self.name}' has another graph than the one that was saved")
-        self._changes = state["changes"]
-        self._take_places(places)
+        self._take_places(places, changes=state["changes"])
         self.graph.load_state_dict(graph)
-        self.visits[:] = state["visits"]
-        self._sought[:] = state["sought"]
+        self.records.load_state_dict(state)
 
     def description(self) -> str:
         """The graph, for people."""
@@ -496,8 +404,8 @@ class GraphAgent:
         high = np.concatenate([space.high for space in self._spaces])
         return self._params.places.build(low, high, self._asked_size)
 
-    def _take_places(self, places: Places) -> None:
-        """Plan on these, of which nothing is known yet."""
+    def _take_places(self, places: Places, *, changes: int) -> None:
+        """Plan on these, of which nothing is known yet, though they may have changed before."""
         self._places, params = places, self._params
         self.graph = WayPointGraph(
             places.roadmap,
@@ -509,13 +417,7 @@ class GraphAgent:
             asked=self._asked_size,
             goal=self._own.size,
         )
-        count = len(places.roadmap.places)
-        self.visits = np.zeros(count, np.int64)
-        """[M] decisions that began nearest to each place."""
-        self._sought = np.zeros(count, np.int64)
-        """[M] decisions that headed for each place to explore it."""
-        self._stands_since = np.full(count, self._changes)
-        """[M] how often places had changed when each came to where it is."""
+        self.records = PlaceRecords(places, changes=changes, novelty=params.novelty)
 
     def _achieved(self, observation: Observation) -> FloatArray:
         """The places, of a graph or between them, that observations stand for, [R, P]."""
@@ -551,7 +453,7 @@ class GraphAgent:
             return way_points
         position = self._achieved(observation).astype(np.float64)
         position[:, : self._asked_size] = self.graph.roadmap.places[way_points, : self._asked_size]
-        return np.where(way_points == _NOWHERE, _NOWHERE, self.graph.roadmap.nearest(position))
+        return np.where(way_points == NOWHERE, NOWHERE, self.graph.roadmap.nearest(position))
 
     def _note(
         self,
@@ -567,9 +469,9 @@ class GraphAgent:
         Those that have missed go on from the places `now` [R]; -1 where that teaches nothing.
         """
         begins, way_points = row_state.place[rows], row_state.way_point[rows]
-        known = (passed | missed) & (way_points != _NOWHERE) & row_state.is_as_asked[rows]
-        known &= self._has_stood(row_state, begins, rows)
-        known &= self._has_stood(row_state, way_points, rows)
+        known = (passed | missed) & (way_points != NOWHERE) & row_state.is_as_asked[rows]
+        known &= self._have_stood(row_state, row_state.place, rows)
+        known &= self._have_stood(row_state, row_state.way_point, rows)
         targets = row_state.target[rows]
         for row in known.nonzero()[0]:
             self.graph.note(
@@ -585,7 +487,7 @@ class GraphAgent:
 
         No way leads out of a gap that nobody has ever come out of.
         """
-        if now == _NOWHERE or not self._params.setbacks:
+        if now == NOWHERE or not self._params.setbacks:
             return 0.0
         places, targets = np.array([begin, now]), np.array([target, target])
         before, after = self.graph.costs(places, targets, cautious=True)
@@ -619,13 +521,7 @@ class GraphAgent:
         if not len(changed):
             return
         self._price(self.graph.change(self._places.roadmap, changed))
-        added = len(self._places.roadmap.places) - len(self.visits)
-        self.visits = np.append(self.visits, np.zeros(added, np.int64))
-        self._sought = np.append(self._sought, np.zeros(added, np.int64))
-        self.visits[changed] = self._sought[changed] = 0
-        self._stands_since = np.append(self._stands_since, np.zeros(added, np.int64))
-        self._changes += 1
-        self._stands_since[changed] = self._changes
+        self.records.change(changed)
 
     def _price(self, edges: IntArray) -> None:
         """Ask what these edges cost."""
@@ -633,12 +529,9 @@ class GraphAgent:
         costs[edges] = self._costs.of(self.graph.roadmap, self._places.states, edges)
         self.graph.try_costs = costs
 
-    def _has_stood(self, row_state: GraphRows, places: IntArray, rows: IntArray) -> BoolArray:
-        """Return where places are where they were when rows made their open decisions, [R]."""
-        has_stood = (places >= 0) & (places < len(self._stands_since))
-        there = places[has_stood]
-        has_stood[has_stood] = self._stands_since[there] <= row_state.changes[rows[has_stood]]
-        return has_stood
+    def _have_stood(self, row_state: GraphRows, places: IntArray, rows: IntArray) -> BoolArray:
+        """Return where the places [N] of rows [R] are where they were when those decided, [R]."""
+        return self.records.have_stood(places[rows], row_state.changes[rows])
 
     def _are_at(self, places: IntArray, goals: FloatArray) -> BoolArray:
         """Return which goals [R, P] are these places [R]; never where there is no goal."""
@@ -680,7 +573,7 @@ class GraphAgent:
         self, way_points: IntArray, aims: FloatArray, observation: Observation
     ) -> FloatArray:
         """The goals of the level below that lead it to way-points [R]; to the aims without one."""
-        goals, is_place = aims.astype(np.float64), way_points != _NOWHERE
+        goals, is_place = aims.astype(np.float64), way_points != NOWHERE
         goals[is_place] = self.graph.roadmap.places[way_points[is_place]]
         return self._sub_goal.asked_by(self._with_besides(goals), observation)
 
@@ -695,7 +588,7 @@ class GraphAgent:
         rows, roadmap = request.rows, self.graph.roadmap
         heading = row_state.heading[rows]
         arrived = (roadmap.nearest(heading) == places) & self._are_at(places, heading)
-        was_sent = row_state.way_point[rows] == _NOWHERE
+        was_sent = row_state.way_point[rows] == NOWHERE
         row_state.heading[rows[arrived | was_sent | request.starts]] = np.nan
         if not explores:
             return
@@ -703,33 +596,9 @@ class GraphAgent:
         if not len(starts):
             return
         numbers = row_state.noise.draw(starts)
-        goals = self._places.drawn(numbers[:, 1:].reshape(len(starts), _EXPLORING_GOALS, -1))
-        near = roadmap.nearest(goals.reshape(-1, goals.shape[2])).reshape(goals.shape[:2])
-        if self._params.novelty and len(self.visits):
-            chosen = self._most_novel(goals, near, numbers[:, 1])
-        else:
-            least = (self.visits[near] if len(self.visits) else near).argmin(axis=1)
-            chosen = goals[np.arange(len(starts)), least]
+        chosen = self.records.to_explore(numbers[:, 1:])
         has_chosen = numbers[:, :1] < self._params.exploring
         row_state.heading[starts] = np.where(has_chosen, chosen, np.nan)
-
-    def _most_novel(self, goals: FloatArray, near: IntArray, numbers: FloatArray) -> FloatArray:
-        """For each row the most novel place, or a goal drawn near to it, which may lie beyond.
-
-        Args:
-            goals: Those drawn for each row, [R, K, P].
-            near: The places nearest to them, [R, K].
-            numbers: Uniform numbers to choose by where several are as novel, [R].
-
-        Returns:
-            [R, P].
-        """
-        counts = self.visits + self._sought
-        novel = np.flatnonzero(counts == counts.min())
-        places = novel[(numbers * len(novel)).astype(np.int64)]
-        is_near = near == places[:, None]
-        drawn = goals[np.arange(len(goals)), is_near.argmax(axis=1)]
-        return np.where(is_near.any(axis=1)[:, None], drawn, self.graph.roadmap.places[places])
 
 
 def _came_of(below: Array) -> tuple[BoolArray, BoolArray]:

@@ -441,8 +441,8 @@ def test_a_miss_into_a_gap_costs_a_hopeless_way_until_somebody_has_climbed_out(c
 def test_rows_that_explore_head_for_places_that_were_seldom_visited():
     agent, clock = build(exploring=1.0), Clock(phase=Phase.TRAIN)
     rows = agent.new_rows(3, 0)
-    agent.visits[:] = 9
-    agent.visits[15] = 0  # the last place: (3.5, 3.5)
+    agent.records.visits[:] = 9
+    agent.records.visits[15] = 0  # the last place: (3.5, 3.5)
     starts = request([[0.5, 0.5]] * 3, [[0.5, 3.5]] * 3, starts=[True] * 3)
     last = agent.graph.roadmap.places[15]
     for _ in range(40):
@@ -460,8 +460,8 @@ def test_rows_that_explore_head_for_places_that_were_seldom_visited():
 
 def test_rows_that_explore_by_novelty_head_for_the_place_sought_least_of_all():
     agent, clock = build(exploring=1.0, novelty=True), Clock(phase=Phase.TRAIN)
-    agent.visits[:] = 9
-    agent.visits[[14, 15]] = 2, 0
+    agent.records.visits[:] = 9
+    agent.records.visits[[14, 15]] = 2, 0
     rows, places = agent.new_rows(3, 0), agent.graph.roadmap.places
     starts = request([[0.5, 0.5]] * 3, [[0.5, 3.5]] * 3, starts=[True] * 3)
     for novel in (15, 14):
@@ -472,8 +472,8 @@ def test_rows_that_explore_by_novelty_head_for_the_place_sought_least_of_all():
 
 def test_a_novel_place_at_the_border_leads_to_goals_beyond_it():
     agent = visited([0, 0], [1, 1], [3, 3], exploring=1.0, novelty=True)
-    agent.visits[:] = 5
-    agent.visits[number(agent, [3, 3])] = 1
+    agent.records.visits[:] = 5
+    agent.records.visits[number(agent, [3, 3])] = 1
     rows = agent.new_rows(64, 0)
     starts = request([[0, 0]] * 64, [[0.0, 0.0]] * 64, starts=[True] * 64)
     agent.act(rows, starts, Clock(phase=Phase.TRAIN, collects=True))

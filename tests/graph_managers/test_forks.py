@@ -206,7 +206,7 @@ def test_a_graph_learns_from_tries_only_where_it_is_asked_to():
         for _ in manager.train_and_act(EnvironmentSteps(400)):
             pass
         agent = manager.graph.agents["graph"]
-        tries[learn] = agent.graph.tries.sum() - agent.visits.sum()
+        tries[learn] = agent.graph.tries.sum() - agent.records.visits.sum()
         manager.close()
     assert tries[False] <= 0, "an edge is tried by a decision at most"
     assert tries[True] > 10
