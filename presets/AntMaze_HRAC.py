@@ -23,7 +23,7 @@ from coach_rl import (
     TD3AlgorithmParameters,
     ValidationParameters,
 )
-from coach_rl.presets.goal_hierarchies import WITHOUT_POSITION, HIROPanel, hiro_experiment
+from coach_rl.presets.goal_hierarchies import WITHOUT_POSITION, GuidedPanel, hiro_experiment
 
 PUBLISHED = {
     ("hrac", "ant_maze_u12"): 0.884,
@@ -36,7 +36,7 @@ TORQUE = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel(HIROPanel):
+class Panel(GuidedPanel):
     """Settings to change with -cp."""
 
     LEVELS: ClassVar = (
@@ -118,6 +118,7 @@ def graph_manager(panel: Panel) -> GraphManager:
         ),
         reward_scale=0.1,
         schedule=panel.schedule(),
+        guide=panel.guide(),
         evaluation_world=panel.world(targets="evaluation"),
         validation=_validation(panel),
     )

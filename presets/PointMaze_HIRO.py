@@ -22,7 +22,7 @@ from coach_rl import (
     TD3AlgorithmParameters,
     ValidationParameters,
 )
-from coach_rl.presets.goal_hierarchies import HIROPanel, hiro_experiment
+from coach_rl.presets.goal_hierarchies import GuidedPanel, hiro_experiment
 
 VALIDATION = {
     # The way is about 25 steps long on average; an episode that never gets there costs 200.
@@ -32,7 +32,7 @@ VALIDATION = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel(HIROPanel):
+class Panel(GuidedPanel):
     """Settings to change with -cp."""
 
     LEVELS: ClassVar = (
@@ -107,7 +107,9 @@ def graph_manager(panel: Panel) -> GraphManager:
         ),
         reward_scale=panel.reward_scale,
         schedule=panel.schedule(heatup=panel.heatup),
-        adjacency=AdjacencyParameters(cell=panel.cell, every=5_000, most_updates=2_000),
-        landmarks=LandmarkParameters(shift=0.5, starts=10_000, longest_edge=10.0, near_goal=5.0),
+        guide=panel.guide(
+            AdjacencyParameters(cell=panel.cell, every=5_000, most_updates=2_000),
+            LandmarkParameters(shift=0.5, starts=10_000, longest_edge=10.0, near_goal=5.0),
+        ),
         validation=VALIDATION.get(panel.level),
     )

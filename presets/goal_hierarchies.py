@@ -335,11 +335,10 @@ def _upper_agent(panel: HACPanel, upper: SubGoalLearning, *, factor: float) -> H
 
 @dataclass(frozen=True, kw_only=True)
 class HIROPanel(ReplayPanel):
-    """Settings of HIRO, HRAC and HIGL."""
+    """Settings of HIRO."""
 
-    hierarchy: Literal["hiro", "hrac", "higl", "none"] = "hiro"
-    """hiro: two levels. hrac: their sub-goals are kept adjacent. higl: they are led to landmarks.
-    none: TD3 acts alone, all else equal."""
+    hierarchy: str = "hiro"
+    """hiro: two levels. none: TD3 acts alone, all else equal."""
     correction: bool = True
     """If True, sub-goals are corrected; False is the control."""
     upper_updates_per_step: float
@@ -352,11 +351,45 @@ class HIROPanel(ReplayPanel):
     """Standard deviation of the noise on sub-goals."""
     memory: int
     """Environment steps that are kept, by both levels."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuidedPanel(HIROPanel):
+    """Settings of HIRO, HRAC and HIGL."""
+
+    hierarchy: Literal["hiro", "hrac", "higl", "none"] = "hiro"
+    """hiro: two levels. hrac: their sub-goals are kept adjacent. higl: they are led to landmarks.
+    none: TD3 acts alone, all else equal."""
     landmark_decisions: int = 32
     """HIGL: decisions of a batch that landmarks are planned for; its program: all of them."""
     novelty_updates: float = 0.25
     """HIGL: gradient steps per environment step of the network that tells what is novel; its
     program: 1."""
+
+    def guide(
+        self,
+        adjacency: AdjacencyParameters | None = None,
+        landmarks: LandmarkParameters | None = None,
+    ) -> SubGoalGuideParameters | None:
+        """The terms of the upper actor's loss that guide its sub-goals; None for HIRO.
+
+        HIGL's program has the landmark loss instead of HRAC's penalty, and takes places for
+        adjacent that are half as many steps apart.
+
+        Args:
+            adjacency: How places are learned to be adjacent; None: by the defaults.
+            landmarks: HIGL's landmarks, but for the panel's settings; None: the defaults.
+        """
+        adjacency, landmarks = adjacency or AdjacencyParameters(), landmarks or LandmarkParameters()
+        match self.hierarchy:
+            case "hrac":
+                return SubGoalGuideParameters(adjacency=adjacency)
+            case "higl":
+                near = replace(adjacency, weight=0.0, steps=max(2, self.horizon // 2))
+                novelty = NoveltyParameters(updates_per_step=self.novelty_updates)
+                few = replace(landmarks, decisions=self.landmark_decisions, novelty=novelty)
+                return SubGoalGuideParameters(adjacency=near, landmarks=few)
+        return None
 
 
 def hiro_experiment(
@@ -367,8 +400,7 @@ def hiro_experiment(
     subgoals: GoalSpace,
     reward_scale: float,
     schedule: ScheduleParameters,
-    adjacency: AdjacencyParameters | None = None,
-    landmarks: LandmarkParameters | None = None,
+    guide: SubGoalGuideParameters | None = None,
     evaluation_world: GoalWorldParameters | None = None,
     validation: ValidationParameters | None,
 ) -> GraphManager:
@@ -382,8 +414,7 @@ def hiro_experiment(
         subgoals: The goal space of the lower level.
         reward_scale: Multiplies the environment's rewards.
         schedule: When what happens.
-        adjacency: How HRAC and HIGL learn which places are adjacent; None: by their defaults.
-        landmarks: HIGL's landmarks, with what the panel says of them; None: their defaults.
+        guide: What guides the sub-goals of HRAC and HIGL; None: nothing.
         evaluation_world: The world of evaluations; None where it is the same.
         validation: The acceptance test; None where there is no mark.
     """
@@ -407,7 +438,7 @@ def hiro_experiment(
         critic_optimizer=learner.critic_optimizer,
         input_filter=rewards,
         correction=SubGoalCorrectionParameters() if panel.correction else None,
-        guide=_guide(panel, adjacency or AdjacencyParameters(), landmarks or LandmarkParameters()),
+        guide=guide,
     )
     levels: tuple[LevelParameters, ...] = (
         LevelParameters(name="top", agent=upper),
@@ -425,22 +456,3 @@ def hiro_experiment(
             validation=validation,
         )
     )
-
-
-def _guide(
-    panel: HIROPanel, adjacency: AdjacencyParameters, landmarks: LandmarkParameters
-) -> SubGoalGuideParameters | None:
-    """The terms of the upper actor's loss that guide its sub-goals.
-
-    HIGL's program has the landmark loss instead of HRAC's penalty, and takes places for adjacent
-    that are half as many steps apart.
-    """
-    match panel.hierarchy:
-        case "hrac":
-            return SubGoalGuideParameters(adjacency=adjacency)
-        case "higl":
-            near = replace(adjacency, weight=0.0, steps=max(2, panel.horizon // 2))
-            novelty = NoveltyParameters(updates_per_step=panel.novelty_updates)
-            few = replace(landmarks, decisions=panel.landmark_decisions, novelty=novelty)
-            return SubGoalGuideParameters(adjacency=near, landmarks=few)
-    return None

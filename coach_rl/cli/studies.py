@@ -1,4 +1,7 @@
-"""`coach study run|status|report FILE`: a study's runs, where they stand, and what they say."""
+"""`coach study run|status|report FILE`: a study's runs, where they stand, and what they say.
+
+`coach study export FILE` writes the records of its runs into one file, `import` reads them.
+"""
 
 import argparse
 import shlex
@@ -24,20 +27,13 @@ if TYPE_CHECKING:
 def run(words: Sequence[str]) -> int:
     """Read the words after `coach study` and obey them; returns the exit code."""
     given = _parser().read(words)
-    return {"run": _run, "status": _status, "report": _report}[given.command](given)
+    commands = {"run": _run, "status": _status, "report": _report}
+    return {**commands, "export": _export, "import": _import}[given.command](given)
 
 
 def add_places(parser: argparse.ArgumentParser) -> None:
     """The flags that say where a study's runs are."""
-    parser.add_argument(
-        "-ep",
-        "--experiment_path",
-        metavar="PATH",
-        dest="root",
-        type=Path,
-        default=Path("experiments"),
-        help="the folder of all experiments (default: ./experiments)",
-    )
+    _add_root(parser)
     parser.add_argument(
         "--runs",
         metavar="FOLDER",
@@ -49,6 +45,18 @@ def add_places(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_root(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-ep",
+        "--experiment_path",
+        metavar="PATH",
+        dest="root",
+        type=Path,
+        default=Path("experiments"),
+        help="the folder of all experiments (default: ./experiments)",
+    )
+
+
 def _parser() -> Parser:
     shared = Parser(add_help=False)
     shared.add_argument(
@@ -57,7 +65,9 @@ def _parser() -> Parser:
     add_places(shared)
     shared.add_argument("--debug", action="store_true", help="show the traceback of an error")
     parser = Parser(prog="coach study", description="Many runs that answer one question.")
-    commands = parser.add_subparsers(dest="command", metavar="run|status|report", required=True)
+    commands = parser.add_subparsers(
+        dest="command", metavar="run|status|report|export|import", required=True
+    )
     run = commands.add_parser("run", parents=[shared], help="make the runs that are missing")
     run.add_argument(
         "--jobs", metavar="N", type=positive, help="runs at once (default: as the machine carries)"
@@ -83,6 +93,18 @@ def _parser() -> Parser:
         nargs="*",
         help="write them between the study's marks in these pages, or in those that it names",
     )
+    exporting = commands.add_parser(
+        "export", parents=[shared], help="write the records of scored runs into one file"
+    )
+    exporting.add_argument(
+        "--to", metavar="ARCHIVE", type=Path, help="the file (default: the study's name, .zip)"
+    )
+    importing = commands.add_parser("import", help="make run folders of records, for the tables")
+    importing.add_argument(
+        "archive", metavar="ARCHIVE", type=Path, help="what `export` has written"
+    )
+    _add_root(importing)
+    importing.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parser
 
 
@@ -194,4 +216,34 @@ def _report(given: argparse.Namespace) -> int:
         scored = sum(run.score(study) is not None for run in runs)
         for page in write_blocks(pages, study.name, text, runs=scored):
             print(f"written to {short(page)}")
+    return 0
+
+
+def _export(given: argparse.Namespace) -> int:
+    from coach_rl.studies.run_records import write_records
+    from coach_rl.studies.study_file import load_study
+    from coach_rl.studies.study_runs import study_runs
+
+    study = load_study(given.file)
+    runs = study_runs(study, root=given.root, earlier=given.earlier)
+    scored = [run.folder for run in runs if run.folder and run.score(study) is not None]
+    if not scored:
+        raise ConfigurationError(
+            f"the study '{study.name}' has no scored runs in {given.root / study.name}; "
+            f"`coach study run {given.file}` makes them"
+        )
+    archive = given.to or Path(f"{study.name}.zip")
+    write_records(archive, study.name, scored)
+    print(f"{len(scored)} of {len(runs)} runs written to {short(archive)}")
+    if len(scored) < len(runs):
+        print(f"the others have no score: {program('coach')} study run {shlex.quote(given.file)}")
+    return 0
+
+
+def _import(given: argparse.Namespace) -> int:
+    from coach_rl.studies.run_records import unpack_records
+
+    new, were_there = unpack_records(given.archive, given.root)
+    name = short((*new, *were_there)[0].path.parent)
+    print(f"{len(new)} new runs in {name}, {len(were_there)} were there already")
     return 0

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from coach_rl.core.errors import CheckpointError, CoachWarning
+from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
 from coach_rl.experiment.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.experiment.checkpoint_keeper import require_same_seed
 from coach_rl.experiment.finding_runs import find_run, offering_last_good
 from coach_rl.experiment.rebuilding import rebuild
-from coach_rl.experiment.run_folder import RunFolder
+from coach_rl.experiment.run_folder import ONLY_RECORDS, RunFolder, read_manifest
 from coach_rl.experiment.strict_json import Json
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.task import TaskParameters
@@ -63,6 +63,11 @@ def open_run(
         CheckpointError: A file of it is damaged; says which, and the newest good checkpoint.
     """
     folder, path = find_run(run, last_good=last_good)
+    if path is None and ONLY_RECORDS in read_manifest(folder):
+        raise ConfigurationError(
+            f"the run {folder.path} was imported without its checkpoints, so nothing can continue "
+            "from it; use the run itself where it was made"
+        )
     graph_manager, task, manifest = rebuild(
         folder, device, threads=threads, learns=learns, trust=trust
     )

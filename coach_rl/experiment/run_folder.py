@@ -33,6 +33,8 @@ SCHEMA_VERSION = 2
 """
 
 MANIFEST = "manifest.json"
+ONLY_RECORDS = "only_records"
+"""A key of the manifests of runs of which there are only records, without checkpoints."""
 PRESET_COPY = "preset.py"
 
 _TYPES: dict[str, type | tuple[type, ...]] = {

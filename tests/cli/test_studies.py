@@ -105,6 +105,9 @@ def test_failed_run_does_not_end_the_others(capsys):
         (["status", "walks.py", "--jobs", "2"], "(`coach study status --help` shows all flags)"),
         (["report", "walks.py", "--runs", "nowhere"], "there is no folder nowhere"),
         (["report", "walks.py", "--write", "no.md"], "there is no page no.md"),
+        (["export", "walks.py"], "has no scored runs in experiments/walks; `coach study run walks"),
+        (["import", "none.zip"], "cannot read the records none.zip: No such file or directory"),
+        (["import", "walks.py"], "cannot read the records walks.py: it is no zip file"),
     ],
 )
 def test_mistake_is_said_in_one_line_and_nothing_is_made(capsys, words, message):
@@ -122,6 +125,30 @@ def test_variant_that_does_not_resolve_is_said_before_anything_runs(capsys):
     assert err.startswith("coach: error: the variant 'fast' of the study 'walks': ")
     assert "learning_rate" in err
     assert not Path("experiments").exists()
+
+
+def test_records_of_a_study_are_exported_and_imported(capsys):
+    assert coach("run", "walks.py", "--plain", "--jobs", "2", "-ntb") == 0
+    edit("seeds=(1, 2)", "seeds=(1, 2, 3)")
+    capsys.readouterr()
+    assert coach("export", "walks.py") == 0
+    told = capsys.readouterr().out
+    assert told.startswith("4 of 6 runs written to walks.zip\nthe others have no score: ")
+    assert told.endswith("coach study run walks.py\n")
+    assert coach("import", "walks.zip", "-ep", "elsewhere") == 0
+    assert capsys.readouterr().out == "4 new runs in elsewhere/walks, 0 were there already\n"
+    for root in ("elsewhere", "experiments"):
+        assert coach("import", "walks.zip", "-ep", root) == 0
+        assert capsys.readouterr().out.startswith("0 new runs in ")
+    assert coach("run", "walks.py", "--plain", "-ntb", "-ep", "elsewhere") == 0
+    assert "study walks: 6 runs, 4 done" in capsys.readouterr().out
+    assert coach("export", "walks.py", "-ep", "elsewhere", "--to", "walks.zip") == 0
+    assert capsys.readouterr().out == "6 of 6 runs written to walks.zip\n"
+    run = made()[0].name
+    for words in (["-crd"], ["--evaluate", "1", "-crd"]):
+        assert main([*words, f"elsewhere/walks/{run}"]) == 2
+        said = capsys.readouterr().err
+        assert "was imported without its checkpoints, so nothing can continue from it" in said
 
 
 def test_help_is_printed_for_each_command(capsys):
