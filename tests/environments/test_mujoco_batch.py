@@ -24,12 +24,14 @@ from coach_rl.core.errors import (
     RunError,
     UnknownNameError,
 )
+from coach_rl.environments.goal_worlds import GoalWorldParameters
 from coach_rl.environments.mujoco import (
     SHORT_NAMES,
     MujocoParameters,
     MujocoTask,
     MujocoTaskParameters,
 )
+from coach_rl.environments.mujoco.task import Scene
 from coach_rl.testing import check_environment
 from coach_rl.testing.responses import expect_same
 
@@ -65,6 +67,27 @@ def test_threads_do_not_change_a_bit():
         expect_same(one, two, "both")
         expect_same(one, four, "both")
     assert any(answer.terminated.any() for answer in played[0])
+
+
+@pytest.mark.parametrize("level", ["ant_maze_u12", "ant_four_rooms", "goal_pendulum", "ant_push"])
+def test_looking_for_islands_changes_no_bit_where_there_is_one(level):
+    task = GoalWorldParameters(level=level).task
+    plain, model = task.load(), Scene(task.load(), task.frame_skip).model
+    looks = plain.opt.disableflags == model.opt.disableflags
+    assert looks == (level == "ant_push")  # its block is a second tree
+    simulators = [(each, mujoco.MjData(each)) for each in (plain, model)]
+    rng = np.random.default_rng(0)
+    touched = 0
+    for _ in range(60):
+        action = rng.uniform(-1, 1, plain.nu) * plain.actuator_ctrlrange[:, 1]
+        for each, data in simulators:
+            data.ctrl[:] = action
+            mujoco.mj_step(each, data, task.frame_skip)
+        (_, first), (_, second) = simulators
+        touched += first.ncon
+        for name in ("qpos", "qvel", "qacc", "qfrc_constraint"):
+            np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+    assert (touched > 0) == level.startswith("ant")
 
 
 @pytest.mark.parametrize("level", sorted(SHORT_NAMES))
