@@ -40,6 +40,7 @@ def point_maze() -> Study:
             "evaluation_interval": 10_000,
         },
         steps=40_000,
+        seeds=(110, 111, 112),
     )
 
 
@@ -64,6 +65,7 @@ def ant_maze() -> Study:
             "evaluation_interval": 50_000,
         },
         steps=100_000,
+        seeds=(110, 111, 112, 113),
     )
     ppo = Variant(
         name="graph, PPO below",
@@ -87,6 +89,7 @@ def methods(
     question: str,
     same: dict[str, object],
     steps: int,
+    seeds: tuple[int, ...],
 ) -> Study:
     """The study of a world.
 
@@ -96,6 +99,7 @@ def methods(
         question: What the study asks.
         same: Settings of all methods.
         steps: Environment steps of a run.
+        seeds: One for each run of a method.
     """
     return Study(
         name=f"methods_{level}",
@@ -104,7 +108,7 @@ def methods(
             Variant(name=name, preset=preset, level=level, changes={**same, **changes})
             for name, (preset, changes) in variants.items()
         ),
-        seeds=(110, 111, 112, 113, 114),
+        seeds=seeds,
         steps=steps,
         metric="success_rate",
         episodes=100,

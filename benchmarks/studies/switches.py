@@ -96,7 +96,7 @@ def switches(
             )
             for each, changes in variants.items()
         ),
-        seeds=(110, 111, 112, 113, 114),
+        seeds=(110, 111, 112),
         steps=steps,
         metric="success_rate",
         episodes=100,

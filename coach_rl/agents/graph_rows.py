@@ -1,4 +1,4 @@
-"""What an agent that plans remembers of each row of a stack."""
+"""The memory that an agent that plans has of each row of a stack."""
 
 from dataclasses import dataclass
 from typing import Self

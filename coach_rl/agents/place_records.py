@@ -1,4 +1,4 @@
-"""What is known of each place of a graph, and which place is the most worth exploring."""
+"""Records of the places of a graph, and the choice of one that is worth exploring."""
 
 import numpy as np
 
@@ -25,7 +25,7 @@ class PlaceRecords:
         self.numbers = _DRAWN * places.numbers
         """Uniform numbers that a goal to explore is chosen by."""
         self.changes = changes
-        """How often places have changed."""
+        """Number of times that places have changed."""
         count = len(places.roadmap.places)
         self.visits = np.zeros(count, np.int64)
         """[M] decisions that began nearest to each place."""
