@@ -15,6 +15,9 @@ FLAT = "flat, with hindsight"
 LONGER: dict[str, object] = {"exploration": "epsilon_z_greedy", "epsilon": 0.065}
 """With repetitions that begin less often, a fifth of the actions is random, as without them."""
 
+EVERY: dict[str, object] = {"landmark_decisions": 128, "novelty_updates": 1.0}
+"""Landmarks for all decisions of a batch, and novelty with each step, as in HIGL's program."""
+
 
 def point_maze() -> Study:
     """A ball in a maze with loops and dead ends, a minute a run: too short to be through with."""
@@ -25,7 +28,7 @@ def point_maze() -> Study:
         {
             "hiro": ("PointMaze_HIRO", {**hiro, "hierarchy": "hiro"}),
             "hrac": ("PointMaze_HIRO", {**hiro, "hierarchy": "hrac"}),
-            "higl": ("PointMaze_HIRO", {**hiro, "hierarchy": "higl"}),
+            "higl": ("PointMaze_HIRO", {**hiro, **EVERY, "hierarchy": "higl"}),
             "hac": ("PointMaze_HAC", hac),
             "graph": ("PointMaze_HAC", {**hac, "hierarchy": "graph"}),
             **flat("PointMaze_HAC", hac),
