@@ -378,7 +378,8 @@ class GuidedPanel(HIROPanel):
 
         Args:
             adjacency: How places are learned to be adjacent; None: by the defaults.
-            landmarks: HIGL's landmarks, but for the panel's settings; None: the defaults.
+            landmarks: HIGL's landmarks, whose `decisions` and `novelty` are the panel's; None: the
+                defaults.
         """
         adjacency, landmarks = adjacency or AdjacencyParameters(), landmarks or LandmarkParameters()
         match self.hierarchy:

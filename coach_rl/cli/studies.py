@@ -27,8 +27,14 @@ if TYPE_CHECKING:
 def run(words: Sequence[str]) -> int:
     """Read the words after `coach study` and obey them; returns the exit code."""
     given = _parser().read(words)
-    commands = {"run": _run, "status": _status, "report": _report}
-    return {**commands, "export": _export, "import": _import}[given.command](given)
+    commands = {
+        "run": _run,
+        "status": _status,
+        "report": _report,
+        "export": _export,
+        "import": _import,
+    }
+    return commands[given.command](given)
 
 
 def add_places(parser: argparse.ArgumentParser) -> None:
