@@ -43,7 +43,7 @@ def point_maze() -> Study:
             "evaluation_interval": 10_000,
         },
         steps=40_000,
-        seeds=(110, 111, 112),
+        seeds=(110, 111, 112, 113, 114),
     )
 
 
@@ -68,7 +68,7 @@ def ant_maze() -> Study:
             "evaluation_interval": 50_000,
         },
         steps=100_000,
-        seeds=(110, 111, 112, 113),
+        seeds=(110, 111, 112, 113, 114),
     )
     ppo = Variant(
         name="graph, PPO below",

@@ -10,6 +10,7 @@ from coach_rl import CriticSteps, FarthestPoints, Study, Variant
 
 PLACES, COSTS = "stack.0.agent.places", "stack.0.agent.costs"
 FARTHEST = {PLACES: FarthestPoints(count=100)}
+FEW, FEW_NOVEL = (FarthestPoints(count=20, novelty=novelty) for novelty in (0.0, 0.5))
 
 
 def timed() -> Study:
@@ -51,7 +52,8 @@ def graphs() -> Study:
     """Where the places of a graph are, and what its edges cost.
 
     Edges cost their lengths, or steps by the critic of the level below; "both" learns besides how
-    often they are passed, as graphs whose edges cost lengths do.
+    often they are passed, as graphs whose edges cost lengths do. Where there are few places, they
+    are also chosen by novelty.
     """
     return switches(
         "graphs",
@@ -66,6 +68,8 @@ def graphs() -> Study:
                 "farthest, critic": FARTHEST
                 | {COSTS: CriticSteps(), "stack.0.agent.forgetting": 0.0},
                 "farthest, both": FARTHEST | {COSTS: CriticSteps()},
+                "farthest, 20 places": {PLACES: FEW},
+                "farthest, 20 places, novelty": {PLACES: FEW_NOVEL},
             }.items()
         },
         baseline="grid",
@@ -96,7 +100,7 @@ def switches(
             )
             for each, changes in variants.items()
         ),
-        seeds=(110, 111, 112),
+        seeds=(110, 111, 112, 113, 114),
         steps=steps,
         metric="success_rate",
         episodes=100,

@@ -128,6 +128,8 @@ class FarthestPoints:
     sampling, as in HIGL and DHRL; Kim et al. 2021, Lee et al. 2022). They choose anew out of a
     replay memory from time to time; here places come one by one, and stay, so that what was learned
     of the edges between them stays as well.
+
+    With `novelty` there are fewer places where many visits are made, and more where few are.
     """
 
     count: Positive[int] = 100
@@ -135,6 +137,13 @@ class FarthestPoints:
     two closest places are from one another, one of which is given up for it."""
     spacing: NonNegative[float] = 0.0
     """Distance from all places, in units of the goal, at which a goal does not become one."""
+    novelty: NonNegative[float] = 0.0
+    """Weight of novelty in the choice of places: of a goal whose surroundings were visited n times
+    it is n ** -novelty, and the distance between two goals is multiplied by the root of the product
+    of theirs. 0: places are chosen by distances alone. 0.5: novelty is the bonus for exploration of
+    Tang et al. 2017 ("#Exploration", equation 1), 1 / sqrt(n)."""
+    surroundings: Positive[float] = 0.5
+    """Edge of the cells of goals in which visits are counted for novelty, in units of the goal."""
     neighbours: Positive[int] = 8
     """Number of nearest places to which each has edges, in both directions."""
 
@@ -239,6 +248,8 @@ class _Cover:
         self._params, self._low, self._width = params, low, high - low
         self.numbers = len(low)
         self.states: Observation = {}
+        self._visits: dict[tuple[int, ...], int] = {}
+        """Visits by cell; empty without novelty."""
         self.roadmap = Roadmap.of_neighbours(np.zeros((0, len(low))), params.neighbours)
 
     def drawn(self, numbers: FloatArray) -> FloatArray:
@@ -254,14 +265,19 @@ class _Cover:
         """Add goals that are far from all places, the farthest first."""
         places, changed = self.roadmap.places.copy(), set[int]()
         kept = {key: values.copy() for key, values in self.states.items()}
-        apart, closest = self._closest(places)
+        goals = goals.astype(np.float64)
+        self._count(goals)
+        novelties = self._novelties(goals)
+        closest, slot = self._closest(places)
         while True:
-            gaps = squared_distances(goals, places).min(axis=1, initial=np.inf)
+            squares = squared_distances(goals, places)
+            far = squares.min(axis=1, initial=np.inf) > self._params.spacing**2
+            weighted = squares * novelties[:, None] * self._novelties(places)
+            gaps = np.where(far, weighted.min(axis=1, initial=np.inf), 0.0)
             chosen = int(gaps.argmax())
-            if gaps[chosen] <= apart:
+            if gaps[chosen] <= closest:
                 break
-            slot = len(places) if closest is None else closest
-            if closest is None:
+            if slot == len(places):
                 places = np.append(places, goals[[chosen]], axis=0)
                 new = take(states, np.array([chosen]))
                 kept = {key: np.append(kept[key], new[key], axis=0) for key in kept} or new
@@ -270,31 +286,66 @@ class _Cover:
                 for key, values in kept.items():
                     values[slot] = states[key][chosen]
             changed.add(slot)
-            apart, closest = self._closest(places)
+            closest, slot = self._closest(places)
         if changed:
             self.states = kept
             self.roadmap = Roadmap.of_neighbours(places, self._params.neighbours)
         return np.array(sorted(changed), np.int64)
 
-    def _closest(self, places: FloatArray) -> tuple[float, int | None]:
-        """The squared distance from all places that makes a new one, and which it replaces."""
-        apart = self._params.spacing**2
+    def _closest(self, places: FloatArray) -> tuple[float, int]:
+        """The weighted squared distance that a new place must exceed, and which it replaces.
+
+        As long as there are not enough places it is the next one and replaces none.
+        """
         if len(places) < self._params.count:
-            return apart, None
-        squares = squared_distances(places, places)
-        np.fill_diagonal(squares, np.inf)
-        _, later = np.unravel_index(squares.argmin(), squares.shape)
-        return max(apart, float(squares.min())), int(later)
+            return 0.0, len(places)
+        novelties = self._novelties(places)
+        weighted = squared_distances(places, places) * novelties[:, None] * novelties
+        np.fill_diagonal(weighted, np.inf)
+        _, later = np.unravel_index(weighted.argmin(), weighted.shape)
+        return float(weighted.min()), int(later)
+
+    def _count(self, goals: FloatArray) -> None:
+        """Count visits to the surroundings of goals [R, G]."""
+        if self._params.novelty:
+            for cell in self._cells(goals):
+                self._visits[cell] = self._visits.get(cell, 0) + 1
+
+    def _novelties(self, goals: FloatArray) -> FloatArray:
+        """Novelty of goals [R, G] that were visited, [R]."""
+        if not self._params.novelty:
+            return np.ones(len(goals))
+        visits = np.array([self._visits[cell] for cell in self._cells(goals)], np.float64)
+        novelties: FloatArray = visits**-self._params.novelty
+        return novelties
+
+    def _cells(self, goals: FloatArray) -> list[tuple[int, ...]]:
+        """The cells that goals [R, G] lie in."""
+        corners = np.floor((goals - self._low) / self._params.surroundings).astype(np.int64)
+        return list(map(tuple, corners.tolist()))
 
     def state_dict(self) -> State:
-        """Places and what was observed there."""
+        """Places, what was observed there, and visits."""
         states = {key: values.copy() for key, values in self.states.items()}
-        return {"places": self.roadmap.places.copy(), "states": states}
+        saved: State = {"places": self.roadmap.places.copy(), "states": states}
+        if self._params.novelty:
+            saved["cells"] = np.array(list(self._visits), np.int64)
+            saved["visits"] = np.array(list(self._visits.values()), np.int64)
+        return saved
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state; SpaceError for goals of another size."""
         places = state.get("places")
         if places is None or places.shape[1:] != self.roadmap.places.shape[1:]:
             raise SpaceError("the places that were saved are goals of another kind")
+        if ("visits" in state) != bool(self._params.novelty):
+            raise SpaceError(
+                "the places that were saved were chosen "
+                + ("by" if "visits" in state else "without")
+                + f" novelty; this graph has novelty={self._params.novelty}"
+            )
         self.states = {key: values.copy() for key, values in state["states"].items()}
+        if self._params.novelty:
+            cells = map(tuple, state["cells"].tolist())
+            self._visits = dict(zip(cells, state["visits"].tolist(), strict=True))
         self.roadmap = Roadmap.of_neighbours(places.copy(), self._params.neighbours)

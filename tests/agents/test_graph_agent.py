@@ -145,8 +145,9 @@ def success_rate(manager, episodes=40):
         GridPlaces(spacing=0.5),
         GridPlaces(spacing=0.5, visited=True),
         FarthestPoints(spacing=0.5),
+        FarthestPoints(count=60, novelty=0.5),
     ],
-    ids=["grid", "visited_grid", "visited"],
+    ids=["grid", "visited_grid", "visited", "novel"],
 )
 def test_a_walker_that_knows_nothing_of_walls_finds_its_way_through_a_maze(places):
     manager = experiment(8_000, level="point_maze_medium", places=places, doubt=0.0)
@@ -552,6 +553,7 @@ RUNS = {
         experiment, 3_000, places=GridPlaces(spacing=0.5, visited=True), novelty=True
     ),
     "visited": partial(experiment, 3_000, places=FarthestPoints(count=15)),
+    "novel": partial(experiment, 3_000, places=FarthestPoints(count=15, novelty=0.5)),
     "critic": partial(
         experiment,
         3_000,
