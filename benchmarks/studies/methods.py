@@ -15,9 +15,6 @@ FLAT = "flat, with hindsight"
 LONGER: dict[str, object] = {"exploration": "epsilon_z_greedy", "epsilon": 0.065}
 """With repetitions that begin less often, a fifth of the actions is random, as without them."""
 
-EVERY: dict[str, object] = {"landmark_decisions": 128, "novelty_updates": 1.0}
-"""Landmarks for all decisions of a batch, and novelty with each step, as in HIGL's program."""
-
 
 def point_maze() -> Study:
     """A ball in a maze with loops and dead ends, a minute a run: too short to be through with."""
@@ -26,9 +23,10 @@ def point_maze() -> Study:
     return methods(
         "point_maze_medium",
         {
-            "hiro": ("PointMaze_HIRO", {**hiro, "hierarchy": "hiro"}),
-            "hrac": ("PointMaze_HIRO", {**hiro, "hierarchy": "hrac"}),
-            "higl": ("PointMaze_HIRO", {**hiro, **EVERY, "hierarchy": "higl"}),
+            **{
+                name: ("PointMaze_HIRO", {**hiro, "hierarchy": name})
+                for name in ("hiro", "hrac", "higl")
+            },
             "hac": ("PointMaze_HAC", hac),
             "graph": ("PointMaze_HAC", {**hac, "hierarchy": "graph"}),
             **flat("PointMaze_HAC", hac),
