@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
+from coach_rl.agents.visit_counts import VisitCounts
 from coach_rl.agents.way_points import Roadmap, squared_distances
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.parameter_classes import parameter_class
@@ -248,8 +249,8 @@ class _Cover:
         self._params, self._low, self._width = params, low, high - low
         self.numbers = len(low)
         self.states: Observation = {}
-        self._visits: dict[tuple[int, ...], int] = {}
-        """Visits by cell; empty without novelty."""
+        self._visits = VisitCounts(low, params.surroundings) if params.novelty else None
+        """Visits, for novelty; None without it."""
         self.roadmap = Roadmap.of_neighbours(np.zeros((0, len(low))), params.neighbours)
 
     def drawn(self, numbers: FloatArray) -> FloatArray:
@@ -265,8 +266,8 @@ class _Cover:
         """Add goals that are far from all places, the farthest first."""
         places, changed = self.roadmap.places.copy(), set[int]()
         kept = {key: values.copy() for key, values in self.states.items()}
-        goals = goals.astype(np.float64)
-        self._count(goals)
+        if self._visits is not None:
+            self._visits.visit(goals)
         novelties = self._novelties(goals)
         closest, slot = self._closest(places)
         while True:
@@ -305,32 +306,19 @@ class _Cover:
         _, later = np.unravel_index(weighted.argmin(), weighted.shape)
         return float(weighted.min()), int(later)
 
-    def _count(self, goals: FloatArray) -> None:
-        """Count visits to the surroundings of goals [R, G]."""
-        if self._params.novelty:
-            for cell in self._cells(goals):
-                self._visits[cell] = self._visits.get(cell, 0) + 1
-
     def _novelties(self, goals: FloatArray) -> FloatArray:
         """Novelty of goals [R, G] that were visited, [R]."""
-        if not self._params.novelty:
+        if self._visits is None:
             return np.ones(len(goals))
-        visits = np.array([self._visits[cell] for cell in self._cells(goals)], np.float64)
-        novelties: FloatArray = visits**-self._params.novelty
+        novelties: FloatArray = self._visits.of(goals).astype(np.float64) ** -self._params.novelty
         return novelties
-
-    def _cells(self, goals: FloatArray) -> list[tuple[int, ...]]:
-        """The cells that goals [R, G] lie in."""
-        corners = np.floor((goals - self._low) / self._params.surroundings).astype(np.int64)
-        return list(map(tuple, corners.tolist()))
 
     def state_dict(self) -> State:
         """Places, what was observed there, and visits."""
         states = {key: values.copy() for key, values in self.states.items()}
         saved: State = {"places": self.roadmap.places.copy(), "states": states}
-        if self._params.novelty:
-            saved["cells"] = np.array(list(self._visits), np.int64)
-            saved["visits"] = np.array(list(self._visits.values()), np.int64)
+        if self._visits is not None:
+            saved["visits"] = self._visits.state_dict()
         return saved
 
     def load_state_dict(self, state: State) -> None:
@@ -338,14 +326,13 @@ class _Cover:
         places = state.get("places")
         if places is None or places.shape[1:] != self.roadmap.places.shape[1:]:
             raise SpaceError("the places that were saved are goals of another kind")
-        if ("visits" in state) != bool(self._params.novelty):
+        by_novelty = "visits" in state
+        if by_novelty != (self._visits is not None):
             raise SpaceError(
-                "the places that were saved were chosen "
-                + ("by" if "visits" in state else "without")
-                + f" novelty; this graph has novelty={self._params.novelty}"
+                f"the places that were saved were chosen {'by' if by_novelty else 'without'} "
+                f"novelty, and this graph has FarthestPoints(novelty={self._params.novelty})"
             )
         self.states = {key: values.copy() for key, values in state["states"].items()}
-        if self._params.novelty:
-            cells = map(tuple, state["cells"].tolist())
-            self._visits = dict(zip(cells, state["visits"].tolist(), strict=True))
+        if self._visits is not None:
+            self._visits.load_state_dict(state["visits"])
         self.roadmap = Roadmap.of_neighbours(places.copy(), self._params.neighbours)

@@ -154,5 +154,7 @@ def test_places_chosen_by_novelty_go_on_by_novelty_only():
     for one, other, how in ((0.0, 0.5, "without novelty"), (0.5, 0.0, "by novelty")):
         places = cover(novelty=one)
         visit(places, [[0, 0, 0]])
-        with pytest.raises(SpaceError, match=f"{how}; this graph has novelty={other}"):
+        with pytest.raises(
+            SpaceError, match=rf"{how}, and this graph has FarthestPoints\(novelty={other}\)"
+        ):
             cover(novelty=other).load_state_dict(places.state_dict())
