@@ -250,10 +250,31 @@ class GraphAgent:
         self._note(row_state, rows, ends, passed, missed, now)
         self._visit(outcome.observation)
 
-    def observe_fork(self, row_state: GraphRows, rows: IntArray, below: Array) -> None:
-        """Learn which of the edges that these rows have tried were passed."""
-        ends = row_state.way_point[rows]
-        self._note(row_state, rows, ends, *_came_of(below), np.full(len(rows), NOWHERE))
+    def observe_fork(
+        self,
+        row_state: GraphRows,
+        alternatives: GraphRows,
+        rows: IntArray,
+        below: Array,
+        *,
+        learns: bool,
+    ) -> None:
+        """Remember which way-points were missed; learn which edges were passed if it may.
+
+        Only misses of decisions, not those of alternatives, or a row would soon forget.
+        """
+        _, missed = _came_of(below[:, 0])
+        row_state.remember_misses(rows[missed & (row_state.way_point[rows] != NOWHERE)])
+        if not learns:
+            return
+        count = below.shape[1] - 1
+        for number, ends in enumerate(below.T):
+            (tried,) = ends.nonzero()
+            held, tries = row_state, rows[tried]
+            if number:
+                held, tries = alternatives, rows[tried] * count + number - 1
+            nowhere = np.full(len(tries), NOWHERE)
+            self._note(held, tries, held.way_point[tries], *_came_of(ends[tried]), nowhere)
 
     @property
     def proposes(self) -> bool:
@@ -265,7 +286,9 @@ class GraphAgent:
     ) -> FloatArray:
         """Other neighbouring places, by the cost of the way through them, [R, count, S].
 
-        Where there are fewer than that, the last is repeated; where there are none, the goal.
+        What the row missed is doubted, and its decision as well, since alternatives are for where
+        that fails. Where there are fewer neighbours, the last is repeated; where there are none,
+        it is the goal.
         """
         rows = request.rows
         count = len(alternatives.place) // len(row_state.place)
@@ -273,9 +296,11 @@ class GraphAgent:
         missed = row_state.missed_tries(rows)
         targets = self._targets(aims, places, missed, explores=True)
         others = np.full((len(rows), count), NOWHERE)
-        for i, (place, target) in enumerate(zip(places, targets, strict=True)):
-            ranked = self.graph.neighbours(int(place), int(target))
-            ranked = ranked[ranked != row_state.way_point[rows[i]]]
+        own = row_state.way_point[rows]
+        for i, (place, target) in enumerate(zip(places.tolist(), targets.tolist(), strict=True)):
+            in_vain = missed[i] if own[i] == NOWHERE else (*missed[i], (place, int(own[i])))
+            ranked = self.graph.neighbours(place, target, missed=tuple(sorted(in_vain)))
+            ranked = ranked[ranked != own[i]]
             if len(ranked):
                 others[i] = ranked[np.minimum(np.arange(count), len(ranked) - 1)]
         alternatives.place.reshape(-1, count)[rows] = places[:, None]

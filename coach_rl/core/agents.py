@@ -206,15 +206,20 @@ class ProposingAgent(Protocol[Held]):
 
 @runtime_checkable
 class ForkLearner(Protocol[Held]):
-    """An agent that learns from decisions that were only tried, in a fork of the simulator."""
+    """An agent that makes use of decisions that were only tried, in a fork of the simulator."""
 
-    def observe_fork(self, row_state: Held, rows: IntArray, below: Array) -> None:
-        """Learn what came of the decisions that these rows hold.
+    def observe_fork(
+        self, row_state: Held, alternatives: Held, rows: IntArray, below: Array, *, learns: bool
+    ) -> None:
+        """Take note of what came of tries; `adopt` follows where an alternative is taken.
 
         Args:
-            row_state: The rows of the decisions, or of alternatives to them.
+            row_state: What holds the decisions of these rows.
+            alternatives: What `propose` has filled.
             rows: [R].
-            below: [R] bits of `End` that the level below reported.
+            below: [R, 1 + count] bits of `End` that the level below reported of each decision and
+                its alternatives; 0 where one was not tried, or is taken.
+            learns: True if the agent may learn from them; otherwise only its rows may remember.
         """
         ...
 

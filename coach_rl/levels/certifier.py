@@ -187,12 +187,17 @@ class Certifier:
         own = directive.action
         assert not isinstance(own, dict), "a level's goal is one array"
         explores = replace(self._clock, phase=Phase.TRAIN, collects=True)
-        others = self._agent.propose(row_state, self._alternatives, request, explores)
-        actions = np.concatenate((own[:, None], others), axis=1)  # [R, K, ...]
+        proposed = self._agent.propose(row_state, self._alternatives, request, explores)
+        actions = np.concatenate((own[:, None], proposed), axis=1)  # [R, K, ...]
         tried = self._tried(actions, directive, request.rows, below)
         taken = self._choice(tried)
-        if self._params.learn and clock.learns:
-            self._learn(row_state, request.rows, tried, taken)
+        if isinstance(self._agent, ForkLearner):
+            others = tried.ends.copy()
+            others[np.arange(len(taken)), taken] = 0  # it sees for itself what comes of them
+            learns = self._params.learn and clock.learns
+            self._agent.observe_fork(
+                row_state, self._alternatives, request.rows, others, learns=learns
+            )
         (changed,) = taken.nonzero()
         if len(changed):
             rows = request.rows[changed]
@@ -291,21 +296,6 @@ class Certifier:
         self._counts["certified"] += int(np.count_nonzero(succeeded.any(axis=1)))
         taken: IntArray = np.where(succeeded, tried.distance, np.inf).argmin(axis=1)
         return taken
-
-    def _learn(self, row_state: RowState, rows: IntArray, tried: Tried, taken: IntArray) -> None:
-        """Show the agent what came of the tries that are not taken."""
-        assert isinstance(self._agent, ForkLearner), "whoever builds the levels has checked it"
-        others = tried.ends.copy()
-        others[np.arange(len(taken)), taken] = 0  # the agent sees for itself what comes of them
-        for number, ends in enumerate(others.T):
-            (places,) = ends.nonzero()
-            if not len(places):
-                continue
-            if number == 0:
-                self._agent.observe_fork(row_state, rows[places], ends[places])
-                continue
-            alternatives = rows[places] * (self._params.candidates - 1) + number - 1
-            self._agent.observe_fork(self._alternatives, alternatives, ends[places])
 
 
 def _is_repeated(actions: Array, number: int) -> BoolArray:

@@ -347,6 +347,39 @@ def test_places_tell_apart_what_goals_leave_open():
         build(at(own=own, sub_goal=own), observed={"x": 3, GOAL_KEY: 2}, **settings)
 
 
+def test_a_row_doubts_what_was_missed_in_a_fork_in_evaluations_too():
+    agent, clock = build(), Clock(phase=Phase.TEST)
+    rows, alternatives = agent.new_rows(1, 0), agent.new_rows(2, 0)
+    seen, index = request([[0.5, 0.5]], [[3.5, 0.5]]), np.arange(1)
+    assert agent.act(rows, seen, clock).tolist() == [[1.5, 0.5]]
+    others = agent.propose(rows, alternatives, seen, clock)
+    assert others.tolist() == [[[1.5, 1.5], [0.5, 1.5]]], "all neighbours, by the way through them"
+    tried = np.uint8([[End.HORIZON, End.HORIZON, 0]])  # the third is taken
+    agent.observe_fork(rows, alternatives, index, tried, learns=False)
+    assert rows.missed_tries(index) == [((0, 4),)], "its own decision"
+    assert not agent.graph.tries.any()
+    assert agent.act(rows, seen, clock).tolist() == [[1.5, 1.5]], "round it"
+    agent.observe_fork(rows, alternatives, index, np.uint8([[0, 0, 0]]), learns=False)
+    assert rows.missed_tries(index) == [((0, 4),)], "nothing was tried, or what was is taken"
+
+
+def test_a_graph_learns_from_all_tries_in_a_fork():
+    agent, clock = build(), Clock(phase=Phase.TRAIN)
+    rows, alternatives = agent.new_rows(2, 0), agent.new_rows(4, 0)
+    seen = request([[0.5, 0.5]] * 2, [[3.5, 0.5], [0.5, 3.5]])
+    agent.act(rows, seen, clock)
+    agent.propose(rows, alternatives, seen, clock)
+    tried = np.uint8([[End.HORIZON, End.GOAL, 0], [0, End.HORIZON, End.HORIZON]])
+    agent.observe_fork(rows, alternatives, np.arange(2), tried, learns=True)
+    begins, ends = (agent.graph.roadmap.places[each] for each in (0, [1, 4, 5]))
+    assert begins.tolist() == [0.5, 0.5]
+    assert ends.tolist() == [[0.5, 1.5], [1.5, 0.5], [1.5, 1.5]]
+    edges = [agent.graph.roadmap.edge(0, end) for end in (1, 4, 5)]
+    # Of the first row 4 was missed and 5 passed; of the second, which decided on 1, 5 and 4 missed.
+    assert agent.graph.tries[edges].tolist() == [0, 2, 2]
+    assert agent.graph.passed[edges[1]] < agent.graph.passed[edges[2]] < 1
+
+
 def test_visited_places_of_more_than_way_points_ask_for_are_refused():
     own = replace(PLACES, low=(0.0,) * 3, high=(4.0,) * 3, threshold=(0.3,) * 3)
     with pytest.raises(ConfigurationError, match=r"first 2 of .* set places=GridPlaces"):

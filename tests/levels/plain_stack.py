@@ -711,20 +711,30 @@ class Recursion:
         rows, others = self.plans.rows[depth], self.plans.others[depth]
         return self.plans.agents[depth].propose(rows, others, self.request(known), Clock())[0]
 
-    def taken(self, depth, number, ends):
-        """Let an agent that plans know which candidate is taken, and what came of the others."""
+    def taken(self, depth, number, ends, *, learns):
+        """Let an agent that plans know which candidate is taken, and what came of the others.
+
+        Its row remembers that at once; the graph learns of all rows' first candidates first.
+        """
         if depth not in self.plans.agents:
             return
         plans, agent = self.plans, self.plans.agents[depth]
         rows, others = plans.rows[depth], plans.others[depth]
-        first = self.row * (self.levels[depth].certify.candidates - 1)
-        for each, end in ends.items():
-            tried = copy.deepcopy(others if each else rows)
-            index = np.array([first + each - 1 if each else self.row])
-            lesson = partial(agent.observe_fork, tried, index, np.array([int(end)]))
+        index = np.array([self.row])
+
+        def below(ends):
+            bits = np.zeros((1, self.levels[depth].certify.candidates), np.uint8)
+            for each, end in ends.items():
+                bits[0, each] = int(end)
+            return bits
+
+        for each, end in ends.items() if learns else ():
+            tried = copy.deepcopy(rows), copy.deepcopy(others), index, below({each: end})
+            lesson = partial(agent.observe_fork, *tried, learns=True)
             plans.lessons.append((each, self.row, lesson))
+        agent.observe_fork(rows, others, index, below(ends), learns=False)
         if number:
-            agent.adopt(rows, others, np.array([self.row]), np.array([number - 1]))
+            agent.adopt(rows, others, index, np.array([number - 1]))
 
     def certified(self, depth, candidates, orders, follow, learns):
         """Try candidates in copies of everything; what succeeds is taken, else the first."""
@@ -747,9 +757,11 @@ class Recursion:
         taken = min(good)[1] if good else 0
         counts.update(decisions=1, tried=len(tried), succeeded=len(good), certified=bool(good))
         counts["changed"] += taken > 0
-        lessons = [each[:3] for each in tried if params.learn and learns and each[0] != taken]
-        self.tries[depth] += [(candidate.tolist(), int(end)) for _, candidate, end in lessons]
-        self.taken(depth, taken, {number: end for number, _, end in lessons})
+        seen = [each[:3] for each in tried if each[0] != taken]
+        learns = learns and params.learn
+        if learns:
+            self.tries[depth] += [(candidate.tolist(), int(end)) for _, candidate, end in seen]
+        self.taken(depth, taken, {number: end for number, _, end in seen}, learns=learns)
         return candidates[taken]
 
     def fork(self):

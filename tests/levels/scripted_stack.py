@@ -171,11 +171,13 @@ class Scripted:
         for row, number in zip(rows, numbers, strict=True):
             row_state.decisions[row] |= alternatives.decisions[row * count + number]
 
-    def observe_fork(self, row_state, rows, below):
-        count = row_state.num_envs // self.num_envs
-        for row, end in zip(rows, below, strict=True):
-            kept = self.tries.setdefault(int(row) // count, [])
-            kept.append((row_state.decisions[row]["action"], int(end)))
+    def observe_fork(self, row_state, alternatives, rows, below, *, learns):
+        count = below.shape[1] - 1
+        for row, ends in zip(rows.tolist(), below, strict=True):
+            held = [alternatives.decisions.get(row * count + number) for number in range(count)]
+            for decision, end in zip([row_state.decisions[row], *held], ends, strict=True):
+                if end and learns:
+                    self.tries.setdefault(row, []).append((decision["action"], int(end)))
 
     def cut_off(self, row_state, rows, clock):
         pass
@@ -242,9 +244,9 @@ class Planned(Scripted):
         super().adopt(row_state, alternatives, rows, numbers)
         self.graph.adopt(row_state.graph, alternatives.graph, rows, numbers)
 
-    def observe_fork(self, row_state, rows, below):
-        super().observe_fork(row_state, rows, below)
-        self.graph.observe_fork(row_state.graph, rows, below)
+    def observe_fork(self, row_state, alternatives, rows, below, *, learns):
+        super().observe_fork(row_state, alternatives, rows, below, learns=learns)
+        self.graph.observe_fork(row_state.graph, alternatives.graph, rows, below, learns=learns)
 
     def observe(self, row_state, outcome, clock):
         super().observe(row_state, outcome, clock)
