@@ -144,7 +144,7 @@ class FarthestPoints:
     of theirs. 0: places are chosen by distances alone. 0.5: novelty is the bonus for exploration of
     Tang et al. 2017 ("#Exploration", equation 1), 1 / sqrt(n)."""
     surroundings: Positive[float] = 0.5
-    """Edge of the cells of goals in which visits are counted for novelty, in units of the goal."""
+    """Side of the cells in which visits are counted for novelty, in units of the goal."""
     neighbours: Positive[int] = 8
     """Number of nearest places to which each has edges, in both directions."""
 
