@@ -16,7 +16,7 @@ def onednn_is_faster() -> bool:
     torch multiplies float32 matrices by MKL, which uses no AVX-512 instructions on AMD's
     processors; oneDNN, which torch carries as well, does. It multiplies [512, 256] by [256, 256]
     2.2 times as fast as MKL or numpy's OpenBLAS (Zen 5), in the same precision. Zen 4 does such
-    instructions in two halves, and the three libraries are equally fast there, to within 7 %.
+    instructions in two halves, and the three libraries are equally fast there, to within 8 %.
     """
     processor = torch.cpu.get_capabilities()
     is_amd = str(processor.get("cpu_name", "")).startswith("AMD")
