@@ -268,12 +268,11 @@ class _Cover:
         kept = {key: values.copy() for key, values in self.states.items()}
         if self._visits is not None:
             self._visits.visit(goals)
-        novelties = self._novelties(goals)
         closest, slot = self._closest(places)
         while True:
             squares = squared_distances(goals, places)
             far = squares.min(axis=1, initial=np.inf) > self._params.spacing**2
-            weighted = squares * novelties[:, None] * self._novelties(places)
+            weighted = self._weighted(squares, goals, places)
             gaps = np.where(far, weighted.min(axis=1, initial=np.inf), 0.0)
             chosen = int(gaps.argmax())
             if gaps[chosen] <= closest:
@@ -300,18 +299,21 @@ class _Cover:
         """
         if len(places) < self._params.count:
             return 0.0, len(places)
-        novelties = self._novelties(places)
-        weighted = squared_distances(places, places) * novelties[:, None] * novelties
+        weighted = self._weighted(squared_distances(places, places), places, places)
         np.fill_diagonal(weighted, np.inf)
         _, later = np.unravel_index(weighted.argmin(), weighted.shape)
         return float(weighted.min()), int(later)
 
-    def _novelties(self, goals: FloatArray) -> FloatArray:
-        """Novelty of goals [R, G] that were visited, [R]."""
+    def _weighted(self, squares: FloatArray, goals: FloatArray, places: FloatArray) -> FloatArray:
+        """Squared distances from goals [R, G] to places [M, G], times both novelties, [R, M]."""
         if self._visits is None:
-            return np.ones(len(goals))
-        novelties: FloatArray = self._visits.of(goals).astype(np.float64) ** -self._params.novelty
-        return novelties
+            return squares
+        of_goals, of_places = (
+            self._visits.of(each).astype(np.float64) ** -self._params.novelty
+            for each in (goals, places)
+        )
+        weighted: FloatArray = squares * of_goals[:, None] * of_places
+        return weighted
 
     def state_dict(self) -> State:
         """Places, what was observed there, and visits."""

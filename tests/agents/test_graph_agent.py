@@ -363,6 +363,19 @@ def test_a_row_doubts_what_was_missed_in_a_fork_in_evaluations_too():
     assert rows.missed_tries(index) == [((0, 4),)], "nothing was tried, or what was is taken"
 
 
+def test_alternatives_are_ranked_with_what_the_row_missed_in_doubt():
+    agent, clock = build(), Clock(phase=Phase.TEST)
+    rows, alternatives = agent.new_rows(1, 0), agent.new_rows(2, 0)
+    seen, index = request([[0.5, 0.5]], [[3.5, 0.5]]), np.arange(1)
+    agent.act(rows, seen, clock)
+    for _ in range(2):  # p = 1 / 4, so straight ahead costs 1 + 3 and 2 more from there
+        rows.remember_misses(index)
+    assert agent.act(rows, seen, clock).tolist() == [[1.5, 1.5]]
+    others = agent.propose(rows, alternatives, seen, clock)
+    # By (0.5, 1.5) it is 1 + 2^0.5 + 2 = 4.4 instead of 6.
+    assert others.tolist() == [[[0.5, 1.5], [1.5, 0.5]]]
+
+
 def test_a_graph_learns_from_all_tries_in_a_fork():
     agent, clock = build(), Clock(phase=Phase.TRAIN)
     rows, alternatives = agent.new_rows(2, 0), agent.new_rows(4, 0)
