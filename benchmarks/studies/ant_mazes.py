@@ -73,12 +73,12 @@ def double_key_chest() -> Study:
 
 def w() -> Study:
     """BEAG's W of 40 m by 40 m, of which there are only published curves."""
-    return maze("ant_maze_w", steps=500_000)
+    return maze("ant_maze_w", steps=1_000_000)
 
 
 def s() -> Study:
     """BEAG's S."""
-    return maze("ant_maze_s", steps=500_000)
+    return maze("ant_maze_s", steps=1_000_000)
 
 
 def pi() -> Study:
