@@ -74,6 +74,48 @@ _SECONDS = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
+class WorldSettings:
+    """Settings that depend on the world; the panel says what they mean."""
+
+    spacing: float = 2.0
+    missed: float = 10.0
+    exploring: float = 0.2
+    forgetting: float = 0.2
+    setbacks: bool = False
+    stance: bool = False
+    discount: float = 0.98
+
+
+# Ways of 90 m and more in 1,000 steps, along corridors 8 m wide: fewer places to stop at, fewer
+# walls to learn, and falls that cost more.
+_LONG = WorldSettings(spacing=4.0, missed=20.0, discount=0.998)
+# Walls must be learned once more with each key, for which averages of many tries take too long.
+_KEYS = WorldSettings(exploring=0.05, forgetting=0.4, discount=0.998)
+# For walkers that have learned elsewhere: few walls, and a false step costs the episode.
+_PUSH = WorldSettings(forgetting=0.05, setbacks=True)
+# The same, with a place to stop at in front of the gap.
+_FALL = replace(_PUSH, spacing=1.0)
+# A place within each gap of 1.6 m, which only an ant with its legs between the axes passes.
+_GAPS = WorldSettings(spacing=1.6, stance=True)
+WORLDS = {
+    "ant_maze_s": _LONG,
+    "ant_maze_w": _LONG,
+    "ant_maze_pi": _LONG,
+    "ant_key_chest": _KEYS,
+    "ant_double_key_chest": _KEYS,
+    "ant_maze_bottleneck": _GAPS,
+    "ant_gaps": _GAPS,
+    "ant_push": _PUSH,
+    "ant_push_sparse": _PUSH,
+    "ant_push_stochastic": _PUSH,
+    "ant_fall": _PUSH,  # twice as wide as the others
+    "ant_fall_sparse": _FALL,
+    "ant_fall_stochastic": _FALL,
+}
+"""Worlds with settings of their own."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class GraphPanel(GoalPanel):
     """Settings of the graph, and of either walker."""
 
@@ -112,19 +154,38 @@ class GraphPanel(GoalPanel):
     it is."""
     num_envs: int = 16
     steps: int = 1_000_000
-    spacing: float = 2.0
-    """Distance between neighbouring places of the graph, in metres."""
-    missed: float = 10.0
-    """Metres that a way-point missed costs: what an ant walks in that time."""
+    spacing: float | None = None
+    """Distance between neighbouring places of the graph, in metres; None takes the world's own."""
+    missed: float | None = None
+    """Metres that a way-point missed costs: what an ant walks in that time; None takes the world's
+    own."""
     horizon: int | None = None
     """Environment steps to a way-point, at most; None: 10 seconds."""
-    stance: bool = False
-    """True to ask for legs that point between the axes at way-points, for narrow gaps."""
-    exploring: float = 0.2
-    """Fraction of episodes that head for a rarely visited place instead of the goal."""
+    stance: bool | None = None
+    """True to ask for legs that point between the axes at way-points, for narrow gaps; None takes
+    the world's own."""
+    exploring: float | None = None
+    """Fraction of episodes that head for a rarely visited place instead of the goal; None takes the
+    world's own."""
+    forgetting: float | None = None
+    """Lowest weight of a new try in what the graph knows of an edge; None takes the world's own."""
+    setbacks: bool | None = None
+    """True if a way-point missed costs as much as the way has become longer, for walkers that have
+    learned already; None takes the world's own."""
+    discount: float | None = None
+    """Discount factor of the walker; None takes the world's own."""
     learning_rate: float = 3e-4
     layers: tuple[int, ...] = (256, 256)
     evaluation_interval: int = 50_000
+
+    @property
+    def settings(self) -> WorldSettings:
+        """The world's own settings, but for those that are given."""
+        own = WORLDS.get(self.level, WorldSettings())
+        if self.hierarchy == "none":
+            own = replace(own, stance=False)  # asked for at way-points
+        given = {each.name: getattr(self, each.name) for each in fields(WorldSettings)}
+        return replace(own, **{name: value for name, value in given.items() if value is not None})
 
     @property
     def has_poses(self) -> bool:
@@ -136,7 +197,7 @@ class GraphPanel(GoalPanel):
         """Elements of way-points behind those of a place."""
         if not self.has_poses:
             return ()
-        return (UPRIGHT, STANCE) if self.stance else (UPRIGHT,)
+        return (UPRIGHT, STANCE) if self.settings.stance else (UPRIGHT,)
 
     @property
     def keys(self) -> list[str]:
@@ -167,9 +228,6 @@ class Panel(GraphPanel):
     """True to know that an ant's legs are alike, and its left and right; None: where the world
     shows its pose, which that takes, below another level."""
     evaluation_interval: int = 100_000
-    discount: float = 0.98
-    """Discount factor of the walker. Where ways are long, as in the key chests, 0.998 is better:
-    fewer falls."""
     gae_lambda: float = 0.95
     """Lambda of generalised advantage estimation."""
     rollout: int = 8192
@@ -206,6 +264,7 @@ def graph_manager(panel: Panel) -> GraphManager:
         )
         raise ParameterError(f"symmetry=True needs {why}; set symmetry=False")
     is_symmetric = can_be_symmetric if panel.symmetry is None else panel.symmetry
+    settings = panel.settings
     hidden = _hidden(panel).observation.get("observation", ())
     normalised = ObservationNormalizationFilter(clip=10.0)
     walker = PPOAgentParameters(
@@ -213,7 +272,7 @@ def graph_manager(panel: Panel) -> GraphManager:
             rollout=EnvironmentSteps(panel.rollout),
             epochs=panel.epochs,
             minibatch=panel.minibatch,
-            discount=panel.discount,
+            discount=settings.discount,
             gae_lambda=panel.gae_lambda,
             recompute_advantages=True,
             learning_rate_schedule=LinearSchedule(start=1.0, end=0.05),
@@ -227,10 +286,12 @@ def graph_manager(panel: Panel) -> GraphManager:
         input_filter=InputFilter(
             observation={"observation": (*hidden, normalised)},
             # Values of one size with any discount, or the critic's errors drown the policy's.
-            reward=(RewardRescaleFilter(factor=round(5.0 * max(1.0 - panel.discount, 1e-3), 6)),),
+            reward=(
+                RewardRescaleFilter(factor=round(5.0 * max(1.0 - settings.discount, 1e-3), 6)),
+            ),
         ),
         output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-1.0, high=1.0),)),
-        symmetry=AntSymmetry(shows_axes=panel.stance) if is_symmetric else None,
+        symmetry=AntSymmetry(shows_axes=settings.stance) if is_symmetric else None,
     )
     return _experiment(panel, walker, reward="dense")
 
@@ -266,19 +327,20 @@ def _experiment(
     panel: GraphPanel, walker: AgentParameters, reward: Literal["sparse", "dense"]
 ) -> GraphManager:
     """The graph above a walker that is paid for its way-points so; or the walker without it."""
-    if panel.stance and not panel.has_poses:
+    stance = panel.settings.stance
+    if stance and not panel.has_poses:
         raise ParameterError(
             f"stance=True needs an ant that shows its pose, and those of {panel.level} can't; set "
             "stance=False"
         )
-    if panel.stance and panel.hierarchy == "none":
+    if stance and panel.hierarchy == "none":
         raise ParameterError(
             "stance=True is asked for at way-points, and there are none with hierarchy=none; set "
             "stance=False"
         )
     shown = {
         "shows_pose": panel.has_poses,
-        "shows_stance": panel.stance,
+        "shows_stance": stance,
         "observe_block": panel.has_block,
     }
     shown = {key: True for key, is_shown in shown.items() if is_shown}  # not all worlds can
@@ -338,15 +400,18 @@ def _planner(
     panel: GraphPanel, goals: GoalSpace, conditions: GoalSpace | None
 ) -> GraphAgentParameters:
     """Plans from place to place, and from what else decides where one can go to the same."""
-    spacing = [panel.spacing] * goals.size
+    settings = panel.settings
+    spacing = [settings.spacing] * goals.size
     if panel.keys:
         spacing[-1] = len(panel.keys) / (len(panel.keys) + 1)  # a layer for each number of keys
     if conditions is not None:
         spacing += [2 * threshold for threshold in conditions.threshold]  # moved either way, or not
     return GraphAgentParameters(
         places=GridPlaces(spacing=tuple(spacing)),
-        costs=EdgeLengths(missed=panel.missed),
-        exploring=panel.exploring,
+        costs=EdgeLengths(missed=settings.missed),
+        forgetting=settings.forgetting,
+        setbacks=settings.setbacks,
+        exploring=settings.exploring,
         besides=panel.besides,
         conditions=conditions,
     )

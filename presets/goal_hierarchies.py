@@ -86,8 +86,6 @@ class GoalPanel:
     """Environment steps to train for."""
     learning_rate: float = 1e-3
     """Learning rate of actors and critics."""
-    discount: float = 0.98
-    """Discount factor per decision of a level."""
     layers: tuple[int, ...]
     """Sizes of the hidden layers."""
     evaluation_interval: int
@@ -125,6 +123,8 @@ class GoalPanel:
 class ReplayPanel(GoalPanel):
     """Settings where the lowest level learns from a replay memory."""
 
+    discount: float = 0.98
+    """Discount factor per decision of a level."""
     batch: int = 256
     """Batch size."""
     updates_per_step: float = 0.25

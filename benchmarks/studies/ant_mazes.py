@@ -8,24 +8,16 @@ at the last step of 100 episodes with the goals of evaluations; the report has s
 beside it. A run takes five to fifteen minutes of a core.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from coach_rl import Published, Study, Variant
-from coach_rl.core.frozen import FrozenMapping
 
 DHRL = "Lee et al. 2022, DHRL"
 HAC = "Levy et al. 2019, HAC"
 HIRO = "Nachum et al. 2018, HIRO"
 SEEDS = (160, 161, 162, 163, 164)
-KEYS = FrozenMapping({"exploring": 0.05, "levels.0.agent.forgetting": 0.4, "discount": 0.998})
-"""Walls must be learned once more with each key, for which averages take too long; and on a way of
-100 m an ant must not fall, which costs more with a longer discount."""
-LONG = FrozenMapping({"spacing": 4.0, "missed": 20.0, "discount": 0.998})
-"""Ways of 90 m and more in 1,000 steps, in corridors 8 m wide: fewer places to stop at and fewer
-walls to learn, and no falls."""
 LONG_SEEDS = (170, 171, 172, 173, 174)
-"""Those above were looked at with other settings in Pi and S."""
+"""Those above were looked at with other settings of the preset in Pi and S."""
 
 
 def u12() -> Study:
@@ -40,8 +32,7 @@ def u24() -> Study:
 
 def bottleneck() -> Study:
     """The same with a gap of 1.6 m, through which an ant fits with its legs between the axes."""
-    changes = {"stance": True, "spacing": 1.6}  # a place within the gap
-    return maze("ant_maze_bottleneck", DHRL, 0.387, steps=1_000_000, changes=changes)
+    return maze("ant_maze_bottleneck", DHRL, 0.387, steps=1_000_000)
 
 
 def complex_maze() -> Study:
@@ -66,29 +57,29 @@ def hiro() -> Study:
 
 def key_chest() -> Study:
     """SSE's chest that opens only to who has fetched the key."""
-    study = maze("ant_key_chest", steps=400_000, changes=KEYS)
+    study = maze("ant_key_chest", steps=400_000)
     return replace(study, seeds=(180, 181, 182, 183, 184))
 
 
 def double_key_chest() -> Study:
     """The same with two keys, in order."""
-    study = maze("ant_double_key_chest", steps=500_000, changes=KEYS, evaluations=5)
+    study = maze("ant_double_key_chest", steps=500_000, evaluations=5)
     return replace(study, seeds=(180, 181, 182, 183, 184))
 
 
 def w() -> Study:
     """BEAG's W of 40 m by 40 m, of which there are only published curves."""
-    return replace(maze("ant_maze_w", steps=1_000_000, changes=LONG), seeds=LONG_SEEDS)
+    return replace(maze("ant_maze_w", steps=1_000_000), seeds=LONG_SEEDS)
 
 
 def s() -> Study:
     """BEAG's S."""
-    return replace(maze("ant_maze_s", steps=1_000_000, changes=LONG), seeds=LONG_SEEDS)
+    return replace(maze("ant_maze_s", steps=1_000_000), seeds=LONG_SEEDS)
 
 
 def pi() -> Study:
     """BEAG's Pi."""
-    return replace(maze("ant_maze_pi", steps=500_000, changes=LONG), seeds=LONG_SEEDS)
+    return replace(maze("ant_maze_pi", steps=500_000), seeds=LONG_SEEDS)
 
 
 def symmetry() -> Study:
@@ -157,7 +148,6 @@ def maze(
     score: float = 0.0,
     *,
     steps: int,
-    changes: Mapping[str, object] = FrozenMapping(),
     evaluations: int = 4,
 ) -> Study:
     """The study of a world, with compiled gradient steps, which are faster by a quarter here."""
@@ -172,7 +162,6 @@ def maze(
                 changes={
                     "evaluation_interval": steps // evaluations,
                     "levels.1.agent.update_mode": "compiled",
-                    **changes,
                 },
                 published=Published(score=score, source=source) if source else None,
             ),

@@ -27,13 +27,11 @@ FOLDER = "graph_ant_maze_u12"
 """The folder of its runs, in experiments."""
 LEARNS = FrozenMapping(
     {
-        "levels.0.agent.forgetting": 0.05,  # few walls, and a false step costs the episode
-        "levels.0.agent.setbacks": True,
         "levels.1.frozen": False,
         "levels.1.agent.update_mode": "compiled",
     }
 )
-"""Blocks to push, by a walker that goes on learning."""
+"""For blocks to push: a walker that goes on learning."""
 DHRL = "Lee et al. 2022, DHRL; its walkers learned in the same maze"
 HIRO = "Nachum et al. 2018, HIRO; its walkers learned in the same maze"
 HLPS = "Wang et al. 2024, HLPS; its walkers learned in the same maze"
@@ -61,8 +59,7 @@ def push_stochastic() -> Study:
 
 def fall_stochastic() -> Study:
     """HESS's Ant Fall, likewise."""
-    changes = {**LEARNS, "spacing": 1.0}  # a place to stop at in front of the gap
-    return maze("ant_fall_stochastic", HLPS, 0.79, steps=200_000, changes=changes)
+    return maze("ant_fall_stochastic", HLPS, 0.79, steps=200_000, changes=LEARNS)
 
 
 def w() -> Study:

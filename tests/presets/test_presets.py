@@ -417,6 +417,33 @@ def test_way_points_ask_for_a_stance_if_told_to(name):
     walkers[1].load_policy(walkers[0].state_dict())
 
 
+def test_ant_worlds_have_settings_of_their_own_unless_others_are_given():
+    def settings(**panel):
+        graph, low = load_graph_manager("AntMaze_Graph", panel).parameters.levels
+        agent = graph.agent
+        edges = agent.costs.missed, agent.forgetting, agent.setbacks
+        return agent.places.spacing[0], edges, low.agent.algorithm.discount
+
+    assert settings(level="ant_maze_u12") == (2.0, (10.0, 0.2, False), 0.98)
+    assert settings(level="ant_maze_s") == (4.0, (20.0, 0.2, False), 0.998)
+    assert settings(level="ant_key_chest") == (2.0, (10.0, 0.4, False), 0.998)
+    assert settings(level="ant_fall_sparse") == (1.0, (10.0, 0.05, True), 0.98)
+    given = {"spacing": 2.0, "missed": 5.0, "discount": 0.9, "forgetting": 0.1, "setbacks": False}
+    assert settings(level="ant_fall_sparse", **given) == (2.0, (5.0, 0.1, False), 0.9)
+
+
+@pytest.mark.parametrize("name", ["AntMaze_Graph", "AntMaze_Graph_TD3"])
+def test_ants_take_their_stance_in_worlds_with_gaps(name):
+    def besides(**panel):
+        panel = {"level": "ant_maze_bottleneck", **panel}
+        return load_graph_manager(name, panel).parameters.levels[0].agent.besides
+
+    assert besides() == (1.0, 1.0)
+    assert besides(stance=False) == (1.0,)
+    alone = {"level": "ant_maze_bottleneck", "hierarchy": "none"}
+    assert len(load_graph_manager(name, alone).parameters.levels) == 1
+
+
 @pytest.mark.skipif(importlib.util.find_spec("scipy") is None, reason="scipy is not installed")
 @pytest.mark.parametrize("level", ["ant_maze_u12", "ant_reacher", "ant_push", "ant_key_chest"])
 def test_walkers_know_that_legs_are_alike_unless_told_otherwise(level):
