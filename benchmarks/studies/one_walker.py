@@ -64,7 +64,7 @@ def fall_stochastic() -> Study:
 
 def w() -> Study:
     """BEAG's W of 40 m by 40 m, of which there are only published curves."""
-    return maze("ant_maze_w", steps=300_000, walkers=WALKERS[:3])
+    return maze("ant_maze_w", steps=300_000)
 
 
 def s() -> Study:
