@@ -99,9 +99,8 @@ def maze(
     *,
     steps: int,
     changes: Mapping[str, object] = FrozenMapping(),
-    walkers: tuple[int, ...] = WALKERS,
 ) -> Study:
-    """The study of a maze, with the walkers of these seeds.
+    """The study of a maze, with the walkers of all seeds.
 
     Raises:
         ConfigurationError: A walker is missing.
@@ -121,12 +120,12 @@ def maze(
                     **changes,
                 },
                 changes_by_seed={
-                    seed + 100: {"levels.1.load": str(run_of(seed))} for seed in walkers
+                    seed + 100: {"levels.1.load": str(run_of(seed))} for seed in WALKERS
                 },
                 published=published,
             ),
         ),
-        seeds=tuple(seed + 100 for seed in walkers),
+        seeds=tuple(seed + 100 for seed in WALKERS),
         steps=steps,
         metric="success_rate",
         episodes=100,
