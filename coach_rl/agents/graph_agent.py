@@ -20,9 +20,10 @@ from coach_rl.agents.edge_costs import EdgeCosts, EdgeCostsParameters, EdgeLengt
 from coach_rl.agents.graph_marks import graph_marks
 from coach_rl.agents.graph_rows import NOWHERE, GraphRows
 from coach_rl.agents.place_records import PlaceRecords
+from coach_rl.agents.place_space import PlaceSpace
 from coach_rl.agents.places import GridPlaces, Places, PlacesParameters
 from coach_rl.agents.way_points import Tries, WayPointGraph
-from coach_rl.core.agents import AgentContext, LevelPlace, TrainingReport
+from coach_rl.core.agents import AgentContext, TrainingReport
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
@@ -95,13 +96,20 @@ class GraphAgentParameters:
             ConfigurationError: The package for shortest paths is missing, or the levels have no
                 goals that could be places of one graph.
         """
+        owner = context.place.owner(self.name)
         if importlib.util.find_spec("scipy") is None:
             raise ConfigurationError(
-                f"{context.place.owner(self.name)} needs scipy for its shortest paths; "
-                f"{how_to_install('graph')}"
+                f"{owner} needs scipy for its shortest paths; {how_to_install('graph')}"
             )
-        owner = context.place.owner(self.name)
-        own, sub_goal = self._goals(context.place)
+        space = PlaceSpace.between(
+            context.place, owner, besides=self.besides, conditions=self.conditions
+        )
+        if not space.is_asked_for and self.places.grow:
+            raise ConfigurationError(
+                f"{owner}: way-points ask for the first {space.asked_size} of a place's "
+                f"{space.size} elements and the rest must be met, so all places must be there from "
+                f"the start; got places={self.places}; set places=GridPlaces(spacing=...)"
+            )
         if self.conditions is not None:
             self.conditions.check(context.spaces.observation)
         if self.costs.need_states and not self.places.are_visited:
@@ -111,37 +119,7 @@ class GraphAgentParameters:
                 " set places=FarthestPoints()"
             )
         costs = self.costs.build(owner, context.place, self.besides)
-        return GraphAgent(self, own=own, sub_goal=sub_goal, costs=costs)
-
-    def _goals(self, place: LevelPlace) -> tuple[GoalSpace, GoalSpace]:
-        """The goals of the agent's own level and of the level below.
-
-        Raises:
-            ConfigurationError: One has none, or they are not places in the same coordinates.
-        """
-        owner = place.owner(self.name)
-        place.require_untimed_sub_goals(owner)
-        own, sub_goal = place.goal, place.sub_goal
-        if own is None or sub_goal is None:
-            raise ConfigurationError(
-                f"{owner} plans ways to its level's goals along goals of the level below; both need"
-                " a goal_space"
-            )
-        asked = sub_goal.size - len(self.besides)
-        if own.observed != "absolute" or not 0 < asked <= own.size:
-            raise ConfigurationError(
-                f"{owner} needs goals that are seen absolutely and that, with GraphAgentParameters."
-                f"besides, have at least as many elements as those of the level below; got "
-                f"{own.size} ({own.observed}), besides={self.besides} and {sub_goal.size}"
-            )
-        size = own.size + (0 if self.conditions is None else self.conditions.size)
-        if asked < size and self.places.grow:
-            raise ConfigurationError(
-                f"{owner}: way-points ask for the first {asked} of a place's {size} elements "
-                "and the rest must be met, so all places must be there from the start; got "
-                f"places={self.places}; set places=GridPlaces(spacing=...)"
-            )
-        return own, sub_goal
+        return GraphAgent(self, space=space, costs=costs)
 
 
 class GraphAgent:
@@ -149,27 +127,15 @@ class GraphAgent:
 
     Args:
         params: The agent's parameters.
-        own: The goals of its own level.
-        sub_goal: The goals of the level below.
+        space: What places are made of.
         costs: What edges cost.
     """
 
     def __init__(
-        self,
-        params: GraphAgentParameters,
-        *,
-        own: GoalSpace,
-        sub_goal: GoalSpace,
-        costs: EdgeCosts,
+        self, params: GraphAgentParameters, *, space: PlaceSpace, costs: EdgeCosts
     ) -> None:
         self.name, self._params = params.name, params
-        self._own, self._sub_goal, self._costs = own, sub_goal, costs
-        self._asked_size = sub_goal.size - len(params.besides)
-        """Elements of a place that the level below is asked for: the first ones."""
-        self._spaces = (own,) if params.conditions is None else (own, params.conditions)
-        """The goals that the elements of a place are from: first those of its own level."""
-        self._size = sum(space.size for space in self._spaces)
-        """Elements of a place, P."""
+        self._space, self._costs = space, costs
         self._decisions = self._reported_at = self._priced_at = 0
         self._take_places(self._new_places(), changes=1)
         self._planning_seconds = 0.0
@@ -188,8 +154,9 @@ class GraphAgent:
             seed=seed,
             name=f"{self.name} exploring",
         )
+        space = self._space
         return GraphRows.new(
-            num_envs, place_size=self._size, goal_size=self._sub_goal.size, noise=noise
+            num_envs, place_size=space.size, goal_size=space.way_point_size, noise=noise
         )
 
     def act(self, row_state: GraphRows, request: ActionRequest, clock: Clock) -> FloatArray:
@@ -206,10 +173,10 @@ class GraphAgent:
         """Choose the next way-points and keep them in the row state."""
         began = time.perf_counter()
         rows, explores = request.rows, clock.phase is not Phase.TEST or clock.samples
-        places = self.graph.roadmap.nearest(self._achieved(request.observation))
+        places = self.graph.roadmap.nearest(self._space.achieved(request.observation))
         row_state.missed[rows[request.starts]] = NOWHERE
         self._choose_heading(row_state, request, places, explores=explores)
-        aims = self._aims(row_state, request)
+        aims = self._space.aims(row_state.heading[rows], request.observation)
         missed = row_state.missed_tries(rows)
         targets = self._targets(aims, places, missed, explores=explores)
         places, way_points = self._ways(
@@ -220,7 +187,7 @@ class GraphAgent:
         way_points[arrives] = NOWHERE
         row_state.place[rows], row_state.way_point[rows] = places, way_points
         row_state.target[rows] = targets
-        row_state.is_as_asked[rows] = self._is_as_asked(request.observation)
+        row_state.is_as_asked[rows] = self._space.is_as_asked(request.observation)
         row_state.changes[rows] = self.records.changes
         row_state.asked[rows] = self._asked(way_points, aims, request.observation)
         seconds = time.perf_counter() - began
@@ -245,7 +212,7 @@ class GraphAgent:
         seeks &= self._have_stood(row_state, row_state.target, rows)
         self.records.seek(row_state.target[rows[seeks]])
         now = np.full(len(rows), NOWHERE)
-        achieved = self._achieved(take(outcome.observation, in_vain))
+        achieved = self._space.achieved(take(outcome.observation, in_vain))
         now[in_vain] = self.graph.roadmap.nearest(achieved)
         self._note(row_state, rows, ends, passed, missed, now)
         self._visit(outcome.observation)
@@ -279,7 +246,7 @@ class GraphAgent:
     @property
     def proposes(self) -> bool:
         """True: there are other ways; not where a fork can't say whether a place was met."""
-        return self._asked_size == self._size
+        return self._space.is_asked_for
 
     def propose(
         self, row_state: GraphRows, alternatives: GraphRows, request: ActionRequest, clock: Clock
@@ -292,7 +259,8 @@ class GraphAgent:
         """
         rows = request.rows
         count = len(alternatives.place) // len(row_state.place)
-        places, aims = row_state.place[rows], self._aims(row_state, request)
+        places = row_state.place[rows]
+        aims = self._space.aims(row_state.heading[rows], request.observation)
         missed = row_state.missed_tries(rows)
         targets = self._targets(aims, places, missed, explores=True)
         others = np.full((len(rows), count), NOWHERE)
@@ -367,7 +335,7 @@ class GraphAgent:
         """The edges that were tried, and the way-point and heading of a row."""
         return graph_marks(
             self.graph,
-            lambda values: place(values[: self._own.size]),
+            lambda values: place(values[: self._space.goal_size]),
             begin=int(row_state.place[row]),
             way_point=int(row_state.way_point[row]),
             heading=row_state.heading[row],
@@ -425,9 +393,7 @@ class GraphAgent:
 
     def _new_places(self) -> Places:
         """The places as they are at the beginning."""
-        low = np.concatenate([space.low for space in self._spaces])
-        high = np.concatenate([space.high for space in self._spaces])
-        return self._params.places.build(low, high, self._asked_size)
+        return self._params.places.build(*self._space.bounds, self._space.asked_size)
 
     def _take_places(self, places: Places, *, changes: int) -> None:
         """Plan on these, of which nothing is known yet, though they may have changed before."""
@@ -439,16 +405,10 @@ class GraphAgent:
             prune_after=params.prune_after,
             doubt=params.doubt,
             missed=self._costs.missed,
-            asked=self._asked_size,
-            goal=self._own.size,
+            asked=self._space.asked_size,
+            goal=self._space.goal_size,
         )
         self.records = PlaceRecords(places, changes=changes, novelty=params.novelty)
-
-    def _achieved(self, observation: Observation) -> FloatArray:
-        """The places, of a graph or between them, that observations stand for, [R, P]."""
-        if len(self._spaces) == 1:
-            return self._own.achieved(observation)
-        return np.hstack([space.achieved(observation) for space in self._spaces])
 
     def _ways(
         self,
@@ -465,8 +425,8 @@ class GraphAgent:
         cautious = not explores
         while True:
             way_points = self.graph.next_places(places, targets, missed=missed, cautious=cautious)
-            asked = self._with_besides(self.graph.roadmap.places[way_points])
-            reached = (places != targets) & self._sub_goal.reached(asked, observation)
+            ends = self.graph.roadmap.places[way_points]
+            reached = (places != targets) & self._space.reached(ends, observation)
             reached &= self._are_alike(places, way_points)
             if not reached.any():
                 return places, way_points
@@ -474,10 +434,11 @@ class GraphAgent:
 
     def _ends(self, way_points: IntArray, observation: Observation) -> IntArray:
         """The way-points [R], with the rest of their places as it is in an observation, [R]."""
-        if self._asked_size == self._size:
+        if self._space.is_asked_for:
             return way_points
-        position = self._achieved(observation).astype(np.float64)
-        position[:, : self._asked_size] = self.graph.roadmap.places[way_points, : self._asked_size]
+        asked = slice(self._space.asked_size)
+        position = self._space.achieved(observation).astype(np.float64)
+        position[:, asked] = self.graph.roadmap.places[way_points, asked]
         return np.where(way_points == NOWHERE, NOWHERE, self.graph.roadmap.nearest(position))
 
     def _note(
@@ -520,21 +481,9 @@ class GraphAgent:
 
     def _are_alike(self, places: IntArray, others: IntArray) -> BoolArray:
         """Return which places [R] agree with others in what way-points don't ask for."""
-        rest = self.graph.roadmap.places[:, self._asked_size :]
+        rest = self.graph.roadmap.places[:, self._space.asked_size :]
         alike: BoolArray = (rest[places] == rest[others]).all(axis=1)
         return alike
-
-    def _is_as_asked(self, observation: Observation) -> BoolArray:
-        """Return which rows [R] have what way-points ask for besides; one that fell has not."""
-        size, space = self._asked_size, self._sub_goal
-        away = np.abs(space.achieved(observation)[:, size:] - np.array(self._params.besides))
-        as_asked: BoolArray = (away <= space.threshold[size:]).all(axis=1)
-        return as_asked
-
-    def _with_besides(self, goals: FloatArray) -> FloatArray:
-        """Places [R, P] as goals of the level below [R, S], float32."""
-        besides = np.tile(self._params.besides, (len(goals), 1))
-        return np.hstack([goals[:, : self._asked_size], besides]).astype(np.float32)
 
     def _visit(self, observation: Observation) -> None:
         """Take note of where rows are; the graph may get other places there."""
@@ -542,7 +491,7 @@ class GraphAgent:
             return
         states = {key: values for key, values in observation.items() if key != GOAL_KEY}
         kept = states if self._params.costs.need_states else {}
-        changed = self._places.visit(self._achieved(observation), kept)
+        changed = self._places.visit(self._space.achieved(observation), kept)
         if not len(changed):
             return
         self._price(self.graph.change(self._places.roadmap, changed))
@@ -565,14 +514,6 @@ class GraphAgent:
         at: BoolArray = (self.graph.roadmap.places[places] == goals).all(axis=1)
         return at
 
-    def _aims(self, row_state: GraphRows, request: ActionRequest) -> FloatArray:
-        """The goals that rows head for in the end, [R, P]; nan for what they leave open."""
-        aims = row_state.heading[request.rows]  # a copy
-        goals = request.observation[GOAL_KEY].reshape(len(aims), -1)
-        own = aims[:, : self._own.size]
-        own[:] = np.where(np.isnan(own), goals, own)
-        return aims
-
     def _targets(
         self, aims: FloatArray, places: IntArray, missed: list[Tries], *, explores: bool
     ) -> IntArray:
@@ -585,7 +526,7 @@ class GraphAgent:
         if not len(roadmap.places):
             return targets
         for row, (aim, place) in enumerate(zip(aims, places.tolist(), strict=True)):
-            position = aim[: self._own.size] if np.isnan(aim).any() else aim
+            position = aim[: self._space.goal_size] if np.isnan(aim).any() else aim
             nearest = roadmap.all_nearest(position, to=place)
             targets[row] = nearest[0]
             if len(nearest) > 1:
@@ -600,7 +541,7 @@ class GraphAgent:
         """The goals of the level below that lead it to way-points [R]; to the aims without one."""
         goals, is_place = aims.astype(np.float64), way_points != NOWHERE
         goals[is_place] = self.graph.roadmap.places[way_points[is_place]]
-        return self._sub_goal.asked_by(self._with_besides(goals), observation)
+        return self._space.asked(goals, observation)
 
     def _choose_heading(
         self, row_state: GraphRows, request: ActionRequest, places: IntArray, *, explores: bool

@@ -1,0 +1,127 @@
+"""What a place of a graph is made of, and what the level below is asked for to get there."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from coach_rl.core.agents import LevelPlace
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.records import BoolArray, FloatArray, Observation
+
+
+class PlaceSpace:
+    """Places of P elements: a goal of the graph's own level, and the conditions behind it.
+
+    The level below is asked for the first elements, and besides for values that places don't have.
+
+    Args:
+        own: The goals of the graph's own level.
+        sub_goal: The goals of the level below.
+        besides: Values asked of the last elements of these.
+        conditions: Further elements of places, which goals leave open; None: there are none.
+    """
+
+    def __init__(
+        self,
+        *,
+        own: GoalSpace,
+        sub_goal: GoalSpace,
+        besides: Sequence[float] = (),
+        conditions: GoalSpace | None = None,
+    ) -> None:
+        self._parts = (own,) if conditions is None else (own, conditions)
+        self._sub_goal, self._besides = sub_goal, np.array(besides, np.float64)
+        self.size = sum(part.size for part in self._parts)
+        """P."""
+        self.goal_size = own.size
+        """Elements of a goal of the graph's own level, the first ones of a place."""
+        self.asked_size = sub_goal.size - len(besides)
+        """Elements of a place that the level below is asked for, the first ones."""
+        self.way_point_size = sub_goal.size
+        """S, elements of a goal of the level below."""
+
+    @classmethod
+    def between(
+        cls,
+        place: LevelPlace,
+        owner: str,
+        *,
+        besides: Sequence[float],
+        conditions: GoalSpace | None,
+    ) -> "PlaceSpace":
+        """The places of a graph between its own level and the one below.
+
+        Args:
+            place: The graph's place in the stack.
+            owner: The agent that plans, for messages.
+            besides: Values asked of the last elements of the goals of the level below.
+            conditions: Further elements of places.
+
+        Raises:
+            ConfigurationError: A level has no goals, or they are not places in the same
+                coordinates.
+        """
+        place.require_untimed_sub_goals(owner)
+        own, sub_goal = place.goal, place.sub_goal
+        if own is None or sub_goal is None:
+            raise ConfigurationError(
+                f"{owner} plans ways to its level's goals along goals of the level below; both need"
+                " a goal_space"
+            )
+        if own.observed != "absolute" or not 0 < sub_goal.size - len(besides) <= own.size:
+            raise ConfigurationError(
+                f"{owner} needs goals that are seen absolutely and that, with GraphAgentParameters."
+                f"besides, have at least as many elements as those of the level below; got "
+                f"{own.size} ({own.observed}), besides={besides} and {sub_goal.size}"
+            )
+        return cls(own=own, sub_goal=sub_goal, besides=besides, conditions=conditions)
+
+    @property
+    def is_asked_for(self) -> bool:
+        """True if the level below is asked for all elements of a place."""
+        return self.asked_size == self.size
+
+    @property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper bounds of places, [P] each."""
+        low = np.concatenate([part.low for part in self._parts])
+        high = np.concatenate([part.high for part in self._parts])
+        return low, high
+
+    def achieved(self, observation: Observation) -> FloatArray:
+        """The places, of a graph or between them, that observations stand for, [R, P]."""
+        if len(self._parts) == 1:
+            return self._parts[0].achieved(observation)
+        return np.hstack([part.achieved(observation) for part in self._parts])
+
+    def aims(self, heading: FloatArray, observation: Observation) -> FloatArray:
+        """Where rows head for in the end, [R, P]; nan for what that leaves open.
+
+        Args:
+            heading: What each explores, [R, P]; nan where that is the goal that it sees.
+            observation: What they see, [R, ...] each.
+        """
+        aims = heading.copy()
+        own = aims[:, : self.goal_size]
+        own[:] = np.where(np.isnan(own), observation[GOAL_KEY].reshape(len(aims), -1), own)
+        return aims
+
+    def asked(self, places: FloatArray, observation: Observation) -> FloatArray:
+        """The actions [R, S] that ask for these places [R, P] where rows see this."""
+        return self._sub_goal.asked_by(self._way_points(places), observation)
+
+    def reached(self, places: FloatArray, observation: Observation) -> BoolArray:
+        """Return which rows [R] have what the level below would be asked for to get there."""
+        return self._sub_goal.reached(self._way_points(places), observation)
+
+    def is_as_asked(self, observation: Observation) -> BoolArray:
+        """Return which rows [R] have what is asked for besides places; one that fell has not."""
+        size, space = self.asked_size, self._sub_goal
+        away = np.abs(space.achieved(observation)[:, size:] - self._besides)
+        return np.asarray((away <= space.threshold[size:]).all(axis=1), np.bool_)
+
+    def _way_points(self, places: FloatArray) -> FloatArray:
+        """Places [R, P] as goals of the level below [R, S], float32."""
+        besides = np.tile(self._besides, (len(places), 1))
+        return np.hstack([places[:, : self.asked_size], besides]).astype(np.float32)
