@@ -104,7 +104,7 @@ class GraphAgentParameters:
         space = PlaceSpace.between(
             context.place, owner, besides=self.besides, conditions=self.conditions
         )
-        if not space.is_asked_for and self.places.grow:
+        if not space.asks_for_all and self.places.grow:
             raise ConfigurationError(
                 f"{owner}: way-points ask for the first {space.asked_size} of a place's "
                 f"{space.size} elements and the rest must be met, so all places must be there from "
@@ -246,7 +246,7 @@ class GraphAgent:
     @property
     def proposes(self) -> bool:
         """True: there are other ways; not where a fork can't say whether a place was met."""
-        return self._space.is_asked_for
+        return self._space.asks_for_all
 
     def propose(
         self, row_state: GraphRows, alternatives: GraphRows, request: ActionRequest, clock: Clock
@@ -434,7 +434,7 @@ class GraphAgent:
 
     def _ends(self, way_points: IntArray, observation: Observation) -> IntArray:
         """The way-points [R], with the rest of their places as it is in an observation, [R]."""
-        if self._space.is_asked_for:
+        if self._space.asks_for_all:
             return way_points
         asked = slice(self._space.asked_size)
         position = self._space.achieved(observation).astype(np.float64)

@@ -78,7 +78,7 @@ class PlaceSpace:
         return cls(own=own, sub_goal=sub_goal, besides=besides, conditions=conditions)
 
     @property
-    def is_asked_for(self) -> bool:
+    def asks_for_all(self) -> bool:
         """True if the level below is asked for all elements of a place."""
         return self.asked_size == self.size
 

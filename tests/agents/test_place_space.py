@@ -32,7 +32,7 @@ def places(*, conditions=BLOCK, **settings):
 def test_a_place_has_a_goal_and_the_conditions_behind_it():
     space = places()
     assert (space.size, space.goal_size, space.asked_size, space.way_point_size) == (4, 3, 2, 3)
-    assert not space.is_asked_for
+    assert not space.asks_for_all
     np.testing.assert_array_equal(space.bounds, [[0, 0, 0, 0], [8, 8, 8, 9]])
     np.testing.assert_array_equal(space.achieved(SEEN), [[1, 2, 1, 7], [3, 4, 0, 8]])
 
@@ -42,7 +42,7 @@ def test_without_conditions_a_place_is_a_goal():
     assert space.size == 3
     np.testing.assert_array_equal(space.achieved(SEEN), [[1, 2, 1], [3, 4, 0]])
     same = PlaceSpace(own=goals((0, 1)), sub_goal=goals((0, 1)))
-    assert same.is_asked_for
+    assert same.asks_for_all
 
 
 def test_rows_head_for_their_goals_or_for_what_they_explore():
@@ -57,13 +57,13 @@ def test_rows_head_for_their_goals_or_for_what_they_explore():
     [({}, [[4, 4, 1], [9, 0, 1]]), ({"relative": True}, [[3, 2, 0.1], [7, -4, 2]])],
     ids=["absolute", "relative"],
 )
-def test_the_level_below_is_asked_for_the_first_elements_and_what_is_besides(settings, asked):
+def test_the_level_below_asks_for_all_the_first_elements_and_what_is_besides(settings, asked):
     action = places(**settings).asked(np.array([[4.0, 4.0, 0.0, 7.0], [10.0, 0.0, 1.0, 7.0]]), SEEN)
     assert action.dtype == np.float32
     np.testing.assert_allclose(action, asked, rtol=1e-6)
 
 
-def test_an_ant_on_its_back_has_not_what_is_asked_for():
+def test_an_ant_on_its_back_has_not_what_asks_for_all():
     space = places()
     there = np.array([[1.2, 2.0, 0.0, 0.0], [3.0, 4.0, 0.0, 8.0]])  # in x and y, each row's own
     np.testing.assert_array_equal(space.reached(there, SEEN), [True, False])
