@@ -1,4 +1,4 @@
-"""What a place of a graph is made of, and what the level below is asked for to get there."""
+"""The elements of a place of a graph, and what the level below is asked for to get there."""
 
 from collections.abc import Sequence
 
@@ -96,7 +96,7 @@ class PlaceSpace:
         return np.hstack([part.achieved(observation) for part in self._parts])
 
     def aims(self, heading: FloatArray, observation: Observation) -> FloatArray:
-        """Where rows head for in the end, [R, P]; nan for what that leaves open.
+        """The places that rows head for in the end, [R, P]; nan for what that leaves open.
 
         Args:
             heading: What each explores, [R, P]; nan where that is the goal that it sees.
