@@ -86,8 +86,8 @@ class WorldSettings:
     discount: float = 0.98
 
 
-# Ways of 90 m and more along corridors 8 m wide: fewer places to stop at, fewer walls to learn, and
-# falls that cost more.
+# Long ways along corridors 8 m wide: fewer places to stop at, fewer walls to learn, and falls that
+# cost more.
 _LONG = WorldSettings(spacing=4.0, missed=20.0, discount=0.998)
 # Walls must be learned once more with each key, for which averages of many tries take too long.
 _KEYS = WorldSettings(exploring=0.05, forgetting=0.4, discount=0.998)

@@ -1,4 +1,4 @@
-"""What a place of a graph is made of: a hand's worth of numbers."""
+"""The elements of a place of a graph, worked out by hand."""
 
 import numpy as np
 import pytest
