@@ -9,7 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from coach_rl.agents.critic_below import CriticBelow, require_critic_below
-from coach_rl.agents.way_points import DETOUR, Roadmap
+from coach_rl.agents.roadmap import Roadmap
+from coach_rl.agents.way_points import DETOUR
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class

@@ -9,8 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
+from coach_rl.agents.roadmap import Roadmap, squared_distances
 from coach_rl.agents.visit_counts import VisitCounts
-from coach_rl.agents.way_points import Roadmap, squared_distances
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive

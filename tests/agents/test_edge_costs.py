@@ -19,7 +19,7 @@ from coach_rl import (
     ScriptedAgentParameters,
 )
 from coach_rl.agents.edge_costs import expected_steps
-from coach_rl.agents.way_points import Roadmap
+from coach_rl.agents.roadmap import Roadmap
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError

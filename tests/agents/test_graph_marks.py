@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from coach_rl.agents.graph_marks import graph_marks, passing_colour
-from coach_rl.agents.way_points import Roadmap, WayPointGraph
+from coach_rl.agents.roadmap import Roadmap
+from coach_rl.agents.way_points import WayPointGraph
 
 NOWHERE = np.full(2, np.nan)
 
