@@ -43,6 +43,7 @@ from coach_rl.core.records import (
     take,
 )
 from coach_rl.core.row_noise import RowNoise
+from coach_rl.core.spaces import Space, actions_from_uniform, uniform_size
 from coach_rl.core.state import State
 
 
@@ -119,7 +120,7 @@ class GraphAgentParameters:
                 " set places=FarthestPoints()"
             )
         costs = self.costs.build(owner, context.place, self.besides)
-        return GraphAgent(self, space=space, costs=costs)
+        return GraphAgent(self, space=space, costs=costs, actions=context.spaces.action)
 
 
 class GraphAgent:
@@ -129,13 +130,14 @@ class GraphAgent:
         params: The agent's parameters.
         space: What places are made of.
         costs: What edges cost.
+        actions: What the level below can be asked for.
     """
 
     def __init__(
-        self, params: GraphAgentParameters, *, space: PlaceSpace, costs: EdgeCosts
+        self, params: GraphAgentParameters, *, space: PlaceSpace, costs: EdgeCosts, actions: Space
     ) -> None:
         self.name, self._params = params.name, params
-        self._space, self._costs = space, costs
+        self._space, self._costs, self._actions = space, costs, actions
         self._decisions = self._reported_at = self._priced_at = 0
         self._take_places(self._new_places(), changes=1)
         self._planning_seconds = 0.0
@@ -154,20 +156,47 @@ class GraphAgent:
             seed=seed,
             name=f"{self.name} exploring",
         )
+        heatup_noise = RowNoise(
+            num_rows=num_envs,
+            size=uniform_size(self._actions),
+            kind="uniform",
+            seed=seed,
+            name=f"{self.name} heat-up",
+        )
         space = self._space
         return GraphRows.new(
-            num_envs, place_size=space.size, goal_size=space.way_point_size, noise=noise
+            num_envs,
+            place_size=space.size,
+            goal_size=space.way_point_size,
+            noise=noise,
+            heatup_noise=heatup_noise,
         )
 
     def act(self, row_state: GraphRows, request: ActionRequest, clock: Clock) -> FloatArray:
         """The next way-points [R, S], as the level below is to be asked for them."""
-        if row_state.followed is None:
-            self._plan(row_state, request, clock)
-        else:
+        if row_state.followed is not None:
             row_state.take(row_state.followed, request.rows)
+        elif clock.phase is Phase.HEATUP:
+            self._ask_at_random(row_state, request)
+        else:
+            self._plan(row_state, request, clock)
         if clock.learns and request.episode_start.any():
             self._visit(take(request.observation, request.episode_start))
         return row_state.asked[request.rows]
+
+    def _ask_at_random(self, row_state: GraphRows, request: ActionRequest) -> None:
+        """Ask for goals of the level below that no place stands for, so that no edge is tried."""
+        rows = request.rows
+        places = self.graph.roadmap.nearest(self._space.achieved(request.observation))
+        row_state.missed[rows[request.starts]] = NOWHERE
+        row_state.heading[rows] = np.nan
+        row_state.place[rows] = row_state.target[rows] = places
+        row_state.way_point[rows] = NOWHERE
+        row_state.is_as_asked[rows] = False
+        row_state.changes[rows] = self.records.changes
+        asked = actions_from_uniform(self._actions, row_state.heatup_noise.draw(rows))
+        assert not isinstance(asked, dict), "goals of a level are a Box"
+        row_state.asked[rows] = asked
 
     def _plan(self, row_state: GraphRows, request: ActionRequest, clock: Clock) -> None:
         """Choose the next way-points and keep them in the row state."""
@@ -177,7 +206,7 @@ class GraphAgent:
         row_state.missed[rows[request.starts]] = NOWHERE
         self._choose_heading(row_state, request, places, explores=explores)
         aims = self._space.aims(row_state.heading[rows], request.observation)
-        missed = row_state.missed_tries(rows)
+        missed = row_state.missed_tries(rows, self.records)
         targets = self._targets(aims, places, missed, explores=explores)
         places, way_points = self._ways(
             places, targets, missed, request.observation, explores=explores
@@ -261,7 +290,7 @@ class GraphAgent:
         count = len(alternatives.place) // len(row_state.place)
         places = row_state.place[rows]
         aims = self._space.aims(row_state.heading[rows], request.observation)
-        missed = row_state.missed_tries(rows)
+        missed = row_state.missed_tries(rows, self.records)
         targets = self._targets(aims, places, missed, explores=True)
         others = np.full((len(rows), count), NOWHERE)
         own = row_state.way_point[rows]
@@ -378,10 +407,14 @@ class GraphAgent:
     def load_policy(self, state: State) -> None:
         """Start from what an equal agent knew elsewhere; SpaceError for another graph's."""
         places, graph = self._new_places(), state.get("graph")
-        if graph is not None:
-            places.load_state_dict(state["places"])
+        another = f"agent '{self.name}' has another graph than the one that was saved"
+        try:
+            if graph is not None:
+                places.load_state_dict(state["places"])
+        except SpaceError as error:
+            raise SpaceError(f"{another}: {error}") from error
         if graph is None or np.shape(graph["edge_passed"]["counts"]) != places.roadmap.begins.shape:
-            raise SpaceError(f"agent '{self.name}' has another graph than the one that was saved")
+            raise SpaceError(another)
         self._take_places(places, changes=state["changes"])
         self.graph.load_state_dict(graph)
         self.records.load_state_dict(state)
@@ -568,7 +601,7 @@ class GraphAgent:
 
 
 def _came_of(below: Array) -> tuple[BoolArray, BoolArray]:
-    """[R] the level below reached its goal; [R] it used up its horizon, and did not."""
+    """[R] the level below reached its goal; [R] it used up its horizon, or failed, and did not."""
     passed: BoolArray = (below & int(End.GOAL)) > 0
-    missed: BoolArray = ~passed & ((below & int(End.HORIZON)) > 0)
+    missed: BoolArray = ~passed & ((below & int(End.HORIZON | End.FAILURE)) > 0)
     return passed, missed

@@ -274,14 +274,18 @@ class OptionCriticAgent(PPOAgent):
 
     def state_dict(self) -> State:
         """Everything but the rows, which belong to the levels."""
-        return {**super().state_dict(), "termination_engine": self._termination_engine.state_dict()}
+        return {
+            **super().state_dict(),
+            "termination_engine": self._termination_engine.state_dict(),
+            "termination_steps": self._termination_engine.steps,
+        }
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
         super().load_state_dict(state)
         self.termination.load_state_dict(state["termination"])
         self._termination_engine.load_state_dict(
-            state["termination_engine"], steps=state["training_steps"]
+            state["termination_engine"], steps=state.get("termination_steps", 0)
         )
 
     def networks_state_dict(self) -> State:

@@ -75,6 +75,13 @@ class PlaceSpace:
                 f"besides, have at least as many elements as those of the level below; got "
                 f"{own.size} ({own.observed}), besides={besides} and {sub_goal.size}"
             )
+        for goals in (own, sub_goal, *(() if conditions is None else (conditions,))):
+            if goals.angles:
+                raise ConfigurationError(
+                    f"{owner} measures its ways along straight lines, and GoalSpace.angles="
+                    f"{goals.angles} turn full circle; leave `angles` out, or give such goals to "
+                    "another agent"
+                )
         return cls(own=own, sub_goal=sub_goal, besides=besides, conditions=conditions)
 
     @property

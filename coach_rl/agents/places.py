@@ -187,11 +187,14 @@ class _Grid:
         return np.zeros(0, np.int64)
 
     def state_dict(self) -> State:
-        """Nothing changes."""
-        return {}
+        """The places, by which another grid is told apart."""
+        return {"places": self.roadmap.places.copy()}
 
     def load_state_dict(self, state: State) -> None:
-        """Nothing to load."""
+        """Nothing changes; SpaceError for the places of another grid."""
+        places = state.get("places")  # checkpoints of earlier versions lack them
+        if places is not None and not np.array_equal(places, self.roadmap.places):
+            raise SpaceError("the places that were saved are those of another grid")
 
 
 class _VisitedGrid(_Grid):

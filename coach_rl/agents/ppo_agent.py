@@ -268,7 +268,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         )
         metrics, steps = self.learn_from_rollout()
         self.memory.clear()
-        self.training_steps += steps
+        self.training_steps = self.engine.steps
         named = {f"train/{name}": value for name, value in metrics.items()}
         named |= {
             "train/training_steps": float(steps),

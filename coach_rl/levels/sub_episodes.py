@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from coach_rl.core.goals import length_of
+from coach_rl.core.goals import GoalSpace, length_of
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import Array, BoolArray, End, FloatArray, IntArray
@@ -46,12 +46,18 @@ class SubEpisodes:
 
     Args:
         options: K, at a level that receives options; 0 at others.
+        goals: Whether it receives goals; only then are the share that reaches them, and distances,
+            among the means.
         stops_on_failure: Whether the level stops where the one below misses its goal; only then is
             the share of sub-episodes that ended so among the means.
     """
 
-    def __init__(self, *, options: int = 0, stops_on_failure: bool = False) -> None:
-        self._shown = tuple(name for name in _ENDS if name != "failure" or stops_on_failure)
+    def __init__(
+        self, *, options: int = 0, goals: bool = True, stops_on_failure: bool = False
+    ) -> None:
+        left_out = ("goal",) * (not goals) + ("failure",) * (not stops_on_failure)
+        self._shown = tuple(name for name in _ENDS if name not in left_out)
+        self._means = tuple(name for name in _MEANS if goals or name not in _DISTANCES)
         self._sums = dict.fromkeys(_SUMS, 0.0)
         self._of_options = np.zeros((options, len(_OF_OPTIONS)), np.float64)
         """[K, 4]: sub-episodes, those that ended by themselves, decisions, returns."""
@@ -67,6 +73,7 @@ class SubEpisodes:
         space = level.goal_space
         return cls(
             options=space.count if isinstance(space, OptionSpace) else 0,
+            goals=isinstance(space, GoalSpace),
             stops_on_failure=level.stops_on_failure != "never",
         )
 
@@ -173,8 +180,7 @@ class SubEpisodes:
         if count:
             scalars["sub_episodes"] = count
             scalars |= {f"{name}_share": sums[name] / count for name in self._shown}
-            for name in _MEANS:
-                scalars[name] = sums[name] / count
+            scalars |= {name: sums[name] / count for name in self._means}
             if sums["steps"]:
                 scalars["steps"] = sums["steps"] / count
             scalars |= self._by_option(count)

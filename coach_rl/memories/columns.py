@@ -35,9 +35,10 @@ ACHIEVED, REACHED, FAILED = "/achieved_goals", "/reached", "/failed"
 whether the level stopped there because the one below missed its goal."""
 TIMES_LEFT = "/times_left"
 """For hindsight where goals have a time: the steps left after each transition."""
-ACHIEVED_ACTIONS, MISSED, PENALISED = "/achieved_actions", "/missed", "/penalised"
+ACHIEVED_ACTIONS, MISSED = "/achieved_actions", "/missed"
+TESTED, PENALISED = "/tested", "/penalised"
 """For hindsight actions: the sub-goal that was achieved as an action that asks for it, whether the
-one that was sent was missed, and whether that is to be penalised."""
+one that was sent was missed, whether it was tested, and whether that is to be penalised."""
 OBSERVED_GOALS = (f"{OBSERVATIONS}{GOAL_KEY}", f"{NEXT_OBSERVATIONS}{GOAL_KEY}")
 OBSERVED_TIMES = (f"{OBSERVATIONS}{TIME_KEY}", f"{NEXT_OBSERVATIONS}{TIME_KEY}")
 

@@ -262,8 +262,10 @@ class HindsightRewards(SamplerUnit):
             batch, chosen, where, terminated[chosen]
         )
         if self._stops_on_failure:
-            fails = self._store.ledger[FAILED].take(where) & ~reached
-            rewards[chosen] = np.where(fails, before, rewards[chosen])
+            failed = self._store.ledger[FAILED].take(where)
+            rewards[chosen] = np.where(failed & ~reached, before, rewards[chosen])
+            if not self._goal_ends_episode:  # what reaches its goal is no failure, and goes on
+                terminated[chosen] &= ~(failed & reached)
         return {
             WINDOW_REWARDS: torch.from_numpy(rewards),
             WINDOW_TERMINATED: torch.from_numpy(terminated),

@@ -40,6 +40,7 @@ from coach_rl.memories.columns import (
     POSITIONS,
     RELABELLED,
     REWARDS,
+    TESTED,
     TESTS,
     Columns,
 )
@@ -130,11 +131,12 @@ class HindsightActions:
     @property
     def ledger(self) -> dict[str, Field]:
         """Columns that a store must keep of every transition."""
-        return {
+        fields = {
             ACHIEVED_ACTIONS: Field((self.sub_goal.sent_size,), np.float32),
             MISSED: Field((), np.bool_),
             PENALISED: Field((), np.bool_),
         }
+        return fields | {TESTED: Field((), np.bool_)} if self.keep_untested else fields
 
     def ledger_values(
         self,
@@ -157,11 +159,13 @@ class HindsightActions:
         asked = self.sub_goal.asked_in_hindsight(observation, next_observation, duration)
         none = np.zeros(len(asked), np.bool_)
         used_up = none if below is None else missed(below)
-        return {
+        was_tested = none if tested is None else tested
+        values = {
             ACHIEVED_ACTIONS: self._as_action(asked),
             MISSED: none if below is None else (below & np.uint8(End.GOAL)) == 0,
-            PENALISED: none if tested is None else tested & used_up,
+            PENALISED: was_tested & used_up,
         }
+        return values | {TESTED: was_tested} if self.keep_untested else values
 
     def _as_action(self, asked: FloatArray) -> Array:
         """The agent's actions [R, G] that ask for sub-goals, behind its OutputFilter."""
@@ -195,7 +199,7 @@ class SubGoalTests(SamplerUnit):
         missed = self._ledger[MISSED].take(positions)
         keeps = ~missed | tests
         if self._params.keep_untested:
-            keeps |= self._rng.random(size) < 0.5
+            keeps |= (self._rng.random(size) < 0.5) & ~self._ledger[TESTED].take(positions)
         relabelled = batch[RELABELLED].numpy() & ~tests
         return {
             RELABELLED: torch.from_numpy(relabelled),

@@ -133,7 +133,7 @@ def _level_line(level: LogRecord) -> str:
     parts = [f"{of['sub_episodes']:,.0f} sub-episodes of {of['decisions']:.1f} decisions"]
     if of.get("steps", of["decisions"]) != of["decisions"]:
         parts[0] += f" ({of['steps']:,.1f} steps)"
-    if not of["goal_share"] == of["distance"] == 0:  # it has goals, and is near one at times
+    if "goal_share" in of:
         parts.append(f"{of['goal_share']:.1%} reach the goal, distance {of['distance']:.3g}")
     if "graph_places" in of:
         parts.append(f"graph of {of['graph_places']:,.0f} places, {of['graph_edges']:,.0f} edges")

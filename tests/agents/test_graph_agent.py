@@ -224,6 +224,82 @@ def test_a_way_point_that_was_missed_is_not_tried_again_at_once():
     assert agent.act(rows, anew, clock).tolist()[0] == [1.5, 1.5], "an episode of its own"
 
 
+@pytest.mark.parametrize("phase", [Phase.TRAIN, Phase.TEST])
+@pytest.mark.parametrize("end", [End.HORIZON, End.FAILURE, End.FAILURE | End.HORIZON])
+def test_a_level_below_that_stopped_on_a_failure_has_missed_its_way_point(end, phase):
+    agent, clock = build(), Clock(phase=phase)
+    rows, asked = agent.new_rows(1, seed=0), request([(0.5, 0.5)], [(3.5, 3.5)])
+    assert agent.act(rows, asked, clock).tolist() == [[1.5, 1.5]]
+    agent.observe(rows, outcome([end]), clock)
+    assert agent.graph.tries.sum() == (phase is Phase.TRAIN)
+    assert agent.act(rows, asked, clock).tolist() != [[1.5, 1.5]], "not the same again at once"
+
+
+@pytest.mark.parametrize("stops", ["training", "always"])
+def test_a_graph_finds_its_way_above_a_level_that_stops_on_failure(stops):
+    """Walls included, though the level in between gives up where the lowest one is stuck."""
+    manager = experiment(8_000, level="point_maze_medium", doubt=0.0)
+    graph, low = manager.parameters.levels
+    goals = low.goal_space
+    passes_on = ScriptedAgentParameters(policy=lambda seen, _: seen[GOAL_KEY])
+    middle = LevelParameters(
+        name="middle", agent=passes_on, goal_space=goals, horizon=2, stops_on_failure=stops
+    )
+    manager = HRLGraphManager(replace(manager.parameters, levels=(graph, middle, low)))
+    manager.create_graph(TaskParameters(seed=1))
+    list(manager.improve())
+    assert success_rate(manager) > 0.9
+    assert manager.graph.training.levels[0].agent.graph.passed.min() < 0.5, "it knows of walls"
+    manager.close()
+
+
+def test_in_heatup_goals_are_random_and_teach_nothing():
+    agent, heatup = build(), Clock(phase=Phase.HEATUP)
+    rows, asked = agent.new_rows(3, seed=0), request([(0.5, 0.5)] * 3, [(3.5, 3.5)] * 3)
+    found = []
+    for _ in range(200):
+        found.append(agent.act(rows, asked, heatup).copy())
+        agent.observe(rows, outcome([End.HORIZON, End.GOAL, End.FAILURE]), heatup)
+    drawn = np.concatenate(found)
+    assert len(np.unique(drawn)) == drawn.size
+    np.testing.assert_allclose(drawn.mean(axis=0), 0.0, atol=0.8)  # of all that can be asked for
+    assert drawn.min() < -8
+    assert drawn.max() > 8
+    last, other = agent.act(rows, asked, heatup), agent.new_rows(3, seed=0)
+    other.load_state_dict(rows.state_dict())
+    assert other.asked.tolist() == last.tolist()
+    np.testing.assert_array_equal(
+        agent.act(other, asked, heatup), agent.act(rows, asked, heatup), "saved in between"
+    )
+    train = Clock(phase=Phase.TRAIN)
+    agent.observe(rows, outcome([End.HORIZON] * 3), train)
+    assert not agent.graph.tries.any(), "nor does the decision that was open at its end"
+    assert rows.missed_tries(np.arange(3), agent.records) == [()] * 3
+    assert agent.act(rows, asked, train).tolist() == [[1.5, 1.5]] * 3
+
+
+def test_while_the_level_below_warms_up_a_graph_asks_at_random():
+    manager = experiment(6_000, low=LEARNER)
+    graph, low = manager.parameters.levels
+    warms_up = replace(low, warmup=EnvironmentSteps(4_000))
+    manager = HRLGraphManager(replace(manager.parameters, levels=(graph, warms_up)))
+    manager.create_graph(TaskParameters(seed=1))
+    agent = manager.graph.training.levels[0].agent
+    for _ in manager.improve():
+        tries, steps = int(agent.graph.tries.sum()), manager.clock.environment_steps
+        assert not tries or steps > 4_000
+    assert tries
+    manager.close()
+
+
+def test_a_graph_on_a_grid_is_not_that_of_a_wider_one():
+    state = build().state_dict()
+    wide = replace(PLACES, high=(8.0, 8.0))
+    other = build(at(own=wide, sub_goal=wide), places=GridPlaces(spacing=2.0))
+    with pytest.raises(SpaceError, match="those of another grid"):
+        other.load_policy(state)
+
+
 def test_way_points_ask_for_more_than_a_place_where_the_level_below_has_such_goals():
     pose = GoalSpace(low=(0.0, 0.0, -1.0), high=(4.0, 4.0, 1.0), threshold=(0.3, 0.3, 1.0), key="x")
     agent = build(at(own=replace(PLACES, elements=(0, 1)), sub_goal=pose), besides=(0.75,))
@@ -245,7 +321,11 @@ def test_a_place_of_more_than_way_points_ask_for_is_passed_where_the_rest_is_met
     ends = [(1.5, 0.5, 1.0), (1.5, 0.5, 0.0), (0.9, 0.5, 0.0)]
     agent.observe(rows, outcome([End.GOAL, End.GOAL, End.HORIZON], ends), clock)
     here, there = int(rows.place[0]), int(rows.way_point[0])
-    assert rows.missed_tries(np.arange(3)) == [(), ((here, there),), ((here, there),)]
+    assert rows.missed_tries(np.arange(3), agent.records) == [
+        (),
+        ((here, there),),
+        ((here, there),),
+    ]
     edge = agent.graph.roadmap.edge(int(rows.place[0]), int(rows.way_point[0]))
     assert agent.graph.tries[edge] == 3
     walked, met = 0.8, 0.8  # the first two were there, the first with the key
@@ -356,11 +436,13 @@ def test_a_row_doubts_what_was_missed_in_a_fork_in_evaluations_too():
     assert others.tolist() == [[[1.5, 1.5], [0.5, 1.5]]], "all neighbours, by the way through them"
     tried = np.uint8([[End.HORIZON, End.HORIZON, 0]])  # the third is taken
     agent.observe_fork(rows, alternatives, index, tried, learns=False)
-    assert rows.missed_tries(index) == [((0, 4),)], "its own decision"
+    assert rows.missed_tries(index, agent.records) == [((0, 4),)], "its own decision"
     assert not agent.graph.tries.any()
     assert agent.act(rows, seen, clock).tolist() == [[1.5, 1.5]], "round it"
     agent.observe_fork(rows, alternatives, index, np.uint8([[0, 0, 0]]), learns=False)
-    assert rows.missed_tries(index) == [((0, 4),)], "nothing was tried, or what was is taken"
+    assert rows.missed_tries(index, agent.records) == [((0, 4),)], (
+        "nothing was tried, or what was is taken"
+    )
 
 
 def test_alternatives_are_ranked_with_what_the_row_missed_in_doubt():
@@ -752,7 +834,7 @@ def test_a_worker_learns_nothing_of_the_graph_itself():
     worker.observe(rows, outcome([End.HORIZON] * 2, [[4, 4]] * 2), clock)
     assert_same_state(worker.state_dict(), before)
     missed = zip(rows.place.tolist(), rows.way_point.tolist(), strict=True)
-    assert rows.missed_tries(np.arange(2)) == [(way,) for way in missed]
+    assert rows.missed_tries(np.arange(2), worker.records) == [(way,) for way in missed]
 
 
 def test_what_was_learned_of_visited_places_can_be_loaded():

@@ -189,3 +189,19 @@ def test_a_level_that_it_cannot_end_options_of_is_refused():
     filters = InputFilter(observation={"option": (ObservationNormalizationFilter(),)})
     with pytest.raises(ConfigurationError, match="InputFilter changes 'option'"):
         stack(replace(option_critic(), input_filter=filters), OPTIONS)
+
+
+def test_gradient_steps_of_policy_and_termination_are_counted_apart():
+    graph_manager = collected(option_critic(ppo("skills", 40)), steps=400)
+    agent = low_agent(graph_manager)
+    engines = agent.engine, agent._termination_engine
+    assert agent.training_steps == agent.engine.steps > 0, "ages of minibatches begin at 0"
+    assert engines[1].steps > 0
+    other = stack(option_critic(ppo("skills", 40)), OPTIONS)
+    low_agent(other).load_state_dict(agent.state_dict())
+    again = low_agent(other)
+    assert [each.steps for each in (again.engine, again._termination_engine)] == [
+        each.steps for each in engines
+    ]
+    graph_manager.close()
+    other.close()

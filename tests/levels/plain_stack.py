@@ -10,7 +10,7 @@ import copy
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 
 import numpy as np
@@ -473,7 +473,8 @@ def planner(levels, depth, count):
     plans = levels[depth].plans
     below = critic() if isinstance(plans.costs, CriticSteps) else None
     place = LevelPlace(level=levels[depth], below=levels[depth + 1], agent_below=below)
-    return plans.build(AgentContext(spaces=SPACES, num_envs=count, place=place))
+    seen = replace(SPACES, action=levels[depth + 1].goal_space.space)
+    return plans.build(AgentContext(spaces=seen, num_envs=count, place=place))
 
 
 @cache
@@ -589,13 +590,12 @@ class Recursion:
             if not end:
                 continue
             self.successes[depth].append(bool(end & End.GOAL))
-            distance = 0.0 if order is None else order.distance(answer.after)
-            totals.update(sub_episodes=1, decisions=decisions, distance=distance)
-            totals.update({"return": returns, "distance_at_start": distance_at_start})
+            totals.update({"sub_episodes": 1, "decisions": decisions, "return": returns})
             shares = {bit.name.lower(): bool(end & bit) for bit in level.bits}
-            is_ended = shares.pop("option")
+            is_ended, is_reached = shares.pop("option"), shares.pop("goal")
             totals.update({f"{name}_share": share for name, share in shares.items()})
-            totals.update(of_goal(order, duration))
+            ends = (distance_at_start, answer.after)
+            totals.update(of_goal(order, ends, is_reached, duration))
             totals.update(of_option(level, order, is_ended, decisions, returns))
             if depth:
                 return Answer(began, answer.after, reward_up, duration, answer.real, end)
@@ -840,9 +840,12 @@ def is_missed(end: End) -> bool:
     return bool(end) and not end & ~(End.HORIZON | End.FAILURE)
 
 
-def of_goal(order, steps):
-    """The time that a level took for its goal, where it has one."""
-    return {} if order is None or order.goals is None else {"steps": steps}
+def of_goal(order, ends, is_reached, steps):
+    """How a level came to its goal, where it has one: its distance when it began, where it is."""
+    if order is None or order.goals is None:
+        return {}
+    distances = {"distance_at_start": ends[0], "distance": order.distance(ends[1])}
+    return {**distances, "goal_share": is_reached, "steps": steps}
 
 
 def of_option(level, order, is_ended, decisions, returns):

@@ -38,7 +38,8 @@ def goal_spaces(draw, *, is_top=False, is_planned_from=False, planned_above=None
     """Any goals of the walk's x, y and angle; those of the top are all three.
 
     An agent that plans ways to its level's goals sees them absolutely, and plans along goals of the
-    elements that it asks for. Neither have a time. Where it asks a critic, these pay for each step.
+    elements that it asks for. Neither turn full circle or have a time. Where it asks a critic,
+    these pay for each step.
     """
     elements = draw(st.permutations([0, 1, 2]))
     elements = tuple(elements[: 3 if is_top else draw(st.sampled_from([3, 2, 1, 3]))])
@@ -46,7 +47,8 @@ def goal_spaces(draw, *, is_top=False, is_planned_from=False, planned_above=None
     if planned_above is not None:
         planner, elements = planned_above
         asks_critic = isinstance(planner.costs, CriticSteps)
-    is_angle = 2 in elements and draw(st.booleans())
+    is_straight = is_planned_from or planned_above is not None
+    is_angle = 2 in elements and not is_straight and draw(st.booleans())
     high = [draw(st.sampled_from([1.0, 3.0])) for _ in elements]
     low = [-bound for bound in high]
     angles = (elements.index(2),) if is_angle else ()

@@ -97,3 +97,18 @@ def test_saving_in_between_changes_no_bit(every):
             restored.load_state_dict(often.state_dict())
             often = restored
     assert never.drain() == often.drain()
+
+
+def test_without_goals_nothing_is_said_of_goals():
+    sums = SubEpisodes(goals=False)
+    sums.note_ends(
+        np.array([0]),
+        np.array([End.HORIZON], np.uint8),
+        differences=None,
+        decisions=np.array([4]),
+        steps=np.array([9]),
+        returns=np.array([-2.0]),
+    )
+    told = sums.drain()
+    assert (told["decisions"], told["return"], told["horizon_share"]) == (4, -2, 1)
+    assert not {"goal_share", "distance", "distance_at_start"} & told.keys()

@@ -2,17 +2,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from replay_worlds import build, same_batches
 
+from coach_rl import LevelParameters, ScriptedAgentParameters
 from coach_rl.architectures.batch import mapped
-from coach_rl.core.agents import ALONE
+from coach_rl.core.agents import ALONE, LevelPlace
 from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.records import End
 from coach_rl.core.transitions import Transition
-from coach_rl.memories import HindsightParameters, PrioritisedParameters
+from coach_rl.memories import HindsightParameters, PrioritisedParameters, ReplayMemoryParameters
 from coach_rl.memories.hindsight import bare, goal_steps, relabelled
 from coach_rl.testing.states import assert_same_state
 
@@ -421,3 +424,62 @@ def test_angles_achieved_beyond_a_turn_are_shown_as_goals_within_the_bounds():
     shown = [[7.0 - 2 * pi, 7.0], [6 * pi - 20.0, -20.0], [3.0, 3.0]]
     np.testing.assert_allclose(kept["/achieved_goals"], shown)
     assert kept["/reached"].tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("goal_ends_episode", [True, False])
+def test_a_failure_under_a_goal_that_was_reached_there_is_none(goal_ends_episode):
+    """Worth what the level itself says: reward 0, final only if reaching the goal is."""
+    still = ScriptedAgentParameters(policy="still")
+    goal = GoalSpace(low=(-50.0,), high=(50.0,), threshold=(0.4,))
+    level = LevelParameters(
+        name="top",
+        agent=still,
+        goal_space=goal,
+        horizon=7,
+        stops_on_failure="training",
+        goal_is_terminal=goal_ends_episode,
+    )
+    below = LevelParameters(name="low", agent=still, goal_space=goal, horizon=5)
+    memory = ReplayMemoryParameters(
+        capacity=40, hindsight=HindsightParameters(ratio=1.0, goal_ends_episode=goal_ends_episode)
+    ).build(
+        observation_space=spaces.Dict(
+            {
+                "observation": spaces.Box(-99, 99, (1,), np.float32),
+                "desired_goal": goal.space,
+            }
+        ),
+        action_space=goal.space,
+        num_envs=1,
+        device=torch.device("cpu"),
+        seed=0,
+        discount=0.5,
+        place=LevelPlace(level=level, below=below),
+    )
+
+    def seen(place):
+        wanted = np.array([[30.0]], np.float32)
+        return {"observation": np.array([[place]], np.float32), "desired_goal": wanted}
+
+    memory.add(
+        Transition(
+            rows=np.array([0]),
+            observation=seen(0.0),
+            action=np.array([[3.0]], np.float32),
+            reward=np.array([-7.0]),
+            next_observation=seen(1.0),
+            terminated=np.array([True]),
+            truncated=np.array([False]),
+            duration=np.array([5]),
+            below=np.array([End.HORIZON], np.uint8),
+            tested=np.array([False]),
+        )
+    )
+    batch = memory.sample(64)
+    shown = {
+        (float(wanted), float(reward), float(discount))
+        for wanted, reward, discount in zip(
+            batch.observation["desired_goal"][:, 0], batch.reward, batch.discount, strict=True
+        )
+    }
+    assert shown == {(30.0, -7.0, 0.0), (1.0, 0.0, 0.0 if goal_ends_episode else 0.5)}

@@ -133,7 +133,7 @@ def ways(one, all_of_them, *, ratio, penalty, sub_goal, keep_untested=False):
     achieved = np.clip(achieved, sub_goal.space.low, sub_goal.space.high)
     missed = not one["below"] & End.GOAL
     actions = {rounded(achieved)} if missed else {rounded(one["asked"])}
-    if missed and keep_untested:
+    if missed and keep_untested and not one["tested"]:
         actions.add(rounded(one["asked"]))
     later = [
         other["after"][0]

@@ -106,7 +106,6 @@ def test_levels_are_in_the_summary_and_have_a_line_each():
         of_level(
             "top",
             **{"sub_episodes": 20.0, "decisions": 7.5, "steps": 67.5},
-            **{"goal_share": 0.0, "distance": 0.0},
             **{"graph_places": 144.0, "graph_edges": 1_012.0, "graph_pruned_edges": 1_000.0},
             planning_seconds=2.5e-4,
         ),
@@ -122,8 +121,6 @@ def test_levels_are_in_the_summary_and_have_a_line_each():
             "sub_episodes": 20.0,
             "decisions": 7.5,
             "steps": 67.5,
-            "goal_share": 0.0,
-            "distance": 0.0,
             "graph_places": 144.0,
             "graph_edges": 1_012.0,
             "graph_pruned_edges": 1_000.0,
@@ -146,7 +143,7 @@ def test_levels_are_in_the_summary_and_have_a_line_each():
 
 def test_steps_in_forks_are_told_apart_from_environment_steps():
     own = {"fork_steps": 12_500.0, "fork_certified_share": 0.875, "fork_changed_share": 0.5}
-    top = of_level("top", sub_episodes=20.0, decisions=7.5, goal_share=0.0, distance=0.0, **own)
+    top = of_level("top", sub_episodes=20.0, decisions=7.5, **own)
     told = replace(summary(levels=[top]), fork_steps=98_765)
     assert told.as_json()["fork_steps"] == 98_765
     text = " ".join(shown(told.table()).replace("│", " ").split())
