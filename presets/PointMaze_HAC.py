@@ -59,8 +59,9 @@ class Panel(HACPanel):
     """hac: levels. graph: the top one plans way-points. graph_below: the middle one of three plans
     way-points to the sub-goals that the top one learns to choose. none: one agent acts alone, all
     else equal."""
-    spacing: float = 0.5
-    """graph, graph_below: distance between neighbouring places, in metres."""
+    spacing: float | None = None
+    """graph, graph_below: distance between neighbouring places, in metres. None: 2 in OGBench's
+    mazes, where goals are reached within 1, and 0.5 in others."""
     steps: int = 300_000
     evaluation_interval: int = 20_000
 
@@ -82,7 +83,10 @@ def graph_manager(panel: Panel) -> GraphManager:
     upper = SubGoalLearning(candidates=64, starts=200 if learner_on_top else 1_000)
     planner, planner_at = None, int(learner_on_top)
     if learner_on_top or panel.hierarchy == "graph":
-        planner = GraphAgentParameters(places=GridPlaces(spacing=panel.spacing))
+        spacing = panel.spacing
+        if spacing is None:
+            spacing = 2.0 if isinstance(world.task, OGBenchPointMaze) else 0.5
+        planner = GraphAgentParameters(places=GridPlaces(spacing=spacing))
         # Places of the graph; a ball that sees how far away they are learns a step for all of them.
         subgoals[planner_at] = replace(
             subgoals[planner_at], relative=False, reach=None, observed="relative"
