@@ -385,7 +385,6 @@ class GraphAgent:
             "decisions": self._decisions,
             "reported_at": self._reported_at,
             "priced_at": self._priced_at,
-            "stands_since": self.records.stands_since.copy(),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -394,7 +393,6 @@ class GraphAgent:
         self._decisions = state["decisions"]
         self._reported_at = state["reported_at"]
         self._priced_at = state["priced_at"]
-        self.records.stands_since[:] = state["stands_since"]
 
     def policy_state_dict(self) -> State:
         """The graph, with what was learned of its edges."""

@@ -90,11 +90,12 @@ class PlaceRecords:
         return np.where(is_near.any(axis=1)[:, None], drawn, known)
 
     def state_dict(self) -> State:
-        """The counts. When places came to where they are only open decisions ask about."""
+        """The counts, and when places came to where they are."""
         return {
             "visits": self.visits.copy(),
             "sought": self._sought.copy(),
             "changes": self.changes,
+            "stands_since": self.stands_since.copy(),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -102,3 +103,4 @@ class PlaceRecords:
         self.visits[:] = state["visits"]
         self._sought[:] = state["sought"]
         self.changes = state["changes"]
+        self.stands_since[:] = state["stands_since"]

@@ -187,7 +187,7 @@ class _Grid:
         return np.zeros(0, np.int64)
 
     def state_dict(self) -> State:
-        """The places, by which another grid is told apart."""
+        """The places, by which another grid is recognised."""
         return {"places": self.roadmap.places.copy()}
 
     def load_state_dict(self, state: State) -> None:

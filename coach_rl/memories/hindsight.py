@@ -264,7 +264,7 @@ class HindsightRewards(SamplerUnit):
         if self._stops_on_failure:
             failed = self._store.ledger[FAILED].take(where)
             rewards[chosen] = np.where(failed & ~reached, before, rewards[chosen])
-            if not self._goal_ends_episode:  # what reaches its goal is no failure, and goes on
+            if not self._goal_ends_episode:  # what reaches its goal is no failure, nor an end
                 terminated[chosen] &= ~(failed & reached)
         return {
             WINDOW_REWARDS: torch.from_numpy(rewards),
