@@ -43,7 +43,6 @@ from coach_rl.core.records import (
     take,
 )
 from coach_rl.core.row_noise import RowNoise
-from coach_rl.core.spaces import Space, actions_from_uniform, uniform_size
 from coach_rl.core.state import State
 
 
@@ -120,7 +119,7 @@ class GraphAgentParameters:
                 " set places=FarthestPoints()"
             )
         costs = self.costs.build(owner, context.place, self.besides)
-        return GraphAgent(self, space=space, costs=costs, actions=context.spaces.action)
+        return GraphAgent(self, space=space, costs=costs)
 
 
 class GraphAgent:
@@ -130,14 +129,13 @@ class GraphAgent:
         params: The agent's parameters.
         space: What places are made of.
         costs: What edges cost.
-        actions: What the level below can be asked for.
     """
 
     def __init__(
-        self, params: GraphAgentParameters, *, space: PlaceSpace, costs: EdgeCosts, actions: Space
+        self, params: GraphAgentParameters, *, space: PlaceSpace, costs: EdgeCosts
     ) -> None:
         self.name, self._params = params.name, params
-        self._space, self._costs, self._actions = space, costs, actions
+        self._space, self._costs = space, costs
         self._decisions = self._reported_at = self._priced_at = 0
         self._take_places(self._new_places(), changes=1)
         self._planning_seconds = 0.0
@@ -158,7 +156,7 @@ class GraphAgent:
         )
         heatup_noise = RowNoise(
             num_rows=num_envs,
-            size=uniform_size(self._actions),
+            size=self._space.way_point_size,
             kind="uniform",
             seed=seed,
             name=f"{self.name} heat-up",
@@ -194,9 +192,7 @@ class GraphAgent:
         row_state.way_point[rows] = NOWHERE
         row_state.is_as_asked[rows] = False
         row_state.changes[rows] = self.records.changes
-        asked = actions_from_uniform(self._actions, row_state.heatup_noise.draw(rows))
-        assert not isinstance(asked, dict), "goals of a level are a Box"
-        row_state.asked[rows] = asked
+        row_state.asked[rows] = self._space.asked_at_random(row_state.heatup_noise.draw(rows))
 
     def _plan(self, row_state: GraphRows, request: ActionRequest, clock: Clock) -> None:
         """Choose the next way-points and keep them in the row state."""

@@ -7,7 +7,8 @@ import numpy as np
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.records import BoolArray, FloatArray, Observation
+from coach_rl.core.records import Array, BoolArray, FloatArray, Observation
+from coach_rl.core.spaces import actions_from_uniform
 
 
 class PlaceSpace:
@@ -113,6 +114,12 @@ class PlaceSpace:
         own = aims[:, : self.goal_size]
         own[:] = np.where(np.isnan(own), observation[GOAL_KEY].reshape(len(aims), -1), own)
         return aims
+
+    def asked_at_random(self, uniform: FloatArray) -> Array:
+        """Goals of the level below drawn from all that there are, [R, S], by numbers in [0, 1)."""
+        asked = actions_from_uniform(self._sub_goal.space, uniform)
+        assert not isinstance(asked, dict), "goals of a level are a Box"
+        return asked
 
     def asked(self, places: FloatArray, observation: Observation) -> FloatArray:
         """The actions [R, S] that ask for these places [R, P] where rows see this."""

@@ -10,7 +10,7 @@ import copy
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cache, partial
 
 import numpy as np
@@ -473,8 +473,7 @@ def planner(levels, depth, count):
     plans = levels[depth].plans
     below = critic() if isinstance(plans.costs, CriticSteps) else None
     place = LevelPlace(level=levels[depth], below=levels[depth + 1], agent_below=below)
-    seen = replace(SPACES, action=levels[depth + 1].goal_space.space)
-    return plans.build(AgentContext(spaces=seen, num_envs=count, place=place))
+    return plans.build(AgentContext(spaces=SPACES, num_envs=count, place=place))
 
 
 @cache

@@ -291,19 +291,16 @@ def test_a_graph_above_the_point_maze_plans_places():
 
 
 @pytest.mark.parametrize(
-    ("level", "spacing"), [("point_maze_medium", 0.5), ("point_maze_large", 0.5)]
+    ("level", "spacing"), [("point_maze_large", 0.5), ("ogbench_point_maze_giant", 2.0)]
 )
 def test_places_are_as_far_apart_as_suits_the_maze(level, spacing):
-    graph = load_graph_manager("PointMaze_HAC", {"hierarchy": "graph", "level": level})
-    assert graph.parameters.stack[0].agent.places == GridPlaces(spacing=spacing)
-
-
-def test_places_of_ogbench_are_further_apart_than_goals_are_reached_from():
-    pytest.importorskip("ogbench", reason="it comes with the extra ogbench")
-    for level in ("ogbench_point_maze_medium", "ogbench_point_maze_giant"):
-        graph = load_graph_manager("PointMaze_HAC", {"hierarchy": "graph", "level": level})
-        top = graph.parameters.stack[0]
-        assert top.agent.places.spacing >= 2 * max(top.goal_space.threshold)
+    if level.startswith("ogbench"):
+        pytest.importorskip("ogbench", reason="it comes with the extra ogbench")
+    panel = {"hierarchy": "graph", "level": level}
+    top, low = load_graph_manager("PointMaze_HAC", panel).parameters.stack
+    assert top.agent.places == GridPlaces(spacing=spacing)
+    if level.startswith("ogbench"):
+        assert spacing >= 2 * max(low.goal_space.threshold)
 
 
 GRAPH_BELOW = {"hierarchy": "graph_below", "levels": 3}
