@@ -276,7 +276,7 @@ class SubGoalCorrection:
             low = self.steps(rows[kept], begins[kept], ends[kept])
             seen = {key: values[kept] for key, values in observation.items()}
             candidates = self.candidates(sent[kept], low)
-            choice[kept] = self.log_probs(candidates, seen, low).argmax(axis=0)
+            choice[kept] = self.likeliest(candidates, seen, low)
             corrected[kept] = candidates[choice[kept], np.arange(len(low.first))]
         replaced = choice != 0
         self._counts += (len(sent), replaced.sum(), (choice == 1).sum(), (~kept).sum())
@@ -309,33 +309,65 @@ class SubGoalCorrection:
         clipped: FloatArray = np.minimum(np.maximum(every, -self._reach), self._reach)
         return clipped
 
-    def log_probs(self, candidates: FloatArray, seen: Observation, low: LowSteps) -> FloatArray:
-        """Return the log-likelihood of the actions under each candidate, up to a constant, [K, B].
+    def likeliest(self, candidates: FloatArray, seen: Observation, low: LowSteps) -> IntArray:
+        """The number of the candidate under which each decision's actions are likeliest, [B].
 
-        Minus half the squared distances to what the policy below would do now, summed over the
-        steps; in half-ranges of each action, so that elements of different units count alike.
+        Squared distances only add up. So all candidates are compared at every fourth step; then the
+        nearest of them at the other steps, and of the rest those only that are not further away
+        already. The choice is that among complete sums. Of equals it is the first.
 
         Args:
             candidates: [K, B, G], those that were sent first.
             seen: What the sub-goals were chosen in, [B, ...] each.
             low: The steps below.
         """
+        sums = np.zeros(candidates.shape[:2])
+
+        def add(compared: BoolArray, steps: BoolArray) -> None:
+            """Add what candidates [K, B] are off at steps [S]."""
+            candidate, step = np.nonzero(compared[:, low.decision] & steps)
+            squares = self.squared_distances(candidates, seen, low, candidate=candidate, step=step)
+            np.add.at(sums, (candidate, low.decision[step]), squares)
+
+        number = np.arange(len(low.decision)) - low.first[low.decision]
+        early = number % 4 == 0
+        add(np.ones(sums.shape, bool), early)
+        nearest = np.arange(len(sums))[:, None] == sums.argmin(axis=0)
+        add(nearest, ~early)
+        complete = np.where(nearest, sums, np.inf).min(axis=0)
+        add((sums <= complete) & ~nearest, ~early)
+        return np.asarray(sums.argmin(axis=0))
+
+    def squared_distances(
+        self,
+        candidates: FloatArray,
+        seen: Observation,
+        low: LowSteps,
+        *,
+        candidate: IntArray,
+        step: IntArray,
+    ) -> FloatArray:
+        """How far what the policy below would do now is from what was done, squared, [P].
+
+        Minus half of it is the log-likelihood of the action, up to a constant. In half-ranges of
+        each action, so that elements of different units count alike.
+
+        Args:
+            candidates: [K, B, G], those that were sent first.
+            seen: What the sub-goals were chosen in, [B, ...] each.
+            low: The steps below.
+            candidate: [P] numbers of candidates.
+            step: [P] numbers of steps.
+        """
         # A goal is kept where it is while the state moves: candidates that lie apart at the first
         # step do so by as much at all others, whatever the level below observes of its state.
         targets = self.goal.target(candidates, seen)
-        moved = low.observation[GOAL_KEY] + (targets - targets[0])[:, low.decision]
-        left = wrapped(moved, self.goal.angles)
-        count, steps, size = left.shape
-        observation = {
-            key: left.reshape(count * steps, size)
-            if key == GOAL_KEY
-            else np.tile(values, (count, *(1 for _ in values.shape[1:])))
-            for key, values in low.observation.items()
-        }
+        apart = (targets - targets[0])[candidate, low.decision[step]]
+        observation = {key: values[step] for key, values in low.observation.items()}
+        observation[GOAL_KEY] = wrapped(observation[GOAL_KEY] + apart, self.goal.angles)
         now = self._low.agent.policy_actions(observation)
-        distance = (now.reshape(count, *low.actions.shape) - low.actions) / self._low.half_range
-        squares = np.square(distance, dtype=np.float64).sum(axis=-1)  # [K, S]
-        return np.asarray(-0.5 * np.add.reduceat(squares, low.first, axis=1))
+        distance = (now - low.actions[step]) / self._low.half_range
+        return np.asarray(np.square(distance, dtype=np.float64).sum(axis=-1))
 
     def drain(self) -> dict[str, float]:
         """Shares of the decisions drawn since the last call."""

@@ -170,6 +170,14 @@ def slow_log_prob(low, goal, row, begin, end):
     return total
 
 
+def log_probs_of(correction, candidates, seen, low):
+    """Those of all candidates over all steps, [K, B]."""
+    shape = len(candidates), len(low.decision)
+    candidate, step = np.indices(shape).reshape(2, -1)
+    squares = correction.squared_distances(candidates, seen, low, candidate=candidate, step=step)
+    return -0.5 * np.add.reduceat(squares.reshape(shape), low.first, axis=1)
+
+
 def test_choices_and_log_probs_equal_a_plain_loop(ran):
     top, low = agents_of(ran)
     asked, seen, interval = drawn(top)
@@ -177,7 +185,7 @@ def test_choices_and_log_probs_equal_a_plain_loop(ran):
     state = correction.state_dict()
     steps = correction.steps(*interval.values())
     candidates = correction.candidates(asked, steps)
-    log_probs = correction.log_probs(candidates, seen, steps)
+    log_probs = log_probs_of(correction, candidates, seen, steps)
     slow = np.array(
         [
             [
@@ -202,6 +210,38 @@ def test_choices_and_log_probs_equal_a_plain_loop(ran):
     assert (np.diff(interval["ends"] - interval["begins"]) != 0).any()
 
 
+def test_the_likeliest_are_found_without_passing_all_through_the_network(ran, monkeypatch):
+    """Below is a policy that heeds its goals."""
+    top, low = agents_of(ran)
+    asked, seen, interval = drawn(top, 400)
+    correction = top.correction
+    steps = correction.steps(*interval.values())
+    candidates = correction.candidates(asked, steps)
+
+    def policy(seen):
+        passed.append(len(seen[GOAL_KEY]))
+        return np.tanh(5 * seen[GOAL_KEY])
+
+    passed = []
+    monkeypatch.setattr(low, "policy_actions", policy)
+    noise = np.random.default_rng(0).normal(0, 0.3, steps.actions.shape)
+    steps = replace(steps, actions=policy(steps.observation) + noise)
+    passed.clear()
+    log_probs = log_probs_of(correction, candidates, seen, steps)
+    every = passed.pop()
+    likeliest = correction.likeliest(candidates, seen, steps)
+    np.testing.assert_array_equal(likeliest, log_probs.argmax(axis=0))
+    assert len(set(likeliest)) == 10
+    assert sum(passed) < 0.7 * every
+
+
+def test_one_step_a_decision_leaves_nothing_to_compare_twice():
+    _, correction = on_a_line(candidates=2)
+    steps = correction.steps(np.array([0]), np.array([2]), np.array([3]))
+    both = np.array([[[-1.2]], [[0.1]]], np.float32)
+    assert correction.likeliest(both, {"place": row(2.2)}, steps).tolist() == [1]
+
+
 def test_log_probs_are_in_the_units_the_level_below_acts_in():
     low = low_agent(
         exploration=GaussianNoise(scale=ConstantSchedule(value=9.0), unit="raw"),
@@ -216,7 +256,7 @@ def test_log_probs_are_in_the_units_the_level_below_acts_in():
     asked, seen, interval = drawn(top, 8)
     steps = top.correction.steps(*interval.values())
     assert np.abs(steps.actions).max() > 20
-    log_probs = top.correction.log_probs(asked[None], seen, steps)[0]
+    log_probs = log_probs_of(top.correction, asked[None], seen, steps)[0]
     slow = [
         slow_log_prob(agent, asked[b], *(values[b] for values in interval.values()))
         for b in range(len(asked))
@@ -403,7 +443,7 @@ def test_by_hand_the_achieved_difference_explains_the_steps(candidates):
     seen = {"place": row(2.0)}
     steps = correction.steps(np.array([0]), begins, ends)
     both = np.array([[[-1.0]], [[0.3]]], np.float32)
-    log_probs = correction.log_probs(both, seen, steps)
+    log_probs = log_probs_of(correction, both, seen, steps)
     np.testing.assert_allclose(log_probs, [[-0.015], [0.0]], atol=1e-8)
     corrected, replaced = correction(row(-1.0), seen, rows=np.array([0]), begins=begins, ends=ends)
     np.testing.assert_allclose(corrected, [[0.3]], atol=1e-6)
@@ -430,7 +470,7 @@ def test_goals_beyond_the_bounds_are_judged_where_they_were_clipped():
     steps = correction.steps(np.array([0]), begins, ends)
     low.learner.acting.outputs = lambda seen: seen[GOAL_KEY]
     three = np.array([[[-1.0]], [[-0.9]], [[-0.4]]], np.float32)
-    one, same, other = correction.log_probs(three, {"place": row(2.0)}, steps)[:, 0]
+    one, same, other = log_probs_of(correction, three, {"place": row(2.0)}, steps)[:, 0]
     assert one == same
     assert one != other
 
@@ -450,7 +490,7 @@ def test_angles_are_judged_around_the_circle():
         left=np.float32([[-3.0]]),
     )
     both = np.array([[[3.0]], [[3.5]]], np.float32)
-    correction.log_probs(both, {"place": row(2.0)}, steps)
+    log_probs_of(correction, both, {"place": row(2.0)}, steps)
     expected = [3.0, 2.9, 2.8, 3.5 - 2 * np.pi, 3.4 - 2 * np.pi, 3.3 - 2 * np.pi]
     np.testing.assert_allclose(told[0][:, 0], expected, rtol=1e-6)
     # What was achieved is 3.0 - (-3.0), which is most of a turn.
