@@ -131,13 +131,16 @@ class Driver:
     ) -> None:
         here = [str(seeds), str(share), str(int(apart))]
         self._words = [sys.executable, __file__, "--driver", address, str(root), *here]
+        self._environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         self._output = root / "driver.txt"
         root.mkdir(parents=True, exist_ok=True)
         self._start()
 
     def _start(self) -> None:
         with self._output.open("a") as output:
-            self.process = subprocess.Popen(self._words, stdout=output, stderr=output)
+            self.process = subprocess.Popen(
+                self._words, stdout=output, stderr=output, env=self._environment
+            )
 
     def kill(self) -> None:
         """Kill it, and start it again."""
