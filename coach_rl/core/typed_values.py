@@ -276,7 +276,7 @@ def _rewritten(value: object, annotation: object) -> str:
     if isinstance(value, type):
         return f"{value.__name__}(...), with brackets"
     is_single = value is not None and not isinstance(value, tuple | list | Mapping)
-    if is_single and any(get_origin(leaf) is tuple for leaf in _leaves(annotation)):
+    if is_single and _attempt((value,), annotation, None) is not None:
         return f"a tuple, ({describe_value(value)},)"
     return ""
 

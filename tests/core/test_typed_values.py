@@ -7,6 +7,7 @@ import pytest
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.ranges import Positive
 from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.steps import (
     EnvironmentEpisodes,
@@ -99,6 +100,12 @@ def test_does_not_fit(value: object, annotation: Any, current: object, message: 
     with pytest.raises(ConfigurationError) as caught:
         fit(value, annotation, current, "rate")
     assert message in str(caught.value)
+
+
+def test_a_tuple_is_advised_only_where_it_would_do() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        fit(-1.0, Positive[float] | tuple[Positive[float], ...], 2.0, "spacing")
+    assert str(caught.value) == "spacing must be float > 0 | tuple[float > 0, ...], got -1.0"
 
 
 def test_types_that_exist_only_for_checkers_are_named() -> None:
