@@ -21,11 +21,7 @@ if TYPE_CHECKING:
     from coach_rl.agents.filtered_agent import FilteredAgent
     from coach_rl.agents.graph_agent import GraphAgent, GraphAgentParameters
     from coach_rl.agents.hac import HACAgentParameters
-    from coach_rl.agents.hiro_agent import (
-        HIROAgent,
-        HIROAgentParameters,
-        SubGoalCorrectionParameters,
-    )
+    from coach_rl.agents.hiro_agent import HIROAgent, HIROAgentParameters
     from coach_rl.agents.landmark_graph import costs_to, farthest_points, path_costs
     from coach_rl.agents.landmarks import LandmarkParameters
     from coach_rl.agents.learner import Guide, Learner, LearnerContext
@@ -45,6 +41,7 @@ if TYPE_CHECKING:
     from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
     from coach_rl.agents.scripted_agent import ScriptedAgent, ScriptedAgentParameters
     from coach_rl.agents.skill_agents import SkillAgents, SkillAgentsParameters
+    from coach_rl.agents.sub_goal_correction import SubGoalCorrectionParameters
     from coach_rl.agents.sub_goal_guide import SubGoalGuideParameters
     from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
     from coach_rl.agents.uniform_agent import UniformAgent, UniformAgentParameters

@@ -10,17 +10,15 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.agents.hiro_agent import (
-    LOW_BEGIN,
-    LOW_END,
-    HIROAgentParameters,
+from coach_rl.agents.hiro_agent import LOW_BEGIN, LOW_END, HIROAgentParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.ppo_agent import PPOAgentParameters
+from coach_rl.agents.sac_agent import SACAgentParameters
+from coach_rl.agents.sub_goal_correction import (
     LevelBelow,
     SubGoalCorrection,
     SubGoalCorrectionParameters,
 )
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.ppo_agent import PPOAgentParameters
-from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
