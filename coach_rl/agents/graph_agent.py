@@ -18,15 +18,17 @@ from annotated_types import Interval
 
 from coach_rl.agents.edge_costs import EdgeCosts, EdgeCostsParameters, EdgeLengths
 from coach_rl.agents.graph_marks import graph_marks
+from coach_rl.agents.graph_memory import GraphMemory
+from coach_rl.agents.graph_planner import GraphPlanner
 from coach_rl.agents.graph_rows import NOWHERE, GraphRows
 from coach_rl.agents.place_records import PlaceRecords
 from coach_rl.agents.place_space import PlaceSpace
-from coach_rl.agents.places import GridPlaces, Places, PlacesParameters
-from coach_rl.agents.way_points import Tries, WayPointGraph
+from coach_rl.agents.places import GridPlaces, PlacesParameters
+from coach_rl.agents.way_points import WayPointGraph
 from coach_rl.core.agents import AgentContext, TrainingReport
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
-from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.errors import ConfigurationError, how_to_install
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.marks import GoalPlace, Mark
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.profiling import TimedCall
@@ -38,7 +40,6 @@ from coach_rl.core.records import (
     End,
     FloatArray,
     IntArray,
-    Observation,
     Outcome,
     take,
 )
@@ -135,10 +136,21 @@ class GraphAgent:
         self, params: GraphAgentParameters, *, space: PlaceSpace, costs: EdgeCosts
     ) -> None:
         self.name, self._params = params.name, params
-        self._space, self._costs = space, costs
+        self._space = space
+        self._memory = GraphMemory(params, space=space, costs=costs)
+        self._planner = GraphPlanner(self._memory, space)
         self._decisions = self._reported_at = self._priced_at = 0
-        self._take_places(self._new_places(), changes=1)
         self._planning_seconds = 0.0
+
+    @property
+    def graph(self) -> WayPointGraph:
+        """The graph, with what was learned of its edges."""
+        return self._memory.graph
+
+    @property
+    def records(self) -> PlaceRecords:
+        """What is known of places."""
+        return self._memory.records
 
     @property
     def explores(self) -> bool:
@@ -179,7 +191,7 @@ class GraphAgent:
         else:
             self._plan(row_state, request, clock)
         if clock.learns and request.episode_start.any():
-            self._visit(take(request.observation, request.episode_start))
+            self._memory.visit(take(request.observation, request.episode_start))
         return row_state.asked[request.rows]
 
     def _ask_at_random(self, row_state: GraphRows, request: ActionRequest) -> None:
@@ -203,18 +215,18 @@ class GraphAgent:
         self._choose_heading(row_state, request, places, explores=explores)
         aims = self._space.aims(row_state.heading[rows], request.observation)
         missed = row_state.missed_tries(rows, self.records)
-        targets = self._targets(aims, places, missed, explores=explores)
-        places, way_points = self._ways(
+        targets = self._planner.targets(aims, places, missed, explores=explores)
+        places, way_points = self._planner.ways(
             places, targets, missed, request.observation, explores=explores
         )
         # A place that is explored is reached where it is the nearest one.
-        arrives = (places == targets) & ~self._are_at(targets, row_state.heading[rows])
+        arrives = (places == targets) & ~self._planner.are_at(targets, row_state.heading[rows])
         way_points[arrives] = NOWHERE
         row_state.place[rows], row_state.way_point[rows] = places, way_points
         row_state.target[rows] = targets
         row_state.is_as_asked[rows] = self._space.is_as_asked(request.observation)
         row_state.changes[rows] = self.records.changes
-        row_state.asked[rows] = self._asked(way_points, aims, request.observation)
+        row_state.asked[rows] = self._planner.asked(way_points, aims, request.observation)
         seconds = time.perf_counter() - began
         row_state.planned += len(rows)
         row_state.planning_seconds += seconds
@@ -225,22 +237,22 @@ class GraphAgent:
         """Remember which way-points were missed; learn which edges were passed if it may."""
         rows, passed, missed = outcome.rows, *_came_of(outcome.below)
         way_points = row_state.way_point[rows]
-        ends = self._ends(way_points, outcome.observation)
+        ends = self._planner.ends(way_points, outcome.observation)
         in_vain = (way_points != NOWHERE) & (missed | (passed & (ends != way_points)))
         row_state.remember_misses(rows[in_vain])
         if not clock.learns:
             return
         self._decisions += len(rows)
-        began_there = self._have_stood(row_state, row_state.place, rows)
+        began_there = self._memory.have_stood(row_state.place[rows], row_state, rows)
         self.records.visit(row_state.place[rows[began_there]])
         seeks = ~np.isnan(row_state.heading[rows]).any(axis=1)
-        seeks &= self._have_stood(row_state, row_state.target, rows)
+        seeks &= self._memory.have_stood(row_state.target[rows], row_state, rows)
         self.records.seek(row_state.target[rows[seeks]])
         now = np.full(len(rows), NOWHERE)
         achieved = self._space.achieved(take(outcome.observation, in_vain))
         now[in_vain] = self.graph.roadmap.nearest(achieved)
-        self._note(row_state, rows, ends, passed, missed, now)
-        self._visit(outcome.observation)
+        self._memory.note(row_state, rows, ends=ends, passed=passed, missed=missed, now=now)
+        self._memory.visit(outcome.observation)
 
     def observe_fork(
         self,
@@ -265,8 +277,15 @@ class GraphAgent:
             held, tries = row_state, rows[tried]
             if number:
                 held, tries = alternatives, rows[tried] * count + number - 1
-            nowhere = np.full(len(tries), NOWHERE)
-            self._note(held, tries, held.way_point[tries], *_came_of(ends[tried]), nowhere)
+            passed, missed = _came_of(ends[tried])
+            self._memory.note(
+                held,
+                tries,
+                ends=held.way_point[tries],
+                passed=passed,
+                missed=missed,
+                now=np.full(len(tries), NOWHERE),
+            )
 
     @property
     def proposes(self) -> bool:
@@ -287,7 +306,7 @@ class GraphAgent:
         places = row_state.place[rows]
         aims = self._space.aims(row_state.heading[rows], request.observation)
         missed = row_state.missed_tries(rows, self.records)
-        targets = self._targets(aims, places, missed, explores=True)
+        targets = self._planner.targets(aims, places, missed, explores=True)
         others = np.full((len(rows), count), NOWHERE)
         own = row_state.way_point[rows]
         for i, (place, target) in enumerate(zip(places.tolist(), targets.tolist(), strict=True)):
@@ -302,7 +321,9 @@ class GraphAgent:
         alternatives.changes.reshape(-1, count)[rows] = self.records.changes
         repeated = np.arange(len(rows)).repeat(count)
         seen = take(request.observation, repeated)
-        asked = self._asked(others.ravel(), aims[repeated], seen).reshape(len(rows), count, -1)
+        asked = self._planner.asked(others.ravel(), aims[repeated], seen).reshape(
+            len(rows), count, -1
+        )
         alternatives.asked.reshape(-1, count, asked.shape[2])[rows] = asked
         return asked
 
@@ -326,7 +347,7 @@ class GraphAgent:
         """Report what was learned, every so many decisions; there are no gradient steps."""
         every = self._params.costs.every
         if every is not None and self._decisions - self._priced_at >= every:
-            self._price(np.arange(len(self.graph.roadmap.begins)))
+            self._memory.reprice()
             self._priced_at = self._decisions
         decisions = self._decisions - self._reported_at
         if decisions < self._params.report_every:
@@ -392,183 +413,16 @@ class GraphAgent:
 
     def policy_state_dict(self) -> State:
         """The graph, with what was learned of its edges."""
-        return {
-            "places": self._places.state_dict(),
-            "graph": self.graph.state_dict(),
-            **self.records.state_dict(),
-        }
+        return self._memory.state_dict()
 
     def load_policy(self, state: State) -> None:
         """Start from what an equal agent knew elsewhere; SpaceError for another graph's."""
-        places, graph = self._new_places(), state.get("graph")
-        another = f"agent '{self.name}' has another graph than the one that was saved"
-        try:
-            if graph is not None:
-                places.load_state_dict(state["places"])
-        except SpaceError as error:
-            raise SpaceError(f"{another}: {error}") from error
-        if graph is None or np.shape(graph["edge_passed"]["counts"]) != places.roadmap.begins.shape:
-            raise SpaceError(another)
-        self._take_places(places, changes=state["changes"])
-        self.graph.load_state_dict(graph)
-        self.records.load_state_dict(state)
+        self._memory.load_state_dict(state)
 
     def description(self) -> str:
         """The graph, for people."""
         roadmap = self.graph.roadmap
         return f"graph: {len(roadmap.places):,} places, {len(roadmap.begins):,} edges"
-
-    def _new_places(self) -> Places:
-        """The places as they are at the beginning."""
-        return self._params.places.build(*self._space.bounds, self._space.asked_size)
-
-    def _take_places(self, places: Places, *, changes: int) -> None:
-        """Plan on these, of which nothing is known yet, though they may have changed before."""
-        self._places, params = places, self._params
-        self.graph = WayPointGraph(
-            places.roadmap,
-            forgetting=params.forgetting,
-            worst=params.worst,
-            prune_after=params.prune_after,
-            doubt=params.doubt,
-            missed=self._costs.missed,
-            asked=self._space.asked_size,
-            goal=self._space.goal_size,
-        )
-        self.records = PlaceRecords(places, changes=changes, novelty=params.novelty)
-
-    def _ways(
-        self,
-        places: IntArray,
-        targets: IntArray,
-        missed: list[Tries],
-        observation: Observation,
-        *,
-        explores: bool,
-    ) -> tuple[IntArray, IntArray]:
-        """The next way-points that are not reached yet, and the places before them, [R] each."""
-        if not len(self.graph.roadmap.places):
-            return places, places.copy()
-        cautious = not explores
-        while True:
-            way_points = self.graph.next_places(places, targets, missed=missed, cautious=cautious)
-            ends = self.graph.roadmap.places[way_points]
-            reached = (places != targets) & self._space.reached(ends, observation)
-            reached &= self._are_alike(places, way_points)
-            if not reached.any():
-                return places, way_points
-            places = np.where(reached, way_points, places)
-
-    def _ends(self, way_points: IntArray, observation: Observation) -> IntArray:
-        """The way-points [R], with the rest of their places as it is in an observation, [R]."""
-        if self._space.asks_for_all:
-            return way_points
-        asked = slice(self._space.asked_size)
-        position = self._space.achieved(observation).astype(np.float64)
-        position[:, asked] = self.graph.roadmap.places[way_points, asked]
-        return np.where(way_points == NOWHERE, NOWHERE, self.graph.roadmap.nearest(position))
-
-    def _note(
-        self,
-        row_state: GraphRows,
-        rows: IntArray,
-        ends: IntArray,
-        passed: BoolArray,
-        missed: BoolArray,
-        now: IntArray,
-    ) -> None:
-        """Learn from rows [R] that have passed to these ends [R], or missed their way-points.
-
-        Those that have missed go on from the places `now` [R]; -1 where that teaches nothing.
-        """
-        begins, way_points = row_state.place[rows], row_state.way_point[rows]
-        known = (passed | missed) & (way_points != NOWHERE) & row_state.is_as_asked[rows]
-        known &= self._have_stood(row_state, row_state.place, rows)
-        known &= self._have_stood(row_state, row_state.way_point, rows)
-        targets = row_state.target[rows]
-        for row in known.nonzero()[0]:
-            self.graph.note(
-                int(begins[row]),
-                int(way_points[row]),
-                passed=bool(passed[row]),
-                came_to=int(ends[row]),
-                setback=self._setback(int(begins[row]), int(now[row]), int(targets[row])),
-            )
-
-    def _setback(self, begin: int, now: int, target: int) -> float:
-        """The length by which the way to a target is longer now than where a try began.
-
-        No way leads out of a gap that nobody has ever come out of.
-        """
-        if now == NOWHERE or not self._params.setbacks:
-            return 0.0
-        places, targets = np.array([begin, now]), np.array([target, target])
-        before, after = self.graph.costs(places, targets, cautious=True)
-        return float(after - before) if np.isfinite(before) else 0.0  # nothing leads there any more
-
-    def _are_alike(self, places: IntArray, others: IntArray) -> BoolArray:
-        """Return which places [R] agree with others in what way-points don't ask for."""
-        rest = self.graph.roadmap.places[:, self._space.asked_size :]
-        alike: BoolArray = (rest[places] == rest[others]).all(axis=1)
-        return alike
-
-    def _visit(self, observation: Observation) -> None:
-        """Take note of where rows are; the graph may get other places there."""
-        if not self._params.places.grow:
-            return
-        states = {key: values for key, values in observation.items() if key != GOAL_KEY}
-        kept = states if self._params.costs.need_states else {}
-        changed = self._places.visit(self._space.achieved(observation), kept)
-        if not len(changed):
-            return
-        self._price(self.graph.change(self._places.roadmap, changed))
-        self.records.change(changed)
-
-    def _price(self, edges: IntArray) -> None:
-        """Ask what these edges cost."""
-        costs = self.graph.try_costs.copy()
-        costs[edges] = self._costs.of(self.graph.roadmap, self._places.states, edges)
-        self.graph.try_costs = costs
-
-    def _have_stood(self, row_state: GraphRows, places: IntArray, rows: IntArray) -> BoolArray:
-        """Return where the places [N] of rows [R] are where they were when those decided, [R]."""
-        return self.records.have_stood(places[rows], row_state.changes[rows])
-
-    def _are_at(self, places: IntArray, goals: FloatArray) -> BoolArray:
-        """Return which goals [R, P] are these places [R]; never where there is no goal."""
-        if not len(self.graph.roadmap.places):
-            return np.zeros(len(goals), np.bool_)
-        at: BoolArray = (self.graph.roadmap.places[places] == goals).all(axis=1)
-        return at
-
-    def _targets(
-        self, aims: FloatArray, places: IntArray, missed: list[Tries], *, explores: bool
-    ) -> IntArray:
-        """The places that are nearest to aims [R, P], [R]; [R] of the graph are gone on from.
-
-        Of several that are equally near, and of what an aim leaves open, it is what the cheapest
-        way leads to.
-        """
-        roadmap, targets = self.graph.roadmap, np.zeros_like(places)
-        if not len(roadmap.places):
-            return targets
-        for row, (aim, place) in enumerate(zip(aims, places.tolist(), strict=True)):
-            position = aim[: self._space.goal_size] if np.isnan(aim).any() else aim
-            nearest = roadmap.all_nearest(position, to=place)
-            targets[row] = nearest[0]
-            if len(nearest) > 1:
-                targets[row] = self.graph.cheapest(
-                    place, nearest, missed=missed[row], cautious=not explores
-                )
-        return targets
-
-    def _asked(
-        self, way_points: IntArray, aims: FloatArray, observation: Observation
-    ) -> FloatArray:
-        """The goals of the level below that lead it to way-points [R]; to the aims without one."""
-        goals, is_place = aims.astype(np.float64), way_points != NOWHERE
-        goals[is_place] = self.graph.roadmap.places[way_points[is_place]]
-        return self._space.asked(goals, observation)
 
     def _choose_heading(
         self, row_state: GraphRows, request: ActionRequest, places: IntArray, *, explores: bool
@@ -580,7 +434,7 @@ class GraphAgent:
         """
         rows, roadmap = request.rows, self.graph.roadmap
         heading = row_state.heading[rows]
-        arrived = (roadmap.nearest(heading) == places) & self._are_at(places, heading)
+        arrived = (roadmap.nearest(heading) == places) & self._planner.are_at(places, heading)
         was_sent = row_state.way_point[rows] == NOWHERE
         row_state.heading[rows[arrived | was_sent | request.starts]] = np.nan
         if not explores:
