@@ -60,7 +60,7 @@ class GraphAgentParameters:
     forgetting: UnitInterval = 0.2
     """Lowest weight of a try in the averages of edges: of many, the last 1 / forgetting count. 0:
     all edges are thought to be passed always, and only what a try costs counts."""
-    worst: UnitInterval = 0.02
+    worst: Annotated[float, Interval(gt=0, le=1)] = 0.02
     """Lowest probability of passing an edge that is reckoned with."""
     prune_after: Positive[int] | None = None
     """Misses in a row from which on an edge is pruned: ways lead along it only where there are no
@@ -449,7 +449,11 @@ class GraphAgent:
 
 
 def _came_of(below: Array) -> tuple[BoolArray, BoolArray]:
-    """[R] the level below reached its goal; [R] it used up its horizon, or failed, and did not."""
+    """[R] the level below reached its goal; [R] it used up its horizon, or failed, and did not.
+
+    Unlike `core.records.missed`, whatever else ended there: penalties and failures ask whose fault
+    an end was, edges how often they are passed in the time that there is.
+    """
     passed: BoolArray = (below & int(End.GOAL)) > 0
     missed: BoolArray = ~passed & ((below & int(End.HORIZON | End.FAILURE)) > 0)
     return passed, missed

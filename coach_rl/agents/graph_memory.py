@@ -144,13 +144,15 @@ class GraphMemory:
         costs[edges] = self._costs.of(self.graph.roadmap, self._places.states, edges)
         self.graph.try_costs = costs
 
-    def _setback(self, begin: int, now: int, target: int) -> float:
+    def _setback(self, begin: int, now: int, target: int) -> float | None:
         """The length by which the way to a target is longer now than where a try began.
 
-        No way leads out of a gap that nobody has ever come out of.
+        None where that is not known. No way leads out of a gap that nobody has ever come out of.
         """
         if now == NOWHERE or not self._params.setbacks:
-            return 0.0
+            return None
         places, targets = np.array([begin, now]), np.array([target, target])
         before, after = self.graph.costs(places, targets, cautious=True)
-        return float(after - before) if np.isfinite(before) else 0.0  # nothing leads there any more
+        return (
+            float(after - before) if np.isfinite(before) else None
+        )  # nothing leads there any more

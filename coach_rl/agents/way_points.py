@@ -234,7 +234,7 @@ class WayPointGraph:
         *,
         passed: bool,
         came_to: int | None = None,
-        setback: float = 0.0,
+        setback: float | None = None,
     ) -> None:
         """Learn from a try to get from one place to another; others than neighbours are ignored.
 
@@ -244,7 +244,8 @@ class WayPointGraph:
             passed: The level below came to where it was asked to.
             came_to: The place that it came to then, which may differ from `end` in the rest; None:
                 it doesn't.
-            setback: By how much the way is longer now, if it is.
+            setback: By how much the way is longer now, where it did not end at `end`; None: that is
+                not known, and averages of it stay as they are.
         """
         edge = self.roadmap.edge(begin, end)
         if edge is None:
@@ -261,7 +262,7 @@ class WayPointGraph:
             self._outcome_met.add(outcomes, met.astype(np.float64), lowest=self._worst)
             self._may_be_met[outcomes[met]] = True
         self._misses[alike] = np.where(met, 0, self._misses[alike] + 1)
-        if not met.all():
+        if setback is not None and not met.all():
             self._note_setback(alike[~met], setback)
         self._searches.clear()
 

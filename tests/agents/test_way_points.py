@@ -180,6 +180,22 @@ def test_misses_cost_the_setbacks_that_they_were_on_average():
     assert ways.costs(one, other) == cost(0.05, 3.0 / 0.05), "as an edge that can't be passed"
 
 
+def test_passes_and_misses_that_tell_nothing_leave_the_cost_of_misses_as_it_was():
+    """Where places have a rest, each pass misses the edges to other rests; nobody headed there."""
+    grid = Roadmap.grid(np.zeros(2), np.array([3.0, 2.0]), 1.0, moving=1)
+    ways = WayPointGraph(grid, forgetting=0.05, worst=0.02, asked=1)
+    begin, left, right = grid.nearest(np.array([[1.5, 0.5], [0.5, 0.5], [2.5, 0.5]])).tolist()
+    ways.note(begin, left, passed=False, setback=40.0)
+    for _ in range(20):
+        ways.note(begin, right, passed=True, came_to=right)
+        ways.note(begin, right, passed=False)
+    fresh = WayPointGraph(grid, forgetting=0.05, worst=0.02, asked=1)
+    fresh.note(begin, left, passed=False, setback=40.0)
+    kept, expected = (each.state_dict() for each in (ways, fresh))
+    for name in ("setbacks", "place_setbacks"):
+        assert_same_state(kept[name], expected[name])
+
+
 def test_until_an_edge_is_missed_a_miss_costs_what_misses_from_the_same_place_did():
     ways = graph(3, 1)
     one, other, back = (np.array([place]) for place in (1, 2, 0))
