@@ -154,4 +154,23 @@ class HACAgentParameters(LearnerParameters):
                 )
             bounds = (-float(horizon), 0.0)
             learner = replace(learner, critic=replace(learner.critic, bounds=bounds))
+        if self.bound_values:
+            self._check_rewards(name, place, learner.critic.bounds)
         return learner
+
+    def _check_rewards(
+        self, name: str, place: LevelPlace, bounds: tuple[float, float] | None
+    ) -> None:
+        """Raise where a reward that was set lies beyond what values are squashed to."""
+        assert bounds is not None
+        assert place.level is not None
+        rewards = {"failure_reward": place.level.failure_reward}
+        if self.actions is not None and place.sub_goal is not None:
+            rewards["HindsightActionParameters.penalty"] = self.actions.penalty
+        for what, reward in rewards.items():
+            if reward is not None and not bounds[0] <= reward <= bounds[1]:
+                raise ConfigurationError(
+                    f"{name}values are bounded by {bounds[0]:g} and {bounds[1]:g}, and {what} is "
+                    f"{reward:g}; choose one in between, or set HACAgentParameters.bound_values="
+                    "False"
+                )

@@ -33,7 +33,7 @@ class Roadmap:
     ) -> "Roadmap":
         """Places at equal distances, and edges between neighbours, diagonal ones included.
 
-        The outermost places lie half a spacing or less within the bounds.
+        The outermost places lie three quarters of a spacing or less within the bounds.
 
         Args:
             low: Lower bounds, [G].

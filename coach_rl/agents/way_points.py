@@ -15,7 +15,7 @@ from coach_rl.core.state import State
 Tries = tuple[tuple[int, int], ...]
 """Tries to get from one place to another."""
 DETOUR = 1e6
-"""Added to the cost of an edge that is taken only where there is no other way."""
+"""Added at least to the cost of an edge that is taken only where there is no other way."""
 _KEPT_SEARCHES = 512
 """Results of searches that are kept while nothing is learned."""
 _BELIEVED = 4
@@ -374,7 +374,10 @@ class WayPointGraph:
         )
         try_missed = np.maximum(setbacks, self._lowest_missed)
         costs: FloatArray = self._try_costs + (1 - passed) / passed * try_missed
-        return costs + DETOUR * self.pruned
+        pruned = self.pruned
+        if pruned.any():  # dearer than any way without
+            costs[pruned] += DETOUR + costs[~pruned].sum()
+        return costs
 
     def _alike(self, begin: int, end: int) -> IntArray:
         """The edges from a place for which the level below is asked for the same as for one end."""

@@ -4,7 +4,7 @@ A level is in the run's phase unless its description says otherwise: in HEATUP w
 it warms up, in TEST while it is frozen.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -104,14 +104,16 @@ class LevelPhases:
         phases: dict[str, Phase] = {}
         warms_up = False
         for level in reversed(self._levels):
-            if self._is_frozen(level, clock, rates):
+            is_frozen = self._is_frozen(level, clock, rates)
+            if warms_up and not level.frozen:
+                if clock.phase is Phase.TRAIN:
+                    phases[level.name] = Phase.HEATUP
+            elif is_frozen:
                 phases[level.name] = Phase.TEST
-            elif warms_up and not level.frozen:
-                phases[level.name] = Phase.HEATUP
-            if level.warmup is not None and clock.phase is Phase.TRAIN:
+            if level.warmup is not None and clock.phase is not Phase.TEST:
                 warms_up |= not self._is_reached(level, "warmup", clock, rates)
         if clock.phase is Phase.TRAIN and not warms_up:
-            phases |= dict.fromkeys(self._waiting(clock), Phase.TEST)
+            phases |= dict.fromkeys(self._waiting(clock, phases), Phase.TEST)
         return phases
 
     def _is_frozen(self, level: LevelDescription, clock: Clock, rates: Rates) -> bool:
@@ -134,19 +136,18 @@ class LevelPhases:
             self._reached.add(name)
         return name in self._reached
 
-    def _waiting(self, clock: Clock) -> list[str]:
-        """The levels that wait for their turn."""
+    def _waiting(self, clock: Clock, frozen: Collection[str]) -> list[str]:
+        """The levels that wait for their turn; the next one has that of a level that is frozen."""
         turns = {level.name: level.turn.count for level in reversed(self._levels) if level.turn}
         if not turns:
             return []
         if self._turns_since is None:
             self._turns_since = clock.environment_steps
         place = (clock.environment_steps - self._turns_since) % sum(turns.values())
-        for name, steps in turns.items():
-            if place < steps:
-                return [other for other in turns if other != name]
-            place -= steps
-        raise AssertionError("a place in the cycle is in one of its turns")
+        names, over = list(turns), np.cumsum(list(turns.values()))
+        whose = int(np.searchsorted(over, place, side="right"))
+        able = [name for name in (*names[whose:], *names[:whose]) if name not in frozen]
+        return [name for name in names if name not in able[:1]]
 
 
 def check_level_phases(
@@ -204,6 +205,12 @@ def _check_warmup(
         bool(above),
         f"{name}: no level above the top hands down random goals; give it to a level below, or "
         "lengthen schedule.heatup",
+    )
+    begin, end = level.frozen_from, level.frozen_until
+    require(
+        begin is not None or not _is_late(end, warmup),
+        f"{name}: the level is frozen until {end}, and would not learn before; set an earlier "
+        "frozen_until, or leave it out",
     )
     require(
         not _is_late(warmup, training),

@@ -217,7 +217,8 @@ class LevelManager:
         if self._testing.is_on:
             self.sub_episodes.note_decisions(rows.decision_tested[answer.rows], missed(answer.end))
         (over,) = judgement.is_over.nonzero()  # places in the answer
-        self.sub_episodes.note(rows, answer.rows, over, judgement)
+        phase = self._clock.now().phase
+        self.sub_episodes.note(rows, answer.rows, over, judgement, phase=phase)
         rows.go_on(answer, index, judgement.is_over)
         return answer if rows.is_top else self._upwards(answer, judgement, over)
 
@@ -290,9 +291,10 @@ class LevelManager:
         nothing as well where there were none.
         """
         rows, judgement = self._rows, self._judged(answer, answer.rows)
-        self.agent.cut_off(self.agent_rows, answer.rows, self._clock.now())
+        clock = self._clock.now()
+        self.agent.cut_off(self.agent_rows, answer.rows, clock)
         (lived,) = rows.decisions[answer.rows].nonzero()  # places in the answer
-        self.sub_episodes.note(rows, answer.rows, lived, judgement)
+        self.sub_episodes.note(rows, answer.rows, lived, judgement, phase=clock.phase)
         rows.go_on(answer, answer.rows, judgement.is_over)
         (over,) = judgement.is_over.nonzero()
         return answer if rows.is_top else self._upwards(answer, judgement, over)

@@ -5,6 +5,7 @@ from typing import Self
 
 import numpy as np
 
+from coach_rl.core.clock import Phase
 from coach_rl.core.goals import GoalSpace, length_of
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.options import OptionSpace
@@ -82,7 +83,7 @@ class SubEpisodes:
         self._last = deque(self._last, maxlen=count)
 
     def success_rate(self, over: int) -> float:
-        """Share of the last `over` sub-episodes that reached their goals; 0 before there are."""
+        """Share of the last `over` after heat-up that reached their goals; 0 before there are."""
         if len(self._last) < over:
             return 0.0
         return sum(list(self._last)[-over:]) / over
@@ -95,7 +96,13 @@ class SubEpisodes:
         self._counted = rows.copy()
 
     def note(
-        self, rows: LevelRows, answered: IntArray, ended: IntArray, judgement: Judgement
+        self,
+        rows: LevelRows,
+        answered: IntArray,
+        ended: IntArray,
+        judgement: Judgement,
+        *,
+        phase: Phase,
     ) -> None:
         """Take in the sub-episodes that an answer ended.
 
@@ -104,9 +111,12 @@ class SubEpisodes:
             answered: Rows of the answer, [R].
             ended: Places of those that ended, [E].
             judgement: Of the R rows.
+            phase: The level's; the success rate leaves out those of HEATUP.
         """
         if not len(ended):
             return
+        if self._last.maxlen and phase is not Phase.HEATUP:
+            self._last.extend(((judgement.end[ended] & np.uint8(End.GOAL)) > 0).tolist())
         where, differences = answered[ended], None
         if judgement.difference is not None:
             at_end = judgement.difference.take(ended, axis=0)
@@ -154,8 +164,6 @@ class SubEpisodes:
             ended = (end & np.uint8(End.OPTION)) > 0
             each = np.stack([np.ones(len(end)), ended, decisions, returns], axis=1)
             np.add.at(self._of_options, options, each)  # in turn, row by row
-        if self._last.maxlen:
-            self._last.extend((end & np.uint8(End.GOAL) > 0).tolist())
         self._new.append((end, differences, decisions, steps, returns))
         if len(self._new) >= _FOLD_AT:
             self._fold()

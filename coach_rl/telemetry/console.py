@@ -97,7 +97,8 @@ class ConsoleSink:
                 self._print(f"step {record.environment_steps:,}: {record.text}")
             begins = record.kind == "phase" and record.phase is not Phase.TEST
             important = begins or record.kind in ("evaluation", "final_evaluation")
-            if important or now - self._shown >= PLAIN_SECONDS:
+            is_time = important or now - self._shown >= PLAIN_SECONDS
+            if is_time and self._figures.last is not None:
                 self._shown = now
                 self._print(plain_line(self._figures))
         elif now - self._shown >= REFRESH_SECONDS:

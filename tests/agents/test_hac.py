@@ -588,3 +588,16 @@ def test_wrong_parameters():
         parameters(testing_rate=2.0)
     unbounded = agent(actions=HindsightActionParameters(penalty=-3.0), bound_values=False)
     assert unbounded.learner.critic.bounds is None
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"agent": agent(actions=HindsightActionParameters(penalty=-5.0))}, "penalty"),
+        ({"stops_on_failure": "always", "failure_reward": 0.5}, "failure_reward"),
+    ],
+)
+def test_rewards_beyond_what_values_are_bounded_by_are_refused(change, what):
+    top, low = stack((4, 3))
+    with pytest.raises(ConfigurationError, match=rf"bounded by -4 and 0, and .*{what} is"):
+        built(parameters((replace(top, **change), low)))

@@ -251,6 +251,20 @@ def test_where_there_is_no_other_way_the_one_with_fewest_pruned_edges_is_taken()
     assert of.costs(places, targets) // DETOUR == pytest.approx([1, 1])
 
 
+def test_no_doubts_make_a_way_dearer_than_one_with_a_pruned_edge():
+    """Straight ahead an edge is pruned, around it one was missed again and again."""
+    of = graph(3, 2, prune_after=30, missed=100.0, worst=0.02, doubt=0.5)
+    for _ in range(30):
+        of.note(0, 2, passed=False)
+    for end in (1, 3):
+        for _ in range(29):
+            of.note(0, end, passed=False)
+    missed = [((0, 1),) * 16 + ((0, 3),) * 16]
+    (place,) = of.next_places(np.array([0]), np.array([4]), missed=missed)
+    assert of.pruned.nonzero()[0].tolist() == [of.roadmap.edge(0, 2)]
+    assert place != 2
+
+
 def test_coming_without_what_is_met_prunes_the_edges_to_where_it_is_met():
     grid = Roadmap.grid(np.zeros(2), np.array([3.0, 2.0]), 1.0, moving=1)
     of = WayPointGraph(grid, forgetting=0.2, worst=0.02, prune_after=2, asked=1)

@@ -288,6 +288,28 @@ def test_turns_begin_when_the_warm_up_is_over():
     manager.close()
 
 
+def test_levels_above_one_that_warms_up_act_at_random_even_if_they_are_frozen_then():
+    manager = built(parameters(top={"frozen_until": 300}, low={"warmup": 150}, heatup=60))
+    assert changes(until(manager, 330)) == [
+        ("top", Phase.HEATUP, 60),
+        ("top", Phase.TEST, 150),
+        ("top", Phase.TRAIN, 300),
+    ]
+    manager.close()
+
+
+def test_the_next_level_has_the_turn_of_one_that_is_frozen():
+    manager = built(parameters(top={"turn": 60, "frozen_until": 270}, low={"turn": 60}, heatup=60))
+    assert changes(until(manager, 360)) == [
+        ("top", Phase.TEST, 0),
+        ("top", Phase.TRAIN, 270),
+        ("low", Phase.TEST, 270),
+        ("top", Phase.TEST, 300),
+        ("low", Phase.TRAIN, 300),
+    ]
+    manager.close()
+
+
 def test_a_success_rate_once_reached_stays_reached():
     easy = replace(PLACES, threshold=(0.6, 0.6))
     rate = SuccessRate(rate=0.5, over=20, level="low")
@@ -299,6 +321,24 @@ def test_a_success_rate_once_reached_stays_reached():
     assert begin == ("top", Phase.TEST, 0)
     assert [phase for _, phase, _ in rest] == [Phase.TRAIN]
     assert 20 < rest[0][2] < 450
+    manager.close()
+
+
+def test_random_actions_of_heat_up_count_for_no_success_rate():
+    easy = replace(PLACES, threshold=(0.6, 0.6))
+    rate = SuccessRate(rate=0.01, over=60, level="low")
+    manager = built(
+        parameters(
+            top={"frozen_until": rate}, low={"goal_space": easy, "frozen_from": 590}, heatup=300
+        )
+    )
+    (thaw,) = [
+        step
+        for name, phase, step in changes(until(manager, 600))
+        if (name, phase) == ("top", Phase.TRAIN)
+    ]
+    assert manager.graph.training.levels[-1].sub_episodes.success_rate(60) > 0
+    assert thaw > 350, "60 sub-episodes take longer"
     manager.close()
 
 
@@ -380,6 +420,7 @@ def test_a_level_that_is_frozen_now_is_not_sampled_in_evaluations():
         ({"top": {"warmup": 99}}, r"warmup \(99 .*\) of level 'top': no level above"),
         ({"low": {"warmup": 600}}, r"must be shorter than schedule.training \(600"),
         ({"low": {"warmup": 30}}, r"must be longer than schedule.heatup \(30"),
+        ({"low": {"warmup": 90, "frozen_until": 90}}, "the level is frozen until 90 env"),
         ({"low": {"warmup": 90}, "top": {"frozen": True}}, "level 'top' above is frozen, and hand"),
         ({"low": {"frozen": True, "turn": 9}}, "'low' is frozen for the whole run, so turn would"),
         ({"low": {"frozen_from": 90, "frozen_until": 90}}, r"\(90 .*\) of .*'low' must come bef"),

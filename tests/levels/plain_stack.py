@@ -383,21 +383,25 @@ class Schedule:
         own = {}
         warming = [
             level.warmup is not None
-            and phase is Phase.TRAIN
+            and phase is not Phase.TEST
             and not self.is_reached(level, "warmup", phase, steps)
             for level in self.levels
         ]
         for depth, level in enumerate(self.levels):
-            if self.is_frozen(level, phase, steps):
+            is_frozen = self.is_frozen(level, phase, steps)
+            if any(warming[depth + 1 :]) and not level.frozen:
+                own |= {level.name: Phase.HEATUP} if phase is Phase.TRAIN else {}
+            elif is_frozen:
                 own[level.name] = Phase.TEST
-            elif any(warming[depth + 1 :]) and not level.frozen:
-                own[level.name] = Phase.HEATUP
         turns = [level for level in self.levels[::-1] if level.turn]
         if turns and phase is Phase.TRAIN and not any(warming):
             if self.turns_since is None:
                 self.turns_since = steps
             order = [level for level in turns for _ in range(level.turn.count)]
             whose = order[(steps - self.turns_since) % len(order)]
+            for _ in turns:
+                if own.get(whose.name) is Phase.TEST:
+                    whose = turns[(turns.index(whose) + 1) % len(turns)]
             own |= {level.name: Phase.TEST for level in turns if level is not whose}
         return own
 
@@ -588,7 +592,8 @@ class Recursion:
                 self.walk.restart()
             if not end:
                 continue
-            self.successes[depth].append(bool(end & End.GOAL))
+            is_random = self.phase_of(depth, self.steps - 1) is Phase.HEATUP
+            self.successes[depth] += [bool(end & End.GOAL)] * (not is_random)
             totals.update({"sub_episodes": 1, "decisions": decisions, "return": returns})
             shares = {bit.name.lower(): bool(end & bit) for bit in level.bits}
             is_ended, is_reached = shares.pop("option"), shares.pop("goal")

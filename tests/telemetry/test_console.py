@@ -61,6 +61,15 @@ LAST_LINE = (
 
 
 @pytest.mark.parametrize(("terminal", "plain"), [(False, False), (True, True)])
+def test_a_run_that_goes_on_with_another_phase_of_a_level_says_so_before_there_are_figures(clock):
+    sink, output = sink_and_output(terminal=False, plain=True)
+    sink.write(replace(record("level_phase", 2000), text="level 'top' learns"))
+    assert output.getvalue() == "step 2,000: level 'top' learns\n"
+    sink.write(record("phase", 2000))
+    sink.close()
+    assert "2,000 steps" in output.getvalue()
+
+
 def test_lines_at_phases_and_evaluations(clock, terminal, plain):
     sink, output = sink_and_output(terminal=terminal, plain=plain)
     speak(sink)
