@@ -60,7 +60,6 @@ LAST_LINE = (
 )
 
 
-@pytest.mark.parametrize(("terminal", "plain"), [(False, False), (True, True)])
 def test_a_run_that_goes_on_with_another_phase_of_a_level_says_so_before_there_are_figures(clock):
     sink, output = sink_and_output(terminal=False, plain=True)
     sink.write(replace(record("level_phase", 2000), text="level 'top' learns"))
@@ -70,6 +69,7 @@ def test_a_run_that_goes_on_with_another_phase_of_a_level_says_so_before_there_a
     assert "2,000 steps" in output.getvalue()
 
 
+@pytest.mark.parametrize(("terminal", "plain"), [(False, False), (True, True)])
 def test_lines_at_phases_and_evaluations(clock, terminal, plain):
     sink, output = sink_and_output(terminal=terminal, plain=plain)
     speak(sink)
