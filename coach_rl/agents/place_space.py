@@ -66,15 +66,30 @@ class PlaceSpace:
         place.require_untimed_sub_goals(owner)
         own, sub_goal = place.goal, place.sub_goal
         if own is None or sub_goal is None:
+            lacks = "its level has no goals" if own is None else "no level below it has goals"
             raise ConfigurationError(
-                f"{owner} plans ways to its level's goals along goals of the level below; both need"
-                " a goal_space"
+                f"{owner} plans ways to its level's goals along goals of the level below, and "
+                f"{lacks}; both levels need a GoalSpace as goal_space"
             )
         if own.observed != "absolute" or not 0 < sub_goal.size - len(besides) <= own.size:
             raise ConfigurationError(
                 f"{owner} needs goals that are seen absolutely and that, with GraphAgentParameters."
                 f"besides, have at least as many elements as those of the level below; got "
                 f"{own.size} ({own.observed}), besides={besides} and {sub_goal.size}"
+            )
+        asked = sub_goal.size - len(besides)
+        mine, theirs = (tuple(each.elements or range(each.size)) for each in (own, sub_goal))
+        if own.key == sub_goal.key and mine[:asked] != theirs[:asked]:
+            raise ConfigurationError(
+                f"{owner} needs goals that begin with the same elements of '{own.key}' as those of "
+                f"the level below, got GoalSpace.elements={mine} and {theirs}"
+            )
+        bounds = zip(besides, sub_goal.low[asked:], sub_goal.high[asked:], strict=True)
+        if not all(low <= value <= high for value, low, high in bounds):
+            raise ConfigurationError(
+                f"{owner}: GraphAgentParameters.besides={tuple(besides)} must lie within the "
+                f"bounds of the last elements of the goals of the level below, "
+                f"{sub_goal.low[asked:]} to {sub_goal.high[asked:]}"
             )
         for goals in (own, sub_goal, *(() if conditions is None else (conditions,))):
             if goals.angles:

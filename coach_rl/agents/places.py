@@ -82,6 +82,10 @@ class PlacesParameters(Protocol):
         ...
 
 
+_MOST_PLACES = 1_000_000
+"""Of a grid: a graph of as many takes some gigabytes."""
+
+
 @parameter_class
 class GridPlaces:
     """Places at equal distances over all goals, or over those that were visited.
@@ -110,12 +114,18 @@ class GridPlaces:
         return self.visited
 
     def build(self, low: FloatArray, high: FloatArray, asked: int) -> Places:
-        """The grid; ConfigurationError for spacings of goals of another size."""
+        """The grid; ConfigurationError for spacings of other goals, or for too many places."""
         spacings = self.spacing if isinstance(self.spacing, tuple) else (self.spacing,)
         if len(spacings) not in (1, len(low)):
             raise ConfigurationError(
                 f"GridPlaces.spacing must have a number for each element of the goal, {len(low)}, "
                 f"or one for all; got {self.spacing}"
+            )
+        count = float(np.maximum(1, np.round((high - low) / self.spacing)).prod())
+        if count > _MOST_PLACES:
+            raise ConfigurationError(
+                f"GridPlaces.spacing={self.spacing} makes {count:,.0f} places, {_MOST_PLACES:,} at "
+                "most; choose a larger one"
             )
         grid = Roadmap.grid(low, high, self.spacing, moving=asked)
         return _VisitedGrid(grid) if self.visited else _Grid(grid)

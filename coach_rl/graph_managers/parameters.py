@@ -29,6 +29,7 @@ from coach_rl.graph_managers.collection_parameters import CollectionParameters
 from coach_rl.graph_managers.forks import require_certifiable
 from coach_rl.graph_managers.level_phases import check_level_phases
 from coach_rl.graph_managers.stack_signals import SignalParameters
+from coach_rl.telemetry.csv import FILES
 from coach_rl.telemetry.sinks import SinkMaker, SinkParameters
 
 
@@ -196,6 +197,12 @@ class GraphParameters:
         require_callbacks(self.callbacks)
         names = [level.name for level in self.levels]
         require(len(set(names)) == len(names), f"levels need different names, got {names}")
+        taken = {"", *FILES.values()}
+        require(
+            taken.isdisjoint(names),
+            f"a level's name is that of its log file, {names} has an empty one or one of the run's "
+            f"own ({', '.join(sorted(taken - {''}))}); name it otherwise",
+        )
         for level in self.levels[1:]:
             require(
                 level.goal_space is not None,
@@ -280,7 +287,7 @@ class HACGraphParameters(GraphParameters):
     Every level has goals, and those above the lowest test their sub-goals.
     """
 
-    stack: tuple[LevelParameters, ...]
+    stack: NonEmpty[tuple[LevelParameters, ...]]
     """Top first, each with a horizon. The top level's goal_space says how the environment's goals
     are judged; the others' are what the level above acts in."""
     testing_rate: UnitInterval = 0.3

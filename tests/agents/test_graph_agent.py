@@ -905,7 +905,9 @@ def test_below_a_level_that_learns_a_graph_leads_to_places_where_goals_are_more_
 @pytest.mark.parametrize(
     ("place", "line"),
     [
-        (LevelPlace(), "both need a goal_space"),
+        (LevelPlace(), "its level has no goals; both levels need a GoalSpace"),
+        (replace(at(), below=None), "and no level below it has goals"),
+        (at(sub_goal=replace(PLACES, elements=(2, 3))), r"elements=\(0, 1\) and \(2, 3\)"),
         (at(own=GoalSpace(low=(0.0,), high=(1.0,), threshold=(0.1,))), "got 1 .* and 2"),
         (
             at(
@@ -920,6 +922,15 @@ def test_below_a_level_that_learns_a_graph_leads_to_places_where_goals_are_more_
 def test_levels_that_no_graph_can_join_are_refused(place, line):
     with pytest.raises(ConfigurationError, match=line):
         build(place)
+
+
+def test_settings_beyond_what_a_graph_can_take_are_refused():
+    with pytest.raises(ConfigurationError, match=r"spacing=0\.001 makes 16,000,000 places"):
+        build(places=GridPlaces(spacing=0.001))
+    with pytest.raises(ConfigurationError, match=r"besides=\(7.0,\) must lie within .*\(4.0,\)"):
+        build(besides=(7.0,))
+    with pytest.raises(ConfigurationError, match="worst must be float > 0"):
+        build(worst=0.0)
 
 
 def test_without_scipy_the_extra_is_named(monkeypatch):

@@ -70,6 +70,8 @@ def test_what_a_flat_or_hac_graph_fills_in_itself_cannot_be_given(name):
         ((), r"levels must be tuple\[LevelParameters, \.\.\.\] of length >= 1"),
         ((TOP, TOP), r"different names, got \['top', 'top'\]"),
         ((TOP, replace(LOW, goal_space=None)), "level 'low' needs a goal_space"),
+        ((TOP, replace(LOW, name="episodes")), r"name is that of its log file, \['top', 'episodes"),
+        ((replace(TOP, name=""), LOW), "has an empty one or one of the run's own"),
     ],
 )
 def test_levels_that_make_no_stack_are_refused(levels, message):
