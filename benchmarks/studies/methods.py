@@ -15,6 +15,9 @@ FLAT = "flat, with hindsight"
 LONGER: dict[str, object] = {"exploration": "epsilon_z_greedy", "epsilon": 0.065}
 """With repetitions that begin less often, a fifth of the actions is random, as without them."""
 
+SEEN = "goal_space.observed"
+"""Whether an agent sees where its goal is, or, as the ball below a graph does, the way there."""
+
 
 def point_maze() -> Study:
     """A ball in a maze with loops and dead ends, a minute a run: too short to be through with."""
@@ -28,8 +31,13 @@ def point_maze() -> Study:
                 for name in ("hiro", "hrac", "higl")
             },
             "hac": ("PointMaze_HAC", hac),
+            "hac, ways seen": ("PointMaze_HAC", {**hac, f"stack.1.{SEEN}": "relative"}),
             "graph": ("PointMaze_HAC", {**hac, "hierarchy": "graph"}),
             **flat("PointMaze_HAC", hac),
+            f"{FLAT}, ways seen": (
+                "PointMaze_HAC",
+                {**hac, "hierarchy": "none", f"levels.0.{SEEN}": "relative"},
+            ),
         },
         question="Which method is the first to find its way from anywhere in a maze to anywhere?",
         same={

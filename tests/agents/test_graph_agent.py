@@ -929,7 +929,7 @@ def test_settings_beyond_what_a_graph_can_take_are_refused():
         build(places=GridPlaces(spacing=0.001))
     with pytest.raises(ConfigurationError, match=r"besides=\(7.0,\) must lie within .*\(4.0,\)"):
         build(besides=(7.0,))
-    with pytest.raises(ConfigurationError, match="worst must be float > 0"):
+    with pytest.raises(ConfigurationError, match=r"worst must be float in \(0, 1\], got 0"):
         build(worst=0.0)
 
 
