@@ -19,7 +19,8 @@ DETOUR = 1e6
 _KEPT_SEARCHES = 512
 """Results of searches that are kept while nothing is learned."""
 _BELIEVED = 4
-"""Observations that the first estimate of an edge counts as: so many misses halve p."""
+"""Observations that the first estimate of an edge counts as: with a low `forgetting` so many misses
+halve p."""
 
 
 class _Averages:
