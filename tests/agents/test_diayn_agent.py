@@ -67,12 +67,17 @@ def test_rewards_are_those_of_the_newest_discriminator():
     graph_manager.close()
 
 
-def test_the_discriminator_sees_the_named_elements_alone():
-    graph_manager = stack(diayn(), OptionSpace(count=3))
+@pytest.mark.parametrize("elements", [(0, 1), (3,), (2, 0)])
+def test_the_discriminator_sees_the_named_elements_alone(elements):
+    agent = diayn()
+    seen = replace(agent, discriminator=replace(agent.discriminator, elements=elements))
+    graph_manager = stack(seen, OptionSpace(count=3))
     network = low_agent(graph_manager).learner.discriminator.module
-    here = torch.tensor([[0.1, 0.2, 0.0, 0.0], [0.1, 0.2, 3.0, -2.0]])
-    one, other = network({"observation": here, "option": torch.eye(3)[:2]})
-    torch.testing.assert_close(one, other)
+    for element in range(4):
+        here = torch.tensor([[0.1, 0.2, 0.3, 0.4]] * 2)
+        here[1, element] += 1
+        one, other = network({"observation": here, "option": torch.eye(3)[:2]})
+        assert torch.equal(one, other) == (element not in elements)
     graph_manager.close()
 
 

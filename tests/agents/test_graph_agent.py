@@ -585,6 +585,9 @@ def test_rows_that_explore_head_for_places_that_were_seldom_visited():
     assert np.isnan(rows.heading).all()
     wanted = agent.act(rows, starts, Clock(phase=Phase.TEST))
     np.testing.assert_allclose(wanted, [[0.5, 1.5]] * 3, atol=1e-6)
+    tested = replace(starts, greedy=np.array([True, False, True]))
+    agent.act(rows, tested, clock)
+    assert np.isnan(rows.heading).all(axis=1).tolist() == [True, False, True]
 
 
 def test_rows_that_explore_by_novelty_head_for_the_place_sought_least_of_all():

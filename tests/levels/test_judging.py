@@ -146,6 +146,14 @@ def test_a_level_that_stops_on_failure_ends_for_good_where_the_one_below_missed_
     assert not (judge(level, answer()).end & End.FAILURE).any()
 
 
+def test_a_goal_that_was_reached_is_no_failure_where_it_is_to_be_held():
+    level = replace(LOW, horizon=6, stops_on_failure="always", goal_is_terminal=False)
+    judgement = judge(level, answer(), stops=True)
+    assert judgement.end.tolist() == [End.GOAL, End.GOAL, End.FAILURE, End.FAILURE]
+    assert judgement.terminated.tolist() == [False, False, True, True]
+    assert judgement.reward.tolist() == [0, 0, -6, -6]
+
+
 def test_a_sub_goal_cut_short_by_a_real_end_is_no_failure():
     level = replace(LOW, horizon=6, stops_on_failure="always")
     judgement = judge(level, answer(terminated=(2,), truncated=(3,)), stops=True)

@@ -392,6 +392,14 @@ def test_ant_mazes_hiro_measures_as_its_authors_do():
     assert (acts_in.high == 30).all()
 
 
+@pytest.mark.parametrize("name", ["AntMaze_HIRO", "AntMaze_HRAC", "PointMaze_HIRO"])
+def test_both_levels_of_hiro_begin_and_forget_at_the_same_environment_steps(name):
+    top, low = load_graph_manager(name, {}).parameters.levels
+    assert top.agent.memory.capacity * low.horizon == low.agent.memory.capacity
+    first = low.agent.learning.learning_starts // low.horizon
+    assert top.agent.learning.learning_starts == max(top.agent.learning.batch, first)
+
+
 @pytest.mark.skipif(importlib.util.find_spec("scipy") is None, reason="scipy is not installed")
 @pytest.mark.parametrize(
     ("level", "layers"),
