@@ -57,7 +57,7 @@ _COMMANDS = {
         "Resume a run exactly where it stopped; in short `coach -crd RUN`.",
         Resume,
         "run",
-        "the run is rebuilt from its manifest and keeps its seed",
+        "the run is rebuilt from its manifest and keeps its seed (coach fork changes runs)",
     ),
     "fork": _Command(
         "coach fork RUN[@STEP] --as NAME",

@@ -76,6 +76,8 @@ def describe_value(value: object) -> str:
     """A value as a message shows it: a class by its name, parameters without their fields."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
+    if type(value) is tuple and any(map(is_dataclass, value)):
+        return f"({', '.join(map(describe_value, value))}{',' * (len(value) == 1)})"
     is_large = is_dataclass(value) and not isinstance(value, StepUnit)
     return f"{type(value).__name__}(...)" if is_large else repr(value)
 

@@ -299,8 +299,8 @@ def _elsewhere(opened: OpenedRun, overrides: Mapping[str, object]) -> GraphManag
         if kind not in ("environment", "evaluation_environment"):
             raise ConfigurationError(
                 f"an evaluation cannot change '{path}': only the environment (environment...) and "
-                "the way plans are certified (levels.0.certify) can be others than in training; to "
-                "train with other parameters use coach fork"
+                "the way plans are certified (levels.0.certify, or stack.0.certify in a HAC stack) "
+                "can be others than in training; to train with other parameters use coach fork"
             )
         paths[f"environment{dot}{rest}"] = value
     parameters = opened.graph_manager.parameters

@@ -86,6 +86,12 @@ def test_fits(value: object, annotation: Any, current: object, expected: object)
         ((1, "a"), tuple[int, ...], (), "rate must be tuple[int, ...], got (1, 'a')"),
         ((1,), tuple[int, int], (), "rate must be tuple[int, int], got (1,)"),
         (64, tuple[int, ...] | None, None, "got 64; write a tuple, (64,)"),
+        (
+            (LinearSchedule(start=1, end=0), EnvironmentSteps(3), 2.0),
+            tuple[int, ...],
+            (),
+            "got (LinearSchedule(...), EnvironmentSteps(count=3), 2.0)",
+        ),
         ("dance", Literal["sparse", "dense"], "sparse", "must be 'sparse' or 'dense'"),
         ("play", Phase, Phase.TRAIN, "must be Phase, got 'play'; allowed: HEATUP, TRAIN, TEST"),
         (
