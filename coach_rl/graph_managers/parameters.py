@@ -215,6 +215,16 @@ class GraphParameters:
                 f"level '{level.name}' stops_on_failure='{level.stops_on_failure}', and no level "
                 "below it has goals that could be missed; leave it at 'never'",
             )
+            require(
+                level.failure_reward is None or level.stops_on_failure != "never",
+                f"level '{level.name}' has failure_reward={level.failure_reward} and never stops "
+                "on failures; set stops_on_failure, or leave it out",
+            )
+            require(
+                below is not None or not level.testing_rate,
+                f"level '{level.name}' has testing_rate={level.testing_rate} and no level below it "
+                "to test; leave it out",
+            )
         require_certifiable(self.levels, workers=self.collection.workers)
         require(self.num_envs >= 1, f"num_envs must be 1 or more, got {self.num_envs}")
         workers = self.collection.workers

@@ -71,6 +71,8 @@ def test_what_a_flat_or_hac_graph_fills_in_itself_cannot_be_given(name):
         ((TOP, TOP), r"different names, got \['top', 'top'\]"),
         ((TOP, replace(LOW, goal_space=None)), "level 'low' needs a goal_space"),
         ((TOP, replace(LOW, name="episodes")), r"name is that of its log file, \['top', 'episodes"),
+        ((TOP, replace(LOW, testing_rate=0.3)), "testing_rate=0.3 and no level below it to test"),
+        ((replace(TOP, failure_reward=-9.0), LOW), "failure_reward=-9.0 and never stops on fail"),
         ((replace(TOP, name=""), LOW), "has an empty one or one of the run's own"),
     ],
 )
