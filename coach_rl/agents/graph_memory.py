@@ -40,7 +40,7 @@ class GraphMemory:
         self, params: "GraphAgentParameters", *, space: PlaceSpace, costs: EdgeCosts
     ) -> None:
         self._params, self._space, self._costs = params, space, costs
-        self._take(self._new_places(), changes=1)
+        self._take(self._new_places())
 
     def visit(self, observation: Observation) -> None:
         """Take note of where rows are; there may be other places then."""
@@ -115,7 +115,7 @@ class GraphMemory:
             raise SpaceError(f"{another}: {error}") from error
         if graph is None or np.shape(graph["edge_passed"]["counts"]) != places.roadmap.begins.shape:
             raise SpaceError(another)
-        self._take(places, changes=state["changes"])
+        self._take(places)
         self.graph.load_state_dict(graph)
         self.records.load_state_dict(state)
 
@@ -123,8 +123,8 @@ class GraphMemory:
         """The places as they are at the beginning."""
         return self._params.places.build(*self._space.bounds, self._space.asked_size)
 
-    def _take(self, places: Places, *, changes: int) -> None:
-        """Take places of which nothing is known yet, though they may have changed before."""
+    def _take(self, places: Places) -> None:
+        """Take places of which nothing is known yet."""
         self._places, params = places, self._params
         self.graph = WayPointGraph(
             places.roadmap,
@@ -136,7 +136,7 @@ class GraphMemory:
             asked=self._space.asked_size,
             goal=self._space.goal_size,
         )
-        self.records = PlaceRecords(places, changes=changes, novelty=params.novelty)
+        self.records = PlaceRecords(places, novelty=params.novelty)
 
     def _price(self, edges: IntArray) -> None:
         """Ask what these edges cost."""

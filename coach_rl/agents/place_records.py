@@ -15,23 +15,22 @@ class PlaceRecords:
 
     Args:
         places: The places; how many there are changes with theirs.
-        changes: How often places have changed so far.
         novelty: Whether the most novel of all places is the most worth exploring, or the least
             visited one of a few that are drawn.
     """
 
-    def __init__(self, places: Places, *, changes: int, novelty: bool) -> None:
+    def __init__(self, places: Places, *, novelty: bool) -> None:
         self._places, self._novelty = places, novelty
         self.numbers = _DRAWN * places.numbers
         """Uniform numbers that a goal to explore is chosen by."""
-        self.changes = changes
-        """Number of times that places have changed."""
+        self.changes = 1
+        """Number of times that places have changed, their beginning included."""
         count = len(places.roadmap.places)
         self.visits = np.zeros(count, np.int64)
         """[M] decisions that began nearest to each place."""
         self._sought = np.zeros(count, np.int64)
         """[M] decisions that headed for each place to explore it."""
-        self.stands_since = np.full(count, changes)
+        self.stands_since = np.full(count, self.changes)
         """[M] how often places had changed when each came to where it is."""
 
     def visit(self, places: IntArray) -> None:

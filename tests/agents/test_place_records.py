@@ -13,7 +13,7 @@ LOW, HIGH = np.zeros(1), np.full(1, 4.0)
 def records_of_grid(*, novelty=False):
     """Four places at 0.5, 1.5, 2.5 and 3.5."""
     places = GridPlaces(spacing=1.0).build(LOW, HIGH, 1)
-    return PlaceRecords(places, changes=0, novelty=novelty)
+    return PlaceRecords(places, novelty=novelty)
 
 
 def numbers_for(*positions):
@@ -45,7 +45,7 @@ def test_the_most_novel_place_is_explored_though_it_was_not_drawn():
 @pytest.mark.parametrize("novelty", [False, True])
 def test_a_goal_drawn_beyond_the_known_places_is_headed_for(novelty):
     places = FarthestPoints(spacing=1.0).build(LOW, HIGH, 1)
-    records = PlaceRecords(places, changes=0, novelty=novelty)
+    records = PlaceRecords(places, novelty=novelty)
     assert records.to_explore(numbers_for(3.0)).tolist() == [[3.0]], "nothing is known yet"
     records.change(places.visit(np.array([[0.0], [1.5]]), {}))
     records.visit(np.array([0]))
@@ -55,17 +55,17 @@ def test_a_goal_drawn_beyond_the_known_places_is_headed_for(novelty):
 
 def test_counts_of_places_that_have_moved_begin_anew():
     places = FarthestPoints(count=2).build(LOW, HIGH, 1)
-    records = PlaceRecords(places, changes=5, novelty=False)
+    records = PlaceRecords(places, novelty=False)
     records.change(places.visit(np.array([[0.0], [1.0]]), {}))
-    assert records.changes == 6
+    assert records.changes == 2
     records.visit(np.array([0, 1, 1]))
     (moved,) = places.visit(np.array([[4.0]]), {}).tolist()
     records.change(np.array([moved]))
     assert records.visits.tolist() == [0 if place == moved else 1 + place for place in (0, 1)]
-    assert records.stands_since.tolist() == [7 if place == moved else 6 for place in (0, 1)]
+    assert records.stands_since.tolist() == [3 if place == moved else 2 for place in (0, 1)]
     stays = 1 - moved
     asked = np.array([moved, moved, stays, -1, 2])
-    since = np.array([6, 7, 6, 9, 9])
+    since = np.array([2, 3, 2, 9, 9])
     assert records.have_stood(asked, since).tolist() == [False, True, True, False, False]
 
 
