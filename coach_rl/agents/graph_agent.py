@@ -149,7 +149,7 @@ class GraphAgent:
 
     @property
     def records(self) -> PlaceRecords:
-        """What is known of places."""
+        """Records of the places."""
         return self._memory.records
 
     @property

@@ -1,4 +1,4 @@
-"""What an agent that plans has learned: its places, the edges between them, and what came of tries.
+"""The memory of an agent that plans: places, the edges between them, and what came of tries.
 
 `GraphAgent` plans on it.
 """
@@ -34,7 +34,7 @@ class GraphMemory:
     graph: WayPointGraph
     """The edges, with what was learned of them."""
     records: PlaceRecords
-    """What is known of places."""
+    """Records of the places."""
 
     def __init__(
         self, params: "GraphAgentParameters", *, space: PlaceSpace, costs: EdgeCosts

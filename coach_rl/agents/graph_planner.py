@@ -1,4 +1,4 @@
-"""Which places an agent that plans heads for, and what it asks the level below for."""
+"""The choice of places that an agent heads for, and of what it asks the level below for."""
 
 import numpy as np
 

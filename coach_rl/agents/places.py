@@ -83,7 +83,7 @@ class PlacesParameters(Protocol):
 
 
 _MOST_PLACES = 1_000_000
-"""Of a grid: a graph of as many takes some gigabytes."""
+"""Largest number of places of a grid: a graph of as many takes some gigabytes."""
 
 
 @parameter_class

@@ -208,10 +208,10 @@ class SubGoalCorrection:
         candidate: IntArray,
         step: IntArray,
     ) -> FloatArray:
-        """How far what the policy below would do now is from what was done, squared, [P].
+        """Squared distances between what the policy below would do now and what was done, [P].
 
-        Minus half of it is the log-likelihood of the action, up to a constant. In half-ranges of
-        each action, so that elements of different units count alike.
+        Minus half of one is the log-likelihood of the action, up to a constant. They are in
+        half-ranges of each action, so that elements of different units count alike.
 
         Args:
             candidates: [K, B, G], those that were sent first.

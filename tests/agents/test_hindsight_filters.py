@@ -209,7 +209,7 @@ def test_reward_filters_are_refused_beside_rewards_in_hindsight(agent):
 
 def test_an_agent_without_a_hierarchy_is_refused_by_its_name():
     memory = ReplayMemoryParameters(capacity=5_000, hindsight=HindsightParameters(goal=GOALS))
-    params = replace(stack(hac()), levels=stack(hac()).levels[:1])
+    params = stack(hac())
     for filters in (
         InputFilter(observation={"desired_goal": (Halved(),)}),
         InputFilter(reward=(RewardRescaleFilter(factor=0.1),)),

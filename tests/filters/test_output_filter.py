@@ -58,7 +58,7 @@ def test_what_is_not_a_tuple_of_filters_is_refused():
         ParameterError, match=r"action must be tuple\[ActionStageParameters, \.\.\.\]"
     ):
         OutputFilter(action=LinearBoxToBoxMap())
-    with pytest.raises(ParameterError, match=r"action must be tuple\[.*, got \(<class"):
+    with pytest.raises(ParameterError, match=r"action must be tuple\[.*, got \(the class"):
         OutputFilter(action=(LinearBoxToBoxMap,))
     assert OutputFilter(action=[LinearBoxToBoxMap()]) == OutputFilter(action=(LinearBoxToBoxMap(),))
 
