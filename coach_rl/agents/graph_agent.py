@@ -243,10 +243,11 @@ class GraphAgent:
         if not clock.learns:
             return
         self._decisions += len(rows)
-        began_there = self._memory.have_stood(row_state.place[rows], row_state, rows)
+        since = row_state.changes[rows]
+        began_there = self.records.have_stood(row_state.place[rows], since)
         self.records.visit(row_state.place[rows[began_there]])
         seeks = ~np.isnan(row_state.heading[rows]).any(axis=1)
-        seeks &= self._memory.have_stood(row_state.target[rows], row_state, rows)
+        seeks &= self.records.have_stood(row_state.target[rows], since)
         self.records.seek(row_state.target[rows[seeks]])
         now = np.full(len(rows), NOWHERE)
         achieved = self._space.achieved(take(outcome.observation, in_vain))

@@ -79,9 +79,10 @@ class GraphMemory:
             now: Where those that have missed go on from, [R]; -1 where that teaches nothing.
         """
         begins, way_points = row_state.place[rows], row_state.way_point[rows]
+        since = row_state.changes[rows]
         known = (passed | missed) & (way_points != NOWHERE) & row_state.is_as_asked[rows]
-        known &= self.have_stood(begins, row_state, rows)
-        known &= self.have_stood(way_points, row_state, rows)
+        known &= self.records.have_stood(begins, since)
+        known &= self.records.have_stood(way_points, since)
         targets = row_state.target[rows]
         for row in known.nonzero()[0]:
             self.graph.note(
@@ -91,10 +92,6 @@ class GraphMemory:
                 came_to=int(ends[row]),
                 setback=self._setback(int(begins[row]), int(now[row]), int(targets[row])),
             )
-
-    def have_stood(self, places: IntArray, row_state: GraphRows, rows: IntArray) -> BoolArray:
-        """Return which places [R] are where they were when these rows [R] decided."""
-        return self.records.have_stood(places, row_state.changes[rows])
 
     def state_dict(self) -> State:
         """The graph, with what was learned of its edges."""
@@ -147,12 +144,11 @@ class GraphMemory:
     def _setback(self, begin: int, now: int, target: int) -> float | None:
         """The length by which the way to a target is longer now than where a try began.
 
-        None where that is not known. No way leads out of a gap that nobody has ever come out of.
+        None where that is not known, such as where nothing leads to the target any more. No way
+        leads out of a gap that nobody has ever come out of.
         """
         if now == NOWHERE or not self._params.setbacks:
             return None
         places, targets = np.array([begin, now]), np.array([target, target])
         before, after = self.graph.costs(places, targets, cautious=True)
-        return (
-            float(after - before) if np.isfinite(before) else None
-        )  # nothing leads there any more
+        return float(after - before) if np.isfinite(before) else None

@@ -23,10 +23,16 @@ class GraphPlanner:
     def targets(
         self, aims: FloatArray, places: IntArray, missed: list[Tries], *, explores: bool
     ) -> IntArray:
-        """The places that are nearest to aims [R, P], [R]; [R] of the graph are gone on from.
+        """The places that are nearest to aims, [R].
 
         Of several that are equally near, and of what an aim leaves open, it is what the cheapest
         way leads to.
+
+        Args:
+            aims: Goals that the rows head for, [R, P]; nan where they leave an element open.
+            places: The places that the rows are at, [R].
+            missed: What each row has missed in its episode.
+            explores: Whether changes of the rest are counted on that have never come about.
         """
         roadmap, targets = self._graph.roadmap, np.zeros_like(places)
         if not len(roadmap.places):
@@ -50,7 +56,15 @@ class GraphPlanner:
         *,
         explores: bool,
     ) -> tuple[IntArray, IntArray]:
-        """The next way-points that are not reached yet, and the places before them, [R] each."""
+        """The places before the next way-points that are not reached yet, and these, [R] each.
+
+        Args:
+            places: The places that the rows are at, [R].
+            targets: Where their ways lead, [R].
+            missed: What each row has missed in its episode.
+            observation: What they observe, [R, ...] each.
+            explores: Whether changes of the rest are counted on that have never come about.
+        """
         if not len(self._graph.roadmap.places):
             return places, places.copy()
         cautious = not explores

@@ -14,6 +14,7 @@ from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.roles import LearnerParameters
 from coach_rl.core.schedules import ConstantSchedule
@@ -129,48 +130,43 @@ class HACAgentParameters(LearnerParameters):
             hindsight_actions=None if place.sub_goal is None else self.actions,
         )
         learner = replace(self.learner, name=self.name, memory=memory)
-        if self.bound_values and isinstance(place.goal, TimedGoalSpace):
-            if place.goal.reward == "dense":
+        if self.bound_values:
+            bounds = self._bounds(name, place.level, place)
+            learner = replace(learner, critic=replace(learner.critic, bounds=bounds))
+        return learner
+
+    def _bounds(self, name: str, level: LevelDescription, place: LevelPlace) -> tuple[float, float]:
+        """The lowest and highest value at a level with goals; ConfigurationError if not known."""
+        goal = place.goal
+        if isinstance(goal, TimedGoalSpace):
+            if goal.reward == "dense":
                 raise ConfigurationError(
                     f"{name}values of goals with a time are bounded by 0 and 1, and these are "
                     "rewarded by distance (GoalSpace.reward='dense'); set "
                     "HACAgentParameters.bound_values=False, or make them 'sparse'"
                 )
             # 1 where the goal holds when its time is up; -1 for a missed test of an upper level.
-            bounds = (0.0 if place.sub_goal is None else -1.0, 1.0)
-            learner = replace(learner, critic=replace(learner.critic, bounds=bounds))
-        elif self.bound_values:
-            horizon = place.level.horizon
-            if horizon is None:
+            low, high = 0.0 if place.sub_goal is None else -1.0, 1.0
+        else:
+            if level.horizon is None:
                 raise ConfigurationError(
                     f"{name}values are bounded by the level's horizon, and it has none; "
                     "give it one or set HACAgentParameters.bound_values=False"
                 )
-            if place.goal.reward == "dense":
+            if goal is not None and goal.reward == "dense":
                 raise ConfigurationError(
                     f"{name}values are bounded by minus the level's horizon, which holds for "
                     "rewards of -1 and 0, and its goals are rewarded by distance (GoalSpace.reward="
                     "'dense'); set HACAgentParameters.bound_values=False, or make them 'sparse'"
                 )
-            bounds = (-float(horizon), 0.0)
-            learner = replace(learner, critic=replace(learner.critic, bounds=bounds))
-        if self.bound_values:
-            self._check_rewards(name, place, learner.critic.bounds)
-        return learner
-
-    def _check_rewards(
-        self, name: str, place: LevelPlace, bounds: tuple[float, float] | None
-    ) -> None:
-        """Raise where a reward that was set lies beyond what values are squashed to."""
-        assert bounds is not None
-        assert place.level is not None
-        rewards = {"failure_reward": place.level.failure_reward}
+            low, high = -float(level.horizon), 0.0
+        rewards = {"failure_reward": level.failure_reward}
         if self.actions is not None and place.sub_goal is not None:
             rewards["HindsightActionParameters.penalty"] = self.actions.penalty
         for what, reward in rewards.items():
-            if reward is not None and not bounds[0] <= reward <= bounds[1]:
+            if reward is not None and not low <= reward <= high:
                 raise ConfigurationError(
-                    f"{name}values are bounded by {bounds[0]:g} and {bounds[1]:g}, and {what} is "
-                    f"{reward:g}; choose one in between, or set HACAgentParameters.bound_values="
-                    "False"
+                    f"{name}values are bounded by {low:g} and {high:g}, and {what} is {reward:g}; "
+                    "choose one in between, or set HACAgentParameters.bound_values=False"
                 )
+        return low, high

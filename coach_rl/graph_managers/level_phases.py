@@ -106,7 +106,7 @@ class LevelPhases:
         for level in reversed(self._levels):
             is_frozen = self._is_frozen(level, clock, rates)
             if warms_up and not level.frozen:
-                if clock.phase is Phase.TRAIN:
+                if clock.phase is Phase.TRAIN:  # else the run is in HEATUP itself
                     phases[level.name] = Phase.HEATUP
             elif is_frozen:
                 phases[level.name] = Phase.TEST
