@@ -194,7 +194,7 @@ class GraphPanel(GoalPanel):
         return "shows_pose" in {field.name for field in fields(self.world().task)}
 
     @property
-    def besides(self) -> tuple[float, ...]:
+    def fixed_goal(self) -> tuple[float, ...]:
         """Elements of way-points behind those of a place."""
         if not self.has_poses:
             return ()
@@ -413,7 +413,7 @@ def _planner(
         forgetting=settings.forgetting,
         setbacks=settings.setbacks,
         exploring=settings.exploring,
-        besides=panel.besides,
+        fixed_goal=panel.fixed_goal,
         conditions=conditions,
     )
 

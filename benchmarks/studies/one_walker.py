@@ -20,7 +20,7 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.frozen import FrozenMapping
 
 WALKERS = (160, 161, 162, 163, 164)
-"""Their seeds; those of the graphs above them are 100 higher."""
+"""Their seeds; those of the graphs above them are 100 higher, or 200."""
 TRAINED = "ant_mazes.py:u12"
 """The study that they were trained in: a file here, and its function."""
 FOLDER = "graph_ant_maze_u12"
@@ -54,7 +54,7 @@ def hiro() -> Study:
 
 def push_stochastic() -> Study:
     """HESS's Ant Push: a weaker ant that acts half as often, half of HIRO's width, and noise."""
-    return maze("ant_push_stochastic", HLPS, 0.91, steps=200_000, changes=LEARNS)
+    return maze("ant_push_stochastic", HLPS, 0.91, steps=400_000, changes=LEARNS, above=200)
 
 
 def fall_stochastic() -> Study:
@@ -99,8 +99,17 @@ def maze(
     *,
     steps: int,
     changes: Mapping[str, object] = FrozenMapping(),
+    above: int = 100,
 ) -> Study:
     """The study of a maze, with the walkers of all seeds.
+
+    Args:
+        level: The maze.
+        source: The publication of a score to compare with; empty for none.
+        score: The published score.
+        steps: Length of each run.
+        changes: Changes of the preset, by path.
+        above: Difference between the seeds of graphs and those of their walkers.
 
     Raises:
         ConfigurationError: A walker is missing.
@@ -120,12 +129,12 @@ def maze(
                     **changes,
                 },
                 changes_by_seed={
-                    seed + 100: {"levels.1.load": str(run_of(seed))} for seed in WALKERS
+                    seed + above: {"levels.1.load": str(run_of(seed))} for seed in WALKERS
                 },
                 published=published,
             ),
         ),
-        seeds=tuple(seed + 100 for seed in WALKERS),
+        seeds=tuple(seed + above for seed in WALKERS),
         steps=steps,
         metric="success_rate",
         episodes=100,

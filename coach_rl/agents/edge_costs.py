@@ -53,13 +53,13 @@ class EdgeCostsParameters(Protocol):
         """Decisions after which all edges are asked for again; None: costs do not change."""
         ...
 
-    def build(self, owner: str, place: LevelPlace, besides: tuple[float, ...]) -> EdgeCosts:
+    def build(self, owner: str, place: LevelPlace, fixed_goal: tuple[float, ...]) -> EdgeCosts:
         """The costs of edges at a place in a stack.
 
         Args:
             owner: The agent that plans, for messages.
             place: Its place in the stack.
-            besides: What way-points ask of the goal's elements beyond the place.
+            fixed_goal: What way-points ask of the goal's elements beyond the place.
 
         Raises:
             ConfigurationError: It cannot be said at that place.
@@ -85,9 +85,9 @@ class EdgeLengths:
         """None."""
         return None
 
-    def build(self, owner: str, place: LevelPlace, besides: tuple[float, ...]) -> EdgeCosts:
+    def build(self, owner: str, place: LevelPlace, fixed_goal: tuple[float, ...]) -> EdgeCosts:
         """Knows lengths."""
-        del owner, place, besides
+        del owner, place, fixed_goal
         return _Lengths(self.missed)
 
 
@@ -110,7 +110,7 @@ class CriticSteps:
         """True."""
         return True
 
-    def build(self, owner: str, place: LevelPlace, besides: tuple[float, ...]) -> EdgeCosts:
+    def build(self, owner: str, place: LevelPlace, fixed_goal: tuple[float, ...]) -> EdgeCosts:
         """Asks the critic; ConfigurationError where there is none that knows of steps."""
         low = require_critic_below(f"{owner}: costs=CriticSteps()", place)
         goal, below = place.sub_goal, place.below
@@ -128,7 +128,7 @@ class CriticSteps:
             critic,
             discount=low.discount,
             longest=longest,
-            besides=besides,
+            fixed_goal=fixed_goal,
             missed=None if below.horizon is None else float(below.horizon),
         )
 
@@ -174,7 +174,7 @@ class _Steps:
         critic: Knows what the level below expects.
         discount: The discount of its values.
         longest: Steps above which an edge is taken only where there is no other way.
-        besides: What way-points ask of the goal's elements beyond the place.
+        fixed_goal: What way-points ask of the goal's elements beyond the place.
         missed: Cost of a try that misses.
     """
 
@@ -184,19 +184,19 @@ class _Steps:
         *,
         discount: float,
         longest: float,
-        besides: tuple[float, ...],
+        fixed_goal: tuple[float, ...],
         missed: float | None,
     ) -> None:
         self.missed = missed
         self._critic, self._discount = critic, discount
-        self._longest, self._besides = longest, besides
+        self._longest, self._fixed_goal = longest, fixed_goal
 
     def of(self, roadmap: Roadmap, states: Observation, edges: IntArray) -> FloatArray:
         """Steps from the state that was observed where an edge begins to the place at its end."""
         if not len(edges):
             return np.zeros(0)
         seen = self._critic.states(take(states, roadmap.begins[edges]))
-        besides = np.tile(self._besides, (len(edges), 1))
-        goals = np.hstack([roadmap.places[roadmap.ends[edges]], besides]).astype(np.float32)
+        rest = np.tile(self._fixed_goal, (len(edges), 1))
+        goals = np.hstack([roadmap.places[roadmap.ends[edges]], rest]).astype(np.float32)
         steps = expected_steps(self._critic.values(seen, goals), self._discount)
         return steps + DETOUR * (steps > self._longest)

@@ -60,20 +60,21 @@ class GraphAgentParameters:
     forgetting: UnitInterval = 0.2
     """Lowest weight of a try in the averages of edges: of many, the last 1 / forgetting count. 0:
     all edges are thought to be passed always, and only what a try costs counts."""
-    worst: Annotated[float, Interval(gt=0, le=1)] = 0.02
+    lowest_probability: Annotated[float, Interval(gt=0, le=1)] = 0.02
     """Lowest probability of passing an edge that is reckoned with."""
     prune_after: Positive[int] | None = None
     """Misses in a row from which on an edge is pruned: ways lead along it only where there are no
     others, until it is passed again. It is not removed altogether, since then a place with no other
     edges would be out of reach for good, though the level below has learned to get there meanwhile.
-    None: edges only get dearer, down to `worst`. BEAG's program gives up places after 4 misses."""
-    doubt: Annotated[float, Interval(ge=0, lt=1)] = 0.5
+    None: an edge only gets dearer, down to `lowest_probability`. BEAG's program gives up places
+    after 4 misses."""
+    retry_discount: Annotated[float, Interval(ge=0, lt=1)] = 0.5
     """Share of an edge's probability that each miss takes off in the plans of the row that missed
     it, until its (sub-)episode ends. 0: it plans as if nothing had happened."""
     setbacks: bool = False
     """True if a miss costs as much as the way is longer from where it ended. For levels below that
     can do their part: one that still learns to walk is set back anywhere but in front of walls."""
-    besides: tuple[float, ...] = ()
+    fixed_goal: tuple[float, ...] = ()
     """Values that way-points ask of the last elements of the goals of the level below, which places
     don't have. Where places have more elements than the others, way-points ask for the first; one
     is passed only if the rest of the place is met as well, such as keys that were taken. Tries that
@@ -103,7 +104,7 @@ class GraphAgentParameters:
                 f"{owner} needs scipy for its shortest paths; {how_to_install('graph')}"
             )
         space = PlaceSpace.between(
-            context.place, owner, besides=self.besides, conditions=self.conditions
+            context.place, owner, fixed_goal=self.fixed_goal, conditions=self.conditions
         )
         if not space.asks_for_all and self.places.grow:
             raise ConfigurationError(
@@ -119,7 +120,7 @@ class GraphAgentParameters:
                 f"{type(self.places).__name__} may never have been visited; got costs={self.costs};"
                 " set places=FarthestPoints()"
             )
-        costs = self.costs.build(owner, context.place, self.besides)
+        costs = self.costs.build(owner, context.place, self.fixed_goal)
         return GraphAgent(self, space=space, costs=costs)
 
 

@@ -126,9 +126,9 @@ class GraphMemory:
         self.graph = WayPointGraph(
             places.roadmap,
             forgetting=params.forgetting,
-            worst=params.worst,
+            lowest_probability=params.lowest_probability,
             prune_after=params.prune_after,
-            doubt=params.doubt,
+            retry_discount=params.retry_discount,
             missed=self._costs.missed,
             asked=self._space.asked_size,
             goal=self._space.goal_size,

@@ -24,7 +24,7 @@ class GraphRows:
     place: IntArray
     """[N] the place where the open decision began."""
     is_as_asked: BoolArray
-    """[N] it began as way-points ask for, `besides` included."""
+    """[N] it began as way-points ask for, `fixed_goal` included."""
     way_point: IntArray
     """[N] the place it heads for; -1 where that is the goal itself."""
     target: IntArray

@@ -14,12 +14,12 @@ from coach_rl.core.spaces import actions_from_uniform
 class PlaceSpace:
     """Places of P elements: a goal of the graph's own level, and the conditions behind it.
 
-    The level below is asked for the first elements, and besides for values that places don't have.
+    The level below is asked for the first elements, besides for values that places don't have.
 
     Args:
         own: The goals of the graph's own level.
         sub_goal: The goals of the level below.
-        besides: Values asked of the last elements of these.
+        fixed_goal: Values asked of the last elements of these.
         conditions: Further elements of places, which goals leave open; None: there are none.
     """
 
@@ -28,16 +28,16 @@ class PlaceSpace:
         *,
         own: GoalSpace,
         sub_goal: GoalSpace,
-        besides: Sequence[float] = (),
+        fixed_goal: Sequence[float] = (),
         conditions: GoalSpace | None = None,
     ) -> None:
         self._parts = (own,) if conditions is None else (own, conditions)
-        self._sub_goal, self._besides = sub_goal, np.array(besides, np.float64)
+        self._sub_goal, self._fixed_goal = sub_goal, np.array(fixed_goal, np.float64)
         self.size = sum(part.size for part in self._parts)
         """P."""
         self.goal_size = own.size
         """Elements of a goal of the graph's own level, the first ones of a place."""
-        self.asked_size = sub_goal.size - len(besides)
+        self.asked_size = sub_goal.size - len(fixed_goal)
         """Elements of a place that the level below is asked for, the first ones."""
         self.way_point_size = sub_goal.size
         """S, elements of a goal of the level below."""
@@ -48,7 +48,7 @@ class PlaceSpace:
         place: LevelPlace,
         owner: str,
         *,
-        besides: Sequence[float],
+        fixed_goal: Sequence[float],
         conditions: GoalSpace | None,
     ) -> "PlaceSpace":
         """The places of a graph between its own level and the one below.
@@ -56,7 +56,7 @@ class PlaceSpace:
         Args:
             place: The graph's place in the stack.
             owner: The agent that plans, for messages.
-            besides: Values asked of the last elements of the goals of the level below.
+            fixed_goal: Values asked of the last elements of the goals of the level below.
             conditions: Further elements of places.
 
         Raises:
@@ -71,23 +71,23 @@ class PlaceSpace:
                 f"{owner} plans ways to its level's goals along goals of the level below, and "
                 f"{lacks}; both levels need a GoalSpace as goal_space"
             )
-        if own.observed != "absolute" or not 0 < sub_goal.size - len(besides) <= own.size:
+        if own.observed != "absolute" or not 0 < sub_goal.size - len(fixed_goal) <= own.size:
             raise ConfigurationError(
                 f"{owner} needs goals that are seen absolutely and that, with GraphAgentParameters."
                 f"besides, have at least as many elements as those of the level below; got "
-                f"{own.size} ({own.observed}), besides={besides} and {sub_goal.size}"
+                f"{own.size} ({own.observed}), fixed_goal={fixed_goal} and {sub_goal.size}"
             )
-        asked = sub_goal.size - len(besides)
+        asked = sub_goal.size - len(fixed_goal)
         mine, theirs = (tuple(each.elements or range(each.size)) for each in (own, sub_goal))
         if own.key == sub_goal.key and mine[:asked] != theirs[:asked]:
             raise ConfigurationError(
                 f"{owner} needs goals that begin with the same elements of '{own.key}' as those of "
                 f"the level below, got GoalSpace.elements={mine} and {theirs}"
             )
-        bounds = zip(besides, sub_goal.low[asked:], sub_goal.high[asked:], strict=True)
+        bounds = zip(fixed_goal, sub_goal.low[asked:], sub_goal.high[asked:], strict=True)
         if not all(low <= value <= high for value, low, high in bounds):
             raise ConfigurationError(
-                f"{owner}: GraphAgentParameters.besides={tuple(besides)} must lie within the "
+                f"{owner}: GraphAgentParameters.fixed_goal={tuple(fixed_goal)} must lie within the "
                 f"bounds of the last elements of the goals of the level below, "
                 f"{sub_goal.low[asked:]} to {sub_goal.high[asked:]}"
             )
@@ -98,7 +98,7 @@ class PlaceSpace:
                     f"{goals.angles} turn full circle; leave `angles` out, or give such goals to "
                     "another agent"
                 )
-        return cls(own=own, sub_goal=sub_goal, besides=besides, conditions=conditions)
+        return cls(own=own, sub_goal=sub_goal, fixed_goal=fixed_goal, conditions=conditions)
 
     @property
     def asks_for_all(self) -> bool:
@@ -147,10 +147,10 @@ class PlaceSpace:
     def is_as_asked(self, observation: Observation) -> BoolArray:
         """Return which rows [R] have what is asked for besides places; one that fell has not."""
         size, space = self.asked_size, self._sub_goal
-        away = np.abs(space.achieved(observation)[:, size:] - self._besides)
+        away = np.abs(space.achieved(observation)[:, size:] - self._fixed_goal)
         return np.asarray((away <= space.threshold[size:]).all(axis=1), np.bool_)
 
     def _way_points(self, places: FloatArray) -> FloatArray:
         """Places [R, P] as goals of the level below [R, S], float32."""
-        besides = np.tile(self._besides, (len(places), 1))
-        return np.hstack([places[:, : self.asked_size], besides]).astype(np.float32)
+        rest = np.tile(self._fixed_goal, (len(places), 1))
+        return np.hstack([places[:, : self.asked_size], rest]).astype(np.float32)

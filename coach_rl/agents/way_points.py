@@ -84,16 +84,16 @@ class WayPointGraph:
     An edge that was missed too often in a row is pruned: ways lead along it only where there are no
     others, so that no place is out of reach, and once it is passed it is as good as before.
     Searches that are `cautious` do not count on changes of the rest that have never come about.
-    Tries that have just missed, which a search may be given, each take a share `doubt` off the p of
-    what was tried, for this search alone.
+    Tries that have just missed, which a search may be given, each take a share `retry_discount` off
+    the p of what was tried, for this search alone.
 
     Args:
         roadmap: Places and edges; where the rest counts they never change.
         forgetting: The lowest weight of a new try in an average.
-        worst: The lowest p, so that no edge is given up for ever.
+        lowest_probability: The lowest p, so that no edge is given up for ever.
         prune_after: Misses in a row from which on an edge is pruned, until it is passed; None:
             never.
-        doubt: Share of p that a try which has just missed takes off, below 1.
+        retry_discount: Share of p that a try which has just missed takes off, below 1.
         missed: Lowest cost of a try that misses; None: as much as one that passes.
         asked: Number of elements, the first ones, that the level below is asked for; None: all.
         goal: Number of elements, the first ones, that are alike for the level below: until edges
@@ -105,15 +105,15 @@ class WayPointGraph:
         roadmap: Roadmap,
         *,
         forgetting: float,
-        worst: float,
+        lowest_probability: float,
         prune_after: int | None = None,
-        doubt: float = 0.0,
+        retry_discount: float = 0.0,
         missed: float | None = None,
         asked: int | None = None,
         goal: int | None = None,
     ) -> None:
         self.roadmap = roadmap
-        self._worst, self._doubt = worst, doubt
+        self._lowest_probability, self._retry_discount = lowest_probability, retry_discount
         self._missed = missed
         self._prune_after = np.inf if prune_after is None else prune_after
         size = roadmap.places.shape[1]
@@ -174,8 +174,8 @@ class WayPointGraph:
             return passed
         met = self._outcome_met.values
         if cautious:
-            met = np.where(self._may_be_met, met, self._worst)
-        passed = np.maximum(self._worst, passed * met[self._outcomes])
+            met = np.where(self._may_be_met, met, self._lowest_probability)
+        passed = np.maximum(self._lowest_probability, passed * met[self._outcomes])
         return passed
 
     @property
@@ -254,13 +254,13 @@ class WayPointGraph:
         group, alike = self._groups[edge], self._alike(begin, end)
         if not self.tries[edge]:
             self._edge_passed.values[alike] = self._group_passed.values[group]
-        self._edge_passed.add(alike, float(passed), lowest=self._worst)
-        self._group_passed.add(np.array([group]), float(passed), lowest=self._worst)
+        self._edge_passed.add(alike, float(passed), lowest=self._lowest_probability)
+        self._group_passed.add(np.array([group]), float(passed), lowest=self._lowest_probability)
         met = np.full(len(alike), passed)
         if self._has_rest and passed:
             met = self.roadmap.ends[alike] == (end if came_to is None else came_to)
             outcomes = self._outcomes[alike]
-            self._outcome_met.add(outcomes, met.astype(np.float64), lowest=self._worst)
+            self._outcome_met.add(outcomes, met.astype(np.float64), lowest=self._lowest_probability)
             self._may_be_met[outcomes[met]] = True
         self._misses[alike] = np.where(met, 0, self._misses[alike] + 1)
         if setback is not None and not met.all():
@@ -273,7 +273,7 @@ class WayPointGraph:
         first = edges[self._setbacks.counts[edges] == 0]
         self._setbacks.values[first] = self._place_setbacks.values[place]
         # No more than the highest cost, or costs would grow without bounds.
-        highest = self._lowest_missed[edges] / self._worst
+        highest = self._lowest_missed[edges] / self._lowest_probability
         setbacks = np.clip(setback, -highest, highest)
         self._setbacks.add(edges, setbacks)
         self._place_setbacks.add(place, setbacks[:1])
@@ -367,7 +367,7 @@ class WayPointGraph:
         passed = self._passed(cautious=cautious)
         for begin, end in missed:
             tried = self._alike(begin, end)
-            passed[tried] *= 1 - self._doubt
+            passed[tried] *= 1 - self._retry_discount
         setbacks = np.where(
             self._setbacks.counts > 0,
             self._setbacks.values,

@@ -29,7 +29,8 @@ def summary_of(
         evaluation: The final evaluation.
         checkpoints: The folder of the run's checkpoints.
         best: The best evaluation while training; None when there was none.
-        incidents: Troubles that did not end the run, a line each.
+        incidents: Troubles that did not end the run, a line each; success rates that no level has
+            reached are added.
     """
     seconds = graph_manager.training_seconds
     target, ending = graph_manager.parameters.validation, graph_manager.ending
@@ -44,7 +45,7 @@ def summary_of(
         ending=ending or "",
         target="" if target is None else target.report(graph_manager.solved_at),
         solved_at=graph_manager.solved_at,
-        incidents=incidents,
+        incidents=(*incidents, *graph_manager.unreached),
         faults=graph_manager.faults,
         signals=graph_manager.signals,
         fork_steps=graph_manager.fork_steps,

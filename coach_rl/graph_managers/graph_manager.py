@@ -136,6 +136,11 @@ class GraphManager:
         return self.graph.training.fork_steps
 
     @property
+    def unreached(self) -> list[str]:
+        """The success rates that the schedules of levels still wait for, a line each."""
+        return self.graph.phases.unreached()
+
+    @property
     def signals(self) -> Mapping[str, float]:
         """The last report of the signals of training, as in the record of kind `signals`."""
         return self._progress.signals

@@ -90,6 +90,14 @@ class LevelPhases:
             for level in self._levels
         }
 
+    def unreached(self) -> list[str]:
+        """The success rates that no level has reached yet, a line each."""
+        return [
+            f"level '{level.name}' waited for {moment} to the end ({field})"
+            for level, field, moment in _moments(self._levels)
+            if isinstance(moment, SuccessRate) and _key(level, field, moment) not in self._reached
+        ]
+
     def state_dict(self) -> State:
         """The part of it that counters do not hold."""
         return {"reached": sorted(self._reached), "turns_since": self._turns_since}
@@ -128,13 +136,13 @@ class LevelPhases:
         moment: Moment = getattr(level, field)
         if not isinstance(moment, SuccessRate):
             return moment.is_reached(clock)
-        name = f"{level.name}.{field}: {moment}"
-        if name not in self._reached and (
+        key = _key(level, field, moment)
+        if key not in self._reached and (
             clock.phase is Phase.TRAIN
             and rates(moment.level or level.name, moment.over) >= moment.rate
         ):
-            self._reached.add(name)
-        return name in self._reached
+            self._reached.add(key)
+        return key in self._reached
 
     def _waiting(self, clock: Clock, frozen: Collection[str]) -> list[str]:
         """The levels that wait for their turn; the next one has that of a level that is frozen."""
@@ -258,6 +266,11 @@ def _moments(
     for level in levels:
         for field in ("frozen_from", "frozen_until", "warmup"):
             yield level, field, getattr(level, field)
+
+
+def _key(level: LevelDescription, field: str, moment: SuccessRate) -> str:
+    """Return what a success rate that was reached is remembered by."""
+    return f"{level.name}.{field}: {moment}"
 
 
 def _is_late(moment: Moment | RunLength | None, end: Moment | RunLength | None) -> bool:

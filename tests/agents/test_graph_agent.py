@@ -150,7 +150,7 @@ def success_rate(manager, episodes=40):
     ids=["grid", "visited_grid", "visited", "novel"],
 )
 def test_a_walker_that_knows_nothing_of_walls_finds_its_way_through_a_maze(places):
-    manager = experiment(8_000, level="point_maze_medium", places=places, doubt=0.0)
+    manager = experiment(8_000, level="point_maze_medium", places=places, retry_discount=0.0)
     manager.create_graph(TaskParameters(seed=1))
     before = success_rate(manager)
     list(manager.improve())
@@ -162,7 +162,7 @@ def test_a_walker_that_knows_nothing_of_walls_finds_its_way_through_a_maze(place
 def test_who_remembers_what_it_missed_finds_its_way_though_nothing_was_learned():
     rates = []
     for doubt in (0.0, 0.5):
-        manager = experiment(8_000, level="point_maze_medium", doubt=doubt)
+        manager = experiment(8_000, level="point_maze_medium", retry_discount=doubt)
         manager.create_graph(TaskParameters(seed=1))
         rates.append(success_rate(manager))
         manager.close()
@@ -238,7 +238,7 @@ def test_a_level_below_that_stopped_on_a_failure_has_missed_its_way_point(end, p
 @pytest.mark.parametrize("stops", ["training", "always"])
 def test_a_graph_finds_its_way_above_a_level_that_stops_on_failure(stops):
     """Walls included, though the level in between gives up where the lowest one is stuck."""
-    manager = experiment(8_000, level="point_maze_medium", doubt=0.0)
+    manager = experiment(8_000, level="point_maze_medium", retry_discount=0.0)
     graph, low = manager.parameters.levels
     goals = low.goal_space
     passes_on = ScriptedAgentParameters(policy=lambda seen, _: seen[GOAL_KEY])
@@ -302,7 +302,7 @@ def test_a_graph_on_a_grid_is_not_that_of_a_wider_one():
 
 def test_way_points_ask_for_more_than_a_place_where_the_level_below_has_such_goals():
     pose = GoalSpace(low=(0.0, 0.0, -1.0), high=(4.0, 4.0, 1.0), threshold=(0.3, 0.3, 1.0), key="x")
-    agent = build(at(own=replace(PLACES, elements=(0, 1)), sub_goal=pose), besides=(0.75,))
+    agent = build(at(own=replace(PLACES, elements=(0, 1)), sub_goal=pose), fixed_goal=(0.75,))
     asked = request([(0.5, 0.5, -0.2), (3.5, 3.5, 1.0)], [(3.5, 3.5)] * 2)
     found = agent.act(agent.new_rows(2, seed=0), asked, Clock(phase=Phase.TEST))
     assert found.tolist() == [[1.5, 1.5, 0.75], [3.5, 3.5, 0.75]]
@@ -503,7 +503,7 @@ def test_rows_that_miss_at_once_teach_what_they_teach_one_after_another():
 
 def test_tries_that_begin_without_what_way_points_ask_for_besides_teach_nothing():
     pose = GoalSpace(low=(0.0, 0.0, -1.0), high=(4.0, 4.0, 1.0), threshold=(0.3, 0.3, 0.5), key="x")
-    agent = build(at(own=replace(PLACES, elements=(0, 1)), sub_goal=pose), besides=(1.0,))
+    agent = build(at(own=replace(PLACES, elements=(0, 1)), sub_goal=pose), fixed_goal=(1.0,))
     rows, clock = agent.new_rows(2, 0), Clock(phase=Phase.TRAIN)
     positions = [(0.5, 0.5, 0.6), (0.5, 0.5, 0.4)]
     agent.act(rows, request(positions, [(3.5, 3.5)] * 2), clock)
@@ -668,7 +668,7 @@ def is_amid_plans(manager):
     is_open = below["open"] & (below["decisions"] > 0) & (plans["way_point"] >= 0)
     explores, has_missed = ~np.isnan(plans["heading"]).all(axis=1), plans["missed"] >= 0
     asks_tilt = TILTED in [
-        getattr(each.agent, "besides", None) for each in manager.parameters.levels
+        getattr(each.agent, "fixed_goal", None) for each in manager.parameters.levels
     ]
     is_upright = is_open & ~plans["is_as_asked"]
     found = is_open.any() and explores.any() and has_missed.any()
@@ -694,7 +694,7 @@ RUNS = {
         exploring=1.0,
     ),
     "three levels": experiment_of_three_levels,
-    "ant": partial(ant_experiment, "ant_maze_u12", besides=TILTED),
+    "ant": partial(ant_experiment, "ant_maze_u12", fixed_goal=TILTED),
     "keys": partial(ant_experiment, "ant_key_chest"),
     "block": partial(ant_experiment, "ant_push", setbacks=True, forgetting=0.7),
 }
@@ -918,7 +918,7 @@ def test_below_a_level_that_learns_a_graph_leads_to_places_where_goals_are_more_
                     low=(0.0, 0.0), high=(1.0, 1.0), threshold=(0.1, 0.1), observed="relative"
                 )
             ),
-            r"seen absolutely .* got 2 \(relative\), besides=\(\) and 2",
+            r"seen absolutely .* got 2 \(relative\), fixed_goal=\(\) and 2",
         ),
     ],
 )
@@ -930,10 +930,12 @@ def test_levels_that_no_graph_can_join_are_refused(place, line):
 def test_settings_beyond_what_a_graph_can_take_are_refused():
     with pytest.raises(ConfigurationError, match=r"spacing=0\.001 makes 16,000,000 places"):
         build(places=GridPlaces(spacing=0.001))
-    with pytest.raises(ConfigurationError, match=r"besides=\(7.0,\) must lie within .*\(4.0,\)"):
-        build(besides=(7.0,))
-    with pytest.raises(ConfigurationError, match=r"worst must be float in \(0, 1\], got 0"):
-        build(worst=0.0)
+    with pytest.raises(ConfigurationError, match=r"fixed_goal=\(7.0,\) must lie within .*\(4.0,\)"):
+        build(fixed_goal=(7.0,))
+    with pytest.raises(
+        ConfigurationError, match=r"lowest_probability must be float in \(0, 1\], got 0"
+    ):
+        build(lowest_probability=0.0)
 
 
 def test_without_scipy_the_extra_is_named(monkeypatch):

@@ -31,7 +31,7 @@ def places(*, conditions=BLOCK, **settings):
     """Places of x, y, keys and the block; way-points of x, y and how upright the ant is."""
     sub_goal = goals((0, 1, 2), reached_within="elements", **settings)
     own = goals((0, 1, 3), high=8.0)
-    return PlaceSpace(own=own, sub_goal=sub_goal, besides=(1.0,), conditions=conditions)
+    return PlaceSpace(own=own, sub_goal=sub_goal, fixed_goal=(1.0,), conditions=conditions)
 
 
 def test_a_place_has_a_goal_and_the_conditions_behind_it():
@@ -88,4 +88,4 @@ def test_goals_that_turn_full_circle_are_refused(turning):
         below=LevelParameters(name="low", agent=agent, goal_space=spaces["sub_goal"], horizon=9),
     )
     with pytest.raises(ConfigurationError, match=r"angles=\(0,\) turn full circle; leave"):
-        PlaceSpace.between(place, "graph", besides=(), conditions=spaces["conditions"])
+        PlaceSpace.between(place, "graph", fixed_goal=(), conditions=spaces["conditions"])

@@ -12,7 +12,7 @@ from coach_rl.testing import assert_same_state
 
 def graph(width=3, height=4, **kwargs):
     grid = Roadmap.grid(np.zeros(2), np.array([width, height]), 1.0)
-    return WayPointGraph(grid, **{"forgetting": 0.5, "worst": 0.05, **kwargs})
+    return WayPointGraph(grid, **{"forgetting": 0.5, "lowest_probability": 0.05, **kwargs})
 
 
 def cheapest(of, begin, end):
@@ -63,7 +63,7 @@ def test_tries_in_vain_lead_around():
 
 
 def test_a_search_doubts_what_has_just_missed_and_no_other_does():
-    of = graph(doubt=0.5)  # places 0 to 11, four in a column
+    of = graph(retry_discount=0.5)  # places 0 to 11, four in a column
     places, targets = np.array([0, 0, 0, 11]), np.array([10, 10, 5, 11])
     assert of.next_places(places, targets).tolist() == [5, 5, 5, 11]
     missed = [((0, 5),), (), ((0, 5), (0, 1)), ((11, 10),)]
@@ -77,7 +77,7 @@ def test_a_search_doubts_what_has_just_missed_and_no_other_does():
 @pytest.mark.parametrize(("misses", "expected"), [(1, 5), (2, 1)])
 def test_each_miss_takes_a_share_of_what_is_left(misses, expected):
     """Misses of a cost of 0.5: 1.41 + 0.5 and 1.41 + 3 x 0.5 the straight way, 2 around it."""
-    of = graph(doubt=0.5, missed=0.5)
+    of = graph(retry_discount=0.5, missed=0.5)
     of.note(0, 4, passed=False)
     missed = [((0, 5),) * misses]
     found = of.next_places(np.array([0]), np.array([5]), missed=missed)
@@ -87,7 +87,7 @@ def test_each_miss_takes_a_share_of_what_is_left(misses, expected):
 def test_all_ways_to_what_was_asked_for_are_doubted_together():
     """Of the last element, which way-points don't ask for, the walk before it knows nothing."""
     grid = Roadmap.grid(np.zeros(3), np.array([3.0, 3.0, 2.0]), 1.0, moving=2)
-    of = WayPointGraph(grid, forgetting=0.2, worst=0.02, doubt=0.5, asked=2)
+    of = WayPointGraph(grid, forgetting=0.2, lowest_probability=0.02, retry_discount=0.5, asked=2)
     begin, middle, end = grid.nearest(np.array([[0, 0, 0], [1, 1, 1], [2, 2, 1]]) + 0.5)
     ways = [np.array([begin]), np.array([end])]
     assert grid.places[of.next_places(*ways)][:, :2].tolist() == [[1.5, 1.5]]
@@ -183,13 +183,13 @@ def test_misses_cost_the_setbacks_that_they_were_on_average():
 def test_passes_and_misses_that_tell_nothing_leave_the_cost_of_misses_as_it_was():
     """Where places have a rest, each pass misses the edges to other rests; nobody headed there."""
     grid = Roadmap.grid(np.zeros(2), np.array([3.0, 2.0]), 1.0, moving=1)
-    ways = WayPointGraph(grid, forgetting=0.05, worst=0.02, asked=1)
+    ways = WayPointGraph(grid, forgetting=0.05, lowest_probability=0.02, asked=1)
     begin, left, right = grid.nearest(np.array([[1.5, 0.5], [0.5, 0.5], [2.5, 0.5]])).tolist()
     ways.note(begin, left, passed=False, setback=40.0)
     for _ in range(20):
         ways.note(begin, right, passed=True, came_to=right)
         ways.note(begin, right, passed=False)
-    fresh = WayPointGraph(grid, forgetting=0.05, worst=0.02, asked=1)
+    fresh = WayPointGraph(grid, forgetting=0.05, lowest_probability=0.02, asked=1)
     fresh.note(begin, left, passed=False, setback=40.0)
     kept, expected = (each.state_dict() for each in (ways, fresh))
     for name in ("setbacks", "place_setbacks"):
@@ -214,7 +214,7 @@ def test_until_an_edge_is_missed_a_miss_costs_what_misses_from_the_same_place_di
 
 def test_what_has_just_missed_is_doubted_even_where_nothing_is_passed():
     """Else a row would run at a wall until its episode ends."""
-    of = graph(doubt=0.5)
+    of = graph(retry_discount=0.5)
     for begin, end in zip(of.roadmap.begins.tolist(), of.roadmap.ends.tolist(), strict=True):
         for _ in range(9):
             of.note(begin, end, passed=False)
@@ -227,7 +227,7 @@ def test_what_has_just_missed_is_doubted_even_where_nothing_is_passed():
 @pytest.mark.parametrize("prune_after", [None, 3])
 def test_an_edge_that_was_missed_so_often_in_a_row_is_pruned_until_it_is_passed(prune_after):
     """With p of 0.9 at least the straight way is never longer than the one around it."""
-    of = graph(3, 3, worst=0.9, prune_after=prune_after)
+    of = graph(3, 3, lowest_probability=0.9, prune_after=prune_after)
     begin, middle, end = of.roadmap.nearest(np.array([[x, 0.5] for x in (0.5, 1.5, 2.5)])).tolist()
     seen = []
     for passed in (False, False, True, False, False, False, False, True):
@@ -253,7 +253,7 @@ def test_where_there_is_no_other_way_the_one_with_fewest_pruned_edges_is_taken()
 
 def test_no_doubts_make_a_way_dearer_than_one_with_a_pruned_edge():
     """Straight ahead an edge is pruned, around it one was missed again and again."""
-    of = graph(3, 2, prune_after=30, missed=100.0, worst=0.02, doubt=0.5)
+    of = graph(3, 2, prune_after=30, missed=100.0, lowest_probability=0.02, retry_discount=0.5)
     for _ in range(30):
         of.note(0, 2, passed=False)
     for end in (1, 3):
@@ -267,7 +267,7 @@ def test_no_doubts_make_a_way_dearer_than_one_with_a_pruned_edge():
 
 def test_coming_without_what_is_met_prunes_the_edges_to_where_it_is_met():
     grid = Roadmap.grid(np.zeros(2), np.array([3.0, 2.0]), 1.0, moving=1)
-    of = WayPointGraph(grid, forgetting=0.2, worst=0.02, prune_after=2, asked=1)
+    of = WayPointGraph(grid, forgetting=0.2, lowest_probability=0.02, prune_after=2, asked=1)
     begin, plain, with_key = grid.nearest(np.array([[0.5, 0.5], [1.5, 0.5], [1.5, 1.5]])).tolist()
     for _ in range(2):
         of.note(begin, with_key, passed=True, came_to=plain)
@@ -278,7 +278,7 @@ def test_edges_between_places_that_stay_are_pruned_still():
     of = WayPointGraph(
         Roadmap.of_neighbours(np.array([[0.0], [1.0], [3.0]]), 2),
         forgetting=0.2,
-        worst=0.02,
+        lowest_probability=0.02,
         prune_after=1,
     )
     for end in (1, 2):

@@ -32,6 +32,7 @@ from coach_rl import (
 )
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.experiment.runner import run_experiment
 from coach_rl.graph_managers import CollectionParameters
 from coach_rl.testing.states import assert_same_state
 
@@ -322,6 +323,25 @@ def test_a_success_rate_once_reached_stays_reached():
     assert [phase for _, phase, _ in rest] == [Phase.TRAIN]
     assert 20 < rest[0][2] < 450
     manager.close()
+
+
+def test_the_summary_says_which_success_rates_were_waited_for_in_vain(tmp_path):
+    easy = replace(PLACES, threshold=(0.6, 0.6))
+    reached, never = SuccessRate(rate=0.01, over=20), SuccessRate(rate=1.0, over=500)
+    manager = GraphManager(
+        parameters(
+            top={"frozen_from": replace(never, level="low")},
+            low={"goal_space": easy, "frozen_from": reached, "frozen_until": never},
+        )
+    )
+    result = run_experiment(manager, TaskParameters(device="cpu"), name="waits", root=tmp_path)
+    assert result.summary.incidents == (
+        "level 'top' waited for a success rate of level 'low' of 1 over 500 sub-episodes to the "
+        "end (frozen_from)",
+        "level 'low' waited for a success rate of 1 over 500 sub-episodes to the end "
+        "(frozen_until)",
+    )
+    assert result.incidents == (), "they are no troubles of the run itself"
 
 
 def test_random_actions_of_heat_up_count_for_no_success_rate():

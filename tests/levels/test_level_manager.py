@@ -115,10 +115,10 @@ def planners(draw, own):
         places=places,
         costs=draw(st.sampled_from(costs)),
         forgetting=draw(st.sampled_from([0.2, 0.7, 0.0])),
-        worst=draw(st.sampled_from([0.02, 0.5])),
-        doubt=draw(st.sampled_from([0.5, 0.0])),
+        lowest_probability=draw(st.sampled_from([0.02, 0.5])),
+        retry_discount=draw(st.sampled_from([0.5, 0.0])),
         setbacks=draw(st.booleans()),
-        besides=tuple(draw(st.sampled_from([-0.5, 1.0])) for _ in besides),
+        fixed_goal=tuple(draw(st.sampled_from([-0.5, 1.0])) for _ in besides),
         conditions=conditions,
         exploring=draw(st.sampled_from([0.0, 0.5])),
         report_every=draw(st.sampled_from([5, 1000])),
@@ -135,7 +135,7 @@ def may_propose(planner, goals):
     if planner is None:
         return True
     parameters, asked = planner
-    has_rest = len(asked) - len(parameters.besides) < goals.size
+    has_rest = len(asked) - len(parameters.fixed_goal) < goals.size
     return not (has_rest or parameters.conditions or parameters.places.are_visited)
 
 

@@ -431,7 +431,7 @@ def test_way_points_ask_for_a_stance_if_told_to(name):
         panel = {"level": level, "num_envs": 2, "stance": True}
         manager = load_graph_manager(name, panel)
         graph, low = manager.parameters.levels
-        assert graph.agent.besides == (1.0, 1.0)
+        assert graph.agent.fixed_goal == (1.0, 1.0)
         pose = manager.parameters.environment.task.posed_elements + 2
         assert low.goal_space.size == pose == len(low.goal_space.threshold)
         manager.create_graph(TaskParameters(seed=1))
@@ -456,12 +456,12 @@ def test_ant_worlds_have_settings_of_their_own_unless_others_are_given():
 
 @pytest.mark.parametrize("name", ["AntMaze_Graph", "AntMaze_Graph_TD3"])
 def test_ants_take_their_stance_in_worlds_with_gaps(name):
-    def besides(**panel):
+    def fixed_goal(**panel):
         panel = {"level": "ant_maze_bottleneck", **panel}
-        return load_graph_manager(name, panel).parameters.levels[0].agent.besides
+        return load_graph_manager(name, panel).parameters.levels[0].agent.fixed_goal
 
-    assert besides() == (1.0, 1.0)
-    assert besides(stance=False) == (1.0,)
+    assert fixed_goal() == (1.0, 1.0)
+    assert fixed_goal(stance=False) == (1.0,)
     alone = {"level": "ant_maze_bottleneck", "hierarchy": "none"}
     assert len(load_graph_manager(name, alone).parameters.levels) == 1
 
@@ -504,7 +504,7 @@ def test_the_walker_of_a_graph_without_it_heads_for_the_goal(name, panel, pose):
     top, low = manager.parameters.levels
     graph, graph_low = load_graph_manager(name, panel).parameters.levels
     assert low == graph_low
-    assert list(graph.agent.besides) == pose
+    assert list(graph.agent.fixed_goal) == pose
     assert manager.parameters.validation is None
     goals = np.array([[0.5, 8.0], [3.0, -1.0]], np.float32)
     bounds = np.array([low.goal_space.low, low.goal_space.high], np.float32)
