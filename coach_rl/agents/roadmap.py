@@ -126,6 +126,18 @@ class Roadmap:
         return float(np.median(finite)) if len(finite) else 1.0
 
     @cached_property
+    def by_end(self) -> tuple[IntArray, IntArray, IntArray]:
+        """The edges turned round, as a sparse matrix has them.
+
+        Returns:
+            The edges by their ends [E], where each of these begins [E], the first of each end
+            [M + 1].
+        """
+        order: IntArray = self.ends.argsort(kind="stable")
+        first = np.searchsorted(self.ends[order], np.arange(len(self.places) + 1))
+        return order, self.begins[order].astype(np.int32), first.astype(np.int32)
+
+    @cached_property
     def _parts(self) -> IntArray:
         """The number of the connected part that each place belongs to, [M]."""
         from scipy.sparse import csr_matrix

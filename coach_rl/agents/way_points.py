@@ -149,6 +149,8 @@ class WayPointGraph:
             tuple[tuple[int, ...], bool, Tries], tuple[FloatArray, IntArray, IntArray]
         ] = {}
         """Results of `_search`, by targets, caution and tries that have missed."""
+        self._expected: dict[bool, tuple[FloatArray, FloatArray, FloatArray]] = {}
+        """Results of `_expect`, by caution."""
 
     @property
     def tries(self) -> IntArray:
@@ -186,7 +188,7 @@ class WayPointGraph:
     @try_costs.setter
     def try_costs(self, costs: FloatArray) -> None:
         self._try_costs = costs
-        self._searches.clear()
+        self._forget_searches()
 
     def change(self, roadmap: Roadmap, changed: IntArray) -> IntArray:
         """Take another roadmap; edges between places that stay keep what was learned of them.
@@ -217,7 +219,7 @@ class WayPointGraph:
         self._place_setbacks.change(np.zeros(count), stay, stay)
         self._group_passed.change(np.ones(count), stay, stay)
         self.roadmap, self._groups = roadmap, roadmap.ends
-        self._searches.clear()
+        self._forget_searches()
         new: IntArray = (~here).nonzero()[0]
         return new
 
@@ -265,7 +267,7 @@ class WayPointGraph:
         self._misses[alike] = np.where(met, 0, self._misses[alike] + 1)
         if setback is not None and not met.all():
             self._note_setback(alike[~met], setback)
-        self._searches.clear()
+        self._forget_searches()
 
     def _note_setback(self, edges: IntArray, setback: float) -> None:
         """Learn what it cost to miss these edges, which begin at the same place."""
@@ -360,25 +362,42 @@ class WayPointGraph:
         self._setbacks.load_state_dict(state["setbacks"])
         self._place_setbacks.load_state_dict(state["place_setbacks"])
         self._may_be_met[:] = state["may_be_met"]
-        self._searches.clear()
+        self._forget_searches()
 
     def _costs(self, *, cautious: bool = False, missed: Tries = ()) -> FloatArray:
         """[E] what it is expected to cost to pass each edge."""
-        passed = self._passed(cautious=cautious)
+        passed, try_missed, costs = self._expect(cautious=cautious)
+        passed, costs = passed.copy(), costs.copy()
         for begin, end in missed:
             tried = self._alike(begin, end)
             passed[tried] *= 1 - self._retry_discount
-        setbacks = np.where(
-            self._setbacks.counts > 0,
-            self._setbacks.values,
-            self._place_setbacks.values[self.roadmap.begins],
-        )
-        try_missed = np.maximum(setbacks, self._lowest_missed)
-        costs: FloatArray = self._try_costs + (1 - passed) / passed * try_missed
+            costs[tried] = _cost(self._try_costs[tried], passed[tried], try_missed[tried])
         pruned = self.pruned
         if pruned.any():  # dearer than any way without
             costs[pruned] += DETOUR + costs[~pruned].sum()
         return costs
+
+    def _expect(self, *, cautious: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """[E] each edge's p, what a miss costs, and what it costs to pass it unless it is pruned.
+
+        They are kept while nothing is learned: of many places they take longer than a search.
+        """
+        if cautious not in self._expected:
+            setbacks = np.where(
+                self._setbacks.counts > 0,
+                self._setbacks.values,
+                self._place_setbacks.values[self.roadmap.begins],
+            )
+            passed = self._passed(cautious=cautious)
+            try_missed: FloatArray = np.maximum(setbacks, self._lowest_missed)
+            costs = _cost(self._try_costs, passed, try_missed)
+            self._expected[cautious] = passed, try_missed, costs
+        return self._expected[cautious]
+
+    def _forget_searches(self) -> None:
+        """Forget what was reckoned from what is learned otherwise now."""
+        self._searches.clear()
+        self._expected.clear()
 
     def _alike(self, begin: int, end: int) -> IntArray:
         """The edges from a place for which the level below is asked for the same as for one end."""
@@ -418,13 +437,18 @@ class WayPointGraph:
         from scipy.sparse import csr_matrix
         from scipy.sparse.csgraph import dijkstra
 
-        roadmap, count = self.roadmap, len(self.roadmap.places)
-        turned = csr_matrix((edge_costs, (roadmap.ends, roadmap.begins)), (count, count))
+        count, (order, begins, first) = len(self.roadmap.places), self.roadmap.by_end
+        turned = csr_matrix((edge_costs[order], begins, first), (count, count))
         costs, before, last = dijkstra(
             turned, indices=targets, return_predecessors=True, min_only=True
         )
         before[targets] = targets
         return costs, before.astype(np.int64), last.astype(np.int64)
+
+
+def _cost(try_costs: FloatArray, passed: FloatArray, try_missed: FloatArray) -> FloatArray:
+    """Return what it is expected to cost to pass edges, misses before that included."""
+    return try_costs + (1 - passed) / passed * try_missed
 
 
 def _numbered(rows: FloatArray) -> IntArray:
