@@ -1,7 +1,8 @@
 """Finished runs that were not made for a job, known by the parameters in their manifests.
 
 A manifest of an earlier version of the code may lack fields that its classes have now, which stand
-for their defaults, and name classes of coach_rl by the modules where they were then.
+for their defaults, have other names for some, and name classes of coach_rl by the modules where
+they were then.
 """
 
 from dataclasses import MISSING, Field, is_dataclass
@@ -13,6 +14,12 @@ from coach_rl.graph_managers.task import TaskParameters
 
 _NAMES_THEN = {"HRLGraphParameters": "GraphParameters"}
 """Names of today's classes, by those that they had."""
+_FIELDS_THEN = {
+    ("GraphAgentParameters", "worst"): "lowest_probability",
+    ("GraphAgentParameters", "doubt"): "retry_discount",
+    ("GraphAgentParameters", "besides"): "fixed_goal",
+}
+"""Names of today's fields, by their class and those that they had."""
 _VALUES_THEN = {("LevelParameters", "testing_rate"): (0.0, None)}
 """Values that said then what another one says now: (then, now), by class and field."""
 
@@ -48,6 +55,8 @@ def difference(recorded: Json, value: object, path: str = "") -> str | None:
     if is_dataclass(value) and not isinstance(value, type):
         if not (isinstance(recorded, dict) and _is_same_class(recorded.get(TYPE_TAG), type(value))):
             return path
+        of_class = type(value).__name__
+        recorded = {_FIELDS_THEN.get((of_class, name), name): of for name, of in recorded.items()}
         names = [field.name for field in constructor_fields(type(value))]
         gone = [name for name in recorded if name not in (TYPE_TAG, *names)]
         if gone:
@@ -57,7 +66,7 @@ def difference(recorded: Json, value: object, path: str = "") -> str | None:
             below = _join(path, field.name)
             if field.name not in recorded:
                 found = None if of == _default(field) else below
-            elif _VALUES_THEN.get((type(value).__name__, field.name)) == (recorded[field.name], of):
+            elif _VALUES_THEN.get((of_class, field.name)) == (recorded[field.name], of):
                 found = None
             else:
                 found = difference(recorded[field.name], of, below)

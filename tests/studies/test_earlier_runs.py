@@ -69,3 +69,21 @@ def test_classes_and_values_are_known_by_what_they_were():
     manifest["graph_manager"] = "somewhere:HACGraphManager"
     manifest["parameters"]["stack"][0]["testing_rate"] = None
     assert not is_run_of(manifest, graph_manager, task)
+
+
+def test_fields_may_have_had_other_names():
+    graph_manager = load_preset(find_preset("AntMaze_Graph")).configure({})
+    then = {
+        "lowest_probability": "worst",
+        "retry_discount": "doubt",
+        "fixed_goal": "besides",
+    }
+    manifest = encode(graph_manager.parameters)
+    agent = manifest["levels"][0]["agent"]
+    renamed = {then.get(name, name): value for name, value in agent.items()}
+    assert renamed.keys() - agent.keys() == set(then.values())
+    manifest["levels"][0]["agent"] = renamed
+    assert difference(manifest, graph_manager.parameters) is None
+    renamed["doubt"] = 0.25
+    path = "levels.0.agent.retry_discount"
+    assert difference(manifest, graph_manager.parameters) == path
