@@ -116,6 +116,10 @@ class WalkGraphManager(GraphManager):
     def signals(self) -> dict[str, float]:
         return {}
 
+    @property
+    def unreached(self) -> list[str]:
+        return []
+
     def create_graph(
         self,
         task: TaskParameters | None = None,
