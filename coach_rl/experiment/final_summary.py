@@ -45,7 +45,7 @@ def summary_of(
         ending=ending or "",
         target="" if target is None else target.report(graph_manager.solved_at),
         solved_at=graph_manager.solved_at,
-        incidents=(*incidents, *graph_manager.unreached),
+        incidents=(*incidents, *graph_manager.unreached_success_rates),
         faults=graph_manager.faults,
         signals=graph_manager.signals,
         fork_steps=graph_manager.fork_steps,

@@ -136,7 +136,7 @@ class GraphManager:
         return self.graph.training.fork_steps
 
     @property
-    def unreached(self) -> list[str]:
+    def unreached_success_rates(self) -> list[str]:
         """The success rates that the schedules of levels still wait for, a line each."""
         return self.graph.phases.unreached()
 

@@ -117,7 +117,7 @@ class WalkGraphManager(GraphManager):
         return {}
 
     @property
-    def unreached(self) -> list[str]:
+    def unreached_success_rates(self) -> list[str]:
         return []
 
     def create_graph(
