@@ -12,6 +12,7 @@ from coach_rl.core.agents import (
     PacedAgent,
     RowState,
     TrainingReport,
+    UpdatingAgent,
     following,
 )
 from coach_rl.core.clock import Clock
@@ -146,6 +147,12 @@ class MemberAgents:
                     f"what was saved has no member '{name}'; it has {', '.join(sorted(state))}"
                 )
             agent.load_policy(state[name])
+
+    @property
+    def updates(self) -> dict[str, str]:
+        """How the members' gradient steps run; see `core.agents.UpdatingAgent`."""
+        updating = (agent for agent in self.members.values() if isinstance(agent, UpdatingAgent))
+        return {name: mode for agent in updating for name, mode in agent.updates.items()}
 
     def learned(self) -> dict[str, Array]:
         """Parameters and gradients of the members, theirs after their name."""

@@ -383,6 +383,11 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         return self.learner.engine.learned()
 
     @property
+    def updates(self) -> dict[str, str]:
+        """How gradient steps run; see `core.agents.UpdatingAgent`."""
+        return {self.name: self.learner.engine.updates}
+
+    @property
     def modules(self) -> dict[str, Module]:
         """The learner's networks; their targets are no modules of their own."""
         return {name: network.module for name, network in self.learner.networks.items()}
@@ -391,7 +396,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         """The networks and how they are updated, for people."""
         networks = self.learner.networks.items()
         summaries = [f"{name}: {each.summary()}" for name, each in networks]
-        return "\n".join([*summaries, f"updates: {self.learner.engine.mode}"])
+        return "\n".join([*summaries, f"updates: {self.learner.engine.updates}"])
 
     def _note_errors(self, positions: Tensor, errors: Tensor) -> None:
         """Note the batch's new errors; a step that was skipped has none."""

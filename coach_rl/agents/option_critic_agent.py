@@ -302,6 +302,12 @@ class OptionCriticAgent(PPOAgent):
         return {**super().learned(), **self._termination_engine.learned()}
 
     @property
+    def updates(self) -> dict[str, str]:
+        """How gradient steps run; see `core.agents.UpdatingAgent`."""
+        own = self._termination_engine.updates
+        return {**super().updates, f"{self.name}/termination": own}
+
+    @property
     def modules(self) -> dict[str, nn.Module]:
         """The policy and the value on top of what they share, and the termination."""
         return {**super().modules, "termination": self.termination.module}

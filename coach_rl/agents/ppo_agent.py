@@ -338,13 +338,18 @@ class PPOAgent(FilteredAgent[RowNoise]):
         return self.engine.learned()
 
     @property
+    def updates(self) -> dict[str, str]:
+        """How gradient steps run; see `core.agents.UpdatingAgent`."""
+        return {self.name: self.engine.updates}
+
+    @property
     def modules(self) -> dict[str, nn.Module]:
         """The policy and the value on top of what they share."""
         return {"actor_critic": self.model}
 
     def description(self) -> str:
         """The network and how it is updated, for people."""
-        return f"{self.network.summary()}\nupdates: {self.engine.mode}"
+        return f"{self.network.summary()}\nupdates: {self.engine.updates}"
 
     def _when_the_rollout_began(self, clock: Clock) -> Clock:
         """Return the clock for schedules: read now, a fall to 0 would waste the last round."""

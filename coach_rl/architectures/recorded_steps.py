@@ -4,8 +4,10 @@ Nothing here changes what a step computes. All ways are equal to rounding.
 """
 
 import gc
+import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Protocol
@@ -43,6 +45,12 @@ ARGUMENTS = ("", "batch", "index", "scalars")
 """Beginning of the compiler's name of a value that is an argument; nothing: global state."""
 CAPTURE_WARM_UP = 3
 """Steps run, and undone, before a CUDA graph is recorded: libraries allocate in the first ones."""
+_abandoned: list[torch.cuda.CUDAGraph] = []
+"""Graphs whose capture failed: torch's allocator keeps a reference to each without owning it."""
+
+
+class CaptureError(Exception):
+    """A step cannot be captured as a CUDA graph; the message is the reason, in one line."""
 
 
 def resolved_mode(
@@ -50,8 +58,8 @@ def resolved_mode(
 ) -> Literal["eager", "compiled", "captured"]:
     """The mode itself, or what `auto` stands for; ParameterError if it cannot run on the device.
 
-    `auto` compiles on the CPU where a C++ compiler is present and the planned updates repay the 10
-    to 25 seconds that it takes; it never captures.
+    `auto` captures on a GPU. On the CPU it compiles where a C++ compiler is present and the planned
+    updates repay the 10 to 25 seconds that it takes.
 
     Args:
         mode: The mode asked for.
@@ -60,6 +68,8 @@ def resolved_mode(
         repaid_after: Gradient steps after which compiling has repaid itself.
     """
     if mode == "auto":
+        if device.type == "cuda":
+            return "captured"
         can_compile = device.type == "cpu" and cannot_run("compiled", "cpu") is None
         return "compiled" if can_compile and planned_updates >= repaid_after else "eager"
     reason = cannot_run(mode, str(device))
@@ -124,34 +134,27 @@ def compiled(step: GradientStep[Batch]) -> Step[Batch]:
 
 
 def captured(step: GradientStep[Batch], device: torch.device) -> Step[Batch]:
-    """The step as a CUDA graph on this GPU, recorded when it is first called."""
-    graph = torch.cuda.CUDAGraph()
-    recorded: list[tuple[Batch, StepResult]] = []  # what the graph reads and what it writes
+    """The step as a CUDA graph on this GPU, recorded when it is first called.
 
-    def record(static: Batch, scalars: Numbers) -> StepResult:
-        kept = [(tensor, tensor.clone()) for tensor in step.written]
-        with torch.cuda.device(device):  # streams are made on the current device
-            side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch has no types
-            side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(side):
-                for _ in range(CAPTURE_WARM_UP):
-                    step(static, None, scalars)
-            torch.cuda.current_stream().wait_stream(side)
-            with torch.cuda.graph(graph, stream=side):
-                result = step(static, None, scalars)
-        for tensor, value in kept:
-            tensor.copy_(value)
-        return result
+    A batch with another number of rows than the first one runs eagerly, which gives the same
+    numbers. The first call raises a `CaptureError` if the step cannot be captured; then nothing has
+    changed: neither what the step writes, nor the GPU's random numbers.
+    """
+    recorded: list[tuple[torch.cuda.CUDAGraph, dict[str, Tensor], StepResult]] = []
 
     def run(batch: Batch, index: Tensor | None, scalars: Numbers) -> StepResult:
         if not recorded:
             static = mapped(
                 lambda column: (column if index is None else column[index]).clone(), batch
             )
-            recorded.append((static, record(static, scalars)))
-        static, result = recorded[0]
+            graph, result = _recorded(step, static, scalars, device)
+            recorded.append((graph, named_tensors(static), result))
+        graph, buffers, result = recorded[0]
         columns = named_tensors(batch)
-        for name, buffer in named_tensors(static).items():
+        rows = columns if index is None else dict.fromkeys(buffers, index)
+        if any(len(rows[name]) != len(buffer) for name, buffer in buffers.items()):
+            return step(batch, index, scalars)
+        for name, buffer in buffers.items():
             if index is None:
                 buffer.copy_(columns[name], non_blocking=True)
             else:
@@ -160,6 +163,81 @@ def captured(step: GradientStep[Batch], device: torch.device) -> Step[Batch]:
         return result._replace(metrics=result.metrics.clone())  # the next replay writes to it again
 
     return run
+
+
+def _recorded(
+    step: GradientStep[Batch], static: Batch, scalars: Numbers, device: torch.device
+) -> tuple[torch.cuda.CUDAGraph, StepResult]:
+    """The graph of a step on a batch, and the tensors it writes its result to.
+
+    The steps taken for it are undone. One of them runs with waiting for the GPU forbidden, which
+    finds nearly all that cannot be captured: a capture that fails leaves traces in torch.
+    """
+    kept = [(tensor, tensor.clone()) for tensor in step.written]
+    rng_state = torch.cuda.get_rng_state(device)
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.device(device):  # streams are made on the current device
+            side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch has no types
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                for _ in range(CAPTURE_WARM_UP - 1):
+                    step(static, None, scalars)
+                with _waiting_forbidden():
+                    step(static, None, scalars)
+                torch.cuda.synchronize()
+                torch.cuda.empty_cache()
+                result = _capture(graph, lambda: step(static, None, scalars))
+    except RuntimeError as error:  # all of torch's own
+        _abandoned.append(graph)
+        raise CaptureError(_cause(error)) from error
+    finally:
+        torch.cuda.synchronize(device)
+        for tensor, value in kept:
+            tensor.copy_(value)
+        torch.cuda.set_rng_state(rng_state, device)
+    return graph, result
+
+
+def _capture(graph: torch.cuda.CUDAGraph, step: Callable[[], StepResult]) -> StepResult:
+    """Record a step on the current stream; the stream no longer captures, whatever happens.
+
+    Unlike `torch.cuda.graph`, which leaves the stream as the current one where ending fails. Other
+    threads may use the GPU meanwhile.
+    """
+    graph.capture_begin(capture_error_mode="thread_local")
+    try:
+        result = step()
+    except BaseException:
+        with suppress(RuntimeError):  # the step's own error says more
+            graph.capture_end()
+        raise
+    graph.capture_end()
+    return result
+
+
+@contextmanager
+def _waiting_forbidden() -> Iterator[None]:
+    """Make it an error to wait for the GPU, as reading one of its numbers does."""
+    before = torch.cuda.get_sync_debug_mode()
+    _set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        _set_sync_debug_mode(before)
+
+
+def _set_sync_debug_mode(mode: int | str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # once, torch calls this mode a prototype
+        torch.cuda.set_sync_debug_mode(mode)
+
+
+def _cause(error: Exception) -> str:
+    """The first line of an error of torch's, and the line of Python that led to it."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    text = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return f"{text} (in {place.name}, {Path(place.filename).name}:{place.lineno})"
 
 
 @contextmanager

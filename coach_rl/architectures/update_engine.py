@@ -38,6 +38,7 @@ from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.optimizers import Adam, TargetSync
 from coach_rl.architectures.recorded_steps import (
     COMPILE_REPAID_AFTER,
+    CaptureError,
     captured,
     compiled,
     resolved_mode,
@@ -45,7 +46,7 @@ from coach_rl.architectures.recorded_steps import (
 from coach_rl.architectures.step_metrics import StepMetrics, is_sound
 from coach_rl.core.activity import COMPILING, RECORDING, OnActivity, ignore_activity
 from coach_rl.core.divergence import STOP, DivergenceParameters
-from coach_rl.core.errors import CoachWarning, DivergedError
+from coach_rl.core.errors import CoachWarning, ConfigurationError, DivergedError
 from coach_rl.core.inspection_points import InspectionPoint, after_calls, before_calls
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.profiling import TimedCall
@@ -68,7 +69,7 @@ class UpdateEngine(Generic[Batch]):
         objectives: The objectives of a step, in this order.
         targets: Networks whose targets follow, and how; counted in whole steps.
         mode: How to run a step.
-        planned_updates: How many steps the run will take, for `auto`.
+        planned_updates: How many steps the run will take, for `auto` on the CPU.
         repaid_after: Steps after which compiling has repaid itself, for `auto`.
         owner: The agent that owns the networks, for messages; see `LevelPlace.owner`.
         divergence: The response to a step that is not sound.
@@ -76,6 +77,8 @@ class UpdateEngine(Generic[Batch]):
         group: The processes that share out each batch; their steps are eager.
 
     Attributes:
+        mode: How steps run. `auto` is resolved when the engine is built; a step that `auto` would
+            capture and cannot becomes eager when it is first taken.
         scalars: The numbers that the next step reads, by name; written by `set_scalars`.
     """
 
@@ -102,6 +105,8 @@ class UpdateEngine(Generic[Batch]):
             planned_updates=planned_updates,
             repaid_after=repaid_after,
         )
+        self._is_auto = mode == "auto"
+        self._reason = ""  # for a mode that is not the one that `auto` stands for
         self._steps: dict[tuple[str, ...] | None, Step[Batch]] = {}  # by `only`
         self.scalars: Numbers = {}
         self._divergence = divergence
@@ -115,6 +120,11 @@ class UpdateEngine(Generic[Batch]):
     def steps(self) -> int:
         """Gradient steps taken so far, those before a restore included."""
         return self._metrics.steps
+
+    @property
+    def updates(self) -> str:
+        """The mode and, if it is not the one that `auto` stands for here, the reason."""
+        return f"{self.mode} ({self._reason})" if self._reason else self.mode
 
     @property
     def is_shared(self) -> bool:
@@ -146,6 +156,7 @@ class UpdateEngine(Generic[Batch]):
             processes share out the batch, those of this one's share.
 
         Raises:
+            ConfigurationError: The step cannot be compiled or captured as `mode` says.
             DivergedError: On the CPU, the step is not sound.
         """
         if is_new := only not in self._steps:
@@ -153,7 +164,12 @@ class UpdateEngine(Generic[Batch]):
         self._last_batch = data
         if self.is_shared:
             data, index = own_share(self._group, data, index)
-        result = self._steps[only](data, index, self.scalars)
+        try:
+            result = self._steps[only](data, index, self.scalars)
+        except CaptureError as error:
+            self._give_up_capturing(error)
+            self._steps[only] = self._prepared(only)
+            result = self._steps[only](data, index, self.scalars)
         if is_new:
             self._on_activity("")
         self._metrics.add(result.names, result.metrics)
@@ -253,8 +269,10 @@ class UpdateEngine(Generic[Batch]):
             DivergedError: A gradient or a parameter is not finite; a run cannot continue.
         """
         self.require_finite()
+        reason = {"reason": self._reason} if self._reason else {}
         return {
             "mode": self.mode,
+            **reason,
             "taken": self._taken,
             "optimizers": {each.name: adam.state_dict() for each, adam in self._learners},
             "means": self._metrics.state_dict(),
@@ -275,6 +293,7 @@ class UpdateEngine(Generic[Batch]):
         self._metrics.load_state_dict(state["means"])
         if state["mode"] != self.mode and not self.is_shared:
             self.mode = state["mode"]
+            self._reason = state.get("reason") or "as in its checkpoint"
             self._steps.clear()
 
     def _prepared(self, only: tuple[str, ...] | None) -> Step[Batch]:
@@ -286,7 +305,7 @@ class UpdateEngine(Generic[Batch]):
                 CoachWarning,
                 stacklevel=3,
             )
-            self.mode = "eager"
+            self.mode, self._reason = "eager", f"'{self.mode}' {reason}"
         if self.mode in FIRST_STEP:
             self._on_activity(f"{FIRST_STEP[self.mode]} the gradient step of {self._owner}")
         learners, targets = self._learners, self._targets
@@ -304,6 +323,22 @@ class UpdateEngine(Generic[Batch]):
             case "captured":
                 return captured(step, self._device)
         return step
+
+    def _give_up_capturing(self, error: CaptureError) -> None:
+        """Become eager, with a warning; ConfigurationError where `captured` was asked for."""
+        if not self._is_auto:
+            raise ConfigurationError(
+                f"{self._owner}: update_mode='captured', but its gradient step cannot be captured "
+                f"as a CUDA graph: {error}; use 'auto' or 'eager', or change the network"
+            ) from error
+        self.mode, self._reason = "eager", f"cannot be captured: {error}"
+        self._steps.clear()
+        warnings.warn(
+            f"the gradient step of {self._owner} cannot be captured as a CUDA graph: {error}; its "
+            "updates are eager, with the same numbers, and slower",
+            CoachWarning,
+            stacklevel=3,
+        )
 
     def _require_sound(self) -> None:
         """Raise a `DivergedError` for a step that was not sound, or too many that were skipped."""

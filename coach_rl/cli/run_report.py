@@ -132,6 +132,9 @@ def audience_of(output: Output, console: ConsoleSink, going_on: SaysHowToResume)
         console.plan(parameters.schedule.training, parameters.schedule.stop_after)
         name, level = folder.path.parent.name, shown_level(parameters.environment.level)
         print(f"running:    {name} on {level}, seed {task.seed}, {task.device}")
+        if task.device.startswith("cuda"):
+            modes = graph_manager.graph.updates.items()
+            print(f"updates:    {', '.join(f'{name} {mode}' for name, mode in modes)}")
         print(f"run folder: {short(folder.path)}")
         if not parameters.checkpoints.enabled:
             print("checkpoints: none, so the run can't be resumed, nor evaluated once it is over")

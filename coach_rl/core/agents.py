@@ -295,6 +295,20 @@ class Learning(Protocol):
 
 
 @runtime_checkable
+class UpdatingAgent(Protocol):
+    """An agent that takes gradient steps."""
+
+    @property
+    def updates(self) -> Mapping[str, str]:
+        """How its gradient steps run, by the agent's name and that of a part with steps of its own.
+
+        The mode, e.g. `captured`, followed by the reason in brackets where `auto` stands for
+        another one on this device.
+        """
+        ...
+
+
+@runtime_checkable
 class DrawnAgent(Protocol[Held]):
     """An agent with something to draw into the films of its level, such as the graph it plans on.
 

@@ -21,7 +21,7 @@ from coach_rl.experiment.evidence import write_columns, write_evidence
 from coach_rl.experiment.final_summary import as_final, summary_of, write_summary
 from coach_rl.experiment.rolling_back import can_roll_back, roll_back
 from coach_rl.experiment.run_files import file_sinks, service_sinks
-from coach_rl.experiment.run_folder import RunFolder
+from coach_rl.experiment.run_folder import RunFolder, read_manifest, write_manifest
 from coach_rl.experiment.run_profile import RunProfile
 from coach_rl.experiment.run_settings import Audience, RunResult, RunSettings
 from coach_rl.experiment.run_sinks import RunSinks
@@ -64,9 +64,12 @@ class LiveRun:
     def __post_init__(self) -> None:
         self.failures = WriteFailures(self.folder.path)
         """The count of what could not be written."""
+        self._updates: Mapping[str, str] = {}
+        """How gradient steps run, as the manifest has it from this process."""
 
     def go(self) -> RunResult:
         """Train to the end or to a stop, save, evaluate."""
+        self._record_updates()
         if self.audience.on_start is not None:
             self.audience.on_start(self.graph_manager, self.task, self.folder)
         summary = None
@@ -164,6 +167,7 @@ class LiveRun:
                 evaluator=self.evaluator,
             ):
                 self._keep(record)
+                self._record_updates()
                 sinks.write(_with_resources(record, resources))
                 if histograms is not None:
                     for each in histograms.due_at(record):
@@ -238,6 +242,17 @@ class LiveRun:
         for file in videos.written():
             name = str(file.relative_to(self.folder.path))
             sinks.write(replace(self._record("video"), text=name))
+
+    def _record_updates(self) -> None:
+        """Write into the manifest how gradient steps run: at the start, and where that changes."""
+        updates = self.graph_manager.graph.updates
+        if updates == self._updates:
+            return
+        self._updates = updates
+        try:
+            write_manifest(self.folder, {**read_manifest(self.folder), "updates": updates})
+        except (OSError, CheckpointError) as error:
+            self.failures.note("manifests", "how gradient steps run", error)
 
     def _keep(self, record: LogRecord) -> None:
         """Write what an inspection has found something wrong in, if that is wanted."""

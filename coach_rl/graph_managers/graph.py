@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.agents import AnyAgent
+from coach_rl.core.agents import AnyAgent, UpdatingAgent
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
@@ -216,6 +216,16 @@ class Graph:
         agents = tuple(self.agents.values())
         stack, environment = self.training.levels, self._parameters.environment
         return describe_stack(stack, self.levels, agents, environment)
+
+    @property
+    def updates(self) -> dict[str, str]:
+        """How gradient steps run, by `level/agent`; see `core.agents.UpdatingAgent`."""
+        return {
+            f"{level}/{name}": mode
+            for level, agent in self.agents.items()
+            if isinstance(agent, UpdatingAgent)
+            for name, mode in agent.updates.items()
+        }
 
     @property
     def obstacle_to_restoring(self) -> str | None:

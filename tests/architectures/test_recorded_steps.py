@@ -78,10 +78,12 @@ def train(engine, device=CPU):
         (COMPILE_REPAID_AFTER, CPU, True, "compiled"),
         (COMPILE_REPAID_AFTER - 1, CPU, True, "eager"),
         (COMPILE_REPAID_AFTER, CPU, False, "eager"),
-        (COMPILE_REPAID_AFTER, GPU, True, "eager"),
+        (0, GPU, True, "captured"),
     ],
 )
-def test_auto_compiles_where_it_can_and_is_repaid(monkeypatch, planned, device, compiler, expected):
+def test_auto_captures_on_a_gpu_and_compiles_where_it_can_and_is_repaid(
+    monkeypatch, planned, device, compiler, expected
+):
     monkeypatch.setattr(update_modes, "compiler_present", lambda: compiler)
     mode = resolved_mode("auto", device, planned_updates=planned, repaid_after=COMPILE_REPAID_AFTER)
     assert mode == expected

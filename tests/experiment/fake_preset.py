@@ -85,7 +85,7 @@ class WalkGraphManager(GraphManager):
     def graph(self) -> Any:
         simulators = SimpleNamespace(spaces=self.spaces, recv=None)
         training = SimpleNamespace(simulators=simulators, fork_steps=None)
-        return SimpleNamespace(training=training, agents={})
+        return SimpleNamespace(training=training, agents={}, updates={})
 
     @property
     def clock(self) -> Clock:
