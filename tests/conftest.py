@@ -6,6 +6,12 @@ import pytest
 import torch
 
 
+def pytest_runtest_setup(item):
+    """Skip tests marked `gpu` where there is none."""
+    if item.get_closest_marker("gpu") is not None and not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def one_tensor_thread():
     """Small networks are fastest with one thread, and tests run side by side."""

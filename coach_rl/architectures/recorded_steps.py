@@ -206,13 +206,20 @@ def _capture(graph: torch.cuda.CUDAGraph, step: Callable[[], StepResult]) -> Ste
     threads may use the GPU meanwhile.
     """
     graph.capture_begin(capture_error_mode="thread_local")
+    has_ended = False
     try:
         result = step()
+        has_ended = True
+        graph.capture_end()
     except BaseException:
-        with suppress(RuntimeError):  # the step's own error says more
-            graph.capture_end()
+        if not has_ended:
+            with suppress(RuntimeError):  # the step's own error says more
+                graph.capture_end()
+        # The generator still counts as captured, and would refuse to draw: give it another state.
+        number = torch.cuda.current_device()
+        fresh = torch.Generator(torch.device("cuda", number))
+        torch.cuda.default_generators[number].graphsafe_set_state(fresh)
         raise
-    graph.capture_end()
     return result
 
 

@@ -9,10 +9,14 @@ from torch._inductor.exc import InductorError
 from coach_rl.architectures.gradient_step import Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.optimizers import AdamParameters
-from coach_rl.architectures.recorded_steps import COMPILE_REPAID_AFTER, resolved_mode
+from coach_rl.architectures.recorded_steps import (
+    COMPILE_REPAID_AFTER,
+    CaptureError,
+    resolved_mode,
+)
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core import update_modes
-from coach_rl.core.errors import ConfigurationError, ParameterError
+from coach_rl.core.errors import CoachWarning, ConfigurationError, ParameterError
 from coach_rl.core.update_modes import compiler_present
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda:1")
@@ -105,13 +109,17 @@ def test_a_mode_that_cannot_run_is_refused(monkeypatch, mode, device, compiler, 
 
 @pytest.mark.parametrize(
     ("mode", "number"),
-    [pytest.param("compiled", 0, marks=compiles), ("captured", 0), ("captured", 1)],
+    [
+        pytest.param("compiled", 0, marks=compiles),
+        pytest.param("captured", 0, marks=pytest.mark.gpu),
+        pytest.param("captured", 1, marks=pytest.mark.gpu),
+    ],
 )
 def test_recorded_equals_eager_to_rounding(mode, number):
     device = CPU
     if mode == "captured":
         if torch.cuda.device_count() <= number:
-            pytest.skip(f"needs {number + 1} CUDA device(s)")
+            pytest.skip(f"needs {number + 1} CUDA devices")
         device = torch.device("cuda", number)
     (eager, plain), (recorded, fast) = (learner(each, device=device) for each in ("eager", mode))
     assert fast.mode == mode
@@ -215,3 +223,144 @@ def test_a_network_that_cannot_be_compiled_is_refused_in_one_line():
     ) as e:
         engine.step(examples(8))
     assert "\n" not in str(e.value)
+
+
+class Reading(nn.Module):
+    """Reads a number of the GPU, which a CUDA graph has no place for."""
+
+    def forward(self, values):
+        return values if values.sum() > -1e9 else -values
+
+
+class Waiting(nn.Module):
+    """Waits for the GPU in a way that torch does not notice, so that the capture itself fails."""
+
+    def forward(self, values):
+        torch.cuda.synchronize()
+        return values
+
+
+class NoisyReading(Reading):
+    """Draws from the GPU's own generator, too."""
+
+    def forward(self, values):
+        return super().forward(values + torch.randn_like(values))
+
+
+class NoisyWaiting(Waiting):
+    """Draws from the GPU's own generator, too."""
+
+    def forward(self, values):
+        return super().forward(values + torch.randn_like(values))
+
+
+def assert_equal_to_eager(network, engine, **given):
+    """Train both from equal random numbers; not a bit may differ."""
+    device = network.online.device
+    eager, plain = learner("eager", device=device, **given)
+    results = []
+    for each in (plain, engine):
+        torch.cuda.manual_seed(5)
+        results.append(train(each, device))
+    assert results[0] == results[1]
+    assert torch.equal(network.online, eager.online)
+    moments, plain_moments = (each.state_dict()["optimizers"][""] for each in (engine, plain))
+    for name, values in plain_moments.items():
+        assert torch.equal(moments[name], values), name
+
+
+@pytest.mark.gpu
+def test_captured_updates_equal_eager_ones_bit_for_bit():
+    network, engine = learner("auto", device=torch.device("cuda"))
+    assert_equal_to_eager(network, engine)
+    assert engine.updates == "captured"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("module", [Reading, Waiting, NoisyReading, NoisyWaiting])
+def test_auto_is_eager_from_the_start_where_a_step_cannot_be_captured(module):
+    device = torch.device("cuda")
+    network, engine = learner("auto", activation=module, device=device)
+    with pytest.warns(CoachWarning, match="of an agent cannot be captured as a CUDA graph: ") as e:
+        assert_equal_to_eager(network, engine, activation=module)
+    assert "\n" not in str(e[0].message)
+    assert engine.mode == "eager"
+    assert engine.updates.startswith("eager (cannot be captured: ")
+    _, restored = learner("auto", activation=module, device=device)
+    restored.load_state_dict(engine.state_dict())
+    assert restored.updates == engine.updates
+    network, engine = learner("auto", device=device)  # the GPU is as usable as before
+    assert_equal_to_eager(network, engine)
+    assert engine.updates == "captured"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("module", [Reading, Waiting])
+def test_captured_is_refused_in_one_line_where_a_step_cannot_be(module):
+    network, engine = learner("captured", activation=module, device=torch.device("cuda"))
+    before = network.online.clone()
+    with pytest.raises(
+        ConfigurationError, match=r"update_mode='captured', but .* use 'auto' or 'eager'"
+    ) as e:
+        train(engine, torch.device("cuda"))
+    assert "\n" not in str(e.value)
+    assert torch.equal(network.online, before)
+
+
+@pytest.mark.gpu
+def test_a_captured_step_takes_batches_of_other_sizes_as_an_eager_one_does():
+    device = torch.device("cuda")
+    data = Examples({"x": examples(24).inputs["x"].to(device)}, examples(24).y.to(device))
+    networks = []
+    for mode in ("captured", "eager"):
+        network, engine = learner(mode, device=device)
+        for size in (8, 1, 8, 24, 3):
+            engine.step(data, torch.arange(size, device=device))
+        networks.append(network.online)
+    assert torch.equal(*networks)
+
+
+@pytest.mark.gpu
+def test_a_captured_engine_saved_and_restored_continues_bit_for_bit():
+    device = torch.device("cuda")
+    network, engine = learner("auto", device=device)
+    train(engine, device)
+    other, restored = learner("auto", device=device)
+    other.load_state_dict(network.state_dict())
+    restored.load_state_dict(engine.state_dict(), steps=engine.steps)
+    assert train(restored, device) == train(engine, device)
+    assert torch.equal(other.online, network.online)
+
+
+def test_a_recorded_mode_is_kept_by_auto():
+    """What the last release recorded as eager stays eager where `auto` now captures."""
+    _, engine = learner("auto")
+    state = engine.state_dict()
+    assert "reason" not in state
+    engine.mode = "captured"
+    engine.load_state_dict(state)
+    assert engine.updates == "eager (as in its checkpoint)"
+
+
+def test_a_step_that_cannot_be_captured_falls_back_unless_captured_was_asked_for(monkeypatch):
+    """On the CPU: the capture is a function that fails, having changed nothing."""
+
+    def captured(step, device):
+        def run(*arguments):
+            raise CaptureError("it reads a number (in forward, net.py:7)")
+
+        return run
+
+    monkeypatch.setattr("coach_rl.architectures.update_engine.captured", captured)
+    monkeypatch.setattr("coach_rl.architectures.update_engine.cannot_run", lambda *_: None)
+    (eager, plain), (network, engine) = learner("eager"), learner("auto")
+    engine.mode = "captured"
+    with pytest.warns(CoachWarning, match=r"agent cannot be captured .*net.py:7\); its updates"):
+        found = train(engine)
+    assert found == train(plain)
+    assert torch.equal(network.online, eager.online)
+    assert engine.updates == "eager (cannot be captured: it reads a number (in forward, net.py:7))"
+    monkeypatch.setattr("coach_rl.architectures.recorded_steps.cannot_run", lambda *_: None)
+    _, engine = learner("captured")
+    with pytest.raises(ConfigurationError, match="an agent: update_mode='captured', but its"):
+        train(engine)

@@ -34,7 +34,7 @@ from coach_rl import (
     resume_experiment,
     run_experiment,
 )
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.experiment.parameters_json import decode, encode
 from coach_rl.experiment.run_folder import RunFolder, write_manifest
 from coach_rl.experiment.trust import Trust
@@ -143,3 +143,46 @@ def test_a_manifest_s_module_that_is_none_is_not_called(tmp_path: Path) -> None:
             resume_experiment(folder, steps=EnvironmentSteps(20), settings=SETTINGS)
         assert "\n" not in str(caught.value)
         assert not told.exists()
+
+
+class Reading(Net):
+    """A network that reads one of its numbers, which a CUDA graph has no place for."""
+
+    def forward(self, observation: dict[str, Tensor], *action: Tensor) -> Tensor:
+        """Features."""
+        features = super().forward(observation, *action)
+        return features if float(features.detach().sum()) > -1e9 else -features
+
+
+def _reading(update_mode: str) -> BasicRLGraphManager:
+    own = ModuleParameters(module=Reading, arguments={"width": 8})
+    agent = DDPGAgentParameters(
+        **OFF_POLICY,
+        actor=ActorParameters(torso=own),
+        critic=CriticParameters(torso=own),
+        update_mode=update_mode,  # type: ignore[arg-type]  # one of them
+    )
+    return BasicRLGraphManager(
+        BasicGraphParameters(
+            agent=agent,
+            environment=GymnasiumParameters(level="Pendulum-v1"),
+            schedule=ScheduleParameters(training=EnvironmentSteps(40)),
+        )
+    )
+
+
+@pytest.mark.gpu
+def test_a_network_that_cannot_be_captured_is_eager_with_the_reason_in_the_manifest(
+    tmp_path: Path,
+) -> None:
+    task = TaskParameters(device="cuda")
+    with pytest.warns(CoachWarning, match="agent 'agent' of level 'main' cannot be captured"):
+        run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=SETTINGS)
+    updates = json.loads(run.folder.manifest.read_text())["updates"]
+    reason = updates["main/agent"]
+    assert reason.startswith("eager (cannot be captured: ")
+    assert "in forward, test_user_modules.py:" in reason
+    resume_experiment(run.folder.path, steps=EnvironmentSteps(60), settings=SETTINGS)
+    assert json.loads(run.folder.manifest.read_text())["updates"] == updates
+    with pytest.raises(ConfigurationError, match="update_mode='captured', but its gradient step"):
+        run_experiment(_reading("captured"), task, name="own", root=tmp_path, settings=SETTINGS)

@@ -298,22 +298,7 @@ def figures(run: GoldenRun, folder: Path) -> dict[str, Any]:
         `log`: every record without times, in order; `networks`: those of the last
         checkpoint.
     """
-    from coach_rl.cli.main import main  # not where only the names of runs are asked for
-
-    words = [
-        "-p",
-        run.preset,
-        "--seed",
-        "7",
-        "-cp",
-        f"{run.changes}; schedule.training={run.steps}",
-    ]
-    words += ["-c", "--plain", "-ntb", "--threads", "1", "-ep", str(folder), "-e", "golden"]
-    if run.level is not None:
-        words += ["-lvl", run.level]
-    if main(words):
-        raise RuntimeError(f"coach {' '.join(words)} failed")
-    (made,) = (folder / "golden").iterdir()
+    made = run_folder(run, folder, "-c")
     records = map(json.loads, (made / "log.jsonl").read_text().splitlines())
     names = ("kind", "level", "agent", "environment_steps", "training_steps")
     last = made / "checkpoints" / f"step_{run.steps}"
@@ -325,6 +310,34 @@ def figures(run: GoldenRun, folder: Path) -> dict[str, Any]:
         ],
         "networks": networks(load_file(last / "tensors.safetensors")),
     }
+
+
+def run_folder(run: GoldenRun, folder: Path, *flags: str, changes: str = "") -> Path:
+    """Make a run; the folder it leaves.
+
+    Args:
+        run: The run.
+        folder: Where its experiment folder is made.
+        flags: More flags, such as that of the device.
+        changes: More changes of its parameters, as `-cp` takes them.
+    """
+    from coach_rl.cli.main import main  # not where only the names of runs are asked for
+
+    words = [
+        "-p",
+        run.preset,
+        "--seed",
+        "7",
+        "-cp",
+        f"{run.changes}; schedule.training={run.steps}; {changes}",
+    ]
+    words += [*flags, "--plain", "-ntb", "--threads", "1", "-ep", str(folder), "-e", "golden"]
+    if run.level is not None:
+        words += ["-lvl", run.level]
+    if main(words):
+        raise RuntimeError(f"coach {' '.join(words)} failed")
+    (made,) = (folder / "golden").iterdir()
+    return made
 
 
 def untimed(scalars: dict[str, float]) -> dict[str, float]:

@@ -266,7 +266,6 @@ def test_ppo_learns_the_one_step_world():
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_run_on_the_gpu_can_be_saved_and_continues_on_the_cpu(tmp_path):
     manager = BasicRLGraphManager(everything_on())
     manager.create_graph(TaskParameters(device="cuda"))
