@@ -1,62 +1,86 @@
-"""Gradient steps per second of each way to run them, and that all ways give the same numbers.
+"""Gradient steps per second, eager and in the fast mode of a device, and whether both are equal.
 
-PPO's minibatch of 64 through two 64-unit tanh networks, and a batch of 256 through two 256-unit
-relu networks for DDPG, TD3 and SAC, on HalfCheetah's spaces with made-up data. `captured` needs a
-CUDA device; the others run wherever they are told to.
+The fast mode is `compiled` on the CPU and `captured` on a GPU. PPO learns from minibatches of 64
+through two 64-unit tanh networks, the others from batches of 256, drawn from a replay memory,
+through 256-unit relu networks, on HalfCheetah's spaces (DQN: six actions) with made-up data.
 
     python benchmarks/update_modes.py --device cpu --threads 1
-    python benchmarks/update_modes.py --device cuda
+    python benchmarks/update_modes.py --device cuda --quick --write
 
-The difference is the largest one of any parameter from eager's, after the same 50 steps, against
-the largest parameter: float32 sums in another order differ by some 1e-6 a step, and Adam's first
-steps turn the sign of a gradient near 0 into a whole step. How far such a difference grows is what
-`eager, parameters 1e-07 off` shows: eager beside itself, its parameters moved by that share first.
+Numbers are compared after the same 50 steps. Where some differ, the last column has the largest
+difference of a parameter, against the largest parameter, and in brackets how far a rounding of
+float32 grows in those steps: eager beside itself, its parameters moved by 1e-07 first.
 """
 
 import argparse
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import torch
 from gymnasium import spaces
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.ppo_agent import PPOAgentParameters
+from coach_rl.agents.dqn_agent import DQNAgentParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.q_network import QNetworkParameters
+from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.core.update_modes import UpdateMode
-from coach_rl.memories import (
-    Minibatch,
-    ReplayMemoryParameters,
-    RolloutBatch,
-    TransitionBatch,
-)
+from coach_rl.core.transitions import Transition
+from coach_rl.core.update_modes import UpdateMode, cannot_run
+from coach_rl.experiment.provenance import hardware
+from coach_rl.memories import Minibatch, ReplayMemoryParameters, RolloutBatch
+from coach_rl.memories.replay_parameters import Storage
 
-SPACES = EnvironmentSpaces(
-    observation=spaces.Dict({"observation": spaces.Box(-10, 10, (17,), np.float32)}),
-    action=spaces.Box(-1, 1, (6,), np.float32),
-)
-OFF_POLICY = {
-    "DDPG": DDPGAgentParameters,
-    "TD3": TD3AgentParameters,
-    "SAC": SACAgentParameters,
+PAGE = Path(__file__).parent / "results" / "update_modes.md"
+OBSERVATION = spaces.Dict({"observation": spaces.Box(-10, 10, (17,), np.float32)})
+BOX, CHOICES = spaces.Box(-1, 1, (6,), np.float32), spaces.Discrete(6)
+WIDE = TorsoParameters(middleware=(256, 256), activation="relu", orthogonal=False)
+ON_POLICY = {
+    "PPO": PPOAgentParameters(),
+    "PPO, KL penalty": PPOAgentParameters(algorithm=PPOAlgorithmParameters(objective="kl")),
 }
+OFF_POLICY: dict[
+    str, DQNAgentParameters | DDPGAgentParameters | TD3AgentParameters | SACAgentParameters
+] = {
+    "DQN": DQNAgentParameters(
+        network=QNetworkParameters(torso=WIDE), learning=LearningParameters(batch=256)
+    ),
+    "DDPG": DDPGAgentParameters(),
+    "TD3": TD3AgentParameters(),
+    "SAC": SACAgentParameters(),
+}
+BATCH = 256
 COMPARED_STEPS = 50
 NUDGE = 1e-7
 """About a rounding of float32."""
-Step = Callable[[], None]
+Step = Callable[[], object]
 
 
-def ppo(mode: UpdateMode, device: str) -> tuple[Step, list[NetworkWrapper]]:
-    """A step on another minibatch of one rollout, and the network."""
-    agent = PPOAgentParameters(update_mode=mode).build(
-        AgentContext(spaces=SPACES, num_envs=8, device=device, seed=0, planned_steps=1_000_000)
+def context(algorithm: str, device: str) -> AgentContext:
+    action = CHOICES if algorithm == "DQN" else BOX
+    return AgentContext(
+        spaces=EnvironmentSpaces(observation=OBSERVATION, action=action),
+        num_envs=8,
+        device=device,
+        seed=0,
+        planned_steps=1_000_000,
     )
+
+
+def ppo(algorithm: str, mode: UpdateMode, device: str) -> tuple[Step, list[NetworkWrapper]]:
+    """A step on another minibatch of one rollout, and the network."""
+    params = ON_POLICY[algorithm]
+    agent = replace(params, update_mode=mode).build(context(algorithm, device))
     agent.engine.set_scalars(clip=0.2, kl_coefficient=1.0)
     rng = torch.Generator().manual_seed(0)
     rows = 2048
@@ -64,6 +88,7 @@ def ppo(mode: UpdateMode, device: str) -> tuple[Step, list[NetworkWrapper]]:
     def normal(*shape: int) -> torch.Tensor:
         return torch.randn(rows, *shape, generator=rng).to(device)
 
+    is_kl = params.algorithm.objective == "kl"
     rollout = RolloutBatch(
         observation={"observation": normal(17)},
         action=normal(6),
@@ -71,7 +96,7 @@ def ppo(mode: UpdateMode, device: str) -> tuple[Step, list[NetworkWrapper]]:
         advantage=normal(),
         target=normal(),
         value=normal(),
-        policy=None,
+        policy=torch.cat((normal(6), torch.zeros(rows, 6, device=device)), 1) if is_kl else None,
     )
 
     def step() -> None:
@@ -81,37 +106,42 @@ def ppo(mode: UpdateMode, device: str) -> tuple[Step, list[NetworkWrapper]]:
     return step, [agent.network]
 
 
-def off_policy(algorithm: str, mode: UpdateMode, device: str) -> tuple[Step, list[NetworkWrapper]]:
-    """A step on another batch, and the networks."""
-    agent = OFF_POLICY[algorithm](
-        update_mode=mode, memory=ReplayMemoryParameters(capacity=1_000)
-    ).build(AgentContext(spaces=SPACES, num_envs=1, device=device, seed=0, planned_steps=1_000_000))
-    rng = torch.Generator().manual_seed(0)
-    batches = []
-    for _ in range(16):
-        seen, followed = (torch.randn(256, 17, generator=rng).to(device) for _ in range(2))
-        batch = TransitionBatch(
-            observation={"observation": seen},
-            action=(torch.rand(256, 6, generator=rng) * 2 - 1).to(device),
-            reward=torch.randn(256, generator=rng).to(device),
-            discount=torch.full((256,), 0.99, device=device),
-            next_observation={"observation": followed},
-            weight=torch.ones(256, device=device),
-            position=torch.arange(256, device=device),
+def off_policy(
+    algorithm: str, mode: UpdateMode, device: str, storage: Storage
+) -> tuple[Step, list[NetworkWrapper]]:
+    """A step on another batch out of a memory, and the networks."""
+    memory = ReplayMemoryParameters(capacity=8_000, storage=storage)
+    params = replace(OFF_POLICY[algorithm], update_mode=mode, memory=memory)
+    agent = params.build(context(algorithm, device))
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        seen, after = rng.normal(size=(2, 8, 17)).astype(np.float32)
+        choices = rng.integers(6, size=8)
+        actions = rng.uniform(-1, 1, (8, 6)).astype(np.float32)
+        agent.memory.add(
+            Transition(
+                rows=np.arange(8),
+                observation={"observation": seen},
+                action=choices if algorithm == "DQN" else actions,
+                reward=rng.normal(size=8),
+                next_observation={"observation": after},
+                terminated=np.zeros(8, np.bool_),
+                truncated=np.ones(8, np.bool_),
+                duration=np.ones(8, np.int64),
+            )
         )
-        batches.append(batch)
-    number = [0]
-
-    def step() -> None:
-        agent.learn_from_batch(batches[number[0] % len(batches)])
-        number[0] += 1
-
-    return step, list(agent.learner.networks.values())
+    return lambda: agent.learn_from_batch(agent.memory.sample(BATCH)), list(
+        agent.learner.networks.values()
+    )
 
 
-def made(algorithm: str, mode: UpdateMode, device: str) -> tuple[Step, list[NetworkWrapper]]:
+def made(
+    algorithm: str, mode: UpdateMode, device: str, storage: Storage
+) -> tuple[Step, list[NetworkWrapper]]:
     """A step of an algorithm, and its networks."""
-    return ppo(mode, device) if algorithm == "PPO" else off_policy(algorithm, mode, device)
+    if algorithm in ON_POLICY:
+        return ppo(algorithm, mode, device)
+    return off_policy(algorithm, mode, device, storage)
 
 
 def learned(step: Step, networks: list[NetworkWrapper]) -> torch.Tensor:
@@ -121,9 +151,9 @@ def learned(step: Step, networks: list[NetworkWrapper]) -> torch.Tensor:
     return torch.cat([network.online for network in networks])
 
 
-def nudged(algorithm: str, device: str) -> torch.Tensor:
+def nudged(algorithm: str, device: str, storage: Storage) -> torch.Tensor:
     """What eager learns from parameters that are off by NUDGE, up or down."""
-    step, networks = made(algorithm, "eager", device)
+    step, networks = made(algorithm, "eager", device, storage)
     rng = torch.Generator().manual_seed(1)
     for network in networks:
         signs = torch.randint(2, network.online.shape, generator=rng) * 2 - 1
@@ -145,37 +175,76 @@ def speed(step: Step, device: str, seconds: float) -> float:
     return statistics.median(rates)
 
 
-def main() -> None:
-    """Parse the command line; print a row per algorithm and mode."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    parser.add_argument("--threads", type=int, default=1, help="of torch on the CPU")
-    parser.add_argument("--seconds", type=float, default=5.0, help="to measure each for")
-    parser.add_argument("--algorithms", nargs="+", default=["PPO", *OFF_POLICY])
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    modes: list[UpdateMode] = ["eager", "compiled"]
-    if arguments.device != "cpu":
-        modes.append("captured")
-    print("| algorithm | mode | updates/s | times eager | difference from eager |")
-    print("| --- | --- | ---: | ---: | ---: |")
-    for algorithm in arguments.algorithms:
-        eager_speed, eager = 0.0, torch.zeros(0)
-        for mode in modes:
-            step, networks = made(algorithm, mode, arguments.device)
-            found = learned(step, networks)
-            rate = speed(step, arguments.device, arguments.seconds)
-            if mode == "eager":
-                eager_speed, eager = rate, found
-            gain = f"{rate:,.0f} | {rate / eager_speed:.2f}"
-            print(f"| {algorithm} | {mode} | {gain} | {distance(found, eager):.1e} |", flush=True)
-        off = distance(nudged(algorithm, arguments.device), eager)
-        print(f"| {algorithm} | eager, parameters {NUDGE:.0e} off | | | {off:.1e} |", flush=True)
+def equality(
+    found: torch.Tensor, eager: torch.Tensor, algorithm: str, device: str, storage: Storage
+) -> str:
+    """`yes`, or the largest difference from eager and that of a rounding."""
+    if torch.equal(found, eager):
+        return "yes"
+    off = distance(nudged(algorithm, device, storage), eager)
+    return f"{distance(found, eager):.1e} ({off:.1e})"
 
 
 def distance(found: torch.Tensor, eager: torch.Tensor) -> float:
     """The largest difference, against the largest parameter."""
     return float((found - eager).abs().max() / eager.abs().max())
+
+
+def table(
+    modes: list[UpdateMode], algorithms: list[str], device: str, seconds: float
+) -> Iterator[str]:
+    """The lines of the table, each as soon as it is measured."""
+    storages: tuple[Storage, ...] = ("cpu",) if device == "cpu" else ("cpu", "pinned", "device")
+    heads = [f"{mode}, updates/s" for mode in modes]
+    yield f"| {' | '.join(['agent', 'memory', *heads, 'ratio', 'equal bit for bit'])} |"
+    yield "| --- | --- |" + " ---: |" * len(modes) + " ---: | --- |"
+    for algorithm in algorithms:
+        is_on_policy = algorithm in ON_POLICY
+        for storage in storages[:1] if is_on_policy else storages:
+            rates, parameters = [], []
+            for mode in modes:
+                step, networks = made(algorithm, mode, device, storage)
+                parameters.append(learned(step, networks))
+                rates.append(speed(step, device, seconds))
+            equal = equality(parameters[-1], parameters[0], algorithm, device, storage)
+            memory = "-" if is_on_policy else storage
+            cells = [algorithm, memory, *(f"{rate:,.0f}" for rate in rates)]
+            yield f"| {' | '.join([*cells, f'{rates[-1] / rates[0]:.1f}', equal])} |"
+
+
+def main() -> None:
+    """Parse the command line; print a row per algorithm and storage."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--threads", type=int, default=1, help="of torch on the CPU")
+    parser.add_argument("--seconds", type=float, default=5.0, help="to measure each for")
+    parser.add_argument("--quick", action="store_true", help="measure each for one second")
+    parser.add_argument("--algorithms", nargs="+", default=[*ON_POLICY, *OFF_POLICY])
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}, too")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    device, modes = arguments.device, []
+    for mode in get_args(UpdateMode):
+        if mode == "auto":
+            continue
+        if (reason := cannot_run(mode, device)) is None:
+            modes.append(mode)
+        else:
+            print(f"left out: {mode}, which {reason}")
+    processor = torch.cuda.get_device_name() if device != "cpu" else hardware()["cpu"]
+    made_on = f"{processor}, torch {torch.__version__}, {arguments.threads} CPU thread(s)"
+    print(f"{made_on}\n", flush=True)
+    seconds = 1.0 if arguments.quick else arguments.seconds
+    lines = []
+    for line in table(modes, arguments.algorithms, device, seconds):
+        print(line, flush=True)
+        lines.append(line)
+    if arguments.write:
+        quick = " --quick" * arguments.quick
+        command = f"    python benchmarks/update_modes.py --device {device}{quick} --write"
+        about = (__doc__ or "").split("\n\n")
+        parts = ["# Ways to run an update", command, about[1], about[3], made_on, "\n".join(lines)]
+        PAGE.write_text("\n\n".join(part.strip("\n") for part in parts) + "\n")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from safetensors.numpy import load_file
 
 from coach_rl.architectures import update_engine
 from coach_rl.cli.main import main
+from coach_rl.experiment.checkpoint import list_checkpoints
 
 pytestmark = [
     pytest.mark.gpu,
@@ -44,8 +45,7 @@ RESUMED = ("Mujoco_TD3", "Pendulum_HAC, three levels", "Mujoco_PPO_KL")
 
 def tensors(folder):
     """Everything in the last checkpoint, by path."""
-    steps = max(int(each.name.partition("_")[2]) for each in (folder / "checkpoints").iterdir())
-    return load_file(folder / "checkpoints" / f"step_{steps}" / "tensors.safetensors")
+    return load_file(list_checkpoints(folder / "checkpoints")[-1] / "tensors.safetensors")
 
 
 def log(folder):
@@ -137,9 +137,9 @@ def test_a_run_resumed_on_another_device_continues_to_rounding(begun, resumed, t
 def halfway(run, folder, *flags):
     """A copy of the run, resumed from its checkpoint in the middle."""
     copied = shutil.copytree(run, folder / "copied" / run.name)
-    steps = sorted(int(each.name.partition("_")[2]) for each in (copied / "checkpoints").iterdir())
-    middle = steps[len(steps) // 2 - 1]
-    assert main(["-crd", f"{copied}@{middle}", "--drop_later", "--plain", "-ntb", *flags]) == 0
+    checkpoints = list_checkpoints(copied / "checkpoints")
+    middle = checkpoints[len(checkpoints) // 2 - 1]
+    assert main(["-crd", str(middle), "--drop_later", "--plain", "-ntb", *flags]) == 0
     return copied
 
 
