@@ -131,7 +131,7 @@ def test_a_run_resumed_on_another_device_continues_to_rounding(begun, resumed, t
     found, expected = networks(tensors(other)), networks(tensors(whole))
     assert found.keys() == expected.keys()
     for name, values in expected.items():
-        np.testing.assert_allclose(found[name], values, rtol=1e-3, atol=1e-4, err_msg=name)
+        np.testing.assert_allclose(found[name], values, rtol=1e-2, atol=1e-3, err_msg=name)
 
 
 def halfway(run, folder, *flags):
