@@ -189,7 +189,10 @@ class ConsoleSink:
                 console=self._console, auto_refresh=False, redirect_stderr=sys.stderr.isatty()
             )
             self._live.start()
-        activity = self._doing() if self._activity else ""
-        notices = [self._notice] if self._notice else []
-        panel = LivePanel(figures=self._figures, activity=activity, notices=notices)
+        panel = LivePanel(
+            figures=self._figures,
+            activity=self._doing() if self._activity else "",
+            activity_seconds=time.monotonic() - self._since if self._activity else 0.0,
+            notices=[self._notice] if self._notice else [],
+        )
         self._live.update(panel, refresh=True)

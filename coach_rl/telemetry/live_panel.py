@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.progress_bar import ProgressBar
@@ -43,6 +43,8 @@ class LivePanel:
     figures: Figures
     activity: str = ""
     """The activity of the run that takes long; empty while there is none."""
+    activity_seconds: float = 0.0
+    """Seconds that it has taken, which come on top of the newest record's time."""
     notices: Sequence[str] = ()
     """Lines at the bottom."""
 
@@ -50,6 +52,8 @@ class LivePanel:
         """Render it in the width there is."""
         width = min(options.max_width, _WIDE)
         figures, last = self.figures, self.figures.last
+        if last is not None:
+            last = replace(last, wall_seconds=last.wall_seconds + self.activity_seconds)
         if last is not None:
             own = options.update(width=width)
             for table in (
