@@ -54,8 +54,8 @@ class ConsoleSink:
         self._live: Live | None = None
         """None until the panel is first shown, and after `close`."""
         self._shown = -math.inf
-        self._printed_at = 0
-        """Environment steps of the newest line of figures."""
+        self._printed_at, self._printed_before = 0, 0
+        """Environment steps of the newest line of figures, and of the newest with fewer steps."""
 
     def plan(
         self,
@@ -176,8 +176,10 @@ class ConsoleSink:
     def _print_figures(self) -> None:
         """Print the line of the figures, of which there must be some."""
         assert self._figures.last is not None
-        self._print(plain_line(self._figures, shown_until=self._printed_at))
-        self._printed_at = self._figures.last.environment_steps
+        steps, before = self._figures.last.environment_steps, self._printed_at
+        if steps != before:
+            self._printed_at, self._printed_before = steps, before if before < steps else 0
+        self._print(plain_line(self._figures, shown_until=self._printed_before))
 
     def _print(self, line: str) -> None:
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -75,7 +75,7 @@ def plain_line(figures: Figures, *, shown_until: int = 0) -> str:
 
     Args:
         figures: The figures.
-        shown_until: Environment steps of the line before; losses of earlier records were in that
+        shown_until: Environment steps of a line before; losses of earlier records were in that
             line, and are marked with the steps at which they were reported.
     """
     record = figures.last

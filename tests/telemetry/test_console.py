@@ -243,6 +243,8 @@ def test_loss_of_an_earlier_line_is_marked_with_its_steps(clock):
     sink.write(record("phase", 500))
     losses = [line.partition("q loss ")[2] for line in output.getvalue().splitlines()]
     assert losses[-3:] == ["1", "1 (at 100 steps)", "2"]
+    sink.write(record("evaluation", 500, Phase.TEST, evaluation__reward_mean=1.0))
+    assert output.getvalue().endswith("q loss 2\n")  # a second line of the same step
     sink.catch_up([replace(record("train", 600, train__q_loss=3.0), level="low")])
     assert output.getvalue().endswith("q loss 3\n")
 
