@@ -81,28 +81,42 @@ def test_make_test_leaves_nothing_for_make_train_to_install(clone):
     assert stamp.split()[1:] == [".venv/running", ".venv/installed"]
 
 
-def test_editable_install_is_seen_by_type_checkers(clone, tmp_path):
-    """mypy finds packages by paths alone, as pyright and editors do, and not by import hooks."""
+CHECKERS = {
+    "mypy": ["--follow-imports=skip", "--config-file=", "--python-executable"],
+    "basedpyright": ["--level", "error", "--pythonpath"],  # pyright with node in its wheels
+}
+
+
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_editable_install_is_seen_by_type_checkers(clone, tmp_path_factory, checker):
+    """They find packages by paths alone, as editors do, and not by import hooks."""
+    program = Path(sys.executable).with_name(checker)
+    if not program.exists():
+        pytest.skip(f"{checker} is not installed; `pip install {checker}`")
     for name in ("README.md", "LICENSE"):
         shutil.copy(CHECKOUT / name, clone)
     shutil.copytree(CHECKOUT / "coach_rl", clone / "coach_rl")  # without links
     build = "import sys, setuptools.build_meta as b; print(b.build_editable(sys.argv[1]))"
-    run([sys.executable, "-c", build, str(tmp_path)], clone)
-    (wheel,) = tmp_path.glob("*.whl")
-    venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
-    (packages,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
-    zipfile.ZipFile(wheel).extractall(packages)
-    preset = tmp_path / "elsewhere" / "my_preset.py"
-    preset.parent.mkdir()
-    shutil.copy(CHECKOUT / "presets" / "CartPole_PPO.py", preset)
-    python = tmp_path / "venv" / "bin" / "python"
-    options = ["--follow-imports=skip", "--python-executable", str(python), "--config-file="]
-    run([sys.executable, "-m", "mypy", *options, str(preset)], preset.parent)
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    run([sys.executable, "-c", build, elsewhere], clone)
+    (wheel,) = elsewhere.glob("*.whl")
+    venv.create(elsewhere / "venv", with_pip=False, symlinks=True)
+    (packages,) = (elsewhere / "venv" / "lib").glob("python*/site-packages")
+    with zipfile.ZipFile(wheel) as opened:
+        opened.extractall(packages)
+    preset = shutil.copy(CHECKOUT / "presets" / "CartPole_PPO.py", elsewhere / "my_preset.py")
+    python = elsewhere / "venv" / "bin" / "python"
+    run([program, *CHECKERS[checker], python, preset], elsewhere)
 
 
 def run(command, folder):
     environment = {"PATH": os.environ["PATH"]}
     result = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        [*map(str, command)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert result.returncode == 0, result.stdout + result.stderr
