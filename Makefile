@@ -1,10 +1,12 @@
-# One command per intention. Each installs what it needs into .venv first.
+# One command per intention. Each installs what it needs into .venv first, and .venv/running and
+# .venv/installed are newer than the settings once that is complete.
 PYTHON ?= python3
 BIN := .venv/bin
+INSTALL = $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e
 
 .PHONY: train test check slow faults coverage docs format benchmark clean
 
-train: .venv/installed
+train: .venv/running
 	$(BIN)/coach -p Mujoco_PPO
 
 test: .venv/installed
@@ -31,7 +33,7 @@ coverage: .venv/installed
 	$(BIN)/coverage report
 
 docs: .venv/installed
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	$(INSTALL) ".[docs]"
 	$(BIN)/mkdocs build --strict
 
 format: .venv/installed
@@ -39,12 +41,20 @@ format: .venv/installed
 	$(BIN)/ruff check --fix .
 
 benchmark: .venv/installed
-	$(BIN)/python -m pip install -q -c constraints.txt -e ".[benchmark]"
+	$(INSTALL) ".[benchmark]"
 
 clean:
 	rm -rf .venv build dist site .mypy_cache .ruff_cache .pytest_cache
 
-.venv/installed: pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[dev]"
-	touch .venv/installed
+# What the commands of README.md need.
+.venv/running: pyproject.toml constraints.txt | $(BIN)/pip
+	$(INSTALL) ".[video,graph,plot,sweep]"
+	touch $@
+
+# That, and what tests and checks need.
+.venv/installed: pyproject.toml constraints.txt | $(BIN)/pip
+	$(INSTALL) ".[dev]"
+	touch .venv/running $@
+
+$(BIN)/pip:
+	$(PYTHON) -m venv .venv

@@ -32,7 +32,7 @@ LEARNS = FrozenMapping(
     }
 )
 """For blocks to push: a walker that goes on learning."""
-DHRL = "Lee et al. 2022, DHRL; its walkers learned in the same maze"
+DHRL = "Lee et al. 2022, DHRL; its walkers learned in the same maze; BEAG and SSE: curves only"
 HIRO = "Nachum et al. 2018, HIRO; its walkers learned in the same maze"
 HLPS = "Wang et al. 2024, HLPS; its walkers learned in the same maze"
 

@@ -11,6 +11,7 @@ from coach_rl.cli.shell import program, short, word
 from coach_rl.core.errors import CheckpointError, DivergedError, RunError
 from coach_rl.core.level_name import shown_level
 from coach_rl.core.process_group import ProcessGroup
+from coach_rl.experiment.checkpoint_keeper import best_so_far
 from coach_rl.experiment.loaded_levels import loading_report
 from coach_rl.experiment.run_folder import RunFolder, read_manifest
 from coach_rl.experiment.run_settings import Audience, RunResult
@@ -129,7 +130,13 @@ def audience_of(output: Output, console: ConsoleSink, going_on: SaysHowToResume)
     def on_start(graph_manager: GraphManager, task: TaskParameters, folder: RunFolder) -> None:
         going_on.note(folder.path)
         parameters = graph_manager.parameters
-        console.plan(parameters.schedule.training, parameters.schedule.stop_after)
+        console.plan(
+            parameters.schedule.training,
+            parameters.schedule.stop_after,
+            levels=[level.name for level in parameters.levels],
+            policy=parameters.checkpoints,
+            best=best_so_far(folder, parameters.checkpoints),
+        )
         name, level = folder.path.parent.name, shown_level(parameters.environment.level)
         print(f"running:    {name} on {level}, seed {task.seed}, {task.device}")
         if task.device.startswith("cuda"):

@@ -8,10 +8,16 @@ from rich.console import Console
 
 from coach_rl.cli.shell import program, short, word
 from coach_rl.cli.subcommands import Parser
-from coach_rl.experiment.manifest import planned_lengths
 from coach_rl.experiment.run_folder import RunFolder, read_manifest
 from coach_rl.studies.live_table import LiveTable
-from coach_rl.studies.watching import Standing, runs_to_watch, standing_of, watch, watch_all
+from coach_rl.studies.watching import (
+    Standing,
+    plan_from,
+    runs_to_watch,
+    standing_of,
+    watch,
+    watch_all,
+)
 from coach_rl.telemetry.console import ConsoleSink
 
 _FAILED, _LEFT = 1, 130
@@ -41,7 +47,7 @@ def _watch(folder: Path, console: Console, *, plain: bool) -> int:
     if standing.state == "running":
         print(f"running:    {standing.account}")
     with closing(ConsoleSink(console=console, plain=plain)) as sink:
-        sink.plan(*planned_lengths(folder))
+        plan_from(sink, folder)
         standing = watch(folder, sink)
     print(_ending(folder, standing))
     return _FAILED if standing.state == "failed" else 0

@@ -10,13 +10,13 @@ from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.sizes import readable
 from coach_rl.core.state import State
-from coach_rl.experiment.best_evaluation import Best, candidate, is_better, is_measured_by
 from coach_rl.experiment.checkpoint import (
     BEST,
     LAST,
     POINTERS,
     Checkpoint,
     begin_checkpoint,
+    find_checkpoint,
     free_path,
     list_checkpoints,
     point,
@@ -32,6 +32,7 @@ from coach_rl.experiment.run_logs import log_notes
 from coach_rl.experiment.segments import NOTHING_STORED
 from coach_rl.experiment.strict_json import Json
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.telemetry.best_evaluation import Best, candidate, is_better, is_measured_by
 from coach_rl.telemetry.records import LogRecord
 
 Reason = Literal["best", "periodic", "last", "awaited", "asked"]
@@ -65,6 +66,19 @@ def require_same_seed(checkpoint: Checkpoint, seed: int) -> None:
             f"{taken_with}; the manifest has been changed or damaged: put its seed back, or start "
             "a new run"
         )
+
+
+def best_so_far(folder: RunFolder, policy: CheckpointParameters) -> Best | None:
+    """The best evaluation up to a run's last checkpoint; None before the first.
+
+    Args:
+        folder: The run's folder, after it has been opened to continue.
+        policy: Names the metric; an evaluation that was the best by another one does not count.
+    """
+    if not list_checkpoints(folder.checkpoints):
+        return None
+    best = _noted_best(read_notes(find_checkpoint(folder.checkpoints)))
+    return best if best is not None and is_measured_by(best, policy) else None
 
 
 class CheckpointKeeper:
@@ -224,10 +238,7 @@ class CheckpointKeeper:
         """Remember what a checkpoint notes of the keeper that wrote it; return its best."""
         notes = checkpoint.notes
         try:
-            noted = notes["best"]
-            best: Best | None = None
-            if noted is not None:
-                best = Best(**({"value": noted["reward"]} | noted))  # once by reward alone
+            best = _noted_best(notes)
             self._periodic = Periodic(**notes.get("newest_periodic", {}))
         except (KeyError, TypeError) as error:
             raise CheckpointError(
@@ -299,3 +310,9 @@ class CheckpointKeeper:
             return True
         number = notes["periodic"]
         return number is not None and self._policy.stays(number, self._periodic.number)
+
+
+def _noted_best(notes: Json) -> Best | None:
+    """The best evaluation in a checkpoint's notes, which once was that by reward alone."""
+    noted = notes["best"]
+    return None if noted is None else Best(**({"value": noted["reward"]} | noted))

@@ -3,13 +3,13 @@
 from dataclasses import replace
 from pathlib import Path
 
-from coach_rl.experiment.best_evaluation import Best
 from coach_rl.experiment.checkpoint import BEST, LAST, POINTERS, pointed
 from coach_rl.experiment.evaluation import evaluation_json
 from coach_rl.experiment.provenance import now
 from coach_rl.experiment.run_folder import RunFolder
 from coach_rl.experiment.strict_json import plain_json, write_json
 from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.telemetry.best_evaluation import Best
 from coach_rl.telemetry.records import Evaluation, Kind, LogRecord
 from coach_rl.telemetry.summary import Summary
 

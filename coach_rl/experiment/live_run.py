@@ -123,6 +123,7 @@ class LiveRun:
             timed.time(self.keeper, "save", "checkpoint")
             if self.videos is not None:
                 timed.time(self.videos, "write", "film")
+                timed.time(self.videos, "close", "encode")
             try:
                 yield
             finally:

@@ -107,13 +107,33 @@ def experiment_json(
 
 
 def planned_lengths(run: Path) -> tuple[RunLength, ...]:
-    """Lengths of which the first to be reached ends a run; none where its manifest doesn't tell."""
+    """Lengths of which the first to be reached ends a run; none where its manifest has none."""
     try:
         schedule = decode(read_manifest(RunFolder(run))["parameters"]["schedule"])
         assert isinstance(schedule, ScheduleParameters)
     except (CoachError, KeyError, AssertionError):
         return ()
     return tuple(each for each in (schedule.training, schedule.stop_after) if each is not None)
+
+
+def checkpoint_policy(run: Path) -> CheckpointParameters | None:
+    """The policy of a run's checkpoints; None where its manifest has none."""
+    try:
+        policy = decode(read_manifest(RunFolder(run))["parameters"]["checkpoints"])
+        assert isinstance(policy, CheckpointParameters)
+    except (CoachError, KeyError, AssertionError):
+        return None
+    return policy
+
+
+def level_names(run: Path) -> tuple[str, ...]:
+    """Names of a run's levels, top first; none for a single agent."""
+    try:
+        parameters = read_manifest(RunFolder(run))["parameters"]
+        levels = parameters.get("levels") or parameters.get("stack") or ()
+        return tuple(str(level["name"]) for level in levels)
+    except (CoachError, KeyError, TypeError):
+        return ()
 
 
 def remember_code(graph_manager: GraphManager, manifest: Json, origin: Origin | None) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import torch
 
+from coach_rl.core.interfaces import MarkRenderable, Renderable
 from coach_rl.core.profiling import HasTimedCalls
 from coach_rl.experiment.strict_json import plain_json, write_json
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -24,8 +25,7 @@ class RunProfile:
         self._process = process
         self._has_put_aside = False
         self._profiler = profiler = _new_profiler(graph.task.device)
-        for method in ("evaluate", "scores_of"):
-            profiler.time(graph_manager, method, "evaluation")
+        self.time_parts(graph_manager)
         profiler.time(graph, "tick", "tick")
         for stack in graph.stacks:
             for level in stack.levels:
@@ -33,6 +33,10 @@ class RunProfile:
                 profiler.time(level, "take_in", level.name, "take in")
             for method in ("reset", "send", "recv"):
                 profiler.time(stack.simulators, method, "environment")
+            if isinstance(stack.simulators, Renderable):
+                profiler.time(stack.simulators, "render", "draw")
+            if isinstance(stack.simulators, MarkRenderable):
+                profiler.time(stack.simulators, "render_ended", "draw")
             self.time_parts(stack.simulators)
         for name, agent in graph.agents.items():
             profiler.time(agent, "act", "act")

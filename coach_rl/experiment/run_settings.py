@@ -7,13 +7,13 @@ from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.experiment.best_evaluation import Best
 from coach_rl.experiment.evaluation import FINAL_EPISODES
 from coach_rl.experiment.run_folder import RunFolder
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.telemetry.best_evaluation import Best
 from coach_rl.telemetry.profiler import Profile
 from coach_rl.telemetry.sinks import Sink
 from coach_rl.telemetry.summary import Summary

@@ -8,6 +8,7 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.levels.sub_episodes import METRICS as LEVEL_METRICS
+from coach_rl.telemetry.best_evaluation import AUTO
 
 EPISODE_METRICS = (
     "reward_mean",
@@ -20,8 +21,6 @@ EPISODE_METRICS = (
     "success_any_rate",
 )
 """Metrics of every evaluation, by which it can be the best."""
-AUTO = "auto"
-"""Stands for the success rate where success is reported, and for the mean reward elsewhere."""
 
 
 @parameter_class

@@ -38,6 +38,11 @@ class EvaluationWatcher(Protocol):
         """It looks at every n-th evaluation while training, and at all others."""
         ...
 
+    @property
+    def is_drawing(self) -> bool:
+        """True while it draws frames, which can take longer than the evaluation itself."""
+        ...
+
     def begin(self, stack: Stack) -> None:
         """An evaluation begins; its stack was just reset."""
         ...
@@ -115,6 +120,11 @@ class EpisodeRecorder(_Recorder):
         self._chosen: tuple[int, int] | None = None
         """Row and number of the episode to film, where it is chosen by its outcome."""
         self._film: Film | None = None
+
+    @property
+    def is_drawing(self) -> bool:
+        """True while the chosen episode is played."""
+        return self._filmed is not None and self._filmed.is_filming
 
     @property
     def shots(self) -> Sequence[Shot]:
@@ -260,6 +270,11 @@ class EpisodePlayer:
     def every(self) -> int:
         """It looks at every evaluation."""
         return 1
+
+    @property
+    def is_drawing(self) -> bool:
+        """True until all episodes have been shown."""
+        return self._filmed is not None and self._filmed.is_filming
 
     def begin(self, stack: Stack) -> None:
         """An evaluation begins; its stack was just reset."""

@@ -130,7 +130,7 @@ def play(
     stuck = np.zeros(stack.num_envs, np.bool_)  # [N] in an episode that was cut off
     ticks = cut_off = 0
     stack.begin_counting(due > 0)
-    on_activity(f"evaluating, 0 of {episodes.count} episodes")
+    on_activity(_activity(watcher, 0, episodes))
     while due.any():
         if is_stopped():
             raise EvaluationStopped
@@ -153,8 +153,7 @@ def play(
             due[finished.rows[counted]] -= 1
             stack.count_only(due > 0)
             played.append(_selected(finished, counted))
-            over = episodes.count - due.sum()
-            on_activity(f"evaluating, {over} of {episodes.count} episodes")
+            on_activity(_activity(watcher, episodes.count - due.sum(), episodes))
         if due.any() and stuck[due > 0].all():  # nobody left who could play the rest
             seed, watcher = integer_seed(seed, "after the step limit"), None
             stack.reset(seed)
@@ -162,8 +161,8 @@ def play(
             stuck[:] = False
         ticks += 1
         if ticks % TELL_EVERY == 0:
-            over = episodes.count - due.sum()
-            on_activity(f"evaluating, {over} of {episodes.count} episodes, step {ticks:,}")
+            doing = _activity(watcher, episodes.count - due.sum(), episodes)
+            on_activity(f"{doing}, step {ticks:,}")
     on_activity("")
     return Scores(
         episodes=_joined(played),
@@ -173,6 +172,13 @@ def play(
         cut_off=cut_off,
         signals=stack.signals.drain("evaluation_signals"),
     )
+
+
+def _activity(watcher: EvaluationWatcher | None, over: int, episodes: EnvironmentEpisodes) -> str:
+    """The activity of an evaluation, in words, and how many episodes are over."""
+    is_drawing = watcher is not None and watcher.is_drawing
+    doing = "evaluating and drawing a film" if is_drawing else "evaluating"
+    return f"{doing}, {over} of {episodes.count} episodes"
 
 
 def level_metrics(

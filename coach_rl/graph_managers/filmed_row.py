@@ -113,6 +113,11 @@ class FilmedRow:
         self._number = -1 if is_midway else 0
         self._take = None if is_midway else self._next_take()
 
+    @property
+    def is_filming(self) -> bool:
+        """True while the episode of the row is filmed."""
+        return self._take is not None
+
     def note_tick(self, answer: EnvResponse) -> None:
         """The stack has done a tick, in which the simulators answered this."""
         ended = self._tracker.note(answer)

@@ -14,6 +14,7 @@ from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
+from coach_rl.core.profiling import TimedCall
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, RunLength, StepUnit, require_unit
@@ -287,6 +288,14 @@ class GraphManager:
         numbers = {name: float(value) for name, value in scalars.items()}
         record = self._progress.record("note", self.clock, numbers, level=level, agent=agent)
         return replace(record, text=text)
+
+    def timed_calls(self) -> list[TimedCall]:
+        """The calls whose times a profile shows: evaluations, and the filming of episodes."""
+        calls = [TimedCall(self._parts.evaluations, "play", "evaluation")]
+        for camera in (self._watcher, self._recorder):
+            if camera is not None:
+                calls += [TimedCall(camera, method, "film") for method in ("begin", "note_tick")]
+        return calls
 
     def policies(self) -> dict[str, State]:
         """The agents' knowledge, by their level's name; what `scores_of` takes."""

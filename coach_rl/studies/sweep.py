@@ -22,12 +22,13 @@ from coach_rl.core.records import FloatArray
 from coach_rl.experiment.overrides import said
 from coach_rl.experiment.preset_file import Preset
 from coach_rl.experiment.runner import DEFAULT_ROOT
-from coach_rl.graph_managers.checkpoint_parameters import AUTO, CheckpointParameters
+from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.studies.job import Job, Needs
 from coach_rl.studies.search_space import SearchSpace, check_search, parse_search
 from coach_rl.studies.statistics import Difference
 from coach_rl.studies.trials import Pruner, Sampler, Trial
+from coach_rl.telemetry.best_evaluation import AUTO
 
 Verdict = Literal["beats", "ties", "loses"]
 """Result of a comparison with the shipped setting: it ties where the interval holds zero."""

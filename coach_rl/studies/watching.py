@@ -14,7 +14,7 @@ from typing import Protocol
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.experiment.manifest import planned_lengths
+from coach_rl.experiment.manifest import checkpoint_policy, level_names, planned_lengths
 from coach_rl.experiment.run_folder import MANIFEST
 from coach_rl.experiment.run_lock import holder_of, lost_holder_of
 from coach_rl.studies.live_table import LiveTable, Row
@@ -100,7 +100,7 @@ def watch(run: Path, viewer: Viewer | None = None, *, poll_seconds: float = 0.5)
         )
     if viewer is None:
         with closing(ConsoleSink()) as console:
-            console.plan(*planned_lengths(run))
+            plan_from(console, run)
             return watch(run, console, poll_seconds=poll_seconds)
     log = run / "log.jsonl"
     reader, newest = JsonlReader(log), None
@@ -122,6 +122,12 @@ def watch(run: Path, viewer: Viewer | None = None, *, poll_seconds: float = 0.5)
         if not is_over and silence >= (BUSY_SECONDS if activity else SILENT_SECONDS):
             viewer.tell(activity or "nothing new in the log", for_seconds=silence)
         time.sleep(poll_seconds)
+
+
+def plan_from(console: ConsoleSink, run: Path) -> None:
+    """Set a console's plan from the manifest of the run that it will show."""
+    policy = checkpoint_policy(run)
+    console.plan(*planned_lengths(run), levels=level_names(run), policy=policy)
 
 
 def watch_all(

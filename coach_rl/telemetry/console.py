@@ -5,13 +5,14 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.live import Live
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.steps import RunLength
+from coach_rl.telemetry.best_evaluation import Best, BestPolicy
 from coach_rl.telemetry.figures import Figures
 from coach_rl.telemetry.live_panel import LivePanel, duration_text, plain_line
 from coach_rl.telemetry.records import LogRecord
@@ -53,10 +54,29 @@ class ConsoleSink:
         self._live: Live | None = None
         """None until the panel is first shown, and after `close`."""
         self._shown = -math.inf
+        self._printed_at, self._printed_before = 0, 0
+        """Environment steps of the newest line of figures, and of the newest with fewer steps."""
 
-    def plan(self, *lengths: RunLength | None) -> None:
-        """Say how long the run is in all, once that is known; the length reached first ends it."""
-        self._figures.planned = tuple(length for length in lengths if length is not None)
+    def plan(
+        self,
+        *lengths: RunLength | None,
+        levels: Sequence[str] = (),
+        policy: BestPolicy | None = None,
+        best: Best | None = None,
+    ) -> None:
+        """Set what is known of the run before its records, which do not contain it.
+
+        Args:
+            *lengths: Lengths of which the first to be reached ends the run.
+            levels: Names of its levels.
+            policy: The metric by which an evaluation is the best; None for success where it is
+                reported, and the mean reward elsewhere.
+            best: The best evaluation so far, of a run that is resumed.
+        """
+        figures = self._figures
+        figures.planned = tuple(length for length in lengths if length is not None)
+        figures.levels, figures.best = tuple(levels), best
+        figures.policy = figures.policy if policy is None else policy
 
     def announce(self, text: str) -> None:
         """Show a line below the panel from its next refresh on, or at once where there is none.
@@ -100,7 +120,7 @@ class ConsoleSink:
             is_time = important or now - self._shown >= PLAIN_SECONDS
             if is_time and self._figures.last is not None:
                 self._shown = now
-                self._print(plain_line(self._figures))
+                self._print_figures()
         elif now - self._shown >= REFRESH_SECONDS:
             self._shown = now
             self._refresh()
@@ -108,14 +128,15 @@ class ConsoleSink:
     def catch_up(self, records: Iterable[LogRecord]) -> None:
         """Start over from the records of a run so far, and show where it stands."""
         self._end_activity()
-        self._figures = Figures(planned=self._figures.planned)
+        before = self._figures
+        self._figures = Figures(before.planned, before.levels, before.policy)
         for record in records:
             self._figures.take_in(record)
         self._shown = time.monotonic()
         if self._figures.last is None:
             return
         if self._plain:
-            self._print(plain_line(self._figures))
+            self._print_figures()
         else:
             self._refresh()
 
@@ -152,6 +173,14 @@ class ConsoleSink:
     def _doing(self) -> str:
         return f"{self._activity}, {duration_text(time.monotonic() - self._since)}"
 
+    def _print_figures(self) -> None:
+        """Print the line of the figures, of which there must be some."""
+        assert self._figures.last is not None
+        steps, before = self._figures.last.environment_steps, self._printed_at
+        if steps != before:
+            self._printed_at, self._printed_before = steps, before if before < steps else 0
+        self._print(plain_line(self._figures, shown_until=self._printed_before))
+
     def _print(self, line: str) -> None:
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
@@ -162,7 +191,10 @@ class ConsoleSink:
                 console=self._console, auto_refresh=False, redirect_stderr=sys.stderr.isatty()
             )
             self._live.start()
-        activity = self._doing() if self._activity else ""
-        notices = [self._notice] if self._notice else []
-        panel = LivePanel(figures=self._figures, activity=activity, notices=notices)
+        panel = LivePanel(
+            figures=self._figures,
+            activity=self._doing() if self._activity else "",
+            activity_seconds=time.monotonic() - self._since if self._activity else 0.0,
+            notices=[self._notice] if self._notice else [],
+        )
         self._live.update(panel, refresh=True)

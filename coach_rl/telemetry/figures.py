@@ -2,18 +2,20 @@
 
 import math
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.steps import EnvironmentSteps, Hours, RunLength, StepUnit
-from coach_rl.telemetry.records import LogRecord
+from coach_rl.telemetry.best_evaluation import AutoPolicy, Best, BestPolicy, candidate, is_better
+from coach_rl.telemetry.records import Evaluation, LogRecord
 
 RECENT_EPISODES = 100
 RECENT_SPEEDS = 20
 """Progress records over which the speed is taken."""
+_EVALUATED = "evaluation_level/"
 _TROUBLES = {
     "fault": "fault",
     "checkpoint_failed": "unwritten checkpoint",
@@ -34,6 +36,8 @@ class Learner:
     """Statistics of its level's sub-episodes; empty for the level's further agents."""
     trained: Mapping[str, float]
     """Metrics of its training."""
+    trained_at: int
+    """Environment steps at which these were reported."""
 
 
 @dataclass
@@ -47,12 +51,16 @@ class Figures:
 
     planned: tuple[RunLength, ...] = ()
     """Lengths of which the first to be reached ends the run; empty where they aren't known."""
+    levels: Sequence[str] = ()
+    """Names of the levels; empty where they aren't known."""
+    policy: BestPolicy = field(default_factory=AutoPolicy)
+    """The metric by which an evaluation is the best."""
+    best: Best | None = None
+    """The best evaluation so far; None before the first."""
     last: LogRecord | None = None
     """The newest record; None before the first."""
     evaluated: float = math.nan
     """Mean reward of the newest evaluation."""
-    best: float = math.nan
-    """The highest of these."""
     success: float | None = None
     """Share of successes in the newest evaluation; None where the environment doesn't say."""
     final: float | None = None
@@ -61,10 +69,12 @@ class Figures:
     """Share of successes in the final evaluation; None where the environment doesn't say."""
     _rewards: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT_EPISODES))
     _progress: deque[LogRecord] = field(default_factory=lambda: deque(maxlen=RECENT_SPEEDS))
-    _trained: dict[tuple[str, str], Mapping[str, float]] = field(default_factory=dict)
-    """The newest training metrics by level and agent."""
+    _trained: dict[tuple[str, str], LogRecord] = field(default_factory=dict)
+    """The newest record of training by level and agent."""
     _levels: dict[str, dict[str, float]] = field(default_factory=dict)
     """The newest statistics of levels, those of evaluations under names of their own."""
+    _earlier: deque[Best | None] = field(default_factory=lambda: deque(maxlen=RECENT_EPISODES))
+    """The best evaluations before the best one, to return to where the run is rolled back."""
     _troubles: Counter[str] = field(default_factory=Counter)
     _trouble_text: str = ""
 
@@ -80,21 +90,20 @@ class Figures:
                 self._progress.append(record)
             case "evaluation":
                 self.evaluated = scalars["evaluation/reward_mean"]
-                self.best = float(np.fmax(self.best, self.evaluated))
+                self._compare(record)
                 self.success = scalars.get("evaluation/success_rate")
             case "final_evaluation":
                 self.final = scalars["final_evaluation/reward_mean"]
                 self.final_success = scalars.get("final_evaluation/success_rate")
             case "train":
-                self._trained[record.level, record.agent] = scalars
+                self._trained[record.level, record.agent] = record
             case "level_phase":
                 learns = float(record.phase is Phase.TRAIN)
                 self._levels.setdefault(record.level, {})["level/learns"] = learns
             case "level":
                 self._levels.setdefault(record.level, {}).update(scalars)
             case kind if kind in _TROUBLES and (record.text or kind != "inspection"):
-                self._troubles[_TROUBLES[kind]] += 1
-                self._trouble_text = record.text
+                self._count_trouble(record)
 
     @property
     def trouble(self) -> str:
@@ -139,15 +148,39 @@ class Figures:
             learning = {level for level, _ in keys}
             keys += [(level, "") for level in order if level not in learning]
             keys.sort(key=lambda key: order.index(key[0]))
-        named, seen = {level for level, _ in keys}, set[str]()
+        named, seen = {*self.levels, *(level for level, _ in keys)}, set[str]()
         for level, agent in keys:
-            parts = [level if len(named) > 1 else "", agent if len(named) < len(keys) else ""]
+            is_alone = len({level for level, _ in keys}) == len(keys)
+            parts = [level if len(named) > 1 else "", "" if is_alone else agent]
+            trained = self._trained.get((level, agent))
             yield Learner(
                 name=" ".join(part for part in parts if part),
                 level={} if level in seen else self._levels.get(level, {}),
-                trained=self._trained.get((level, agent), {}),
+                trained={} if trained is None else trained.scalars,
+                trained_at=0 if trained is None else trained.environment_steps,
             )
             seen.add(level)
+
+    def _compare(self, evaluation: LogRecord) -> None:
+        """Keep an evaluation where it is the best; records of its levels come before it."""
+        if not isinstance(evaluation, Evaluation):  # a line of a log
+            named = [
+                replace(evaluation, level=level, scalars=_of_evaluation(scalars))
+                for level, scalars in self._levels.items()
+            ]
+            evaluation = Evaluation(**vars(evaluation), levels=tuple(named))
+        new = candidate(evaluation, self.policy, "")
+        if new is not None and is_better(new, self.best, self.policy):
+            self._earlier.append(self.best)
+            self.best = new
+
+    def _count_trouble(self, record: LogRecord) -> None:
+        """Count what went wrong; a roll-back also undoes evaluations."""
+        self._troubles[_TROUBLES[record.kind]] += 1
+        self._trouble_text = record.text
+        if record.kind == "roll_back":
+            while self.best is not None and self.best.environment_steps > record.environment_steps:
+                self.best = self._earlier.pop() if self._earlier else None
 
     def _speed(self, unit: type[StepUnit]) -> float | None:
         """The recent amount of a unit per second of training; None while it is not known."""
@@ -169,6 +202,11 @@ class Figures:
         last = self._progress[-1]
         slower = max(1.0, last.wall_seconds / _training_seconds(last))
         return remaining / speed * slower
+
+
+def _of_evaluation(scalars: Mapping[str, float]) -> dict[str, float]:
+    """The statistics of a level that are those of an evaluation."""
+    return {name: value for name, value in scalars.items() if name.startswith(_EVALUATED)}
 
 
 def _training_seconds(record: LogRecord) -> float:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.progress_bar import ProgressBar
@@ -16,6 +16,7 @@ from coach_rl.core.steps import (
     StepUnit,
     TrainingSteps,
 )
+from coach_rl.telemetry.best_evaluation import REWARD, SUCCESS, Best
 from coach_rl.telemetry.figures import Figures, Learner
 from coach_rl.telemetry.records import LogRecord
 
@@ -42,6 +43,8 @@ class LivePanel:
     figures: Figures
     activity: str = ""
     """The activity of the run that takes long; empty while there is none."""
+    activity_seconds: float = 0.0
+    """Seconds that it has taken, which come on top of the newest record's time."""
     notices: Sequence[str] = ()
     """Lines at the bottom."""
 
@@ -49,6 +52,8 @@ class LivePanel:
         """Render it in the width there is."""
         width = min(options.max_width, _WIDE)
         figures, last = self.figures, self.figures.last
+        if last is not None:
+            last = replace(last, wall_seconds=last.wall_seconds + self.activity_seconds)
         if last is not None:
             own = options.update(width=width)
             for table in (
@@ -65,8 +70,14 @@ class LivePanel:
                 yield Text(line)
 
 
-def plain_line(figures: Figures) -> str:
-    """The figures in one line; there must be some."""
+def plain_line(figures: Figures, *, shown_until: int = 0) -> str:
+    """The figures in one line; there must be some.
+
+    Args:
+        figures: The figures.
+        shown_until: Environment steps of a line before; losses of earlier records were in that
+            line, and are marked with the steps at which they were reported.
+    """
     record = figures.last
     assert record is not None, "there are no figures yet"
     parts = [f"{record.phase.value:<7}", f"{record.environment_steps:>10,} steps"]
@@ -80,15 +91,19 @@ def plain_line(figures: Figures) -> str:
     if figures.episode_reward is not None:
         parts.append(f"episode reward {number_text(figures.episode_reward)}")
     if not math.isnan(figures.evaluated):
-        parts.append(f"evaluation {_evaluation(figures)} (best {number_text(figures.best)})")
+        best = "" if figures.best is None else f" (best {best_text(figures.best)})"
+        parts.append(f"evaluation {_evaluation(figures)}{best}")
     if figures.final is not None:
         parts.append(f"final evaluation {_final(figures)}")
     for learner in figures.learners():
-        parts += [
+        losses = [
             f"{learner.name} {of} {value}".lstrip()
             for of, value in _losses(learner.trained)[:MAX_SHOWN]
             if of.endswith("loss")
         ]
+        if losses and learner.trained_at < shown_until:
+            losses[-1] += f" (at {learner.trained_at:,} steps)"
+        parts += losses
     return "  ".join(part for part in parts if part)
 
 
@@ -97,6 +112,17 @@ def number_text(value: float | None) -> str:
     if value is None or math.isnan(value):
         return "-"
     return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.3g}"
+
+
+def best_text(best: Best | None) -> str:
+    """The value of the best evaluation, with its metric unless that is the mean reward."""
+    if best is None:
+        return "-"
+    if best.metric == REWARD:
+        return number_text(best.value)
+    if best.metric == SUCCESS:
+        return f"{best.value:.0%} success"
+    return f"{number_text(best.value)} {best.metric}"
 
 
 def duration_text(seconds: float) -> str:
@@ -139,7 +165,7 @@ def _numbers(figures: Figures, record: LogRecord, *, narrow: bool) -> Table:
     results = [
         ("episode reward", number_text(figures.episode_reward)),
         ("evaluation", _evaluation(figures)),
-        ("best", number_text(figures.best)),
+        ("best", best_text(figures.best)),
         ("elapsed", _of(figures, record, Hours)),
     ]
     if figures.final is not None:

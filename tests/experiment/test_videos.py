@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import mujoco
 import numpy as np
@@ -20,7 +20,7 @@ from coach_rl.experiment.evaluation import evaluate_run, evaluation_film
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.resuming import resume_experiment
-from coach_rl.experiment.runner import RunResult, RunSettings, run_experiment
+from coach_rl.experiment.runner import Audience, RunResult, RunSettings, run_experiment
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.video import VideoParameters
 
@@ -52,6 +52,48 @@ def run(root: Path, video: VideoParameters | None = VIDEO) -> RunResult:
     settings = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2), video=video)
     task = TaskParameters(seed=3, device="cpu")
     return run_experiment(PRESET.build(), task, name="maze", root=root, settings=settings)
+
+
+def nodes(tree: dict[str, Any], above: tuple[str, ...] = ()) -> dict[tuple[str, ...], int]:
+    """Calls of every node of a profile's tree that has any, by the names on the way to it."""
+    found = {above: tree["calls"]} if above and tree["calls"] else {}
+    for child in tree["children"]:
+        found |= nodes(child, (*above, child["name"]))
+    return found
+
+
+@pytest.mark.parametrize("of", ["evaluation", "training"])
+def test_profile_of_a_filmed_run_has_evaluations_drawing_and_encoding(
+    tmp_path: Path, of: Literal["evaluation", "training"]
+) -> None:
+    settings = RunSettings(
+        tensorboard=False,
+        final_episodes=EnvironmentEpisodes(2),
+        video=VideoParameters(frame_skip=2, of=of),
+        profile=True,
+    )
+    doing: list[str] = []
+    result = run_experiment(
+        PRESET.build(),
+        TaskParameters(seed=3, device="cpu"),
+        name="maze",
+        root=tmp_path,
+        settings=settings,
+        audience=Audience(on_activity=doing.append),
+    )
+    calls = nodes(json.loads((result.folder.path / "profile.json").read_text())["tree"])
+    assert calls["evaluation",] == 3  # two while training, and the final one
+    assert calls["encode",] >= 1
+    drawn = [path for path in calls if path[-1] == "draw"]
+    above = ("evaluation", "film") if of == "evaluation" else ("film",)
+    assert drawn == [(*above, "draw")]
+    assert calls[drawn[0]] > 10  # one frame in two steps of at least 20
+    told = [text for text in doing if text.startswith("evaluating")]
+    assert told[0] == (
+        "evaluating and drawing a film, 0 of 2 episodes"
+        if of == "evaluation"
+        else "evaluating, 0 of 2 episodes"
+    )
 
 
 def videos(run: Path) -> list[str]:

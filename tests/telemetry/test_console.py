@@ -3,7 +3,7 @@ import math
 import re
 import threading
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pytest
@@ -11,7 +11,8 @@ from rich.console import Console
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.telemetry import ConsoleSink, LogRecord
+from coach_rl.telemetry import ConsoleSink, Evaluation, LogRecord
+from coach_rl.telemetry.best_evaluation import Best
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def speak(sink):
 
 LAST_LINE = (
     "test          4,000 steps   40%  500 steps/s  0:12 left  2,000 updates  episode reward 20.0  "
-    "evaluation 900.5 (best 1,250.0)  policy loss -0.0125  value loss 3.5"
+    "evaluation 900.5 (best 1,250.0)  policy loss -0.0125  value loss 3.5 (at 1,600 steps)"
 )
 
 
@@ -174,7 +175,86 @@ def test_successes_stand_beside_the_evaluation(clock):
     sink, output = sink_and_output(terminal=False)
     scalars = {"evaluation__reward_mean": -50.0, "evaluation__success_rate": 0.78}
     sink.write(record("evaluation", 100, Phase.TEST, **scalars))
-    assert "evaluation -50.0, 78% success (best -50.0)" in output.getvalue()
+    assert "evaluation -50.0, 78% success (best 78% success)" in output.getvalue()
+
+
+@dataclass(frozen=True)
+class Policy:
+    best_of: str | None
+    best_is: str = "largest"
+
+
+@pytest.mark.parametrize(
+    ("policy", "best"),
+    [
+        (None, "60% success"),  # of all metrics, success counts where it is reported
+        (Policy("reward_mean"), "9"),
+        (Policy("length_mean", "smallest"), "3 length_mean"),
+        (Policy("low/goal_share"), "0.8 low/goal_share"),
+        (Policy(None), ""),
+    ],
+)
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("is_read", [True, False], ids=["from the log", "live"])
+def test_best_evaluation_is_the_one_of_the_policy(clock, policy, best, terminal, is_read):
+    sink, output = sink_and_output(terminal=terminal)
+    sink.plan(EnvironmentSteps(10_000), policy=policy)
+    for steps, reward, success, length, share in (
+        (10, 9.0, 0.2, 5.0, 0.1),  # of the highest reward
+        (20, 1.0, 0.6, 7.0, 0.3),  # of the highest success
+        (30, 2.0, 0.5, 3.0, 0.2),  # of the shortest episodes
+        (40, 3.0, 0.1, 6.0, 0.8),  # of the level that reached most of its goals
+    ):
+        low = record("level", steps, Phase.TEST, evaluation_level__goal_share=share)
+        low = replace(low, level="low")
+        figures = {"evaluation__reward_mean": reward, "evaluation__success_rate": success}
+        figures["evaluation__length_mean"] = length
+        line = record("evaluation", steps, Phase.TEST, **figures)
+        sink.write(low)
+        sink.write(line if is_read else Evaluation(**vars(line), levels=(low,)))
+    sink.close()
+    if terminal:
+        shown = re.findall(r" best +(.*?)$", "\n".join(plain_text(output.getvalue())), re.MULTILINE)
+        assert shown[-1] == (best or "-")
+    else:
+        newest = output.getvalue().splitlines()[-1]
+        assert f" (best {best})" in newest if best else "best" not in newest
+
+
+def test_best_evaluation_of_a_resumed_run_is_known_and_left_at_a_roll_back(clock):
+    sink, output = sink_and_output(terminal=False)
+    before = Best(value=142.8, reward=142.8, environment_steps=500, checkpoint="c")
+    sink.plan(EnvironmentSteps(10_000), best=before)
+    sink.write(record("evaluation", 600, Phase.TEST, evaluation__reward_mean=116.9))
+    sink.write(record("evaluation", 700, Phase.TEST, evaluation__reward_mean=150.0))
+    sink.write(replace(record("roll_back", 650), text="the run has diverged"))
+    sink.write(record("phase", 650))
+    best = re.findall(r"best ([\d.]+)", output.getvalue())
+    assert best == ["142.8", "150.0", "142.8"]
+
+
+def test_loss_of_an_earlier_line_is_marked_with_its_steps(clock):
+    sink, output = sink_and_output(terminal=False)
+    sink.write(replace(record("train", 100, train__q_loss=1.0), level="low"))  # not due yet
+    sink.write(record("phase", 200))
+    clock[0] += 20
+    sink.write(record("episode", 300, episode__reward=1.0))
+    sink.write(replace(record("train", 400, train__q_loss=2.0), level="low"))
+    sink.write(record("phase", 500))
+    losses = [line.partition("q loss ")[2] for line in output.getvalue().splitlines()]
+    assert losses[-3:] == ["1", "1 (at 100 steps)", "2"]
+    sink.write(record("evaluation", 500, Phase.TEST, evaluation__reward_mean=1.0))
+    assert output.getvalue().endswith("q loss 2\n")  # a second line of the same step
+    sink.catch_up([replace(record("train", 600, train__q_loss=3.0), level="low")])
+    assert output.getvalue().endswith("q loss 3\n")
+
+
+def test_loss_of_the_first_level_to_learn_has_the_level_in_its_name(clock):
+    sink, output = sink_and_output(terminal=False)
+    sink.plan(EnvironmentSteps(10_000), levels=("top", "low"))
+    sink.write(replace(record("train", 10, train__q_loss=1.0), level="low", agent="ddpg"))
+    sink.write(record("phase", 10))
+    assert output.getvalue().endswith("  low q loss 1\n")
 
 
 def test_an_evaluation_that_is_not_a_number(clock):
@@ -278,6 +358,7 @@ def test_the_panel_shows_what_takes_long_while_the_run_says_nothing(clock, monke
     assert eventually(lambda: "agent 'ppo', 0:00" in output.getvalue())
     clock[0] += 65
     assert eventually(lambda: "agent 'ppo', 1:05" in output.getvalue())
+    assert re.search(r"elapsed +1:05", "\n".join(plain_text(output.getvalue())))
     sink.announce("coach: stopping after this step and saving")
     assert eventually(lambda: "stopping after this step" in output.getvalue())
     sink.tell("")
@@ -335,7 +416,7 @@ def test_success_is_that_of_the_newest_evaluation(clock):
     sink.close()
     first, second = output.getvalue().splitlines()
     assert "50% success" in first
-    assert "success" not in second
+    assert "evaluation 2 (best 50% success)" in second
 
 
 def level(name, **scalars):

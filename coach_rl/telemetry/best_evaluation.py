@@ -3,11 +3,35 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, Protocol
 
-from coach_rl.graph_managers.checkpoint_parameters import AUTO, CheckpointParameters
 from coach_rl.telemetry.records import Evaluation, LogRecord
 
 REWARD, SUCCESS = "reward_mean", "success_rate"
+AUTO = "auto"
+"""Stands for the success rate where success is reported, and for the mean reward elsewhere."""
+
+
+class BestPolicy(Protocol):
+    """The metric by which an evaluation is the best: two fields of `CheckpointParameters`."""
+
+    @property
+    def best_of(self) -> str | None:
+        """Name of the metric, or `AUTO`; None where no evaluation is the best."""
+        ...
+
+    @property
+    def best_is(self) -> Literal["largest", "smallest"]:
+        """The value of the metric that is the best."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class AutoPolicy:
+    """The policy of a run that names no metric."""
+
+    best_of: str | None = AUTO
+    best_is: Literal["largest", "smallest"] = "largest"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +61,7 @@ def metrics_of(evaluation: LogRecord) -> dict[str, float]:
     return metrics
 
 
-def candidate(evaluation: LogRecord, policy: CheckpointParameters, checkpoint: str) -> Best | None:
+def candidate(evaluation: LogRecord, policy: BestPolicy, checkpoint: str) -> Best | None:
     """The evaluation as the best one; None where it has no finite reward, or value of the metric.
 
     Args:
@@ -60,17 +84,17 @@ def candidate(evaluation: LogRecord, policy: CheckpointParameters, checkpoint: s
     )
 
 
-def is_better(new: Best, old: Best | None, policy: CheckpointParameters) -> bool:
+def is_better(new: Best, old: Best | None, policy: BestPolicy) -> bool:
     """Return whether an evaluation beats the best one so far; an equal one does not."""
     return old is None or _rank(new, policy) > _rank(old, policy)
 
 
-def is_measured_by(best: Best, policy: CheckpointParameters) -> bool:
+def is_measured_by(best: Best, policy: BestPolicy) -> bool:
     """Return whether a best evaluation was chosen by the policy's metric."""
     return policy.best_of in (best.metric, AUTO)
 
 
-def _rank(best: Best, policy: CheckpointParameters) -> tuple[float, float]:
+def _rank(best: Best, policy: BestPolicy) -> tuple[float, float]:
     """The value, and the mean reward for ties; no success is reported where there was none yet."""
     if policy.best_of == AUTO and best.metric != SUCCESS:
         return 0.0, best.reward
