@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from coach_rl.core.errors import RunError
+from coach_rl.core.errors import CheckpointError, RunError
 from coach_rl.core.records import (
     Action,
     Array,
@@ -43,12 +43,20 @@ class GymnasiumEnvironment:
         num_envs: N.
         level: Their name.
         faults: What happens when one of them fails.
+        unsaved: Reason why the rows remember nothing that could be saved; None where they do.
     """
 
     def __init__(
-        self, rows: LocalRows | WorkerRows, *, num_envs: int, level: str, faults: FaultParameters
+        self,
+        rows: LocalRows | WorkerRows,
+        *,
+        num_envs: int,
+        level: str,
+        faults: FaultParameters,
+        unsaved: str | None = None,
     ) -> None:
         self._rows = rows
+        self._unsaved = unsaved
         self._num_envs = num_envs
         self._all_in_order = np.arange(num_envs).tobytes()
         self._ledger = FaultLedger(faults, num_envs=num_envs)
@@ -122,6 +130,11 @@ class GymnasiumEnvironment:
                 self._acts_on[key][rows] = values
         return response_of(rows, answer, lost=lost, faults=faults)
 
+    def _seen_by(self, row: int) -> State:
+        """A copy of what a row acts on next, in the order of the flat keys."""
+        parts = enumerate(self._acts_on.values())
+        return {str(index): np.array(values[row]) for index, values in parts}
+
     def _mended(
         self, rows: IntArray, action: Action, answer: RowsAnswer
     ) -> tuple[RowsAnswer, BoolArray, tuple[Fault, ...]]:
@@ -179,12 +192,20 @@ class GymnasiumEnvironment:
         """Return what replays every row's unfinished episode, and the open decisions.
 
         It is as long as the episodes are.
+
+        Raises:
+            CheckpointError: The rows remember nothing that could be saved.
         """
         self._require_open()
+        if self._unsaved is not None:
+            raise CheckpointError(self._unsaved)
         states = self._rows.snapshot() if self._inbox.is_started else []
         return {
             "inbox": self._inbox.state_dict(),
-            "rows": {str(row): state for row, state in enumerate(states)},
+            "rows": {
+                str(row): {**state, "observation": self._seen_by(row)}
+                for row, state in enumerate(states)
+            },
             "faults": self._ledger.state_dict(),
             "acts_on": {key: values.copy() for key, values in self._acts_on.items()},
         }

@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from ctypes import c_int
+from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -82,6 +83,7 @@ class Worker:
         context: How to start the process.
         others: The workers started before, which still live.
         limits: When it is taken to hang.
+        keeps_actions: See `LocalRows`.
     """
 
     def __init__(
@@ -91,6 +93,8 @@ class Worker:
         context: Any,
         others: Sequence["Worker"],
         limits: TimeLimits,
+        *,
+        keeps_actions: bool,
     ) -> None:
         self.rows = list(rows)
         self._level, self._limits = recipe.level, limits
@@ -103,7 +107,13 @@ class Worker:
         ours = [self._connection, *(other._connection for other in others)] if forked else []
         self._process: BaseProcess = context.Process(
             target=serve,
-            args=(theirs, recipe, self.rows, ours, self._now, self._last_words.name),
+            args=(
+                theirs,
+                partial(LocalRows, recipe, self.rows, keeps_actions=keeps_actions),
+                ours,
+                self._now,
+                self._last_words.name,
+            ),
             daemon=True,
         )
         self.is_lost = False
@@ -197,8 +207,7 @@ class Worker:
 
 def serve(
     connection: Connection,
-    recipe: Recipe,
-    rows: Sequence[int],
+    make: Callable[[], LocalRows],
     inherited: Sequence[Connection],
     now: c_int,
     last_words: str,
@@ -210,8 +219,7 @@ def serve(
 
     Args:
         connection: To the main process.
-        recipe: How each row's environment is made.
-        rows: Their numbers.
+        make: Makes its rows.
         inherited: The main process's ends that a fork copied; while they are open here, no worker
             would notice that the main process is gone.
         now: Shared with the main process; see `LocalRows.now`.
@@ -227,13 +235,13 @@ def serve(
     for copied in inherited:
         copied.close()
     with suppress(EOFError, OSError):  # the main process is gone
-        _answer(connection, recipe, rows, now)
+        _answer(connection, make, now)
 
 
-def _answer(connection: Connection, recipe: Recipe, rows: Sequence[int], now: c_int) -> None:
+def _answer(connection: Connection, make: Callable[[], LocalRows], now: c_int) -> None:
     """Make the rows, then answer requests about them until there are no more."""
     try:
-        local = LocalRows(recipe, rows)
+        local = make()
     except Exception as error:
         connection.send(("failed", _plain(error), traceback.format_exc()))
         return

@@ -22,6 +22,7 @@ from coach_rl.environments.faults import (
 from coach_rl.environments.gymnasium.layout import Info, Layout
 from coach_rl.environments.gymnasium.recipe import Recipe, wrapper_name
 from coach_rl.environments.gymnasium.rows import (
+    ActionHistory,
     Life,
     LocalRows,
     RowsAnswer,
@@ -44,6 +45,8 @@ class WorkerRows:
         processes: How many workers; None takes one per core, at most one per row.
         start_method: How processes start: spawn, forkserver or fork.
         limits: When a worker is taken to hang.
+        keeps_actions: Whether the rows' episodes are remembered, so that they can be saved, and
+            played again when their worker is lost.
     """
 
     def __init__(
@@ -54,8 +57,10 @@ class WorkerRows:
         processes: int | None,
         start_method: str,
         limits: TimeLimits,
+        keeps_actions: bool = True,
     ) -> None:
         _require_importable(recipe, start_method)
+        self._keeps_actions = keeps_actions
         self._recipe, self._limits = recipe, limits
         count = min(num_envs, processes or usable_processors())
         self._context = multiprocessing.get_context(start_method)
@@ -85,7 +90,7 @@ class WorkerRows:
         for number, worker in enumerate(self._workers):
             if worker.is_lost:
                 self._replace(number)
-        self._lives = [None if seed is None else Life(seed, None, []) for seed in seeds]
+        self._lives = [None if seed is None else self._life(seed) for seed in seeds]
         self._shown = None
         shares = {n: ([seeds[r] for r in w.rows],) for n, w in enumerate(self._workers)}
         starts = [
@@ -101,7 +106,7 @@ class WorkerRows:
     def renew(self, row: int, seed: int) -> RowsStart:
         """Start a row in an environment that is made anew."""
         number, place = int(self._home[row]), int(self._place[row])
-        self._lives[row] = Life(seed, None, [])
+        self._lives[row] = self._life(seed)
         try:
             (start,) = self._ask(LocalRows.renew, {number: (place, seed)})
         except WorkerLost as lost:
@@ -138,7 +143,9 @@ class WorkerRows:
     def restore(self, states: Sequence[State]) -> None:
         """Put each row where its state says."""
         self._ask_all(LocalRows.restore, states)
-        self._lives = [life_of(state) for state in states]
+        self._lives = [
+            life_of(state, self.layout) if self._keeps_actions else None for state in states
+        ]
         self._shown = self.layout.buffers(len(states))
         for row, state in enumerate(states):
             for index, values in enumerate(self._shown.values()):
@@ -157,7 +164,20 @@ class WorkerRows:
     def _worker(self, rows: Sequence[int]) -> Worker:
         """A new worker for these rows."""
         living = [each for each in self._workers if not each.is_lost]
-        return Worker(self._recipe, rows, self._context, living, self._limits)
+        return Worker(
+            self._recipe,
+            rows,
+            self._context,
+            living,
+            self._limits,
+            keeps_actions=self._keeps_actions,
+        )
+
+    def _life(self, seed: int | None, start: State | None = None) -> Life | None:
+        """An episode that begins; None where episodes are not remembered."""
+        if not self._keeps_actions:
+            return None
+        return Life(seed, start, ActionHistory(self.layout.action_parts))
 
     def _replace(self, number: int) -> None:
         """Start a lost worker again; its rows have no episode."""
@@ -244,7 +264,7 @@ class WorkerRows:
             if over[place]:
                 seed = None if life is None else life.seed
                 start = restarted.get(place)
-                self._lives[row] = None if start is None else Life(seed, start, [])
+                self._lives[row] = None if start is None else self._life(seed, start)
             elif life is not None:
                 life.actions.append(leaves)
         assert self._shown is not None
