@@ -20,6 +20,7 @@ from coach_rl.environments.gymnasium.rows import LocalRows
 from coach_rl.environments.gymnasium.vector import vector_environment
 from coach_rl.environments.gymnasium.worker import TimeLimits
 from coach_rl.environments.gymnasium.workers import WorkerRows
+from coach_rl.environments.process_settings import SettingsWatch
 
 
 @parameter_class
@@ -88,7 +89,8 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
                 keeps_actions=unsaved is None,
             )
         else:
-            rows = LocalRows(self.recipe(), range(num_envs), keeps_actions=unsaved is None)
+            with SettingsWatch(self.level, with_device=True):
+                rows = LocalRows(self.recipe(), range(num_envs), keeps_actions=unsaved is None)
         return GymnasiumEnvironment(
             rows, num_envs=num_envs, level=self.level, faults=self.faults, unsaved=unsaved
         )
@@ -143,9 +145,10 @@ class GymnasiumParameters(SingleEnvironmentsParameters):
         if self.vectorization != "vector":
             return super().build(num_envs=num_envs)
         require(num_envs >= 1, f"num_envs must be 1 or more, got {num_envs}")
-        return vector_environment(
-            self.level, kwargs=self.kwargs, wrappers=self.wrappers, num_envs=num_envs
-        )
+        with SettingsWatch(self.level, with_device=True):
+            return vector_environment(
+                self.level, kwargs=self.kwargs, wrappers=self.wrappers, num_envs=num_envs
+            )
 
 
 def _frozen_wrapper(wrapper: Wrapper) -> Wrapper:

@@ -1,10 +1,8 @@
 """Rows of single Gymnasium environments: stepped, and saved by what they went through."""
 
 import math
-import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from copy import deepcopy
 from ctypes import c_int
 from functools import partial
@@ -24,7 +22,9 @@ from coach_rl.environments.faults import (
     Trouble,
     Unstable,
     alarms_of,
+    close_failure,
     is_finite,
+    is_users_interrupt,
     non_finite,
     trouble_of,
 )
@@ -160,11 +160,16 @@ class LocalRows:
     def renew(self, index: int, seed: int) -> RowsStart:
         """Start a row in an environment that is made anew."""
         row, number = self._rows[index], self._numbers[index]
-        with suppress(Exception):  # it has failed, and may fail to close
+        try:
             row.env.close()
+        except BaseException as error:  # it has failed, and may fail to close
+            if is_users_interrupt(error):
+                raise
         try:
             self._rows[index] = self._row()
-        except Exception as error:
+        except BaseException as error:
+            if is_users_interrupt(error):
+                raise
             trouble = trouble_of(
                 error, env=None, level=self._level, row=number, verb="construction", given=None
             )
@@ -265,11 +270,18 @@ class LocalRows:
             os.environ.setdefault(sdl, "dummy")  # and complains where there is none
         return np.asarray(self._guarded(row, "render", env.render))
 
-    def close(self) -> None:
-        """Close every environment once."""
+    def close(self) -> list[str]:
+        """Close every environment once; the warnings of those that failed to."""
         rows, self._rows = self._rows, []
-        for row in rows:
-            row.env.close()
+        failures = []
+        for row, number in zip(rows, self._numbers, strict=False):  # not all may have been made
+            try:
+                row.env.close()
+            except BaseException as error:
+                if is_users_interrupt(error):
+                    raise
+                failures.append(close_failure(error, env=row.env, level=self._level, row=number))
+        return failures
 
     def _layout_like_first(self, env: object) -> Layout:
         """The layout of this environment, which must be that of the first."""
@@ -323,7 +335,7 @@ class LocalRows:
 
     def _trouble(self, index: int, verb: str, error: BaseException) -> Trouble:
         """The trouble of a row; Ctrl-C in this process is the user's, not the environment's."""
-        if isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None:
+        if is_users_interrupt(error):
             raise error
         row = self._rows[index]
         return trouble_of(
@@ -358,7 +370,7 @@ class LocalRows:
         """The call's result; any error becomes a fault that names the row."""
         try:
             return call(*arguments)
-        except Exception as error:
+        except BaseException as error:
             if isinstance(error, CheckpointError):
                 name = f"row {self._numbers[index]} of '{shown_level(self._level)}'"
                 raise CheckpointError(f"{name}: {error}") from error
@@ -501,7 +513,9 @@ class Row:
     def _check_arrival(self, state: State) -> None:
         saved = [state["observation"][str(index)] for index in range(len(state["observation"]))]
         pairs = zip(saved, self._last, strict=True)
-        same_observation = all(_equal(there, np.asarray(here, there.dtype)) for there, here in pairs)
+        same_observation = all(
+            _equal(there, np.asarray(here, there.dtype)) for there, here in pairs
+        )
         same_rewards = _equal(np.float64(self._rewards), np.float64(state["rewards"]))
         same_generator = _same(state["generator"], generator_of(self.env))
         if not (same_observation and same_rewards and same_generator):

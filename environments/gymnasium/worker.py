@@ -16,7 +16,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from ctypes import c_int
 from functools import partial
 from multiprocessing import resource_tracker
@@ -32,6 +32,7 @@ from coach_rl.core.errors import (
     EnvironmentFault,
     SpaceError,
 )
+from coach_rl.core.main_guard import leave_if_importing_script
 from coach_rl.environments.faults import (
     Cause,
     EnvironmentTraceback,
@@ -96,6 +97,7 @@ class Worker:
         *,
         keeps_actions: bool,
     ) -> None:
+        leave_if_importing_script()
         self.rows = list(rows)
         self._level, self._limits = recipe.level, limits
         self._now = context.RawValue("i", -1)
@@ -160,13 +162,16 @@ class Worker:
         failure, text = content
         raise failure from EnvironmentTraceback(text)
 
-    def close(self) -> None:
-        """End the process, gently first."""
+    def close(self) -> list[str]:
+        """End the process, gently first; the warnings of environments that failed to close."""
+        failures: list[str] = []
         if not self._connection.closed:
             if self._process.is_alive() and not self._waiting:
                 try:
                     self._connection.send(None)
-                except OSError:
+                    if self._connection.poll(PATIENCE_SECONDS):
+                        failures = self._connection.recv()
+                except (EOFError, OSError):
                     self._process.kill()
             self._connection.close()
         self._last_words.close()
@@ -174,6 +179,7 @@ class Worker:
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
+        return failures
 
     def _received(self) -> Any:
         """The next message; waits for it as long as rows finish within their limits."""
@@ -242,11 +248,11 @@ def _answer(connection: Connection, make: Callable[[], LocalRows], now: c_int) -
     """Make the rows, then answer requests about them until there are no more."""
     try:
         local = make()
-    except Exception as error:
+    except BaseException as error:
         connection.send(("failed", _plain(error), traceback.format_exc()))
         return
     local.now = now
-    with closing(local):
+    try:
         connection.send(("done", local.layout))
         while (request := connection.recv()) is not None:
             verb, arguments = request
@@ -254,6 +260,9 @@ def _answer(connection: Connection, make: Callable[[], LocalRows], now: c_int) -
                 connection.send(("done", verb(local, *arguments)))
             except CoachError as error:
                 connection.send(("failed", _plain(error), traceback.format_exc()))
+    finally:
+        failures = local.close()
+    connection.send(failures)
 
 
 @contextmanager
@@ -276,7 +285,7 @@ def _end_after_main_process() -> None:
     os._exit(1)
 
 
-def _plain(error: Exception) -> CoachError:
+def _plain(error: BaseException) -> CoachError:
     """The error as one that can be sent: a class that is made from its message alone."""
     for kind in (SpaceError, ConfigurationError, CheckpointError):
         if isinstance(error, kind):

@@ -13,6 +13,7 @@ from coach_rl.core.errors import (
     ConfigurationError,
 )
 from coach_rl.core.level_name import shown_level
+from coach_rl.core.main_guard import script_advice
 from coach_rl.core.records import Action, Array, IntArray, Observation
 from coach_rl.core.state import State
 from coach_rl.environments.faults import (
@@ -77,13 +78,26 @@ class WorkerRows:
         try:
             for share in shares:
                 self._workers.append(self._worker(share.tolist()))
-            layouts: list[Layout] = [worker.reply() for worker in self._workers]
+            layouts = self._layouts()
             for layout in layouts:
                 require_one_layout(layout, layouts[0], level=recipe.level)
         except BaseException:
             self.close()
             raise
         self.layout = layouts[0]
+
+    def _layouts(self) -> list[Layout]:
+        """The layout of each worker's rows, its first reply.
+
+        Raises:
+            ConfigurationError: The script starts workers as soon as a worker imports it.
+        """
+        try:
+            return [worker.reply() for worker in self._workers]
+        except WorkerLost:
+            if advice := script_advice():
+                raise ConfigurationError(f"no worker process can be started{advice}") from None
+            raise
 
     def reset(self, seeds: Sequence[int | None]) -> RowsStart:
         """Start every row anew; workers that were lost are started again."""
@@ -156,10 +170,9 @@ class WorkerRows:
         (frame,) = self._ask(LocalRows.render, {int(self._home[row]): (int(self._place[row]),)})
         return np.asarray(frame)
 
-    def close(self) -> None:
-        """End every worker."""
-        for worker in self._workers:
-            worker.close()
+    def close(self) -> list[str]:
+        """End every worker; the warnings of environments that failed to close."""
+        return [failure for worker in self._workers for failure in worker.close()]
 
     def _worker(self, rows: Sequence[int]) -> Worker:
         """A new worker for these rows."""
