@@ -4,6 +4,7 @@ import os
 
 import gymnasium
 import numpy as np
+import torch
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
@@ -257,6 +258,46 @@ def one_buffer(num_envs, mode) -> VectorEnv:
     return OneBufferVector(num_envs, mode)
 
 
+class Endless(gymnasium.Env):
+    """Adds up its actions, without an end; shows its steps in all episodes if it `carries`."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float64)
+    action_space = spaces.Box(-1, 1, (2,), np.float32)
+
+    def __init__(self, carries=False):
+        self.carries, self.steps = carries, 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.sum = 0.0
+        return self._seen(), {}
+
+    def step(self, action):
+        self.steps += 1
+        self.sum += float(action.sum())
+        return self._seen(), 0.0, False, False, {}
+
+    def _seen(self):
+        return np.array([self.sum, self.steps if self.carries else 0])
+
+
+class Far(Endless):
+    """Leaves its space at every 37th step, and only there."""
+
+    observation_space = spaces.Dict(
+        {"box": spaces.Box(-1, 1, (2,), np.float32), "mode": spaces.Discrete(3, start=5)}
+    )
+
+    def __init__(self, key):
+        super().__init__()
+        self.key = key
+
+    def _seen(self):
+        is_far = self.steps % 37 == 36
+        box = np.full(2, 3.0 if is_far and self.key == "box" else 1.0, np.float32)
+        return {"box": box, "mode": 8 if is_far and self.key == "mode" else 7}
+
+
 class FailsToClose(Plain):
     """Fails when it is closed, in a way of its own."""
 
@@ -270,6 +311,32 @@ class FailsToClose(Plain):
 
 def fail_to_close(num_envs, how) -> VectorEnv:
     return SyncVectorEnv([lambda: FailsToClose(how)] * num_envs)
+
+
+class Meddles(Plain):
+    """Changes a setting of torch, which the whole process has once."""
+
+    def __init__(self, setting, where):
+        super().__init__()
+        self.setting, self.where = setting, where
+        self.meddle("construction")
+
+    def reset(self, *, seed=None, options=None):
+        self.meddle("reset")
+        return super().reset(seed=seed)
+
+    def step(self, action):
+        self.meddle("step")
+        return super().step(action)
+
+    def meddle(self, where):
+        if where == self.where:
+            {
+                "dtype": lambda: torch.set_default_dtype(torch.float64),
+                "gradients": lambda: torch.set_grad_enabled(False),
+                "device": lambda: torch.set_default_device("meta"),
+                "threads": lambda: torch.set_num_threads(torch.get_num_threads() + 1),
+            }[self.setting]()
 
 
 class Exits(Plain):
