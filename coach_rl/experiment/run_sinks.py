@@ -121,7 +121,7 @@ class _File:
     def _fail(self, error: BaseException) -> None:
         failed, self._sink = self._sink, None
         if failed is not None:
-            with contextlib.suppress(self.errors):  # the same error once more
+            with contextlib.suppress(*self.errors):  # the same error once more
                 failed.close()
         self._reason = getattr(error, "strerror", None) or in_one_line(error)
         if not self.lost_in_all:
