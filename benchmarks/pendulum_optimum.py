@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.envs.classic_control.pendulum import PendulumEnv
 
+from coach_rl.core.seeding import integer_seed
+
 Floats = npt.NDArray[np.float64]
 
 STEPS, MAX_SPEED, MAX_TORQUE = 200, 8.0, 2.0
@@ -74,9 +76,10 @@ def costs_to_go() -> list[Floats]:
 def started(episodes: int, seed: int) -> list[PendulumEnv]:
     """An environment for each episode of an evaluation, at its start."""
     found = []
+    first = integer_seed(seed, "final evaluation")
     for row in range(ROWS):
         source = PendulumEnv()
-        source.reset(seed=seed + row)
+        source.reset(seed=first + row)
         for _ in range(episodes // ROWS + (row < episodes % ROWS)):
             found.append(PendulumEnv())
             found[-1].state = source.state

@@ -8,9 +8,9 @@ the observation before.
 
 import inspect
 import math
+import multiprocessing
 import re
 import site
-import sys
 import sysconfig
 import traceback
 import warnings
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
+from gymnasium import spaces
 
 import coach_rl
 from coach_rl.core.errors import (
@@ -32,7 +33,7 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import Array, Fault, IntArray, Observation
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
 
@@ -46,8 +47,6 @@ was not finite or huge."""
 WORKER_SECONDS = 300.0
 """Time limit of a step or reset in a worker process, where the parameters give none."""
 _LONGEST_TEXT = 2_000
-_CHECKED_AT_FIRST, _CHECKED_EVERY = 20, 100
-"""Steps whose observations are compared with their spaces."""
 _OLD_INTERFACE = (
     "this is Gym's old interface, Gymnasium has reset(*, seed=None, options=None) -> (observation, "
     "info) and step(action) -> (observation, reward, terminated, truncated, info)"
@@ -221,9 +220,9 @@ class FaultLedger:
 class SpaceWatch:
     """Warns once where an observation lies outside its space.
 
-    Compares the first steps, and one row of one step in a hundred later: bounds are not worth more
-    time. Only in environments named as `module:Class`; whoever uses registered ones cannot change
-    them, and not even all of Gymnasium's own keep to their bounds.
+    Compares all rows of a step at once, and only with bounds that the dtype does not set by itself.
+    Only in environments named as `module:Class`: users of registered ones cannot change them, and
+    not even all of Gymnasium's own keep to their bounds.
 
     Args:
         spaces: The environment's.
@@ -232,21 +231,22 @@ class SpaceWatch:
 
     def __init__(self, spaces: EnvironmentSpaces, *, level: str) -> None:
         self._spaces, self._level = spaces.observation.spaces, level
-        self._looks = 0
-        self.next_look = 0 if ":" in level else sys.maxsize
-        """Environment steps at which observations are looked at again."""
+        found = {key: _bounds(space) for key, space in self._spaces.items()}
+        self._bounds = {key: bounds for key, bounds in found.items() if bounds is not None}
+        """Lowest and highest values by key; empty once the user has been warned."""
+        if ":" not in level:
+            self._bounds.clear()
 
     def look(self, rows: IntArray, observation: Observation) -> None:
-        """Look at the observations [R, ...] of a step."""
-        self._looks += 1
-        first = self._looks <= _CHECKED_AT_FIRST
-        self.next_look += 0 if first else _CHECKED_EVERY * len(rows)
-        for place in range(len(rows)) if first else [self._looks % max(1, len(rows))]:
-            for key, values in observation.items():
-                if len(rows) and not self._spaces[key].contains(np.asarray(values[place])):
-                    self._warn(int(rows[place]), key, values[place])
-                    self.next_look = sys.maxsize
-                    return
+        """Compare observations [R, ...] of these rows with their spaces."""
+        for key, (low, high) in self._bounds.items():
+            values = observation[key]
+            outside = (values < low) | (values > high)  # false for NaN, which is a fault
+            if np.count_nonzero(outside):
+                place = int(np.argwhere(outside)[0, 0])
+                self._warn(int(rows[place]), key, values[place])
+                self._bounds.clear()
+                return
 
     def _warn(self, row: int, key: str, value: Array) -> None:
         warnings.warn(
@@ -256,6 +256,43 @@ class SpaceWatch:
             CoachWarning,
             stacklevel=3,
         )
+
+
+def _bounds(space: Space) -> tuple[Array, Array] | None:
+    """The lowest and highest values in a space; None if every value of its dtype is inside."""
+    low: Array
+    high: Array
+    match space:
+        case spaces.Box():
+            low, high = space.low, space.high
+        case spaces.Discrete():
+            low, high = np.asarray(space.start), np.asarray(space.start + space.n - 1)
+        case spaces.MultiDiscrete():
+            low, high = space.start, space.start + space.nvec - 1
+        case spaces.MultiBinary():
+            low, high = np.asarray(0), np.asarray(1)
+        case _:
+            return None
+    dtype = np.dtype(space.dtype)
+    if dtype.kind == "f":
+        widest: tuple[float, float] = (-np.inf, np.inf)
+    elif dtype.kind in "iu":
+        widest = (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    else:
+        return None
+    return None if (low <= widest[0]).all() and (high >= widest[1]).all() else (low, high)
+
+
+def is_users_interrupt(error: BaseException) -> bool:
+    """Return whether an error is a Ctrl-C in the main process, not one of the environment's."""
+    return isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None
+
+
+def close_failure(error: BaseException, *, env: object, level: str, row: int | None) -> str:
+    """The warning of an environment that cannot be closed; row None for a vector environment."""
+    what = "vector environment" if row is None else f"row {row} of"
+    text = f"{type(error).__name__}: {error} ({raised_at(error, env)})"
+    return f"{what} '{shown_level(level)}' failed in close: {text}; the run is not affected"
 
 
 def trouble_of(
@@ -292,7 +329,7 @@ def trouble_of(
     )
 
 
-def vector_fault(error: Exception, *, env: object, level: str, verb: str) -> EnvironmentFault:
+def vector_fault(error: BaseException, *, env: object, level: str, verb: str) -> EnvironmentFault:
     """The error for a ready vector environment, whose rows cannot be restarted one by one."""
     trouble = trouble_of(error, env=env, level=level, row=0, verb=verb, given=None)
     text = trouble.message.partition(f" failed in {verb}: ")[2]
@@ -408,9 +445,11 @@ def raised_at(error: BaseException, env: object = None) -> str:
     """
     frames = traceback.extract_tb(error.__traceback__)
     own = _file_of(type(getattr(env, "unwrapped", env)))
+    of_user = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)]
     chosen = (
-        [frame for frame in frames if frame.filename == own]
-        or [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)]
+        [frame for frame in of_user if frame.filename == own]
+        or of_user
+        or [frame for frame in frames if frame.filename == own]
         or frames
     )
     return f"{Path(chosen[-1].filename).name}, line {chosen[-1].lineno}"
@@ -440,7 +479,9 @@ def _text(value: object, longest: int = _LONGEST_TEXT) -> str:
     """Text of a value, cut short; an environment's own `__repr__` may fail as well."""
     try:
         text = repr(value)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         text = f"a {type(value).__name__} whose repr raises {type(error).__name__}"
     text = " ".join(text.split())
     return text if len(text) <= longest else f"{text[:longest]}..."

@@ -170,7 +170,9 @@ def _constructed(params: ModuleParameters, parts: tuple[Space, ...]) -> nn.Modul
     kind = _found(params.module) if isinstance(params.module, str) else params.module
     try:
         return kind(*parts, **thawed(params.arguments))
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         given = "observation space" if len(parts) == 1 else "observation space, action space"
         raise ConfigurationError(
             f"the network {kind.__name__} cannot be built: {_one_line(error)}; it is called with "
@@ -217,7 +219,9 @@ def _run(torso: ModuleTorso, inputs: list[Input]) -> Tensor:
     try:
         with torch.no_grad():
             outputs: Tensor = torso(*inputs)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise ConfigurationError(
             f"the network {name} cannot be run on made-up observations: {_one_line(error)}"
         ) from error
@@ -248,6 +252,6 @@ def _first(inputs: Input) -> Input:
     return {key: values[:1] for key, values in inputs.items()}
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
     """An error on one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -43,11 +43,14 @@ def check_environment(environment: EnvironmentParameters) -> int:
     short = _with_short_episodes(environment)
     print(f"checking {shown_level(environment.level)}")
     verdicts: Counter[str] = Counter()
+    is_vector = getattr(environment, "vectorization", "") == "vector"
+    recipe = None if is_vector else getattr(short or environment, "recipe", None)
     for finding in testing.examine(
         lambda num_envs: environment.build(num_envs=num_envs),
         build_short=None if short is None else lambda num_envs: short.build(num_envs=num_envs),
         obstacle_to_restoring=obstacle,
-        steps_together=getattr(environment, "vectorization", "") == "vector",
+        steps_together=is_vector,
+        single=None if recipe is None else recipe().make,
     ):
         verdicts[finding.verdict] += 1
         text = f": {finding.text}" if finding.text else ""

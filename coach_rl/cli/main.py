@@ -4,6 +4,7 @@ Exit codes: 0 done, 1 something broke while running, 2 what was asked for cannot
 and 143 stopped by SIGHUP, Ctrl-C and SIGTERM, 141 the reader of our output has gone.
 """
 
+import argparse
 import os
 import signal
 import sys
@@ -62,9 +63,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         number = getattr(error, "signal", signal.SIGINT)
         return _report(str(error) or "interrupted", _SIGNALLED + number, words)
-    except Exception as error:
+    except BaseException as error:
+        if isinstance(error, SystemExit) and _is_argparse(error):
+            raise
         hint = "run again with --debug for the traceback"
         return _report(f"{in_one_line(error)}; {hint}", 1, words)
+
+
+def _is_argparse(error: SystemExit) -> bool:
+    """Return whether the command line itself ends here, as with --help; others must not end it."""
+    return traceback.extract_tb(error.__traceback__)[-1].filename == argparse.__file__
 
 
 def _run(words: list[str]) -> int:

@@ -21,7 +21,8 @@ user should know and nothing has to stop for is a `CoachWarning`.
 import difflib
 import importlib.util
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 
 class CoachError(Exception):
@@ -158,6 +159,23 @@ def in_one_line(error: BaseException) -> str:
     where = traceback.extract_tb(error.__traceback__)[-1]
     message = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
     return " ".join(message.split())
+
+
+@contextmanager
+def exits_as_errors() -> Iterator[None]:
+    """Raise what ends a process silently, such as SystemExit, as a RunError; Ctrl-C stays itself.
+
+    For code of others, which must not decide that a run has succeeded.
+    """
+    try:
+        yield
+    except (Exception, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise RunError(
+            f"{in_one_line(error)} was raised inside the run; environments, callbacks and other "
+            "code of a run must not end the process"
+        ) from error
 
 
 def require(condition: bool, message: str) -> None:

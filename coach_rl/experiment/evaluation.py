@@ -15,11 +15,11 @@ from coach_rl.core.errors import (
     CoachWarning,
     ConfigurationError,
     SpaceError,
+    exits_as_errors,
     require,
 )
 from coach_rl.core.level_name import shown_level
 from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
-from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.core.typed_values import describe_value
@@ -74,7 +74,7 @@ def live_graph(
         f"an experiment is a GraphManager, got {describe_value(graph_manager)}; call the preset's "
         "function, or write load_preset(find_preset(NAME)).build()",
     )
-    with torch_settings(task):
+    with torch_settings(task), exits_as_errors():
         try:
             graph_manager.create_graph(
                 task,
@@ -257,17 +257,16 @@ def final_evaluation(
 
     Args:
         graph_manager: Whose agents to evaluate; its graph is created.
-        task: Its seed names the stream of the starts.
+        task: The run's.
         episodes: How many.
-        seed: Of the starts; None takes the run's own.
+        seed: Of the starts; None takes the task's.
         sampling: Whether agents explore.
         is_stopped: Asked at every step whether to give up.
 
     Raises:
         EvaluationStopped: `is_stopped` said so.
     """
-    if seed is None:
-        seed = integer_seed(task.seed, "final evaluation")
+    seed = task.seed if seed is None else seed
     return graph_manager.evaluate(episodes, seed=seed, sampling=sampling, is_stopped=is_stopped)
 
 

@@ -194,7 +194,9 @@ def _main() -> None:
         return  # the run is over
     except CoachError as error:
         _send(connection, RunError(f"an evaluation failed: {error}"))
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         what = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
         _send(connection, RunError(f"an evaluation failed: {what}"))

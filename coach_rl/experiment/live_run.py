@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 
 from coach_rl.core.clock import Phase
-from coach_rl.core.errors import CheckpointError, DivergedError, RunError
+from coach_rl.core.errors import CheckpointError, DivergedError, RunError, exits_as_errors
 from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints
 from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper, Reason
 from coach_rl.experiment.evaluation import final_evaluation
@@ -90,10 +90,11 @@ class LiveRun:
                 )
                 self.evaluator = opened.enter_context(process)
             try:
-                while not self._is_trained(sinks):
-                    pass
-                if self.stop.signal is None and self.settings.final_episodes.count > 0:
-                    summary = self._summarise(sinks)
+                with exits_as_errors():
+                    while not self._is_trained(sinks):
+                        pass
+                    if self.stop.signal is None and self.settings.final_episodes.count > 0:
+                        summary = self._summarise(sinks)
             except RunError as error:
                 done = self.graph_manager.clock.environment_steps
                 data = write_evidence(self.folder.path, error, done)

@@ -145,7 +145,9 @@ class Preset:
             raise ConfigurationError(f"{error}{owners_advice(error.name)}") from error
         except CoachError:
             raise
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise file_error(self.reference.path, error) from error
 
 

@@ -44,8 +44,10 @@ def load_module(
     sys.modules[module_name] = module
     try:
         exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         del sys.modules[module_name]
+        if isinstance(error, KeyboardInterrupt):
+            raise
         raise file_error(path, error, kind) from error
     return module
 

@@ -76,7 +76,7 @@ class RunSinks:
 class _File:
     """A sink that writes into the run's folder, opened when it is needed."""
 
-    errors: ClassVar[type[Exception]] = OSError
+    errors: ClassVar[tuple[type[BaseException], ...]] = (OSError,)
     """Errors that count as being unable to write."""
 
     def __init__(self, folder: Path, name: str, make: Callable[[], Sink]) -> None:
@@ -118,10 +118,10 @@ class _File:
                 self._fail(error)
             self._sink = None
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         failed, self._sink = self._sink, None
         if failed is not None:
-            with contextlib.suppress(self.errors):  # the same error once more
+            with contextlib.suppress(*self.errors):  # the same error once more
                 failed.close()
         self._reason = getattr(error, "strerror", None) or in_one_line(error)
         if not self.lost_in_all:
@@ -140,7 +140,7 @@ class _File:
     def _retry_seconds(self) -> float:
         return RETRY_SECONDS
 
-    def _trouble(self, error: Exception) -> str:
+    def _trouble(self, error: BaseException) -> str:
         return trouble(error, self._folder)
 
     def _count(self) -> None:
@@ -151,7 +151,7 @@ class _File:
 class _Service(_File):
     """A sink of the experiment's own, of which nothing is known."""
 
-    errors = Exception
+    errors = (Exception, SystemExit)
 
     def _is_tried_again(self, record: LogRecord) -> bool:  # noqa: ARG002 (a checkpoint is no reason)
         return time.monotonic() >= self._retry_at
@@ -159,7 +159,7 @@ class _Service(_File):
     def _retry_seconds(self) -> float:
         return SERVICE_RETRY_SECONDS
 
-    def _trouble(self, error: Exception) -> str:
+    def _trouble(self, error: BaseException) -> str:
         return in_one_line(error)
 
 

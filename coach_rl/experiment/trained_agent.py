@@ -18,6 +18,7 @@ from gymnasium import spaces
 from coach_rl.core.agents import NetworkOwner
 from coach_rl.core.errors import CheckpointError, ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.records import Action, Array, BoolArray, IntArray, Observation
+from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.experiment.checkpoint import read_checkpoint
 from coach_rl.experiment.finding_runs import find_run
@@ -80,7 +81,8 @@ class TrainedAgent:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self._graph, self._seeds = graph, count()
+        self._graph = graph
+        self._seeds: Iterator[int] = count()
         self._actor: Actor | None = None
         self._begins: BoolArray = np.ones(0, np.bool_)  # [N] with the next observation
 
@@ -117,7 +119,8 @@ class TrainedAgent:
         if rows is None:
             self._begins[:] = True
             if seed is not None:
-                self._seeds, self._actor = count(seed), None
+                self._actor = None
+                self._seeds = (integer_seed(seed, "acting", number) for number in count())
             return
         if seed is not None:
             raise ConfigurationError("reset() seeds all rows or none; leave out rows or seed")

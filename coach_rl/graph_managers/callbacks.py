@@ -127,7 +127,9 @@ def _added(name: str, callback: Callback, record: LogRecord, run: object) -> lis
         if answer is None:
             return []
         added = [answer] if isinstance(answer, LogRecord) else list(answer)
-    except Exception as error:  # of whatever the user's code does
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # of whatever the user's code does
         raise CallbackError(
             f"the callback {name} failed at the {record.kind} record of environment step "
             f"{record.environment_steps:,}: {type(error).__name__}: {error}; correct it, or leave "

@@ -15,6 +15,7 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.profiling import TimedCall
+from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, RunLength, StepUnit, require_unit
@@ -374,15 +375,19 @@ class GraphManager:
 
         Args:
             episodes: How many.
-            seed: Seed of the episodes; None takes that of the evaluations while training, so that
-                all evaluations of a run are compared on the same starts.
+            seed: Seed of the episodes, which are those of the final evaluation of a run with that
+                seed; different seeds share none. None takes the starts of the evaluations while
+                training, so that all evaluations of a run are compared on the same.
             sampling: Whether agents explore as they do in training now.
             is_stopped: Asked at every step whether to give up.
 
         Raises:
-            ConfigurationError: No agent explores that should.
+            ConfigurationError: No agent explores that should, or the seed is negative.
             EvaluationStopped: `is_stopped` said so.
         """
+        if seed is not None:
+            require(seed >= 0, f"a seed must be a whole number of 0 or more, got {seed}")
+            seed = integer_seed(seed, "final evaluation")
         evaluations = self._parts.evaluations
         scores = evaluations.play(episodes, seed=seed, sampling=sampling, is_stopped=is_stopped)
         return evaluations.result(scores)

@@ -27,11 +27,19 @@ def obstacle_to_restoring(
         environment: Asked whether it has a state at all.
         parameters: The environment's.
     """
+    refusal = _refusal(environment)
+    if refusal is not None or not isinstance(parameters, ProbedParameters):
+        return refusal
+    return parameters.obstacle_to_restoring()
+
+
+def _refusal(environment: Environment) -> str | None:
+    """Return why an environment cannot be saved at all; None if it can."""
     try:
         environment.state_dict()
     except CheckpointError as error:
         return str(error)
-    return parameters.obstacle_to_restoring() if isinstance(parameters, ProbedParameters) else None
+    return None
 
 
 class OpenEpisodes:
@@ -97,6 +105,8 @@ class OpenEpisodes:
         """
         if "obstacle_to_restoring" in state:  # not in checkpoints of earlier versions
             self._obstacle, self._has_probed = state["obstacle_to_restoring"], True
+            if self._obstacle is None and self._processes == 1:  # `resume` may be another one now
+                self._obstacle = _refusal(self._training.simulators)
         self._tracker.load_state_dict(state["tracker"])
         reason, saved_by = self._obstacle, state.get("processes", 1)
         if reason is None and saved_by != self._processes:

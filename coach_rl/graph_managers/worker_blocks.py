@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from coach_rl.core.errors import CheckpointError, CoachWarning, RunError
+from coach_rl.core.main_guard import script_advice
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.records import (
     Action,
@@ -100,7 +101,10 @@ class Blocks:
         except BaseException as error:
             self.close()
             if isinstance(error, WorkerLost):
-                raise RunError(f"a worker ended before it could begin: {error}") from error
+                advice = script_advice()
+                raise RunError(f"a worker ended before it could begin: {error}{advice}") from (
+                    None if advice else error
+                )
             raise
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:

@@ -35,6 +35,7 @@ from coach_rl.core.errors import (
     SpaceError,
     how_to_install,
 )
+from coach_rl.core.main_guard import leave_if_importing_script
 from coach_rl.graph_managers.block_worker import BlockWorker, Setup
 
 _KINDS = (SpaceError, ConfigurationError, CheckpointError, NonFiniteError, EnvironmentFault)
@@ -98,7 +99,9 @@ class Served:
             warnings.simplefilter("always", CoachWarning)
             try:
                 result, failure = self._call(verb, arguments), None
-            except Exception as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
                 kind = next((each for each in _KINDS if isinstance(error, each)), RunError)
                 text = str(error)
                 if not isinstance(error, CoachError):
@@ -138,6 +141,7 @@ class LocalWorker:
     """A worker in a process of this machine."""
 
     def __init__(self) -> None:
+        leave_if_importing_script()
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload([BlockWorker.__module__])
         self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_begin_process)
@@ -246,7 +250,9 @@ def packed(setup: Setup) -> Luggage:
     """A worker's setup, ready to be sent; ConfigurationError where a part of it cannot be."""
     try:
         content = pickle.dumps(setup)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise ConfigurationError(
             f"this experiment cannot be sent to workers: {error}; classes and functions that its "
             "parameters name must stand at the top level of a file"

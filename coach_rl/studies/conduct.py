@@ -138,7 +138,9 @@ class Track:
             self._find()
             if self._is_finished():
                 self._end("done")
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             self._end("failed", in_one_line(error))
 
     def give_out(self, executor: Executor) -> None:
@@ -155,7 +157,9 @@ class Track:
             result = future.result()
         except LostJob as error:
             self._lost(str(error), executor)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             self._end("failed", in_one_line(error))
         else:
             if result.state == "stopped":

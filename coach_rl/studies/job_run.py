@@ -119,7 +119,7 @@ def run_job(
             state, error = _run(job, folders, announce or _ignore, preset)
     except KeyboardInterrupt as interruption:
         state, error = "stopped", str(interruption)
-    except Exception as failure:
+    except BaseException as failure:
         state, error = "failed", in_one_line(failure)
     return JobResult(
         job=job, state=state, folder=folders[-1].path if folders else None, error=error

@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection, wait
 from queue import SimpleQueue
 
 from coach_rl.core.errors import CoachWarning, ConfigurationError, require
+from coach_rl.core.main_guard import leave_if_importing_script, script_advice
 from coach_rl.studies.executors import LostJob
 from coach_rl.studies.job import Job, JobResult
 from coach_rl.studies.job_run import run_job
@@ -96,6 +97,7 @@ class _Worker:
     """A process that runs one job after another."""
 
     def __init__(self) -> None:
+        leave_if_importing_script()
         self._connection, theirs = _CONTEXT.Pipe()
         self._process = _CONTEXT.Process(target=_serve, args=(theirs,))
         self._process.start()
@@ -116,7 +118,7 @@ class _Worker:
         except (EOFError, BrokenPipeError, ConnectionResetError):
             pass
         self.end()
-        raise LostJob(f"its process {_ended(self._process.exitcode)}")
+        raise LostJob(f"its process {_ended(self._process.exitcode)}{script_advice()}")
 
     def stop(self) -> None:
         """Ask the run to save itself and stop; asked once more it stops at once."""

@@ -55,7 +55,9 @@ def load_study(text: str) -> Study:
         study = function()
     except CoachError as error:
         raise ConfigurationError(f"study {path}: {error}") from error
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise file_error(path, error, "study") from error
     if not isinstance(study, Study):
         raise ConfigurationError(

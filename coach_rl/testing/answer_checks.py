@@ -1,14 +1,17 @@
 """Checks of an environment's answers: their form, their ends, and who owns their memory."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from copy import deepcopy
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.records import End, EnvResponse
+from coach_rl.core.records import Action, Array, End, EnvResponse
 from coach_rl.testing.responses import expect_equal, expect_same, expect_same_run, write_into
 from coach_rl.testing.trial import ROWS, Trial, part_of, played, playing
-from coach_rl.testing.violations import both_nan, expect
+from coach_rl.testing.violations import both_nan, equal_arrays, expect
 
 
 def reset_answers_for_all_rows(trial: Trial) -> None:
@@ -55,6 +58,30 @@ def info_is_aligned(trial: Trial) -> None:
         actions = trial.actions(environment)
         environment.send(part_of(actions[0], np.array([1])), np.array([1]))
         _check_info(environment.recv())
+
+
+def info_is_that_of_the_step(trial: Trial) -> None:
+    """The info is what the row's own environment gave in the step, also where the episode ended.
+
+    Known only for rows that are Gymnasium environments.
+    """
+    if trial.single is None:
+        return
+    with trial.environment(1) as environment, closing(trial.single()) as single:
+        environment.reset(seed=trial.seed)
+        single.reset(seed=trial.seed)
+        for step, action in enumerate(trial.actions(environment, rows=1), start=1):
+            environment.send(action)
+            answer = environment.recv()
+            *_, terminated, truncated, info = single.step(_nested(action, single.action_space))
+            for name, value in _flat(info):
+                found = answer.info.get(name)
+                expect(
+                    found is None or np.array_equal(found[0], value),
+                    f"the info '{name}' of step {step} is {value}, the answer has {found}",
+                )
+            if terminated or truncated:
+                single.reset()
 
 
 def duration_counts_steps(trial: Trial) -> None:
@@ -118,6 +145,21 @@ def answers_are_not_overwritten(trial: Trial) -> None:
             expect_same(response, copy, f"the answer to step {step}, then and later")
 
 
+def sent_actions_stay_as_they_are(trial: Trial) -> None:
+    """The arrays of a sent action are the sender's: nothing is written into them."""
+    with trial.environment() as environment:
+        environment.reset(seed=trial.seed)
+        for action in trial.actions(environment):
+            copy = deepcopy(action)
+            environment.send(action)
+            environment.recv()
+            pairs = zip(_parts(copy), _parts(action), strict=True)
+            expect(
+                all(equal_arrays(sent, now) for sent, now in pairs),
+                f"the action {copy} was sent, and its arrays were changed to {action}",
+            )
+
+
 def answers_can_be_written_to(trial: Trial) -> None:
     """Writing into an answer or a sent action reaches neither the environment nor other answers.
 
@@ -130,7 +172,7 @@ def answers_can_be_written_to(trial: Trial) -> None:
         write_into(run[0])
         for action in trial.actions(environment):
             environment.send(action)
-            for part in action.values() if isinstance(action, dict) else [action]:
+            for part in _parts(action):
                 part[...] = 0
             run.append(environment.recv())
             copies.append(deepcopy(run[-1]))
@@ -175,6 +217,26 @@ def check_form(response: EnvResponse, shown: spaces.Dict) -> None:
                     space.contains(value),
                     f"{name}['{key}'] of row {row} lies outside {space}: {value}",
                 )
+
+
+def _parts(action: Action) -> list[Array]:
+    return list(action.values()) if isinstance(action, dict) else [action]
+
+
+def _nested(action: Action, space: spaces.Space[Any], path: str = "") -> Any:
+    """A copy of the first row's action as a Gymnasium environment wants it."""
+    if isinstance(space, spaces.Dict):
+        return {key: _nested(action, part, f"{path}{key}/") for key, part in space.items()}
+    return deepcopy(action[path[:-1]] if isinstance(action, dict) else action)[0]
+
+
+def _flat(info: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The entries of an info by their flat names."""
+    for key, value in info.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}/")
+        else:
+            yield f"{prefix}{key}", value
 
 
 def _check_info(response: EnvResponse) -> None:

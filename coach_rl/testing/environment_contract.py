@@ -14,6 +14,9 @@ The checks play random actions, so give tasks with long episodes a short time li
 """
 
 from collections.abc import Callable
+from typing import Any, ClassVar
+
+import gymnasium
 
 from coach_rl.core.interfaces import Environment
 from coach_rl.testing.answer_checks import (
@@ -23,8 +26,10 @@ from coach_rl.testing.answer_checks import (
     duration_counts_steps,
     end_bits_agree,
     info_is_aligned,
+    info_is_that_of_the_step,
     last_observation_is_the_true_one,
     reset_answers_for_all_rows,
+    sent_actions_stay_as_they_are,
 )
 from coach_rl.testing.saving_checks import (
     close_twice,
@@ -61,6 +66,7 @@ def check_environment(
     partial_sends: bool = True,
     saves: bool = True,
     seeds_rows: bool = True,
+    single: Callable[[], gymnasium.Env[Any, Any]] | None = None,
 ) -> None:
     """Run every check on an environment.
 
@@ -71,6 +77,7 @@ def check_environment(
         partial_sends: False for a simulator that steps all rows at once.
         saves: False for a simulator that cannot be saved.
         seeds_rows: False for a simulator whose rows share a random stream.
+        single: Makes the Gymnasium environment of one row, to compare with; None: there is none.
 
     Raises:
         ContractViolation: A promise is broken; the message says which and how.
@@ -82,6 +89,7 @@ def check_environment(
         partial_sends=partial_sends,
         saves=saves,
         seeds_rows=seeds_rows,
+        single=single,
     )
     for check in ENVIRONMENT_CHECKS:
         check(trial)
@@ -98,6 +106,7 @@ ENVIRONMENT_CHECKS: tuple[Check, ...] = (
     different_seeds_differ_if_anything_does,
     integer_seed_counts_up,
     rows_live_alone_as_among_others,
+    info_is_that_of_the_step,
     no_seed_continues,
     recv_without_send_is_empty,
     directive_equals_bare_action,
@@ -108,6 +117,7 @@ ENVIRONMENT_CHECKS: tuple[Check, ...] = (
     send_before_reset_is_refused,
     answers_are_not_overwritten,
     answers_can_be_written_to,
+    sent_actions_stay_as_they_are,
     state_round_trip,
     state_replaces_everything,
     state_shares_no_memory,
@@ -126,6 +136,7 @@ class EnvironmentContract:
     partial_sends = True
     saves = True
     seeds_rows = True
+    single: ClassVar[Callable[[], gymnasium.Env[Any, Any]] | None] = None
 
     def build(self, num_envs: int) -> Environment:
         """A fresh environment with that many rows."""
@@ -141,6 +152,7 @@ class EnvironmentContract:
             partial_sends=self.partial_sends,
             saves=self.saves,
             seeds_rows=self.seeds_rows,
+            single=type(self).single,
         )
 
 

@@ -9,8 +9,9 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+import gymnasium
 import numpy as np
 
 from coach_rl.core.errors import CoachError, CoachWarning
@@ -21,6 +22,7 @@ from coach_rl.testing.answer_checks import (
     end_bits_agree,
     last_observation_is_the_true_one,
     reset_answers_for_all_rows,
+    sent_actions_stay_as_they_are,
 )
 from coach_rl.testing.environment_contract import ENVIRONMENT_CHECKS
 from coach_rl.testing.saving_checks import (
@@ -49,6 +51,7 @@ WITHOUT_SEEDS = {
     *ENVIRONMENT_CHECKS[: ENVIRONMENT_CHECKS.index(same_seed_same_numbers)],
     send_before_reset_is_refused,
     answers_are_not_overwritten,
+    sent_actions_stay_as_they_are,
     close_twice,
 }
 """Checks that mean something where no two runs are equal."""
@@ -98,6 +101,7 @@ def examine(
     build_short: Callable[[int], Environment] | None = None,
     obstacle_to_restoring: str | None = None,
     steps_together: bool = False,
+    single: Callable[[], gymnasium.Env[Any, Any]] | None = None,
     steps: int = 60,
     seed: int = 7,
 ) -> Iterator[Finding]:
@@ -108,6 +112,8 @@ def examine(
         build_short: The same with episodes that end within `steps`; None: those of `build` do.
         obstacle_to_restoring: What keeps it from being led back to a saved state; None: nothing.
         steps_together: True for a simulator that steps all rows at once and seeds them together.
+        single: Makes the Gymnasium environment of one row, with episodes as short; None: there is
+            none.
         steps: Steps per row and check.
         seed: Of the environment and of the actions.
     """
@@ -130,6 +136,7 @@ def examine(
         partial_sends=not steps_together,
         saves=obstacle_to_restoring is None,
         seeds_rows=not steps_together,
+        single=single,
     )
     meaningless |= set() if trial.saves else SAVING
     if steps_together:

@@ -115,7 +115,9 @@ def close_twice(trial: Trial) -> None:
     for _ in range(2):
         try:
             environment.close()
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise ContractViolation(f"close raised {type(error).__name__}: {error}") from error
 
 

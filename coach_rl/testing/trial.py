@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
+import gymnasium
 import numpy as np
 
 from coach_rl.core.errors import ActionError
@@ -34,6 +36,8 @@ class Trial:
     """True if the state can be saved."""
     seeds_rows: bool = True
     """True if each row has a random stream of its own; False if rows share one."""
+    single: Callable[[], gymnasium.Env[Any, Any]] | None = None
+    """Makes the Gymnasium environment of one row; None for a simulator of another kind."""
 
     @contextmanager
     def environment(self, rows: int = ROWS) -> Iterator[Environment]:
@@ -101,7 +105,9 @@ def expect_refused(
         environment.send(action, rows)
     except ActionError:
         return
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise ContractViolation(
             f"{what} must be refused with ActionError, got {type(error).__name__}: {error}"
         ) from error

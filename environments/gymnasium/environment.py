@@ -1,10 +1,12 @@
 """N Gymnasium environments as one `Environment`."""
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
-from coach_rl.core.errors import RunError
+from coach_rl.core.errors import CheckpointError, CoachWarning, RunError
 from coach_rl.core.records import (
     Action,
     Array,
@@ -28,6 +30,7 @@ from coach_rl.environments.gymnasium.layout import batched_infos
 from coach_rl.environments.gymnasium.rows import LocalRows, RowsAnswer
 from coach_rl.environments.gymnasium.workers import WorkerRows
 from coach_rl.environments.inbox import Inbox, require_rows, row_seeds
+from coach_rl.environments.process_settings import SettingsWatch
 
 
 class GymnasiumEnvironment:
@@ -43,16 +46,31 @@ class GymnasiumEnvironment:
         num_envs: N.
         level: Their name.
         faults: What happens when one of them fails.
+        unsaved: Reason why the rows remember nothing that could be saved; None where they do.
     """
 
     def __init__(
-        self, rows: LocalRows | WorkerRows, *, num_envs: int, level: str, faults: FaultParameters
+        self,
+        rows: LocalRows | WorkerRows,
+        *,
+        num_envs: int,
+        level: str,
+        faults: FaultParameters,
+        unsaved: str | None = None,
     ) -> None:
         self._rows = rows
+        self._unsaved = unsaved
         self._num_envs = num_envs
         self._all_in_order = np.arange(num_envs).tobytes()
         self._ledger = FaultLedger(faults, num_envs=num_envs)
         self._watch = SpaceWatch(rows.layout.spaces, level=level)
+        is_here = isinstance(rows, LocalRows)  # not in processes of their own
+        self._settings: AbstractContextManager[None]
+        self._settings_at_start: AbstractContextManager[None]
+        self._settings = SettingsWatch(level) if is_here else nullcontext()
+        self._settings_at_start = (
+            SettingsWatch(level, with_device=True) if is_here else nullcontext()
+        )
         self._acts_on: Observation = {}
         """[N, ...] each: what every row acts on next."""
         self._inbox = Inbox(rows.layout.spaces.action, num_envs=num_envs)
@@ -79,12 +97,14 @@ class GymnasiumEnvironment:
         seeds = row_seeds(seed, self._num_envs)
         self._inbox.stop("the last reset failed; call reset first")
         self._ledger.reset(seeds)
-        start = self._rows.reset(seeds or [None] * self._num_envs)
+        with self._settings_at_start:
+            start = self._rows.reset(seeds or [None] * self._num_envs)
         faults = tuple(
             fault
             for row, trouble in first_of_each(start.troubles).items()
             for fault in self._restart(trouble, start.observation, row, {})
         )
+        self._watch.look(np.arange(self._num_envs), start.observation)
         self._inbox.start()
         self._acts_on = {key: values.copy() for key, values in start.observation.items()}
         return EnvResponse.reset(
@@ -103,14 +123,16 @@ class GymnasiumEnvironment:
         """Step every row that was sent something; the answers come in the order sent."""
         rows, action = self._inbox.take()
         try:
-            answer = self._rows.step(rows, action)
+            with self._settings:
+                answer = self._rows.step(rows, action)
             self._ledger.steps += len(rows)
             lost: BoolArray | None = None
             faults: tuple[Fault, ...] = ()
             if answer.troubles:
                 answer, lost, faults = self._mended(rows, action, answer)
-            if self._ledger.steps >= self._watch.next_look:
-                self._watch.look(rows, answer.observation)
+            self._watch.look(rows, answer.observation)
+            if answer.first_observation is not answer.observation:
+                self._watch.look(rows, answer.first_observation)
         except BaseException as error:
             self._inbox.stop_after(error)
             raise
@@ -121,6 +143,11 @@ class GymnasiumEnvironment:
             for key, values in answer.first_observation.items():
                 self._acts_on[key][rows] = values
         return response_of(rows, answer, lost=lost, faults=faults)
+
+    def _seen_by(self, row: int) -> State:
+        """A copy of what a row acts on next, in the order of the flat keys."""
+        parts = enumerate(self._acts_on.values())
+        return {str(index): np.array(values[row]) for index, values in parts}
 
     def _mended(
         self, rows: IntArray, action: Action, answer: RowsAnswer
@@ -165,7 +192,8 @@ class GymnasiumEnvironment:
         troubles = [trouble]
         while troubles:
             yield self._ledger.note(troubles[0], **context)
-            start = self._rows.renew(trouble.row, self._ledger.fresh_seed(trouble.row))
+            with self._settings_at_start:
+                start = self._rows.renew(trouble.row, self._ledger.fresh_seed(trouble.row))
             troubles = list(first_of_each(start.troubles).values())
         for key, values in start.observation.items():
             first[key][place] = values[0]
@@ -179,12 +207,20 @@ class GymnasiumEnvironment:
         """Return what replays every row's unfinished episode, and the open decisions.
 
         It is as long as the episodes are.
+
+        Raises:
+            CheckpointError: The rows remember nothing that could be saved.
         """
         self._require_open()
+        if self._unsaved is not None:
+            raise CheckpointError(self._unsaved)
         states = self._rows.snapshot() if self._inbox.is_started else []
         return {
             "inbox": self._inbox.state_dict(),
-            "rows": {str(row): state for row, state in enumerate(states)},
+            "rows": {
+                str(row): {**state, "observation": self._seen_by(row)}
+                for row, state in enumerate(states)
+            },
             "faults": self._ledger.state_dict(),
             "acts_on": {key: values.copy() for key, values in self._acts_on.items()},
         }
@@ -199,18 +235,24 @@ class GymnasiumEnvironment:
         self._inbox.stop("no state was loaded into the environment yet; call reset first")
         if state["inbox"]["started"]:
             require_rows(len(state["rows"]), self._num_envs)
-            self._rows.restore([state["rows"][str(row)] for row in range(self._num_envs)])
+            with self._settings_at_start:
+                self._rows.restore([state["rows"][str(row)] for row in range(self._num_envs)])
         self._inbox.load_state_dict(state["inbox"])
         if "faults" in state:  # not in checkpoints of earlier versions
             self._ledger.load_state_dict(state["faults"])
         self._acts_on = {key: np.array(values) for key, values in state["acts_on"].items()}
 
     def close(self) -> None:
-        """Close every environment and end every worker; harmless when repeated."""
+        """Close every environment and end every worker; harmless when repeated.
+
+        Warns:
+            CoachWarning: An environment failed to close, which decides nothing.
+        """
         if not self._closed:
             self._closed = True
             self._inbox.stop("the environment is closed; build a new one")
-            self._rows.close()
+            for failure in self._rows.close():
+                warnings.warn(failure, CoachWarning, stacklevel=2)
 
     def _require_open(self) -> None:
         if self._closed:

@@ -80,11 +80,17 @@ class Layout:
         """Empty arrays for that many rows."""
         return {key: np.empty((count, *shape), kinds[0]) for _, key, shape, kinds in self._wanted}
 
+    @cached_property
+    def action_parts(self) -> list[Space]:
+        """The spaces of the flat parts of an action, in the order of `action_paths`."""
+        space = self.spaces.action
+        return list(space.spaces.values()) if isinstance(space, spaces.Dict) else [space]
+
     def action_arrays(self, action: Action) -> list[Array]:
         """The flat arrays of a batch of actions, [R, ...] each, in the order of `action_paths`."""
         return list(action.values()) if isinstance(action, dict) else [action]
 
-    def nested_action(self, leaves: tuple[object, ...]) -> object:
+    def nested_action(self, leaves: Sequence[object]) -> object:
         """One row's action as the Gymnasium environment wants it."""
         if self.action_paths == ((),):
             return leaves[0]
@@ -177,7 +183,7 @@ def _described(value: object) -> str:
 def flat_info(info: Mapping[str, object], prefix: str = "") -> Info:
     """The parts of an info dict that have an array form, nested names joined by slashes.
 
-    Numbers, booleans, strings and numeric arrays are kept; any other object is left out.
+    Numbers, booleans, strings and copies of numeric arrays are kept; any other object is left out.
 
     Raises:
         EnvironmentFault: It is no dict, or the success is no number.
@@ -191,9 +197,10 @@ def flat_info(info: Mapping[str, object], prefix: str = "") -> Info:
             raise EnvironmentFault(f"info['{name}'] must be a number or a bool, got {value!r}")
         if isinstance(value, Mapping):
             flat |= flat_info(value, f"{name}/")
-        elif isinstance(value, (bool, int, float, str, np.generic)) or (
-            isinstance(value, np.ndarray) and not value.dtype.hasobject
-        ):
+        elif isinstance(value, np.ndarray | np.void):  # the environment may change it later
+            if not value.dtype.hasobject:
+                flat[name] = value.copy()
+        elif isinstance(value, (bool, int, float, str, np.generic)):
             flat[name] = value
     return flat
 

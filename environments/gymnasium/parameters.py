@@ -20,6 +20,7 @@ from coach_rl.environments.gymnasium.rows import LocalRows
 from coach_rl.environments.gymnasium.vector import vector_environment
 from coach_rl.environments.gymnasium.worker import TimeLimits
 from coach_rl.environments.gymnasium.workers import WorkerRows
+from coach_rl.environments.process_settings import SettingsWatch
 
 
 @parameter_class
@@ -74,6 +75,7 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
         """
         require(num_envs >= 1, f"num_envs must be 1 or more, got {num_envs}")
         rows: LocalRows | WorkerRows
+        unsaved = self._unsaved
         if self.vectorization == "subprocess":
             rows = WorkerRows(
                 self.recipe(),
@@ -84,16 +86,23 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
                     self.faults.step_seconds or WORKER_SECONDS,
                     self.faults.reset_seconds or WORKER_SECONDS,
                 ),
+                keeps_actions=unsaved is None,
             )
         else:
-            rows = LocalRows(self.recipe(), range(num_envs))
-        return GymnasiumEnvironment(rows, num_envs=num_envs, level=self.level, faults=self.faults)
+            with SettingsWatch(self.level, with_device=True):
+                rows = LocalRows(self.recipe(), range(num_envs), keeps_actions=unsaved is None)
+        return GymnasiumEnvironment(
+            rows, num_envs=num_envs, level=self.level, faults=self.faults, unsaved=unsaved
+        )
 
     def obstacle_to_restoring(self) -> str | None:
         """Return what keeps open episodes from being replayed; None if nothing is found."""
-        if self.resume == "restart":
-            return f"{type(self).__name__}.resume is 'restart'"
-        return obstacle_to_restoring(lambda: self.build(num_envs=1))
+        return self._unsaved or obstacle_to_restoring(lambda: self.build(num_envs=1))
+
+    @property
+    def _unsaved(self) -> str | None:
+        """Reason why rows remember nothing that could be saved; None where they do."""
+        return f"{type(self).__name__}.resume is 'restart'" if self.resume == "restart" else None
 
 
 @parameter_class
@@ -136,9 +145,10 @@ class GymnasiumParameters(SingleEnvironmentsParameters):
         if self.vectorization != "vector":
             return super().build(num_envs=num_envs)
         require(num_envs >= 1, f"num_envs must be 1 or more, got {num_envs}")
-        return vector_environment(
-            self.level, kwargs=self.kwargs, wrappers=self.wrappers, num_envs=num_envs
-        )
+        with SettingsWatch(self.level, with_device=True):
+            return vector_environment(
+                self.level, kwargs=self.kwargs, wrappers=self.wrappers, num_envs=num_envs
+            )
 
 
 def _frozen_wrapper(wrapper: Wrapper) -> Wrapper:

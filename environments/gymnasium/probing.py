@@ -11,15 +11,15 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning
+from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning, RunError
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.records import Action, EnvResponse
 from coach_rl.core.spaces import actions_from_uniform, uniform_size
 
-STEPS = 300
-"""Steps of each of the probe's parts, at most."""
-SECONDS = 0.15
-"""Time that the first part may take; the others take as many steps. There are six of them."""
+STEPS = 97
+"""Steps of each of the probe's five parts; a prime number, which few episodes' lengths divide."""
+PATIENCE_SECONDS = 10.0
+"""Time for the probe; an environment so slow that it takes longer is not probed to the end."""
 SEED = 20
 """Seed of the probe's episodes and actions."""
 
@@ -27,11 +27,12 @@ SEED = 20
 def obstacle_to_restoring(build: Callable[[], Environment]) -> str | None:
     """Return what keeps a simulator from being led back to a saved state; None if nothing is found.
 
-    One copy plays an episode, begins another and is saved in the midst of it. A second copy loads
-    that state, and both go on by turns with the same actions: what uses randomness of its own, or
-    carries something over from one episode to the next, arrives elsewhere or comes apart. The probe
-    is short, so it does not find everything. Random streams of the process are left as they were,
-    and faults are left to the run to warn of.
+    One copy plays, begins another episode, plays on and is saved in the middle of one, unless none
+    is longer than a step. A second copy loads that state, and both continue by turns with the same
+    actions: what uses randomness of its own, or carries something over from one episode to the
+    next, arrives elsewhere or comes apart. The probe has a fixed number of steps, so it does not
+    find everything, and nothing in environments whose steps take 20 ms or more. Random streams of
+    the process are left as they were, and faults are left to the run to warn of.
 
     Args:
         build: Makes a copy of one row; called twice.
@@ -50,16 +51,19 @@ def _difference(one: Environment, other: Environment) -> str | None:
     actions = _random_actions(one)
     try:
         one.reset(seed=SEED)
-        steps = _played(one, actions)
-        one.reset()
-        for _ in range(steps):
+        for _ in range(STEPS):
             _step(one, next(actions))
+        one.reset()
+        for step in range(1, 2 * STEPS):
+            answer = _step(one, next(actions))
+            if step >= STEPS and not answer.end.any():
+                break
         state = one.state_dict()
     except CoachError:
         return None  # the run finds what is wrong with it by itself, if it gets there
     try:
         other.load_state_dict(state)
-        for _ in range(steps):
+        for _ in range(STEPS):
             action = next(actions)
             if not _equal(_step(one, action), _step(other, action)):
                 return (
@@ -74,20 +78,12 @@ def _difference(one: Environment, other: Environment) -> str | None:
     return None
 
 
-def _played(environment: Environment, actions: Iterator[Action]) -> int:
-    """Play as many steps as there is time for; how many they were."""
-    until = time.perf_counter() + SECONDS
-    for step in range(1, STEPS + 1):
-        _step(environment, next(actions))
-        if time.perf_counter() > until:
-            return step
-    return STEPS
-
-
 def _random_actions(environment: Environment) -> Iterator[Action]:
     space, rng = environment.spaces.action, np.random.default_rng(SEED)
-    while True:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
         yield actions_from_uniform(space, rng.random((1, uniform_size(space))))
+    raise RunError("the environment is too slow to be probed")
 
 
 def _step(environment: Environment, action: Action) -> EnvResponse:

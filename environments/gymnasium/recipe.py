@@ -220,6 +220,13 @@ def imported(module_name: str, *, kind: str) -> ModuleType:
             f"the {kind}'s module '{module_name}' cannot be imported: {error}; install the "
             "package, or put the file beside the preset (workers cannot import the preset itself)"
         ) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise ConfigurationError(
+            f"the {kind}'s module '{module_name}' cannot be imported: {type(error).__name__}: "
+            f"{error} ({raised_at(error)})"
+        ) from error
 
 
 def wrapped(
@@ -251,7 +258,9 @@ def guarded(make: Callable[..., T], *arguments: object, what: str, **kwargs: obj
                 f"{what} cannot be made: {module} is not installed; {how_to_install(extra)}"
             ) from error
         raise ConfigurationError(f"{what} needs a package that is missing: {error}") from error
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise ConfigurationError(
             f"{what} cannot be made: {type(error).__name__}: {error} ({raised_at(error)}); check "
             "its kwargs"

@@ -1,14 +1,12 @@
 """Rows of single Gymnasium environments: stepped, and saved by what they went through."""
 
 import math
-import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from copy import deepcopy
 from ctypes import c_int
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -16,6 +14,7 @@ from coach_rl.core.errors import CheckpointError, ConfigurationError, Environmen
 from coach_rl.core.level_name import shown_level
 from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.seeding import generator_state, load_generator_state
+from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
 from coach_rl.core.typed_values import describe_value
 from coach_rl.environments.faults import (
@@ -23,7 +22,9 @@ from coach_rl.environments.faults import (
     Trouble,
     Unstable,
     alarms_of,
+    close_failure,
     is_finite,
+    is_users_interrupt,
     non_finite,
     trouble_of,
 )
@@ -55,6 +56,50 @@ class RowsAnswer(NamedTuple):
     """Places of rows that were reset, each with its generator before; see `Life.start`."""
 
 
+class ActionHistory:
+    """The actions of an unfinished episode, as the bytes of their flat parts.
+
+    Args:
+        parts: The spaces of the flat parts.
+    """
+
+    def __init__(self, parts: Sequence[Space]) -> None:
+        self._forms = [(np.dtype(part.dtype), part.shape or ()) for part in parts]
+        self._bytes = [bytearray() for _ in parts]
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @classmethod
+    def of(cls, parts: Sequence[Space], columns: Sequence[Array], count: int) -> Self:
+        """The history of these actions, [T, ...] for each part; no columns where T is 0."""
+        history = cls(parts)
+        for number, column in enumerate(columns):
+            history._bytes[number] += np.asarray(column, history._forms[number][0]).tobytes()
+        history._count = count
+        return history
+
+    def append(self, leaves: Sequence[Any]) -> None:
+        """Add the flat parts of an action; arrays or numbers of the space's dtype."""
+        for column, leaf in zip(self._bytes, leaves, strict=True):
+            column += leaf.tobytes()
+        self._count += 1
+
+    def clear(self) -> None:
+        """Forget all actions."""
+        for column in self._bytes:
+            column.clear()
+        self._count = 0
+
+    def arrays(self) -> list[Array]:
+        """New arrays of all actions, [T, ...] for each part."""
+        return [
+            np.ndarray((self._count, *shape), dtype, bytearray(column))
+            for column, (dtype, shape) in zip(self._bytes, self._forms, strict=True)
+        ]
+
+
 class Life(NamedTuple):
     """All that is needed to play a row's unfinished episode again."""
 
@@ -62,8 +107,8 @@ class Life(NamedTuple):
     """The last seed given; None when there never was one."""
     start: State | None
     """The generator before the episode's unseeded reset; None when it began with the seed."""
-    actions: list[tuple[object, ...]]
-    """The flat parts of each action since then."""
+    actions: ActionHistory
+    """The actions since then."""
 
 
 class RowsStart(NamedTuple):
@@ -83,10 +128,15 @@ class LocalRows:
     Args:
         recipe: How each row's environment is made.
         numbers: The rows' numbers, for messages.
+        keeps_actions: Whether rows remember the actions of their episode, so that they can be
+            saved.
     """
 
-    def __init__(self, recipe: Recipe, numbers: Sequence[int]) -> None:
+    def __init__(
+        self, recipe: Recipe, numbers: Sequence[int], *, keeps_actions: bool = True
+    ) -> None:
         self._recipe, self._level = recipe, recipe.level
+        self._keeps_actions = keeps_actions
         self._numbers = list(numbers)
         self._rows: list[Row] = []
         self.now = c_int(0)
@@ -110,11 +160,16 @@ class LocalRows:
     def renew(self, index: int, seed: int) -> RowsStart:
         """Start a row in an environment that is made anew."""
         row, number = self._rows[index], self._numbers[index]
-        with suppress(Exception):  # it has failed, and may fail to close
+        try:
             row.env.close()
+        except BaseException as error:  # it has failed, and may fail to close
+            if is_users_interrupt(error):
+                raise
         try:
             self._rows[index] = self._row()
-        except Exception as error:
+        except BaseException as error:
+            if is_users_interrupt(error):
+                raise
             trouble = trouble_of(
                 error, env=None, level=self._level, row=number, verb="construction", given=None
             )
@@ -126,7 +181,7 @@ class LocalRows:
 
         Args:
             rows: [R].
-            action: [R, ...].
+            action: [R, ...]; not written to.
         """
         observation = self._layout.buffers(len(rows))
         first: Observation | None = None
@@ -138,8 +193,11 @@ class LocalRows:
         restarts: list[tuple[int, Leaves]] = []
         starts: list[tuple[int, State | None]] = []
         troubles: list[tuple[int, Trouble]] = []
-        parts = zip(*self._layout.action_arrays(action), strict=True)
-        for place, (index, leaves) in enumerate(zip(rows.tolist(), parts, strict=True)):
+        # An environment may change its action in place; numbers of a flat array cannot be changed.
+        given = [
+            part if part.ndim == 1 else part.copy() for part in self._layout.action_arrays(action)
+        ]
+        for place, (index, *leaves) in enumerate(zip(rows.tolist(), *given, strict=True)):
             row = self._rows[index]
             self.now.value = index
             try:
@@ -157,7 +215,7 @@ class LocalRows:
                 terminated[place], truncated[place] = stepped.terminated, stepped.truncated
                 self.now.value = -1 - index
                 try:
-                    restarts.append((place, row.reset()[0]))
+                    restarts.append((place, [np.array(leaf) for leaf in row.reset()[0]]))
                     starts.append((place, row.start))
                 except BaseException as error:
                     troubles.append((place, self._trouble(index, "reset", error)))
@@ -212,11 +270,18 @@ class LocalRows:
             os.environ.setdefault(sdl, "dummy")  # and complains where there is none
         return np.asarray(self._guarded(row, "render", env.render))
 
-    def close(self) -> None:
-        """Close every environment once."""
+    def close(self) -> list[str]:
+        """Close every environment once; the warnings of those that failed to."""
         rows, self._rows = self._rows, []
-        for row in rows:
-            row.env.close()
+        failures = []
+        for row, number in zip(rows, self._numbers, strict=False):  # not all may have been made
+            try:
+                row.env.close()
+            except BaseException as error:
+                if is_users_interrupt(error):
+                    raise
+                failures.append(close_failure(error, env=row.env, level=self._level, row=number))
+        return failures
 
     def _layout_like_first(self, env: object) -> Layout:
         """The layout of this environment, which must be that of the first."""
@@ -233,7 +298,7 @@ class LocalRows:
     def _row(self) -> "Row":
         """A row in a new environment."""
         env = self._recipe.make()
-        return Row(env, self._layout_like_first(env))
+        return Row(env, self._layout_like_first(env), keeps_actions=self._keeps_actions)
 
     def _started(self, indices: Sequence[int], seeds: Sequence[int | None]) -> RowsStart:
         """Begin an episode in some rows."""
@@ -270,7 +335,7 @@ class LocalRows:
 
     def _trouble(self, index: int, verb: str, error: BaseException) -> Trouble:
         """The trouble of a row; Ctrl-C in this process is the user's, not the environment's."""
-        if isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None:
+        if is_users_interrupt(error):
             raise error
         row = self._rows[index]
         return trouble_of(
@@ -305,7 +370,7 @@ class LocalRows:
         """The call's result; any error becomes a fault that names the row."""
         try:
             return call(*arguments)
-        except Exception as error:
+        except BaseException as error:
             if isinstance(error, CheckpointError):
                 name = f"row {self._numbers[index]} of '{shown_level(self._level)}'"
                 raise CheckpointError(f"{name}: {error}") from error
@@ -327,17 +392,18 @@ class Row:
 
     An arbitrary environment cannot be written down, but its episode can be lived again: from
     the seed or the state of its random generator at the start, with the actions since.
-    Restoring costs a reset and the steps of one unfinished episode; remembering costs one
-    action per step, forgotten when the episode ends. What an environment or a wrapper carries
+    Restoring costs a reset and the steps of one unfinished episode; remembering costs the bytes of
+    one action per step, forgotten when the episode ends. What an environment or a wrapper carries
     over from one episode to the next, other than its `np_random`, is not restored; `restore`
     checks that it was led to the same place, and says so if not.
 
     Args:
         env: The environment; owned from now on.
         layout: How its values lie in flat arrays.
+        keeps_actions: Whether the episode is remembered; without, there is no `snapshot`.
     """
 
-    def __init__(self, env: Env, layout: Layout) -> None:
+    def __init__(self, env: Env, layout: Layout, *, keeps_actions: bool = True) -> None:
         self.env = env
         self.given: object = None
         """The last result of its `reset` or `step`, to show where it is wrong."""
@@ -347,7 +413,7 @@ class Row:
         """The last seed given; None when there never was one."""
         self._start: State | None = None
         """The generator before the episode's unseeded reset; None when it began with the seed."""
-        self._actions: list[tuple[object, ...]] = []
+        self._actions = ActionHistory(layout.action_parts) if keeps_actions else None
         self._rewards = 0.0
         self._last: Leaves = []
 
@@ -368,13 +434,19 @@ class Row:
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise OldInterface("it gave no pair (observation, info)")
         observation, info = answer
-        self._actions, self._rewards = [], 0.0
+        if self._actions is not None:
+            self._actions.clear()
+        self._rewards = 0.0
         self._last = self._layout.leaves(observation)
         return self._last, {} if type(info) is dict and not info else flat_info(info)
 
-    def step(self, leaves: tuple[object, ...]) -> Stepped:
-        """One step with the action that has these flat parts; the caller resets after an end."""
-        self._actions.append(leaves)
+    def step(self, leaves: Sequence[object]) -> Stepped:
+        """One step with the action that has these flat parts; the caller resets after an end.
+
+        The environment may change arrays among them in place.
+        """
+        if self._actions is not None:
+            self._actions.append(leaves)
         answer: Any = self.env.step(self._layout.nested_action(leaves))
         self.given = answer
         try:
@@ -399,15 +471,19 @@ class Row:
         return Stepped(self._last, reward, terminated, truncated, found)
 
     def snapshot(self) -> State:
-        """Return a snapshot for `restore` that shares no memory with the row."""
-        parts = [np.stack(part) for part in zip(*self._actions, strict=True)]
+        """Return a snapshot for `restore` that shares no memory with the row.
+
+        The caller adds the observation: the row has only the environment's own arrays, which may
+        have changed since.
+        """
+        assert self._actions is not None, "the row does not remember its actions"
+        parts = self._actions.arrays() if len(self._actions) else []
         return {
             "seed": self._seed,
             "start": deepcopy(self._start),
             "steps": len(self._actions),
             "actions": {str(index): part for index, part in enumerate(parts)},
             "rewards": self._rewards,
-            "observation": {str(index): np.array(leaf) for index, leaf in enumerate(self._last)},
             "generator": generator_of(self.env),
         }
 
@@ -417,7 +493,7 @@ class Row:
         Raises:
             CheckpointError: The environment did not arrive where it was saved.
         """
-        self.live_again(life_of(state), on_step)
+        self.live_again(life_of(state, self._layout), on_step)
         self._check_arrival(state)
 
     def live_again(self, life: Life, on_step: Callable[[], None]) -> tuple[Leaves, Info]:
@@ -429,7 +505,7 @@ class Row:
             self.reset()
         elif life.seed is None:
             self.reset()
-        for leaves in life.actions:
+        for leaves in zip(*life.actions.arrays(), strict=True):
             self.step(leaves)
             on_step()
         return self._last, {}
@@ -437,7 +513,9 @@ class Row:
     def _check_arrival(self, state: State) -> None:
         saved = [state["observation"][str(index)] for index in range(len(state["observation"]))]
         pairs = zip(saved, self._last, strict=True)
-        same_observation = all(_equal(there, np.asarray(here)) for there, here in pairs)
+        same_observation = all(
+            _equal(there, np.asarray(here, there.dtype)) for there, here in pairs
+        )
         same_rewards = _equal(np.float64(self._rewards), np.float64(state["rewards"]))
         same_generator = _same(state["generator"], generator_of(self.env))
         if not (same_observation and same_rewards and same_generator):
@@ -448,11 +526,11 @@ class Row:
             )
 
 
-def life_of(state: State) -> Life:
+def life_of(state: State, layout: Layout) -> Life:
     """The life in a row's snapshot."""
-    parts = [state["actions"][str(index)] for index in range(len(state["actions"]))]
-    steps = [tuple(part[step] for part in parts) for step in range(state["steps"])]
-    return Life(state["seed"], state["start"], steps)
+    columns = [state["actions"][str(index)] for index in range(len(state["actions"]))]
+    actions = ActionHistory.of(layout.action_parts, columns, state["steps"])
+    return Life(state["seed"], state["start"], actions)
 
 
 def generator_of(env: Env) -> State | None:

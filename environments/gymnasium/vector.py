@@ -9,6 +9,7 @@ What a vector environment does when an episode ends is its autoreset mode; each 
   one `recv` later than the others.
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from coach_rl.core.errors import (
     ActionError,
     CheckpointError,
+    CoachWarning,
     ConfigurationError,
     EnvironmentFault,
 )
@@ -33,13 +35,17 @@ from coach_rl.core.records import (
     Observation,
     take,
 )
-from coach_rl.core.spaces import EnvironmentSpaces, Space
+from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
-from coach_rl.environments.faults import vector_fault
+from coach_rl.environments.faults import (
+    SpaceWatch,
+    close_failure,
+    is_users_interrupt,
+    vector_fault,
+)
 from coach_rl.environments.gymnasium.environment import response_of
 from coach_rl.environments.gymnasium.layout import (
     Info,
-    Layout,
     batched_infos,
     flat_info,
     layout_of,
@@ -53,6 +59,7 @@ from coach_rl.environments.gymnasium.recipe import (
 )
 from coach_rl.environments.gymnasium.rows import RowsAnswer
 from coach_rl.environments.inbox import Inbox, row_seeds
+from coach_rl.environments.process_settings import SettingsWatch
 
 T = TypeVar("T")
 
@@ -86,11 +93,15 @@ class VectorEnvironment:
         self._inbox = Inbox(self._layout.spaces.action, num_envs=vector.num_envs)
         self._actions = [
             np.zeros((vector.num_envs, *(part.shape or ())), part.dtype)
-            for part in _parts(self._layout)
+            for part in self._layout.action_parts
         ]
         """The last action of every row, [N, ...] each."""
         self._held = np.zeros(vector.num_envs, np.bool_)
         """[N] the row's episode ended, its next first observation has not come yet."""
+        self._reset_infos: set[str] = set()
+        """Names of the infos of an episode's start, as the last reset gave them."""
+        self._watch = SpaceWatch(self._layout.spaces, level=level)
+        self._settings = SettingsWatch(level)
         self._last: RowsAnswer | None = None
         """All rows' answers to the last step, where the held rows' wait; None before the first."""
         self._nothing = EnvResponse.reset(
@@ -113,13 +124,11 @@ class VectorEnvironment:
         seeds = row_seeds(seed, self.num_envs)
         given: Any = seeds[0] if seeds is not None and not np.iterable(seed) else seeds
         self._inbox.stop("the last reset failed; call reset first")
-        observation, info = self._guarded("reset", lambda: self._vector.reset(seed=given))
+        shown, infos = self._guarded("reset", lambda: self._started(given))
+        self._watch.look(np.arange(self.num_envs), shown)
         self._inbox.start()
         self._held[:] = False
-        infos = [_row_info(info, row) for row in range(self.num_envs)]
-        return EnvResponse.reset(
-            self._arrays(observation), num_envs=self.num_envs, info=batched_infos(infos)
-        )
+        return EnvResponse.reset(shown, num_envs=self.num_envs, info=batched_infos(infos))
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
         """Tell some rows what to do; see `Environment.send`."""
@@ -156,54 +165,70 @@ class VectorEnvironment:
         self.state_dict()
 
     def close(self) -> None:
-        """Close the vector environment; harmless when repeated."""
+        """Close the vector environment; harmless when repeated.
+
+        Warns:
+            CoachWarning: It failed to close, which decides nothing.
+        """
         if not self._closed:
             self._closed = True
             self._inbox.stop("the environment is closed; build a new one")
-            self._vector.close()
+            try:
+                self._vector.close()
+            except BaseException as error:
+                if is_users_interrupt(error):
+                    raise
+                failure = close_failure(error, env=self._vector, level=self._level, row=None)
+                warnings.warn(failure, CoachWarning, stacklevel=2)
+
+    def _started(self, seed: Any) -> tuple[Observation, list[Info]]:
+        """Start every row anew; copies of what the vector environment shows."""
+        observation, info = self._vector.reset(seed=seed)
+        self._reset_infos = set(info)
+        return self._arrays(observation), [_row_info(info, row) for row in range(self.num_envs)]
 
     def _step(self) -> tuple[IntArray, RowsAnswer]:
         """One step of the vector environment; the rows that can be answered after it."""
-        given = self._layout.nested_action(tuple(values.copy() for values in self._actions))
-        seen, reward, terminated, truncated, info = self._guarded(
-            "step", lambda: self._vector.step(given)
-        )
-        now = self._arrays(seen)
+        answer, ended = self._guarded("step", self._stepped)
+        if self._mode is AutoresetMode.DISABLED and ended.any():
+            answer = answer._replace(
+                first_observation=self._guarded("reset", lambda: self._reset_rows(answer, ended))
+            )
+        self._watch.look(np.arange(self.num_envs), answer.observation)
+        if self._mode is not AutoresetMode.NEXT_STEP:
+            return np.arange(self.num_envs), answer
+        return self._released(answer, ended)
+
+    def _stepped(self) -> tuple[RowsAnswer, BoolArray]:
+        """One step of the vector environment: copies of all it shows, and the rows that ended."""
+        given = self._layout.nested_action([values.copy() for values in self._actions])
+        seen, reward, terminated, truncated, info = self._vector.step(given)
+        observation = now = self._arrays(seen)
         terminated, truncated = np.array(terminated, np.bool_), np.array(truncated, np.bool_)
         ended = (terminated | truncated) & ~self._held
-        observation, first = self._ends(now, ended, info)
+        if self._mode is AutoresetMode.SAME_STEP and ended.any():
+            observation = {key: values.copy() for key, values in now.items()}
+            for row in np.flatnonzero(ended).tolist():
+                for values, leaf in zip(observation.values(), self._final(info, row), strict=True):
+                    values[row] = leaf
         answer = RowsAnswer(
             observation=observation,
-            first_observation=first,
+            first_observation=now,
             reward=np.array(reward, np.float64),
             terminated=terminated,
             truncated=truncated,
             infos=[self._step_info(info, row) for row in range(self.num_envs)],
         )
-        if self._mode is not AutoresetMode.NEXT_STEP:
-            return np.arange(self.num_envs), answer
-        return self._released(answer, ended)
+        return answer, ended
 
-    def _ends(
-        self, now: Observation, ended: BoolArray, info: BatchInfo
-    ) -> tuple[Observation, Observation]:
-        """The observation that each row's step led to, and what it acts on next, [N, ...] each."""
-        if not ended.any() or self._mode is AutoresetMode.NEXT_STEP:
-            return now, now
-        if self._mode is AutoresetMode.DISABLED:
-            again, _ = self._guarded(
-                "reset", lambda: self._vector.reset(options={"reset_mask": ended.copy()})
-            )
-            fresh = self._arrays(again)
-            first = {key: values.copy() for key, values in now.items()}
-            for key, values in first.items():
-                values[ended] = fresh[key][ended]
-            return now, first
-        last = {key: values.copy() for key, values in now.items()}
-        for row in np.flatnonzero(ended).tolist():
-            for values, leaf in zip(last.values(), self._final(info, row), strict=True):
-                values[row] = leaf
-        return last, now
+    def _reset_rows(self, answer: RowsAnswer, ended: BoolArray) -> Observation:
+        """Reset the rows that ended; what every row acts on next, [N, ...] each."""
+        again, _ = self._vector.reset(options={"reset_mask": ended.copy()})
+        fresh = self._arrays(again)
+        first = {key: values.copy() for key, values in answer.observation.items()}
+        for key, values in first.items():
+            values[ended] = fresh[key][ended]
+        return first
 
     def _released(self, answer: RowsAnswer, ended: BoolArray) -> tuple[IntArray, RowsAnswer]:
         """Hold the rows that ended, answer the others and those held before."""
@@ -235,12 +260,21 @@ class VectorEnvironment:
         )
 
     def _step_info(self, info: BatchInfo, row: int) -> Info:
-        """One row's info of the step, also where the row was reset in the same step."""
+        """One row's info of the step, also where the row was reset in the same step.
+
+        There `final_info` has what the environment gave. Of the other entries, those of the next
+        episode's start are left out; the rest was added by wrappers, for the rows in their masks.
+        """
         final = info.get("final_info")
         masks = info.get("_final_info")
-        if final is not None and (masks is None or masks[row]):
-            return _row_info(final, row)
-        return _row_info(info, row)
+        if final is None or (masks is not None and not masks[row]):
+            return _row_info(info, row)
+        added = {
+            name: values
+            for name, values in info.items()
+            if name not in self._reset_infos and (name.startswith("_") or f"_{name}" in info)
+        }
+        return _row_info(added, row) | _row_info(final, row)
 
     def _final(self, info: BatchInfo, row: int) -> list[object]:
         """The true last observation of a row that was reset in the same step."""
@@ -273,9 +307,12 @@ class VectorEnvironment:
 
     def _guarded(self, verb: str, call: Callable[[], T]) -> T:
         try:
-            return call()
-        except Exception as error:
+            with self._settings:
+                return call()
+        except BaseException as error:
             self._inbox.stop_after(error)
+            if is_users_interrupt(error):
+                raise
             raise vector_fault(error, env=self._vector, level=self._level, verb=verb) from error
 
 
@@ -336,11 +373,6 @@ def autoreset_mode(vector: Vector, *, level: str) -> AutoresetMode:
             f"vector environment '{level}' has autoreset_mode {mode!r} in its metadata; "
             f"allowed: {', '.join(str(known) for known in AutoresetMode)}"
         ) from error
-
-
-def _parts(layout: Layout) -> list[Space]:
-    space = layout.spaces.action
-    return list(space.spaces.values()) if isinstance(space, gymnasium.spaces.Dict) else [space]
 
 
 def _row_info(info: BatchInfo, row: int) -> Info:

@@ -16,8 +16,9 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from ctypes import c_int
+from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -31,6 +32,7 @@ from coach_rl.core.errors import (
     EnvironmentFault,
     SpaceError,
 )
+from coach_rl.core.main_guard import leave_if_importing_script
 from coach_rl.environments.faults import (
     Cause,
     EnvironmentTraceback,
@@ -82,6 +84,7 @@ class Worker:
         context: How to start the process.
         others: The workers started before, which still live.
         limits: When it is taken to hang.
+        keeps_actions: See `LocalRows`.
     """
 
     def __init__(
@@ -91,7 +94,10 @@ class Worker:
         context: Any,
         others: Sequence["Worker"],
         limits: TimeLimits,
+        *,
+        keeps_actions: bool,
     ) -> None:
+        leave_if_importing_script()
         self.rows = list(rows)
         self._level, self._limits = recipe.level, limits
         self._now = context.RawValue("i", -1)
@@ -103,7 +109,13 @@ class Worker:
         ours = [self._connection, *(other._connection for other in others)] if forked else []
         self._process: BaseProcess = context.Process(
             target=serve,
-            args=(theirs, recipe, self.rows, ours, self._now, self._last_words.name),
+            args=(
+                theirs,
+                partial(LocalRows, recipe, self.rows, keeps_actions=keeps_actions),
+                ours,
+                self._now,
+                self._last_words.name,
+            ),
             daemon=True,
         )
         self.is_lost = False
@@ -150,13 +162,16 @@ class Worker:
         failure, text = content
         raise failure from EnvironmentTraceback(text)
 
-    def close(self) -> None:
-        """End the process, gently first."""
+    def close(self) -> list[str]:
+        """End the process, gently first; the warnings of environments that failed to close."""
+        failures: list[str] = []
         if not self._connection.closed:
             if self._process.is_alive() and not self._waiting:
                 try:
                     self._connection.send(None)
-                except OSError:
+                    if self._connection.poll(PATIENCE_SECONDS):
+                        failures = self._connection.recv()
+                except (EOFError, OSError):
                     self._process.kill()
             self._connection.close()
         self._last_words.close()
@@ -164,6 +179,7 @@ class Worker:
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
+        return failures
 
     def _received(self) -> Any:
         """The next message; waits for it as long as rows finish within their limits."""
@@ -197,8 +213,7 @@ class Worker:
 
 def serve(
     connection: Connection,
-    recipe: Recipe,
-    rows: Sequence[int],
+    make: Callable[[], LocalRows],
     inherited: Sequence[Connection],
     now: c_int,
     last_words: str,
@@ -210,8 +225,7 @@ def serve(
 
     Args:
         connection: To the main process.
-        recipe: How each row's environment is made.
-        rows: Their numbers.
+        make: Makes its rows.
         inherited: The main process's ends that a fork copied; while they are open here, no worker
             would notice that the main process is gone.
         now: Shared with the main process; see `LocalRows.now`.
@@ -227,18 +241,18 @@ def serve(
     for copied in inherited:
         copied.close()
     with suppress(EOFError, OSError):  # the main process is gone
-        _answer(connection, recipe, rows, now)
+        _answer(connection, make, now)
 
 
-def _answer(connection: Connection, recipe: Recipe, rows: Sequence[int], now: c_int) -> None:
+def _answer(connection: Connection, make: Callable[[], LocalRows], now: c_int) -> None:
     """Make the rows, then answer requests about them until there are no more."""
     try:
-        local = LocalRows(recipe, rows)
-    except Exception as error:
+        local = make()
+    except BaseException as error:
         connection.send(("failed", _plain(error), traceback.format_exc()))
         return
     local.now = now
-    with closing(local):
+    try:
         connection.send(("done", local.layout))
         while (request := connection.recv()) is not None:
             verb, arguments = request
@@ -246,6 +260,9 @@ def _answer(connection: Connection, recipe: Recipe, rows: Sequence[int], now: c_
                 connection.send(("done", verb(local, *arguments)))
             except CoachError as error:
                 connection.send(("failed", _plain(error), traceback.format_exc()))
+    finally:
+        failures = local.close()
+    connection.send(failures)
 
 
 @contextmanager
@@ -268,7 +285,7 @@ def _end_after_main_process() -> None:
     os._exit(1)
 
 
-def _plain(error: Exception) -> CoachError:
+def _plain(error: BaseException) -> CoachError:
     """The error as one that can be sent: a class that is made from its message alone."""
     for kind in (SpaceError, ConfigurationError, CheckpointError):
         if isinstance(error, kind):

@@ -13,6 +13,7 @@ from coach_rl.core.errors import (
     ConfigurationError,
 )
 from coach_rl.core.level_name import shown_level
+from coach_rl.core.main_guard import script_advice
 from coach_rl.core.records import Action, Array, IntArray, Observation
 from coach_rl.core.state import State
 from coach_rl.environments.faults import (
@@ -22,6 +23,7 @@ from coach_rl.environments.faults import (
 from coach_rl.environments.gymnasium.layout import Info, Layout
 from coach_rl.environments.gymnasium.recipe import Recipe, wrapper_name
 from coach_rl.environments.gymnasium.rows import (
+    ActionHistory,
     Life,
     LocalRows,
     RowsAnswer,
@@ -44,6 +46,8 @@ class WorkerRows:
         processes: How many workers; None takes one per core, at most one per row.
         start_method: How processes start: spawn, forkserver or fork.
         limits: When a worker is taken to hang.
+        keeps_actions: Whether the rows' episodes are remembered, so that they can be saved, and
+            played again when their worker is lost.
     """
 
     def __init__(
@@ -54,8 +58,10 @@ class WorkerRows:
         processes: int | None,
         start_method: str,
         limits: TimeLimits,
+        keeps_actions: bool = True,
     ) -> None:
         _require_importable(recipe, start_method)
+        self._keeps_actions = keeps_actions
         self._recipe, self._limits = recipe, limits
         count = min(num_envs, processes or usable_processors())
         self._context = multiprocessing.get_context(start_method)
@@ -72,7 +78,7 @@ class WorkerRows:
         try:
             for share in shares:
                 self._workers.append(self._worker(share.tolist()))
-            layouts: list[Layout] = [worker.reply() for worker in self._workers]
+            layouts = self._layouts()
             for layout in layouts:
                 require_one_layout(layout, layouts[0], level=recipe.level)
         except BaseException:
@@ -80,12 +86,25 @@ class WorkerRows:
             raise
         self.layout = layouts[0]
 
+    def _layouts(self) -> list[Layout]:
+        """The layout of each worker's rows, its first reply.
+
+        Raises:
+            ConfigurationError: The script starts workers as soon as a worker imports it.
+        """
+        try:
+            return [worker.reply() for worker in self._workers]
+        except WorkerLost:
+            if advice := script_advice():
+                raise ConfigurationError(f"no worker process can be started{advice}") from None
+            raise
+
     def reset(self, seeds: Sequence[int | None]) -> RowsStart:
         """Start every row anew; workers that were lost are started again."""
         for number, worker in enumerate(self._workers):
             if worker.is_lost:
                 self._replace(number)
-        self._lives = [None if seed is None else Life(seed, None, []) for seed in seeds]
+        self._lives = [None if seed is None else self._life(seed) for seed in seeds]
         self._shown = None
         shares = {n: ([seeds[r] for r in w.rows],) for n, w in enumerate(self._workers)}
         starts = [
@@ -101,7 +120,7 @@ class WorkerRows:
     def renew(self, row: int, seed: int) -> RowsStart:
         """Start a row in an environment that is made anew."""
         number, place = int(self._home[row]), int(self._place[row])
-        self._lives[row] = Life(seed, None, [])
+        self._lives[row] = self._life(seed)
         try:
             (start,) = self._ask(LocalRows.renew, {number: (place, seed)})
         except WorkerLost as lost:
@@ -138,7 +157,9 @@ class WorkerRows:
     def restore(self, states: Sequence[State]) -> None:
         """Put each row where its state says."""
         self._ask_all(LocalRows.restore, states)
-        self._lives = [life_of(state) for state in states]
+        self._lives = [
+            life_of(state, self.layout) if self._keeps_actions else None for state in states
+        ]
         self._shown = self.layout.buffers(len(states))
         for row, state in enumerate(states):
             for index, values in enumerate(self._shown.values()):
@@ -149,15 +170,27 @@ class WorkerRows:
         (frame,) = self._ask(LocalRows.render, {int(self._home[row]): (int(self._place[row]),)})
         return np.asarray(frame)
 
-    def close(self) -> None:
-        """End every worker."""
-        for worker in self._workers:
-            worker.close()
+    def close(self) -> list[str]:
+        """End every worker; the warnings of environments that failed to close."""
+        return [failure for worker in self._workers for failure in worker.close()]
 
     def _worker(self, rows: Sequence[int]) -> Worker:
         """A new worker for these rows."""
         living = [each for each in self._workers if not each.is_lost]
-        return Worker(self._recipe, rows, self._context, living, self._limits)
+        return Worker(
+            self._recipe,
+            rows,
+            self._context,
+            living,
+            self._limits,
+            keeps_actions=self._keeps_actions,
+        )
+
+    def _life(self, seed: int | None, start: State | None = None) -> Life | None:
+        """An episode that begins; None where episodes are not remembered."""
+        if not self._keeps_actions:
+            return None
+        return Life(seed, start, ActionHistory(self.layout.action_parts))
 
     def _replace(self, number: int) -> None:
         """Start a lost worker again; its rows have no episode."""
@@ -244,7 +277,7 @@ class WorkerRows:
             if over[place]:
                 seed = None if life is None else life.seed
                 start = restarted.get(place)
-                self._lives[row] = None if start is None else Life(seed, start, [])
+                self._lives[row] = None if start is None else self._life(seed, start)
             elif life is not None:
                 life.actions.append(leaves)
         assert self._shown is not None

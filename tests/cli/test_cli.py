@@ -240,6 +240,30 @@ def test_help_of_a_command_shows_its_flags_only(
     assert "  --seed" not in out
 
 
+@pytest.mark.parametrize(
+    "body", ["raise SystemExit(0)", "def graph_manager():\n    raise SystemExit(0)"]
+)
+def test_preset_that_ends_the_process_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], body: str
+) -> None:
+    preset = tmp_path / "leaves.py"
+    preset.write_text(body)
+    assert coach("-p", preset) == 2
+    assert re.search(r"leaves.py:\d: SystemExit: 0\n$", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit()])
+def test_exit_raised_by_code_of_others_is_no_success(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException
+) -> None:
+    def exits(_: object) -> int:
+        raise error
+
+    monkeypatch.setattr(main_module, "_run", exits)
+    assert coach("-l") == 1
+    assert f"coach: error: {type(error).__name__}: " in capsys.readouterr().err
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         coach("--version")

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -9,6 +10,7 @@ from gymnasium import spaces
 from coach_rl.core.errors import ActionError, CheckpointError
 from coach_rl.core.records import Directive
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import GoalPointMassParameters, PointMassParameters
 from coach_rl.testing import (
     ENVIRONMENT_CHECKS,
@@ -437,6 +439,40 @@ class StateOfObjects(Broken):
         super().load_state_dict({k: v for k, v in state.items() if k != "generator"})
 
 
+class Count(gymnasium.Env):
+    """Counts to 3."""
+
+    observation_space = spaces.Box(0, 9, (), np.float64)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.count = 0.0
+        return self.count, {"count": self.count}
+
+    def step(self, action):
+        self.count += 1
+        return self.count, 0.0, self.count == 3, False, {"count": self.count}
+
+
+class InfoOfTheNextEpisode(Broken):
+    single = Count
+
+    def __init__(self, num_envs):
+        self.inner = GymnasiumParameters(level=f"{__name__}:Count").build(num_envs=num_envs)
+        self.num_envs = num_envs
+
+    def recv(self):
+        response = super().recv()
+        return changed(response, info={"count": response.first_observation["observation"]})
+
+
+class WritesIntoActions(Broken):
+    def send(self, directive, rows=None):
+        super().send(directive, rows)
+        directive *= 0.5
+
+
 class ClosesOnce(Broken):
     closed = False
 
@@ -455,6 +491,7 @@ BROKEN = {
     ],
     "answers_have_the_promised_form": [WrongDtype, OutOfSpace, MissingKey, NestedSpace],
     "info_is_aligned": [InfoOfAllRows, InfoOfObjects],
+    "info_is_that_of_the_step": [InfoOfTheNextEpisode],
     "duration_counts_steps": [DurationTwo],
     "end_bits_agree": [EndWithoutFlag, NeverEnds],
     "last_observation_is_the_true_one": [
@@ -476,6 +513,7 @@ BROKEN = {
     "send_before_reset_is_refused": [StartsBySelf],
     "answers_are_not_overwritten": [ReusesBuffers],
     "answers_can_be_written_to": [HandsOutItsState, KeepsActions],
+    "sent_actions_stay_as_they_are": [WritesIntoActions],
     "state_round_trip": [ForgetsElapsed, ForgetsStreams],
     "state_replaces_everything": [KeepsOpenDecisions, KeepsItsOwnWorld],
     "state_shares_no_memory": [StateIsAView, LoadsAView, StateOfObjects],
@@ -496,7 +534,7 @@ def test_every_check_is_proved():
 )
 def test_check_finds_the_broken_promise(name, broken):
     with pytest.raises(ContractViolation) as caught:
-        CHECKS[name](Trial(build=broken, steps=20))
+        CHECKS[name](Trial(build=broken, steps=20, single=getattr(broken, "single", None)))
     assert "\n\n" not in str(caught.value)
 
 

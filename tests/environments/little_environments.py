@@ -4,8 +4,9 @@ import os
 
 import gymnasium
 import numpy as np
+import torch
 from gymnasium import spaces
-from gymnasium.vector import SyncVectorEnv, VectorEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 
 class Walk(gymnasium.Env):
@@ -190,6 +191,169 @@ class OneBuffer(Plain):
             self.buffer = np.zeros(2, np.float32)
         self.buffer[:] = super().observed()
         return self.buffer
+
+
+class Rude(gymnasium.Env):
+    """Changes its actions in place; hands out its own arrays, and one that all copies share."""
+
+    observation_space = spaces.Box(-1e6, 1e6, (2,), np.float64)
+    action_space = spaces.Dict(
+        {"push": spaces.Box(-1, 1, (2,), np.float32), "gears": spaces.MultiDiscrete([3, 4])}
+    )
+    shown = np.zeros(2)
+
+    def __init__(self):
+        self.place, self.count = np.zeros(2), np.zeros((), np.int64)
+        self.reward, self.over = np.zeros(()), np.zeros((), np.bool_)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place[:] = self.np_random.normal(size=2)
+        self.count[...], self.reward[...], self.over[...] = 0, 0, False
+        self.shown[:] = self.place
+        return self.shown, {"place": self.place}
+
+    def step(self, action):
+        action["push"] *= 0.5
+        np.clip(action["gears"], 1, 2, out=action["gears"])
+        self.place += action["push"] * action["gears"] + self.np_random.normal(size=2)
+        self.count += 1
+        self.reward[...], self.over[...] = self.count, self.count >= 7
+        self.shown[:] = self.place
+        info = {"place": self.place, "is_success": self.over, "deep": {"count": self.count}}
+        return self.shown, self.reward, self.over, False, info
+
+
+class OneBufferVector(VectorEnv):
+    """Rows that count to 3, in arrays that are written to for ever; actions as well."""
+
+    single_observation_space = spaces.Box(0, 9, (1,), np.float64)
+    single_action_space = spaces.Box(-1, 1, (1,), np.float32)
+
+    def __init__(self, num_envs, mode):
+        self.num_envs, self.metadata = num_envs, {"autoreset_mode": AutoresetMode(mode)}
+        self.counts, self.rewards = np.zeros((num_envs, 1)), np.zeros(num_envs)
+        self.over, self.never = np.zeros(num_envs, np.bool_), np.zeros(num_envs, np.bool_)
+        self.info = {"count": self.counts, "_count": np.ones(num_envs, np.bool_)}
+
+    def reset(self, *, seed=None, options=None):
+        self._restart((options or {}).get("reset_mask", np.ones(self.num_envs, np.bool_)))
+        return self.counts, self.info
+
+    def step(self, actions):
+        actions[:] = 0
+        again = self.over.copy()
+        self.counts += 1
+        self.rewards[:] = self.counts[:, 0]
+        if self.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP:
+            self._restart(again)
+        self.over[:] = self.counts[:, 0] >= 3
+        return self.counts, self.rewards, self.over, self.never, self.info
+
+    def _restart(self, rows):
+        self.counts[rows], self.rewards[rows], self.over[rows] = 0, 0, False
+
+
+def one_buffer(num_envs, mode) -> VectorEnv:
+    return OneBufferVector(num_envs, mode)
+
+
+class Endless(gymnasium.Env):
+    """Adds up its actions, without an end; shows its steps in all episodes if it `carries`."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float64)
+    action_space = spaces.Box(-1, 1, (2,), np.float32)
+
+    def __init__(self, carries=False):
+        self.carries, self.steps = carries, 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.sum = 0.0
+        return self._seen(), {}
+
+    def step(self, action):
+        self.steps += 1
+        self.sum += float(action.sum())
+        return self._seen(), 0.0, False, False, {}
+
+    def _seen(self):
+        return np.array([self.sum, self.steps if self.carries else 0])
+
+
+class Far(Endless):
+    """Leaves its space at every 37th step, and only there."""
+
+    observation_space = spaces.Dict(
+        {"box": spaces.Box(-1, 1, (2,), np.float32), "mode": spaces.Discrete(3, start=5)}
+    )
+
+    def __init__(self, key):
+        super().__init__()
+        self.key = key
+
+    def _seen(self):
+        is_far = self.steps % 37 == 36
+        box = np.full(2, 3.0 if is_far and self.key == "box" else 1.0, np.float32)
+        return {"box": box, "mode": 8 if is_far and self.key == "mode" else 7}
+
+
+class FailsToClose(Plain):
+    """Fails when it is closed, in a way of its own."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.how = how
+
+    def close(self):
+        raise {"error": RuntimeError("stuck"), "exit": SystemExit(0)}[self.how]
+
+
+def fail_to_close(num_envs, how) -> VectorEnv:
+    return SyncVectorEnv([lambda: FailsToClose(how)] * num_envs)
+
+
+class Meddles(Plain):
+    """Changes a setting of torch, which the whole process has once."""
+
+    def __init__(self, setting, where):
+        super().__init__()
+        self.setting, self.where = setting, where
+        self.meddle("construction")
+
+    def reset(self, *, seed=None, options=None):
+        self.meddle("reset")
+        return super().reset(seed=seed)
+
+    def step(self, action):
+        self.meddle("step")
+        return super().step(action)
+
+    def meddle(self, where):
+        if where == self.where:
+            {
+                "dtype": lambda: torch.set_default_dtype(torch.float64),
+                "gradients": lambda: torch.set_grad_enabled(False),
+                "device": lambda: torch.set_default_device("meta"),
+                "threads": lambda: torch.set_num_threads(torch.get_num_threads() + 1),
+            }[self.setting]()
+
+
+class Exits(Plain):
+    """Ends the process in its third step."""
+
+    def __init__(self, how="exit"):
+        super().__init__()
+        self.how = how
+
+    def step(self, action):
+        if self.time == 2:
+            raise {"exit": SystemExit(0), "generator": GeneratorExit()}[self.how]
+        return super().step(action)
+
+
+def exits(num_envs, how="exit") -> VectorEnv:
+    return SyncVectorEnv([lambda: Exits(how)] * num_envs)
 
 
 class OwnRandomness(Plain):

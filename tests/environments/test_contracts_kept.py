@@ -38,6 +38,7 @@ GYMNASIUM = {
     "one_buffer": GymnasiumParameters(
         level="little_environments:OneBuffer", kwargs={"trouble_at": 99}
     ),
+    "rude": GymnasiumParameters(level="little_environments:Rude"),
     "wrapped": GymnasiumParameters(
         level="Pendulum-v1",
         max_episode_steps=8,
@@ -57,19 +58,26 @@ ALL = {**TOYS, **GYMNASIUM, **MUJOCO}
 @pytest.mark.parametrize("check", ENVIRONMENT_CHECKS, ids=lambda check: check.__name__)
 def test_contract(name, check):
     steps = 40 if name in MUJOCO else 30
-    check(Trial(build=lambda num_envs: ALL[name].build(num_envs=num_envs), steps=steps))
+    single = ALL[name].recipe().make if name in GYMNASIUM else None
+    build = lambda num_envs: ALL[name].build(num_envs=num_envs)  # noqa: E731
+    check(Trial(build=build, steps=steps, single=single))
 
 
 class TestWorkers(EnvironmentContract):
     steps = 14
+    level = "little_environments:Walk"
 
     def build(self, num_envs):
         return GymnasiumParameters(
-            level="little_environments:Walk",
+            level=self.level,
             vectorization="subprocess",
             processes=2,
             start_method="fork",  # many are built here, and fork is quick
         ).build(num_envs=num_envs)
+
+
+class TestRudeWorkers(TestWorkers):
+    level = "little_environments:Rude"
 
 
 class TestReadyVector(EnvironmentContract):

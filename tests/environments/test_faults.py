@@ -6,7 +6,9 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 from failing_environments import IN_RESET, IN_STEP, TROUBLE
+from little_environments import FailsToClose
 
 from coach_rl.core.errors import CoachWarning, EnvironmentFault, NonFiniteError, ParameterError
 from coach_rl.environments.faults import FaultParameters
@@ -20,6 +22,7 @@ NON_FINITE = {
     "nan observed", "infinity observed", "nan reward", "infinite reward", "nan in reset",
 }  # fmt: skip
 EVERY = [*IN_STEP, *IN_RESET]
+CLOSE_LINE = FailsToClose.close.__code__.co_firstlineno + 1
 
 
 @pytest.fixture(autouse=True)
@@ -231,13 +234,117 @@ def test_each_cause_is_told_once():
 
 def test_values_outside_the_space_are_told_once():
     environment = GymnasiumParameters(level="little_environments:Narrow").build(num_envs=2)
-    environment.reset(seed=0)
-    environment.send(np.zeros(2, np.int64))
     with pytest.warns(CoachWarning, match=r"row 0 .* showed an observation 'observation' outside"):
-        environment.recv()
+        environment.reset(seed=0)
     for _ in range(30):
         environment.send(np.zeros(2, np.int64))
         environment.recv()
+
+
+@pytest.mark.parametrize("vectorization", ["sync", "subprocess"])
+@pytest.mark.parametrize("key", ["box", "mode"])
+def test_observation_rarely_outside_its_space_is_warned_of_once(key, vectorization):
+    environment = GymnasiumParameters(
+        level="little_environments:Far",
+        kwargs={"key": key},
+        vectorization=vectorization,
+        start_method="fork",
+    ).build(num_envs=3)
+    environment.reset(seed=0)
+
+    def step(rows):
+        environment.send(np.zeros((len(rows), 2), np.float32), np.array(rows))
+        environment.recv()
+
+    for _ in range(35):
+        step([1, 2])
+    with pytest.warns(CoachWarning, match=rf"row 2 .* an observation '{key}' outside"):
+        step([2])
+    for _ in range(60):  # once: warnings are errors
+        step([0, 1, 2])
+    environment.close()
+
+
+@pytest.mark.parametrize("how", ["error", "exit"])
+@pytest.mark.parametrize("vectorization", ["sync", "subprocess", "vector"])
+def test_close_that_raises_is_a_warning_for_each_row(how, vectorization):
+    level = "fail_to_close" if vectorization == "vector" else "FailsToClose"
+    environment = GymnasiumParameters(
+        level=f"little_environments:{level}",
+        kwargs={"how": how},
+        vectorization=vectorization,
+        start_method="fork",
+    ).build(num_envs=2)
+    environment.reset(seed=0)
+    with pytest.warns(CoachWarning) as warned:
+        environment.close()
+    environment.close()  # once: warnings are errors
+    error = {"error": "RuntimeError: stuck", "exit": "SystemExit: 0"}[how]
+    names = ["vector environment"] if vectorization == "vector" else ["row 0 of", "row 1 of"]
+    assert [str(each.message) for each in warned] == [
+        f"{name} 'little_environments:{level}' failed in close: {error} "
+        f"(little_environments.py, line {CLOSE_LINE}); the run is not affected"
+        for name in names
+    ]
+
+
+def test_probe_does_not_end_where_close_raises():
+    for how in ("error", "exit"):
+        parameters = GymnasiumParameters(
+            level="little_environments:FailsToClose", kwargs={"how": how}
+        )
+        assert parameters.obstacle_to_restoring() is None  # the run's own rows give the warning
+
+
+SETTINGS = {
+    "dtype": "the default dtype from torch.float32 to torch.float64",
+    "gradients": "whether gradients are computed from True to False",
+    "device": "the default device from cpu to meta",
+}
+
+
+def one_step(parameters):
+    environment = parameters.build(num_envs=2)
+    environment.reset(seed=0)
+    environment.send(np.zeros(2, np.int64))
+    environment.recv()
+
+
+@pytest.mark.parametrize(
+    ("setting", "where"),
+    [
+        (setting, where)
+        for setting in SETTINGS
+        for where in ("construction", "reset", "step")
+        if (setting, where) != ("device", "step")  # watched where environments are made and reset
+    ],
+)
+def test_torch_setting_changed_by_an_environment_stops_with_its_name(setting, where):
+    parameters = GymnasiumParameters(
+        level="little_environments:Meddles", kwargs={"setting": setting, "where": where}
+    )
+    with pytest.raises(EnvironmentFault, match=rf"Meddles' changed .*{SETTINGS[setting]};"):
+        one_step(parameters)
+    assert torch.get_default_dtype() is torch.float32
+    assert torch.is_grad_enabled()
+    assert torch.get_default_device().type == "cpu"
+
+
+def test_torch_threads_changed_by_an_environment_are_put_back_with_a_warning():
+    before = torch.get_num_threads()
+    environment = GymnasiumParameters(
+        level="little_environments:Meddles", kwargs={"setting": "threads", "where": "step"}
+    ).build(num_envs=2)
+    environment.reset(seed=0)
+
+    def step():
+        environment.send(np.zeros(2, np.int64))
+        environment.recv()
+        assert torch.get_num_threads() == before
+
+    with pytest.warns(CoachWarning, match="changed .*the number of threads from .* put back"):
+        step()
+    step()  # warnings are errors
 
 
 def test_the_probe_leaves_faults_to_the_run():

@@ -1,13 +1,19 @@
 """Gymnasium rows are saved by what they went through, and say so when that does not lead back."""
 
+import copy
+import gc
 import json
+import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
+from failing_environments import TROUBLE
 
-from coach_rl.core.errors import CheckpointError
+from coach_rl.core.errors import CheckpointError, CoachWarning
 from coach_rl.core.spaces import actions_from_uniform, uniform_size
 from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.testing import assert_same_state
 
 
 def build(level, num_envs=2, **options):
@@ -166,6 +172,87 @@ def test_statistics_of_earlier_episodes_are_noticed():
     walk(one, 60)
     with pytest.raises(CheckpointError, match="carries something over from earlier episodes"):
         build("CartPole-v1", 1, wrappers=wrappers).load_state_dict(one.state_dict())
+
+
+@pytest.mark.parametrize("vectorization", ["sync", "subprocess"])
+def test_actions_changed_in_place_are_saved_as_they_were_sent(vectorization):
+    options = {"vectorization": vectorization, "start_method": "fork"}
+    one, other = (build("little_environments:Rude", **options) for _ in range(2))
+    one.reset(seed=3)
+    walk(one, 11)  # four steps into the second episode
+    state = one.state_dict()
+    sent = {"push": np.full((2, 2), 0.75, np.float32), "gears": np.full((2, 2), 2)}
+    one.send(sent)
+    one.recv()
+    after = one.state_dict()["rows"]["0"]
+    assert after["steps"] == 5
+    np.testing.assert_array_equal(after["actions"]["0"][-1], [2, 2])
+    np.testing.assert_array_equal(after["actions"]["1"][-1], np.float32([0.75, 0.75]))
+    saved = copy.deepcopy(state)
+    other.load_state_dict(state)
+    assert_same_state(state, saved)  # the replay changed its own actions alone
+    other.send(sent)
+    other.recv()
+    assert seen(walk(one, 9, seed=1)) == seen(walk(other, 9, seed=1))
+    one.close()
+    other.close()
+
+
+@pytest.mark.parametrize("vectorization", ["sync", "subprocess"])
+@pytest.mark.parametrize(("resume", "most"), [("replay", 25), ("restart", 5)])
+def test_endless_episode_keeps_the_bytes_of_its_actions_at_most(resume, most, vectorization):
+    environment = build(
+        "little_environments:Endless",
+        4,
+        resume=resume,
+        vectorization=vectorization,
+        start_method="fork",
+    )
+    environment.reset(seed=0)
+    actions = np.zeros((4, 2), np.float32)
+
+    def traced_after(count):
+        for _ in range(count):
+            environment.send(actions)
+            environment.recv()
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    before = traced_after(500)
+    kept = (traced_after(1000) - before) / 4000
+    tracemalloc.stop()
+    environment.close()
+    assert kept < most  # an action has 8 bytes; all else is the same for any number of steps
+
+
+def test_restart_cannot_be_saved_and_says_why():
+    environment = build("CartPole-v1", resume="restart")
+    environment.reset(seed=0)
+    with pytest.raises(CheckpointError, match=r"GymnasiumParameters.resume is 'restart'"):
+        environment.state_dict()
+
+
+def test_lost_worker_without_history_restarts_all_of_its_rows():
+    environment = build(
+        "failing_environments:Fails",
+        4,
+        kwargs={"how": "killed"},
+        resume="restart",
+        vectorization="subprocess",
+        processes=2,
+        start_method="fork",
+    )
+    environment.reset(seed=5)
+    action = np.zeros(4, np.int64)
+    for step in range(3):
+        action[2] = TROUBLE if step == 2 else 0
+        environment.send(action)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CoachWarning)
+            answer = environment.recv()
+    assert answer.lost.tolist() == [False, False, True, True]  # rows 2 and 3 shared a worker
+    environment.close()
 
 
 def test_rows_must_agree():

@@ -165,6 +165,68 @@ def test_a_failing_vector_environment():
     assert len(environment.reset(seed=0)) == 3
 
 
+@pytest.mark.parametrize("how", ["exit", "generator"])
+def test_vector_environment_that_ends_the_process_is_a_fault(how):
+    environment = build("little_environments:exits", kwargs={"how": how})
+    environment.reset(seed=0)
+    name = {"exit": "SystemExit: 0", "generator": "GeneratorExit: "}[how]
+    with pytest.raises(EnvironmentFault, match=rf"failed in step: {name} \(little_environments.py"):
+        play(environment, 0, steps=5)
+    with pytest.raises(ActionError, match="call reset first"):
+        environment.send(np.zeros(3, np.int64))
+
+
+def test_vector_environment_interrupted_by_the_user_is_no_fault(monkeypatch):
+    environment = build("little_environments:plains")
+    environment.reset(seed=0)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(environment._vector, "step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        play(environment, 0, steps=1)
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "Disabled"])
+def test_vector_environment_that_reuses_its_buffers_is_answered_with_copies(mode):
+    environment = build("little_environments:one_buffer", kwargs={"mode": mode})
+    ready, counts, answers = environment.reset(seed=0).rows, np.zeros(3, int), []
+    for _ in range(10):
+        environment.send(np.full((len(ready), 1), 0.5, np.float32), ready)
+        answers.append(environment.recv())
+        ready = answers[-1].rows
+    assert sum(int((answer.end != 0).sum()) for answer in answers) >= 6
+    for answer in answers:  # later steps wrote into the environment's arrays
+        counts[answer.rows] = counts[answer.rows] % 3 + 1
+        shown = counts[answer.rows]
+        assert answer.observation["observation"][:, 0].tolist() == shown.tolist()
+        assert answer.reward.tolist() == shown.tolist()
+        assert answer.info["count"][:, 0].tolist() == shown.tolist()
+        assert (answer.end != 0).tolist() == (shown == 3).tolist()
+
+
+@pytest.mark.parametrize("mode", MODES[:2])
+def test_vector_wrapper_info_of_an_ended_episode_is_kept(mode):
+    environment = build(
+        "little_environments:walks",
+        kwargs={"mode": mode, "limit": 3},
+        wrappers=("gymnasium.wrappers.vector:RecordEpisodeStatistics",),
+    )
+    answer, returns, ends = environment.reset(seed=8), np.zeros(3), 0
+    for step in range(15):
+        ready = answer.rows
+        environment.send(batched([action_of(row, step) for row in ready]), ready)
+        answer = environment.recv()
+        returns[answer.rows] += answer.reward
+        for place in np.flatnonzero(answer.end):
+            row, ends = answer.rows[place], ends + 1
+            assert answer.info["episode/r"][place] == pytest.approx(returns[row], rel=1e-5)
+            assert "start" not in answer.info, "an info of the next episode's start"
+            returns[row] = 0
+    assert ends >= 9
+
+
 def test_a_lost_last_observation():
     environment = build("little_environments:NoFinalObs")
     environment.reset(seed=0)

@@ -14,7 +14,13 @@ import numpy as np
 import pytest
 import torch
 
-from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError, NonFiniteError
+from coach_rl.core.errors import (
+    CheckpointError,
+    CoachWarning,
+    ConfigurationError,
+    NonFiniteError,
+    RunError,
+)
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
@@ -432,6 +438,37 @@ def test_the_audience_hears_every_record_and_closes_its_own_sinks(tmp_path: Path
         json.loads(line)["kind"] for line in lines
     ]
     assert not listener.closed
+
+
+class Stop(BaseException):
+    """An exit of somebody's own."""
+
+
+@pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), Stop("enough")])
+def test_run_exit_raised_by_code_of_others_is_an_error_with_the_steps_done(
+    tmp_path: Path, error: BaseException
+) -> None:
+    class Exits(Listener):
+        def write(self, record: LogRecord) -> None:
+            if record.kind == "evaluation":
+                raise error
+
+    with pytest.raises(RunError, match=rf"^{type(error).__name__}: .* The run had done \d+ env"):
+        run_with(TaskParameters(seed=3), tmp_path, Audience(sinks=(Exits(),)))
+
+
+@pytest.mark.parametrize("error", [SystemExit(0), Stop("enough")])
+def test_run_exit_raised_while_it_is_built_is_an_error(
+    tmp_path: Path, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager = PRESET.build({})
+
+    def exits(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(manager, "create_graph", exits)
+    with pytest.raises(RunError, match=rf"^{type(error).__name__}: .* was raised inside the run"):
+        run_experiment(manager, TaskParameters(seed=3), name="walk", root=tmp_path)
 
 
 def test_what_is_no_run_is_said(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import torch
 
 import coach_rl
 from coach_rl.core.errors import CoachError
+from coach_rl.core.seeding import integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.experiment.preset_file import load_preset
@@ -113,7 +114,8 @@ def test_a_gymnasium_loop_earns_the_rewards_of_the_evaluation(trained):
     evaluation, _ = coach_rl.evaluate_run(run, episodes=EnvironmentEpisodes(EPISODES), seed=5)
     agent, totals = coach_rl.load(run), []
     env = gymnasium.make("CartPole-v1")
-    for seed in range(5, 5 + EPISODES):
+    first = integer_seed(5, "final evaluation")
+    for seed in range(first, first + EPISODES):
         observation, _ = env.reset(seed=seed)
         agent.reset()
         total, over = 0.0, False
@@ -131,7 +133,7 @@ def test_a_batch_from_gymnasium_gives_the_actions_of_the_evaluation_to_the_bit(t
     evaluation, _ = coach_rl.evaluate_run(run, episodes=EnvironmentEpisodes(EPISODES), seed=5)
     agent, totals = coach_rl.load(run), np.zeros(EPISODES)
     envs = gymnasium.make_vec("Pendulum-v1", EPISODES, vectorization_mode="sync")
-    observations, _ = envs.reset(seed=5)
+    observations, _ = envs.reset(seed=integer_seed(5, "final evaluation"))
     for _ in range(200):
         observations, rewards, _, truncated, _ = envs.step(agent.act(observations))
         totals += rewards

@@ -8,9 +8,11 @@ from small_runs import parameters
 
 from coach_rl.agents.uniform_agent import UniformAgentParameters
 from coach_rl.core.clock import Phase
-from coach_rl.core.errors import CoachWarning
+from coach_rl.core.errors import CoachWarning, ParameterError
+from coach_rl.core.seeding import integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.environments.toy import PointMassParameters
+from coach_rl.experiment.evaluation import final_evaluation
 from coach_rl.graph_managers import BasicRLGraphManager, TaskParameters
 from coach_rl.graph_managers.evaluating import EvaluationStopped, play
 from coach_rl.graph_managers.graph import Graph
@@ -41,6 +43,28 @@ def test_evaluation_plays_every_row_its_share():
     np.testing.assert_array_equal(record.arrays["episode/reward"], again.arrays["episode/reward"])
     fresh = manager.evaluate(EnvironmentEpisodes(21), seed=99)
     assert not np.array_equal(record.arrays["episode/reward"], fresh.arrays["episode/reward"])
+    manager.close()
+
+
+def test_evaluations_with_different_seeds_share_no_episode():
+    manager = BasicRLGraphManager(parameters(evaluation_episodes=EnvironmentEpisodes(8)))
+    manager.create_graph(TaskParameters(seed=1, device="cpu"))
+    episodes = EnvironmentEpisodes(8)
+
+    def rewards(seed):
+        return manager.evaluate(episodes, seed=seed).arrays["episode/reward"].tolist()
+
+    played = [rewards(seed) for seed in (0, 1, 2, 9, 2**40)]
+    assert len({reward for run in played for reward in run}) == 5 * 8
+    assert rewards(1) == played[1]
+    # Those of the final evaluation of a run with that seed: row i starts from its seed + i.
+    seed = integer_seed(1, "final evaluation")
+    scores = play(manager.graph.evaluation, episodes, seed=seed)
+    assert scores.episodes.reward.tolist() == played[1]
+    final = final_evaluation(manager, TaskParameters(seed=1), episodes)
+    assert final.arrays["episode/reward"].tolist() == played[1]
+    with pytest.raises(ParameterError, match="a whole number of 0 or more, got -1"):
+        manager.evaluate(episodes, seed=-1)
     manager.close()
 
 

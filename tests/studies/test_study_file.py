@@ -47,6 +47,8 @@ def study():
         ("def study(): return 3", "must return a Study, got int"),
         ("def study(): return 1 / 0", r"study .*my_study.py:2: ZeroDivisionError"),
         ("1 / 0", r"study .*my_study.py:2: ZeroDivisionError"),
+        ("def study(): raise SystemExit(0)", r"study .*my_study.py:2: SystemExit: 0"),
+        ("raise SystemExit(0)", r"study .*my_study.py:2: SystemExit: 0"),
         ("x = 3", "defines no study: a function that returns a Study"),
         ("def study(): return Study(name='s', variants=(), seeds=(1,))", r"my_study.py: Study.var"),
     ],

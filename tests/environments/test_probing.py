@@ -1,0 +1,57 @@
+"""The probe of whether open episodes can be restored saves in the middle of one."""
+
+import pytest
+
+from coach_rl.environments.gymnasium import GymnasiumEnvironment, GymnasiumParameters
+from coach_rl.environments.gymnasium.probing import STEPS
+
+
+@pytest.mark.parametrize("length", [*range(1, 13), 25, 50, STEPS, 100, 150, 300])
+def test_probe_any_episode_length_saves_in_the_middle_of_an_episode(monkeypatch, length):
+    replayed = []
+    load = GymnasiumEnvironment.load_state_dict
+
+    def noted(environment, state):
+        replayed.append(state["rows"]["0"]["steps"])
+        load(environment, state)
+
+    monkeypatch.setattr(GymnasiumEnvironment, "load_state_dict", noted)
+    parameters = GymnasiumParameters(
+        level="little_environments:Endless", max_episode_steps=length, kwargs={"carries": False}
+    )
+    assert parameters.obstacle_to_restoring() is None
+    (steps,) = replayed
+    assert 0 < steps < length or steps == 0 == length - 1
+
+
+def test_probe_number_of_steps_is_fixed(monkeypatch):
+    counts = []
+    for _ in range(2):
+        steps = []
+        monkeypatch.setattr(
+            GymnasiumEnvironment,
+            "recv",
+            lambda self, recv=GymnasiumEnvironment.recv, steps=steps: (steps.append(0), recv(self))[
+                1
+            ],
+        )
+        GymnasiumParameters(level="little_environments:Endless").obstacle_to_restoring()
+        counts.append(len(steps))
+        monkeypatch.undo()
+    assert counts == [4 * STEPS] * 2
+
+
+@pytest.mark.parametrize("length", [1, 2, 25, 60, 300])
+def test_probe_what_episodes_carry_over_is_found(length):
+    parameters = GymnasiumParameters(
+        level="little_environments:Endless", max_episode_steps=length, kwargs={"carries": True}
+    )
+    assert "not reproducible" in parameters.obstacle_to_restoring()
+
+
+def test_probe_of_a_slow_environment_ends_without_a_finding(monkeypatch):
+    monkeypatch.setattr("coach_rl.environments.gymnasium.probing.PATIENCE_SECONDS", 0.0)
+    parameters = GymnasiumParameters(
+        level="little_environments:Endless", max_episode_steps=25, kwargs={"carries": True}
+    )
+    assert parameters.obstacle_to_restoring() is None
