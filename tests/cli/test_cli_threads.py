@@ -90,6 +90,7 @@ def test_seed_0_alone_equals_seed_0_among_several_of_a_preset_with_two_threads()
     assert learned(one) != learned(alone), "threads change no number here"
 
 
+@pytest.mark.filterwarnings("ignore::coach_rl.core.errors.CoachWarning")
 def test_a_fork_has_the_threads_of_its_run_unless_others_are_given() -> None:
     run = train("parent", "--steps", 2 * ROUND, "-cp", "threads=2")
     for name, words, threads in (
