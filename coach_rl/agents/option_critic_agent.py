@@ -323,8 +323,9 @@ def continued(rollout: Rollout, grid: RowGrid) -> Rollout:
     It does unless the real episode is over, or something was left out in between: then the next
     decision was not made on what this one led to.
     """
-    valid = torch.from_numpy(grid.valid[1:])
-    index = torch.from_numpy(grid.index)
+    device = rollout.truncated.device
+    valid = torch.from_numpy(grid.valid[1:]).to(device)
+    index = torch.from_numpy(grid.index).to(device)
     before, after = index[:-1][valid], index[1:][valid]  # [P] each: neighbours of the same row
     same_episode = rollout.truncated[before] & ~rollout.extras[OVER][before]
     for key, seen in rollout.observation.items():

@@ -66,6 +66,7 @@ def learner(mode, *, activation=nn.Tanh, factor=Factor, device=CPU):
 
 def train(engine, device=CPU):
     """Twenty minibatches; returns the metrics."""
+    engine.set_scalars(learning_rate=0.02, weight=2.0)
     rng = torch.Generator().manual_seed(2)
     data = examples(24)
     data = Examples({"x": data.inputs["x"].to(device)}, data.y.to(device))
