@@ -225,7 +225,7 @@ class Graph:
 
     @property
     def updates(self) -> dict[str, str]:
-        """How gradient steps run, by `level/agent`; see `core.agents.UpdatingAgent`."""
+        """Modes of gradient steps, by `level/agent`; see `core.agents.UpdatingAgent`."""
         return {
             f"{level}/{name}": mode
             for level, agent in self.agents.items()
