@@ -220,7 +220,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0, help="to measure each for")
     parser.add_argument("--quick", action="store_true", help="measure each for one second")
     parser.add_argument("--algorithms", nargs="+", default=[*ON_POLICY, *OFF_POLICY])
-    parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}, too")
+    parser.add_argument("--write", action="store_true", help=f"write the table of {PAGE.name}")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     device, modes = arguments.device, []
@@ -244,7 +244,9 @@ def main() -> None:
         command = f"    python benchmarks/update_modes.py --device {device}{quick} --write"
         about = (__doc__ or "").split("\n\n")
         parts = ["# Ways to run an update", command, about[1], about[3], made_on, "\n".join(lines)]
-        PAGE.write_text("\n\n".join(part.strip("\n") for part in parts) + "\n")
+        _, heading, others = PAGE.read_text().partition("\n## ") if PAGE.exists() else ("",) * 3
+        text = "\n\n".join(part.strip("\n") for part in parts) + "\n"
+        PAGE.write_text(f"{text}{heading}{others}")
 
 
 if __name__ == "__main__":

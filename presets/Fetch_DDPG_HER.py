@@ -122,6 +122,7 @@ def graph_manager(panel: Panel) -> GraphManager:
                 level=panel.level if has_package else f"gymnasium_robotics:{panel.level}",
                 wrappers=(("gymnasium.wrappers:FilterObservation", keys),),
             ),
+            threads=2,
             schedule=ScheduleParameters(
                 heatup=EnvironmentSteps(1_000),
                 training=EnvironmentSteps(panel.steps),

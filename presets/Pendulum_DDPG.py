@@ -53,6 +53,7 @@ def graph_manager(panel: Panel) -> GraphManager:
         BasicGraphParameters(
             agent=agent,
             environment=GymnasiumParameters(level="Pendulum-v1"),
+            threads=2,
             schedule=ScheduleParameters(
                 heatup=EnvironmentSteps(1_000),
                 training=EnvironmentSteps(panel.steps),

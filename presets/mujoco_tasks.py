@@ -130,6 +130,7 @@ def off_policy_experiment(
         BasicGraphParameters(
             agent=agent,
             environment=MujocoParameters(level=panel.level),
+            threads=2,
             schedule=ScheduleParameters(
                 heatup=EnvironmentSteps(own_heatup if panel.heatup is None else panel.heatup),
                 training=EnvironmentSteps(panel.steps),

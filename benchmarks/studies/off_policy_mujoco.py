@@ -89,6 +89,7 @@ def study_of(preset: str, *variants: Variant) -> Study:
         seeds=(10, 11, 12),
         steps=1_000_000,
         device="cpu",
+        threads=1,
         pages=("../results/off_policy_mujoco.md",),
     )
 

@@ -150,7 +150,7 @@ class MemberAgents:
 
     @property
     def updates(self) -> dict[str, str]:
-        """How the members' gradient steps run; see `core.agents.UpdatingAgent`."""
+        """Modes of the members' gradient steps; see `core.agents.UpdatingAgent`."""
         updating = (agent for agent in self.members.values() if isinstance(agent, UpdatingAgent))
         return {name: mode for agent in updating for name, mode in agent.updates.items()}
 

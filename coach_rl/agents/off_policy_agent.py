@@ -384,7 +384,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
 
     @property
     def updates(self) -> dict[str, str]:
-        """How gradient steps run; see `core.agents.UpdatingAgent`."""
+        """Modes of its gradient steps; see `core.agents.UpdatingAgent`."""
         return {self.name: self.learner.engine.updates}
 
     @property

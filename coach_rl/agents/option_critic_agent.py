@@ -303,7 +303,7 @@ class OptionCriticAgent(PPOAgent):
 
     @property
     def updates(self) -> dict[str, str]:
-        """How gradient steps run; see `core.agents.UpdatingAgent`."""
+        """Modes of its gradient steps; see `core.agents.UpdatingAgent`."""
         own = self._termination_engine.updates
         return {**super().updates, f"{self.name}/termination": own}
 

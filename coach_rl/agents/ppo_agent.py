@@ -339,7 +339,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
 
     @property
     def updates(self) -> dict[str, str]:
-        """How gradient steps run; see `core.agents.UpdatingAgent`."""
+        """Modes of its gradient steps; see `core.agents.UpdatingAgent`."""
         return {self.name: self.engine.updates}
 
     @property

@@ -294,8 +294,7 @@ def _add_machine(group: argparse._ArgumentGroup) -> None:
         "--threads",
         metavar="N",
         type=positive,
-        help="threads of one tensor operation (default: 1, best for small networks; with -crd the "
-        "run's own)",
+        help="threads of one tensor operation (default: the preset's own; with -crd the run's)",
     )
     group.add_argument(
         "--jobs",

@@ -38,6 +38,7 @@ def train_seeds(train: TrainSeeds) -> int:
         overrides_of(train.changes, preset, train.length, train.keeping), train.tracker
     )
     parameters = preset.configure(overrides).parameters
+    threads = train.threads or parameters.threads
     jobs = [
         Job(
             preset=train.preset,
@@ -46,11 +47,11 @@ def train_seeds(train: TrainSeeds) -> int:
                 seed=seed,
                 device=resolved_device(train.device),
                 matmul_precision=train.matmul_precision,
-                threads=train.threads,
+                threads=threads,
             ),
             name=name,
             root=train.experiment_path or DEFAULT_ROOT,
-            needs=Needs(cores=train.threads),
+            needs=Needs(cores=threads),
             tensorboard=not train.no_tensorboard,
         )
         for seed in train.seeds

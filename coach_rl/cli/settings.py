@@ -107,7 +107,7 @@ class Train:
     inspect: str | None = None
     seed: int = 0
     device: str = "auto"
-    threads: int = 1
+    threads: int | None = None
     matmul_precision: MatmulPrecision = "highest"
     experiment_name: str | None = None
     experiment_path: Path | None = None
@@ -129,7 +129,7 @@ class TrainSeeds:
     on: str = "local"
     """The place where they run."""
     device: str = "auto"
-    threads: int = 1
+    threads: int | None = None
     matmul_precision: MatmulPrecision = "highest"
     experiment_name: str | None = None
     experiment_path: Path | None = None
@@ -195,7 +195,7 @@ class EvaluateUntrained:
     sampling: bool = False
     seed: int = 0
     device: str = "auto"
-    threads: int = 1
+    threads: int | None = None
     matmul_precision: MatmulPrecision = "highest"
     plain: bool = False
 

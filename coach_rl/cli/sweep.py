@@ -139,7 +139,10 @@ def _parser() -> Parser:
         "--device", metavar="DEVICE", default="auto", help="auto, cpu, cuda or cuda:N"
     )
     where.add_argument(
-        "--threads", metavar="N", type=positive, default=1, help="threads of one tensor operation"
+        "--threads",
+        metavar="N",
+        type=positive,
+        help="threads of one tensor operation (default: the preset's own)",
     )
     where.add_argument("--tensorboard", action="store_true", help="write TensorBoard files")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
@@ -166,11 +169,13 @@ def _sweep(given: argparse.Namespace) -> int:
         custom_parameter=";".join(given.custom_parameter),
     )
     length, keeping = Length(steps=given.steps), Keeping(best=given.metric)
+    overrides = overrides_of(changes, preset, length, keeping)
+    threads = given.threads or preset.configure(overrides).parameters.threads
     sweep = Sweep(
         preset=given.preset,
         search=given.search,
-        overrides=overrides_of(changes, preset, length, keeping),
-        task=TaskParameters(seed=given.seed, device=given.device, threads=given.threads),
+        overrides=overrides,
+        task=TaskParameters(seed=given.seed, device=given.device, threads=threads),
         name=given.experiment_name or f"{preset.reference.name}_sweep",
         root=given.experiment_path or DEFAULT_ROOT,
         trials=given.trials,
@@ -178,7 +183,7 @@ def _sweep(given: argparse.Namespace) -> int:
         pruner=given.pruner,
         confirmed=given.confirm,
         fresh_seeds=given.confirm_seeds,
-        needs=Needs(cores=given.threads),
+        needs=Needs(cores=threads),
         tensorboard=given.tensorboard,
     )
     print(f"sweep:      {sweep.name}, folder {short(sweep.folder)}")

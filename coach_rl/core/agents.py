@@ -300,7 +300,7 @@ class UpdatingAgent(Protocol):
 
     @property
     def updates(self) -> Mapping[str, str]:
-        """How its gradient steps run, by the agent's name and that of a part with steps of its own.
+        """Modes of its gradient steps, by the agent's name and that of a part with own steps.
 
         The mode, e.g. `captured`, followed by the reason in brackets where `auto` stands for
         another one on this device.

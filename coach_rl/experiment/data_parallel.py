@@ -23,7 +23,7 @@ from coach_rl.experiment.run_profile import RunProfile
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import GraphParameters
-from coach_rl.graph_managers.task import TaskParameters, resolved_device
+from coach_rl.graph_managers.task import TaskParameters, resolved_device, with_threads
 
 
 def check_group(graph_manager: GraphManager, task: TaskParameters, group: ProcessGroup) -> None:
@@ -79,6 +79,7 @@ def follow_experiment(
         on_start: Called with the run's folder.
         profile: Whether this process is profiled, in files of its own.
     """
+    task = with_threads(task, graph_manager.parameters.threads)
     check_group(graph_manager, task, group)
     with live_graph(graph_manager, own_device(task, group), evaluation_envs=1, group=group):
         load_levels(graph_manager)

@@ -36,7 +36,7 @@ from coach_rl.graph_managers.evaluating import never
 from coach_rl.graph_managers.graph import MAX_EVALUATION_ENVS
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import GraphParameters
-from coach_rl.graph_managers.task import TaskParameters, torch_settings
+from coach_rl.graph_managers.task import TaskParameters, torch_settings, with_threads
 from coach_rl.telemetry.records import Evaluation
 from coach_rl.telemetry.video import VideoParameters, write_video
 
@@ -74,6 +74,7 @@ def live_graph(
         f"an experiment is a GraphManager, got {describe_value(graph_manager)}; call the preset's "
         "function, or write load_preset(find_preset(NAME)).build()",
     )
+    task = with_threads(task, graph_manager.parameters.threads)
     with torch_settings(task), exits_as_errors():
         try:
             graph_manager.create_graph(

@@ -92,6 +92,8 @@ def fork_experiment(
         raise CheckpointError(f"the run {opened.folder.path} has no checkpoint yet to fork from")
     graph_manager, changes = _changed(opened, dict(overrides or {}), steps)
     task = opened.task if seed is None else replace(opened.task, seed=seed)
+    if "threads" in changes and threads is None:
+        task = replace(task, threads=graph_manager.parameters.threads)
     videos = videos_of(graph_manager, settings)
     follow_with(graph_manager, audience)
     stop = StopRequests(audience.announce)

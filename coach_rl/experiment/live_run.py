@@ -65,7 +65,7 @@ class LiveRun:
         self.failures = WriteFailures(self.folder.path)
         """The count of what could not be written."""
         self._updates: Mapping[str, str] = {}
-        """How gradient steps run, as the manifest has it from this process."""
+        """Modes of gradient steps, as this process has written them into the manifest."""
 
     def go(self) -> RunResult:
         """Train to the end or to a stop, save, evaluate."""

@@ -26,7 +26,7 @@ from coach_rl.experiment.trust import (
 )
 from coach_rl.graph_managers.acting import OutsideParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.task import TaskParameters, resolved_device
+from coach_rl.graph_managers.task import TaskParameters, resolved_device, with_threads
 
 
 def rebuild(
@@ -93,7 +93,8 @@ def rebuild(
         parameters = moved(parameters, task.device)
     if not learns:
         parameters = without_memories(parameters)
-    return graph_manager_type(parameters), task, manifest
+    graph_manager = graph_manager_type(parameters)
+    return graph_manager, with_threads(task, graph_manager.parameters.threads), manifest
 
 
 @contextmanager

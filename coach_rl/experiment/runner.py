@@ -27,7 +27,7 @@ from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.videos import Videos
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.task import TaskParameters, resolved_device
+from coach_rl.graph_managers.task import TaskParameters, resolved_device, with_threads
 
 DEFAULT_ROOT = Path("experiments")
 """The folder of all experiments."""
@@ -51,7 +51,8 @@ def run_experiment(
 
     Args:
         graph_manager: What to run; its graph is not yet created.
-        task: Seed, device, threads and precision; None takes their defaults.
+        task: Seed, device, threads and precision; None takes their defaults, and the experiment's
+            threads.
         name: The experiment's name, the folder above the run's.
         root: The folder of all experiments.
         origin: Where the experiment came from; None when from nowhere but this call.
@@ -69,6 +70,7 @@ def run_experiment(
         settings or RunSettings(),
         audience or Audience(),
     )
+    task = with_threads(task, graph_manager.parameters.threads)
     task = replace(task, device=resolved_device(task.device))
     check_name(name)
     check_group(graph_manager, task, group)

@@ -32,7 +32,12 @@ from coach_rl.graph_managers.restoring import OpenEpisodes
 from coach_rl.graph_managers.sampling import require_exploring
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stack_builder import StackBuilder
-from coach_rl.graph_managers.task import TaskParameters, resolved_device, torch_settings
+from coach_rl.graph_managers.task import (
+    TaskParameters,
+    resolved_device,
+    torch_settings,
+    with_threads,
+)
 
 MAX_EVALUATION_ENVS = 16
 """Environments an evaluation runs in parallel at most."""
@@ -80,8 +85,9 @@ class Graph:
         on_activity: OnActivity = ignore_activity,
         group: ProcessGroup = ONE_PROCESS,
     ) -> None:
+        task = with_threads(task, parameters.threads)
         self.task = replace(task, device=resolved_device(task.device))
-        """The task, with the device that `auto` stands for."""
+        """The task, with the device that `auto` stands for and the experiment's threads."""
         planned = parameters.schedule.training
         self.clock = Clock(planned=planned)
         """Phase and counters of training."""
@@ -219,7 +225,7 @@ class Graph:
 
     @property
     def updates(self) -> dict[str, str]:
-        """How gradient steps run, by `level/agent`; see `core.agents.UpdatingAgent`."""
+        """Modes of gradient steps, by `level/agent`; see `core.agents.UpdatingAgent`."""
         return {
             f"{level}/{name}": mode
             for level, agent in self.agents.items()

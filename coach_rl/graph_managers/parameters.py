@@ -167,6 +167,10 @@ class GraphParameters:
     """Lengths of the phases and intervals between evaluations and records."""
     num_envs: Positive[int] = 1
     """Environments in parallel."""
+    threads: Positive[int] = 1
+    """Threads of one tensor operation on the CPU, unless `--threads` or `TaskParameters.threads`
+    gives another number. Part of the run, as it changes the last digits of large sums; small
+    networks are fastest with 1, batches of 256 through 256-256 networks with 2."""
     evaluation_environment: EnvironmentParameters | None = field(
         default=None, metadata={ADVICE: _describe_environment}
     )

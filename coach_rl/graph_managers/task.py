@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -28,8 +29,8 @@ class TaskParameters:
     bfloat16's 8, on processors and GPUs that multiply those faster; elsewhere it is `highest`.
     What that costs in score: benchmarks/results/off_policy_mujoco.md.
     """
-    threads: Positive[int] = 1
-    """Threads of one tensor operation on the CPU; small networks are fastest with 1. With another
+    threads: Positive[int] | None = None
+    """Threads of one tensor operation on the CPU; None: those of the experiment. With another
     number, sums of many elements differ in their last digits."""
 
 
@@ -40,6 +41,7 @@ def torch_settings(task: TaskParameters) -> Iterator[None]:
     Torch keeps both for the whole process. Setting them costs microseconds.
     """
     threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
+    assert task.threads is not None, "the task's threads are those of the experiment by now"
     torch.set_num_threads(task.threads)
     torch.set_float32_matmul_precision(task.matmul_precision)
     try:
@@ -47,6 +49,11 @@ def torch_settings(task: TaskParameters) -> Iterator[None]:
     finally:
         torch.set_num_threads(threads)
         torch.set_float32_matmul_precision(precision)
+
+
+def with_threads(task: TaskParameters, threads: int) -> TaskParameters:
+    """The task; where it has no number of threads, with that of the experiment."""
+    return replace(task, threads=threads) if task.threads is None else task
 
 
 def resolved_device(device: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import MISSING, Field, is_dataclass
 from coach_rl.experiment.parameters_json import TYPE_TAG, constructor_fields, encode, reference
 from coach_rl.experiment.strict_json import Json
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.graph_managers.task import TaskParameters, with_threads
 
 _NAMES_THEN = {"HRLGraphParameters": "GraphParameters"}
 """Names of today's classes, by those that they had."""
@@ -35,8 +35,10 @@ def is_run_of(manifest: Json, graph_manager: GraphManager, task: TaskParameters)
     parameters = {
         **manifest["parameters"],
         "checkpoints": encode(graph_manager.parameters.checkpoints),
+        "threads": graph_manager.parameters.threads,  # the task has those of the run
     }
-    recorded_task = {**manifest["task"], "device": task.device}
+    task = with_threads(task, graph_manager.parameters.threads)
+    recorded_task = {"threads": 1, **manifest["task"], "device": task.device}
     return (
         _is_same_class(manifest["graph_manager"], type(graph_manager))
         and difference(parameters, graph_manager.parameters) is None

@@ -35,6 +35,7 @@ from coach_rl.experiment.runner import run_experiment
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.strict_json import Json
 from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.task import with_threads
 from coach_rl.studies.job import Job, JobResult, State
 from coach_rl.studies.stop_note import StopsWhenAsked
 
@@ -214,7 +215,7 @@ def _made_of(graph_manager: GraphManager, job: Job) -> Json:
     return {
         "graph_manager": reference(type(graph_manager), "graph_manager"),
         "parameters": encode(graph_manager.parameters),
-        "task": encode(job.task, "task"),
+        "task": encode(with_threads(job.task, graph_manager.parameters.threads), "task"),
     }
 
 
@@ -222,6 +223,7 @@ def _digest(manifest: Json) -> str:
     """A digest of the entries of a manifest that decide its run's numbers."""
     parameters, task = dict(manifest["parameters"]), dict(manifest["task"])
     parameters.pop("checkpoints", None)
+    parameters.pop("threads", None)  # the task has those of the run
     task.pop("device", None)
     text = json.dumps([manifest["graph_manager"], parameters, task], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -7,6 +7,8 @@ from dataclasses import replace
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.experiment.override_text import parse_overrides
 from coach_rl.experiment.overrides import said
+from coach_rl.experiment.preset_file import load_preset
+from coach_rl.experiment.presets import find_preset
 from coach_rl.studies.job import Job
 from coach_rl.studies.job_run import identity
 
@@ -30,9 +32,10 @@ def coach_line(jobs: Sequence[Job]) -> str | None:
     seeds = [str(each.task.seed) for each in jobs]
     words += ["--seeds", ",".join(seeds)] if len(seeds) > 1 else ["--seed", seeds[0]]
     task = job.task
+    own = load_preset(find_preset(job.preset)).configure(job.overrides).parameters.threads
     settings = {
         "--device": (task.device, "auto"),
-        "--threads": (task.threads, 1),
+        "--threads": (task.threads or own, own),
         "--matmul_precision": (task.matmul_precision, "highest"),
     }
     for flag, (value, default) in settings.items():

@@ -110,8 +110,8 @@ class Study:
     """Pages in which its report stands between marks, by their paths from the study's file."""
     device: str = "auto"
     """Device of the networks: auto, cpu, cuda or cuda:N."""
-    threads: Positive[int] = 1
-    """Threads of one tensor operation on the CPU."""
+    threads: Positive[int] | None = None
+    """Threads of one tensor operation on the CPU; None: those of each variant's preset."""
     needs: Needs | None = None
     """Cores and memory that each run takes; None: a core for each of its threads."""
 

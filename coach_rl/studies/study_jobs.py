@@ -37,12 +37,17 @@ def jobs_of(study: Study, *, root: Path = DEFAULT_ROOT, tensorboard: bool = True
     rounds = range(max(map(len, seeds.values())))
     presets: dict[str, str] = {}
     overrides: dict[tuple[str, int], dict[str, object]] = {}
+    threads: dict[tuple[str, int], int] = {}
     for variant in study.variants:
         with _about(study, variant.name):
             preset = load_preset(find_preset(variant.preset))
             presets[variant.name] = _named(preset.reference, variant.preset)
             for seed in seeds[variant.name]:
-                overrides[variant.name, seed] = _overrides(study, variant, preset, seed)
+                changes = _overrides(study, variant, preset, seed)
+                overrides[variant.name, seed] = changes
+                threads[variant.name, seed] = (
+                    study.threads or preset.configure(changes).parameters.threads
+                )
     return [
         Job(
             preset=presets[variant.name],
@@ -51,13 +56,13 @@ def jobs_of(study: Study, *, root: Path = DEFAULT_ROOT, tensorboard: bool = True
                 seed=seed,
                 device=study.device,
                 matmul_precision=variant.matmul_precision,
-                threads=study.threads,
+                threads=threads[variant.name, seed],
             ),
             name=study.name,
             root=root,
             labels={STUDY: study.name, VARIANT: variant.name},
             tensorboard=tensorboard,
-            needs=variant.needs or study.needs or Needs(cores=study.threads),
+            needs=variant.needs or study.needs or Needs(cores=threads[variant.name, seed]),
         )
         for index in rounds
         for variant in study.variants

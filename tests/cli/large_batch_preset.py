@@ -46,11 +46,14 @@ class StoppedGraphManager(GraphManager):
             yield record
 
 
-def graph_manager(steps: int = 4 * ROUND, sigterm_at: int | None = None) -> StoppedGraphManager:
+def graph_manager(
+    steps: int = 4 * ROUND, sigterm_at: int | None = None, threads: int = 1
+) -> StoppedGraphManager:
     """PPO on the point mass, a gradient step over every 40,960 environment steps.
 
     Args:
         steps: For how long.
+        threads: Threads that the preset states.
         sigterm_at: Where it stops itself.
     """
     return StoppedGraphManager(
@@ -64,6 +67,7 @@ def graph_manager(steps: int = 4 * ROUND, sigterm_at: int | None = None) -> Stop
             ),
             environment=PointMassParameters(),
             num_envs=1_024,
+            threads=threads,
             schedule=ScheduleParameters(
                 training=EnvironmentSteps(steps),
                 evaluation_interval=EnvironmentSteps(2 * ROUND),

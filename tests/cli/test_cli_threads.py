@@ -69,7 +69,38 @@ def test_two_threads_stopped_by_sigterm_and_resumed_equal_never_stopped(
     assert capsys.readouterr().err == ""
     assert_same_state(state_of(stopped), state_of(whole))
     assert said(stopped) == said(whole)
-    assert json.loads((stopped / "manifest.json").read_text())["task"]["threads"] == 2
+    assert task_of(stopped)["threads"] == 2
+
+
+def task_of(run: Path) -> Any:
+    return json.loads((run / "manifest.json").read_text())["task"]
+
+
+def test_seed_0_alone_equals_seed_0_among_several_of_a_preset_with_two_threads() -> None:
+    words = ("--steps", 2 * ROUND, "-cp", "threads=2")
+    alone = train("alone", *words)
+    assert coach("-p", LARGE, *FLAGS, "-e", "several", *words, "--seeds", 2) == 0
+    manifests = Path("experiments", "several").glob("*/manifest.json")
+    runs = {task_of(each.parent)["seed"]: each.parent for each in manifests}
+    assert sorted(runs) == [0, 1]
+    assert_same_state(state_of(runs[0]), state_of(alone))
+    assert [task_of(run)["threads"] for run in (alone, *runs.values())] == [2, 2, 2]
+    one = train("one", *words, "--threads", 1)
+    assert task_of(one)["threads"] == 1
+    assert learned(one) != learned(alone), "threads change no number here"
+
+
+@pytest.mark.filterwarnings("ignore::coach_rl.core.errors.CoachWarning")
+def test_a_fork_has_the_threads_of_its_run_unless_others_are_given() -> None:
+    run = train("parent", "--steps", 2 * ROUND, "-cp", "threads=2")
+    for name, words, threads in (
+        ("kept", (), 2),
+        ("changed", ("-cp", "threads=3"), 3),
+        ("flag", ("-cp", "threads=3", "--threads", 1), 1),
+    ):
+        given = ("--as", name, "-ntb", "--plain", "--steps", 3 * ROUND, *words)
+        assert coach("fork", run, *given) == 0
+        assert task_of(only_run(name))["threads"] == threads
 
 
 def test_resuming_with_other_threads_warns_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,4 +115,4 @@ def test_resuming_with_other_threads_warns_in_one_line(capsys: pytest.CaptureFix
         f"coach: warning: {os.path.abspath(run)} was made with threads 2, now 1; its numbers may "
         "differ from those of a run that was never stopped"
     )
-    assert json.loads((run / "manifest.json").read_text())["task"]["threads"] == 1
+    assert task_of(run)["threads"] == 1

@@ -50,6 +50,7 @@ class WalkParameters:
     environment: WalkEnvironment = field(default_factory=WalkEnvironment)
     schedule: ScheduleParameters = field(default_factory=ScheduleParameters)
     num_envs: int = 1
+    threads: int = 1
     divergence: DivergenceParameters = STOP
     validation: ValidationParameters | None = None
     checkpoints: CheckpointParameters = field(default_factory=CheckpointParameters)

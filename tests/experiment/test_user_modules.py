@@ -34,6 +34,7 @@ from coach_rl import (
     resume_experiment,
     run_experiment,
 )
+from coach_rl.architectures.recorded_steps import CaptureError
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.experiment.parameters_json import decode, encode
 from coach_rl.experiment.run_folder import RunFolder, write_manifest
@@ -186,3 +187,32 @@ def test_a_network_that_cannot_be_captured_is_eager_with_the_reason_in_the_manif
     assert json.loads(run.folder.manifest.read_text())["updates"] == updates
     with pytest.raises(ConfigurationError, match="update_mode='captured', but its gradient step"):
         run_experiment(_reading("captured"), task, name="own", root=tmp_path, settings=SETTINGS)
+
+
+def test_a_manifest_says_how_gradient_steps_run(tmp_path: Path) -> None:
+    task = TaskParameters(device="cpu")
+    run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=SETTINGS)
+    assert json.loads(run.folder.manifest.read_text())["updates"] == {"main/agent": "eager"}
+
+
+def test_a_step_that_cannot_be_captured_changes_the_manifest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the CPU: `auto` means captured, and capturing fails as it does on a GPU."""
+
+    def captured(*_: object) -> Any:
+        def run(*_: object) -> None:
+            raise CaptureError("it reads a number (in forward, net.py:7)")
+
+        return run
+
+    engine = "coach_rl.architectures.update_engine"
+    monkeypatch.setattr(f"{engine}.resolved_mode", lambda *_, **__: "captured")
+    monkeypatch.setattr(f"{engine}.cannot_run", lambda *_: None)
+    monkeypatch.setattr(f"{engine}.captured", captured)
+    task = TaskParameters(device="cpu")
+    with pytest.warns(CoachWarning, match="agent 'agent' of level 'main' cannot be captured"):
+        run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=SETTINGS)
+    assert json.loads(run.folder.manifest.read_text())["updates"] == {
+        "main/agent": "eager (cannot be captured: it reads a number (in forward, net.py:7))"
+    }

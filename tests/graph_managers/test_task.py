@@ -1,5 +1,7 @@
 """Seed, device, threads and precision: what a run is given when it starts."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from small_runs import parameters
@@ -61,6 +63,17 @@ def test_one_thread_is_the_default_whatever_the_process_uses():
         torch.set_num_threads(before)
 
 
+def test_threads_of_an_experiment_hold_unless_the_task_has_others():
+    own = torch.get_num_threads() + 1
+    for given, expected in ((None, own), (own + 1, own + 1)):
+        with BasicRLGraphManager(replace(parameters(), threads=own)) as manager:
+            manager.create_graph(TaskParameters(device="cpu", threads=given))
+            probe = Probe(manager.graph.agents["main"])
+            manager.run()
+            assert manager.graph.task.threads == expected
+        assert {threads for seen in probe.seen.values() for threads, _ in seen} == {expected}
+
+
 def test_torch_settings_are_put_back_where_computing_fails():
     before = torch_settings()
     manager = BasicRLGraphManager(parameters())
@@ -73,7 +86,7 @@ def test_torch_settings_are_put_back_where_computing_fails():
 
 @pytest.mark.parametrize("threads", [0, -1])
 def test_threads_must_be_positive(threads):
-    with pytest.raises(ParameterError, match=f"threads must be int > 0, got {threads}"):
+    with pytest.raises(ParameterError, match=f"threads must be int > 0 . None, got {threads}"):
         TaskParameters(threads=threads)
 
 

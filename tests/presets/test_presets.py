@@ -258,6 +258,13 @@ def test_settings_of_single_tasks_are_for_tasks_that_exist():
         assert set(tasks) <= set(SHORT_NAMES)
 
 
+def test_presets_of_large_batches_through_wide_networks_state_two_threads():
+    stated = {name: load_preset(find_preset(name)).build().parameters.threads for name in PRESETS}
+    wide = {"Fetch_DDPG_HER", "Mujoco_DDPG", "Mujoco_SAC", "Mujoco_TD3"}
+    wide |= {"Pendulum_DDPG", "Pendulum_SAC"}
+    assert stated == {name: 2 if name in wide else 1 for name in PRESETS}
+
+
 @pytest.mark.parametrize(("temperature", "learned"), [(0.2, False), (0.1, False), (None, True)])
 def test_sac_on_mujoco_has_a_fixed_temperature_by_default(temperature, learned):
     panel = {"temperature": temperature}

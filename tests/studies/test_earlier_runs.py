@@ -9,7 +9,7 @@ from coach_rl.studies.earlier_runs import difference, is_run_of
 
 def recorded(**panel):
     graph_manager = load_preset(find_preset("Pendulum_HAC")).configure({"levels": 2, **panel})
-    task = TaskParameters(seed=3, device="cpu")
+    task = TaskParameters(seed=3, device="cpu", threads=1)
     manifest = {
         "graph_manager": "coach_rl.graph_managers.graph_manager:HACGraphManager",
         "parameters": encode(graph_manager.parameters),
@@ -49,6 +49,14 @@ def test_field_that_was_added_later_stands_for_its_default():
         {"levels": 2, "schedule.stop_after": 1.0}
     )
     assert difference(manifest["parameters"], limited.parameters) == "schedule.stop_after"
+
+
+def test_the_preset_s_threads_do_not_matter_beside_those_of_the_run():
+    manifest, _, task = recorded()
+    del manifest["parameters"]["threads"]  # a run of an earlier version
+    graph_manager = load_preset(find_preset("Pendulum_HAC")).configure({"levels": 2, "threads": 2})
+    assert is_run_of(manifest, graph_manager, task)
+    assert not is_run_of(manifest, graph_manager, replace(task, threads=None))
 
 
 def test_field_that_is_gone_makes_another_run():

@@ -42,6 +42,14 @@ def test_threads_and_precision_bear_on_numbers_but_device_and_checkpoints_do_not
     assert identity(walk(tmp_path, checkpoints=CheckpointParameters(every_seconds=60.0))) == known
 
 
+def test_threads_of_a_preset_are_those_of_a_job_without_any(tmp_path):
+    job = walk(tmp_path)
+    two = replace(job, task=replace(job.task, threads=2))
+    assert identity(walk(tmp_path, threads=2)) == identity(two)
+    assert identity(replace(walk(tmp_path, threads=2), task=two.task)) == identity(two)
+    assert identity(job) == identity(replace(job, task=replace(job.task, threads=1)))
+
+
 def test_a_finished_run_is_returned_as_it_is(tmp_path):
     job = walk(tmp_path)
     assert find_run(job) is None

@@ -192,6 +192,17 @@ def test_a_line_makes_the_same_run_again(tmp_path: Path) -> None:
     assert identity(again) == identity(job)
 
 
+@pytest.mark.parametrize(("threads", "named"), [(None, False), (1, True), (2, False)])
+def test_a_line_names_threads_other_than_the_preset_s(
+    tmp_path: Path, threads: int | None, named: bool
+) -> None:
+    job = walk(tmp_path, threads=2)
+    line = coach_line([replace(job, task=replace(job.task, threads=threads))])
+    assert line is not None
+    assert (f" --threads {threads} " in line) == named
+    assert named or "--threads" not in line
+
+
 def test_a_variant_that_changes_single_seeds_has_a_line_for_each(root: Path) -> None:
     slow = replace(STUDY.variants[0], changes_by_seed={2: {"learning_rate": 0.25}})
     text = page_of(replace(STUDY, variants=(slow, STUDY.variants[1])), root)

@@ -43,6 +43,14 @@ def test_variant_may_change_single_seeds():
     assert four.overrides == {"steps": 9, "learning_rate": 0.5}
 
 
+@pytest.mark.parametrize(("of_study", "threads"), [(None, (1, 2)), (3, (3, 3))])
+def test_jobs_take_a_core_for_each_thread_of_their_preset_or_study(of_study, threads):
+    two = replace(WALK, name="two", changes={"threads": 2})
+    jobs = jobs_of(study_of(WALK, two, seeds=(3,), threads=of_study))
+    assert tuple(job.task.threads for job in jobs) == threads
+    assert tuple(job.needs.cores for job in jobs) == threads
+
+
 def test_settings_go_to_the_panel_where_it_has_them_and_else_to_their_path():
     maze = Variant(name="maze", preset="PointMaze_HAC", level="point_maze_u")
     other = Variant(name="other", preset="CartPole_PPO", level="CartPole-v0")
