@@ -444,8 +444,8 @@ class PPOAgent(FilteredAgent[RowNoise]):
     def _divergence(self, observation: Tensors, policy: Tensor, count: int) -> float:
         """Mean KL(old || new) over the rollout, after its updates (section 4)."""
         with torch.inference_mode():
-            parameters = self.model.policy(observation)[:count]
-            return float(self.distribution.kl(policy[:count], parameters).mean())
+            seen = {key: values[:count] for key, values in observation.items()}
+            return float(self.distribution.kl(policy[:count], self.model.policy(seen)).mean())
 
     def return_scale(self) -> float:
         """Return the factor from the critic's outputs to returns."""

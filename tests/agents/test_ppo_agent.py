@@ -34,7 +34,15 @@ ACTIONS = {
 
 
 def build(
-    *, action=ACTIONS["discrete"], num_envs=2, seed=0, rate=3e-3, gain=1.0, rollout=8, **algorithm
+    *,
+    action=ACTIONS["discrete"],
+    seen=SEEN,
+    num_envs=2,
+    seed=0,
+    rate=3e-3,
+    gain=1.0,
+    rollout=8,
+    **algorithm,
 ):
     algorithm = {"epochs": 2, "minibatch": 4, **algorithm}
     params = PPOAgentParameters(
@@ -45,7 +53,7 @@ def build(
     )
     return params.build(
         AgentContext(
-            spaces=EnvironmentSpaces(observation=SEEN, action=action),
+            spaces=EnvironmentSpaces(observation=seen, action=action),
             num_envs=num_envs,
             device="cpu",
             seed=seed,
@@ -66,13 +74,16 @@ class Bandit:
     def show(self):
         self.x = self.rng.choice([-1.0, 1.0], (len(self.rows), 1)).astype(np.float32)
 
+    def seen(self):
+        return {"x": self.x}
+
     def act(self, clock=TRAIN):
         everywhere = np.ones(len(self.rows), bool)
         return self.agent.act(
             self.state,
             ActionRequest(
                 rows=self.rows,
-                observation={"x": self.x},
+                observation=self.seen(),
                 starts=everywhere,
                 episode_start=everywhere,
                 greedy=~everywhere,
@@ -85,7 +96,7 @@ class Bandit:
         none = np.zeros(len(self.rows), np.uint8)
         outcome = Outcome(
             rows=self.rows,
-            observation={"x": self.x},
+            observation=self.seen(),
             reward=self.pays(self.x[:, 0], action),
             terminated=np.ones(len(self.rows), bool),
             truncated=np.zeros(len(self.rows), bool),
@@ -689,6 +700,38 @@ def test_images_are_acted_on_in_torch():
         TRAIN,
     )
     check_actions(spaces.Discrete(3), action)
+
+
+class Shown(Bandit):
+    """A bandit that shows samples of the agent's observation space."""
+
+    def seen(self):
+        space = self.agent.observation_space
+        space.seed(int(self.rng.integers(2**31)))
+        drawn = [space.sample() for _ in self.rows]
+        return {key: np.stack([each[key] for each in drawn]) for key in space.spaces}
+
+
+@pytest.mark.parametrize("objective", ["clip", "kl"])
+@pytest.mark.parametrize(
+    "seen",
+    [
+        {"x": spaces.Discrete(4, start=5)},
+        {"x": spaces.Discrete(4, start=-9)},
+        {"x": spaces.MultiDiscrete([3, 4], start=[1, 7])},
+        {"x": SEEN["x"], "kind": spaces.Discrete(3, start=2)},
+    ],
+    ids=["above zero", "below zero", "multidiscrete", "among others"],
+)
+def test_networks_are_evaluated_on_observations_of_the_space_alone(seen, objective):
+    """One-hot layers raise an error for 0, which these spaces lack; restored memories included."""
+    agent = build(seen=spaces.Dict(seen), objective=objective, num_envs=3)
+    untrained = agent.state_dict()
+    Shown(agent, flat_pay, num_envs=3).round()
+    for saved in (untrained, agent.state_dict()):  # both without a transition
+        other = build(seen=spaces.Dict(seen), objective=objective, num_envs=3)
+        other.load_state_dict(saved)
+        assert Shown(other, flat_pay, num_envs=3).round().training_steps > 0
 
 
 # Saving.
