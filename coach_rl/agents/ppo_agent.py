@@ -54,6 +54,7 @@ from coach_rl.functional.advantages import (
     segment_ends,
 )
 from coach_rl.functional.policy_gradient import (
+    ROUNDING,
     adapted_kl_coefficient,
     clipped_surrogate,
     normalised,
@@ -448,8 +449,10 @@ class PPOAgent(FilteredAgent[RowNoise]):
             return float(self.distribution.kl(policy[:count], self.model.policy(seen)).mean())
 
     def return_scale(self) -> float:
-        """Return the factor from the critic's outputs to returns."""
-        if not self.params.algorithm.scale_returns:
+        """Return the factor from the critic's outputs to returns; 1 while returns don't vary."""
+        deviation = np.sqrt(self.returns.variance)
+        is_constant = deviation <= ROUNDING * np.abs(self.returns.mean)
+        if is_constant or not self.params.algorithm.scale_returns:
             return 1.0
         return float(1 / self.returns.inverse_std(1e-8))
 

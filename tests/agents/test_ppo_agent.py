@@ -322,6 +322,16 @@ def test_scaled_returns_are_divided_by_their_running_deviation():
     assert agent.return_scale() == pytest.approx(math.sqrt(both.var() + 1e-8), rel=1e-5)
 
 
+def test_constant_returns_are_not_scaled():
+    agent = with_value_of_x(scale_returns=True)
+    agent.returns.update(np.array([100.1, 100.1, np.nextafter(np.float32(100.1), 0)]))
+    assert agent.return_scale() == 1.0
+    agent.returns.update(np.array([102.1]))
+    assert agent.return_scale() == pytest.approx(
+        math.sqrt(0.75), rel=1e-5
+    )  # of 0, 0, 0, 2: 1 - 1 / 4
+
+
 def test_unscaled_returns_keep_no_statistics():
     agent = with_value_of_x()
     three_steps(agent)
