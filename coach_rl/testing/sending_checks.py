@@ -152,7 +152,7 @@ def _wrong_arrays(space: object, action: Array) -> list[tuple[str, Array]]:
         high = space.high.reshape(-1)[0]
         if np.isfinite(high):
             beyond = action.astype(np.float64)
-            beyond.reshape(len(action), -1)[1, 0] = high + 1
+            beyond.reshape(len(action), -1)[1, 0] = high + max(1.0, abs(float(high)))
             wrong.append(("an action above its bound", beyond))
     else:
         beyond = action.copy()
