@@ -13,7 +13,7 @@ from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ParameterError, SpaceError
+from coach_rl.core.errors import EnvironmentFault, ParameterError, SpaceError
 from coach_rl.core.records import ActionRequest, Outcome
 from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
@@ -92,9 +92,13 @@ class Bandit:
         )
 
     def step(self, clock=TRAIN):
-        action = self.act(clock)
+        self.agent.observe(self.state, self.outcome(self.act(clock)), clock)
+        self.show()
+        return self.agent.train(clock)
+
+    def outcome(self, action):
         none = np.zeros(len(self.rows), np.uint8)
-        outcome = Outcome(
+        return Outcome(
             rows=self.rows,
             observation=self.seen(),
             reward=self.pays(self.x[:, 0], action),
@@ -105,9 +109,6 @@ class Bandit:
             below=none,
             tested=none > 0,
         )
-        self.agent.observe(self.state, outcome, clock)
-        self.show()
-        return self.agent.train(clock)
 
     def round(self, clock=TRAIN):
         while (report := self.step(clock)) is None:
@@ -742,6 +743,27 @@ def test_networks_are_evaluated_on_observations_of_the_space_alone(seen, objecti
         other = build(seen=spaces.Dict(seen), objective=objective, num_envs=3)
         other.load_state_dict(saved)
         assert Shown(other, flat_pay, num_envs=3).round().training_steps > 0
+
+
+@pytest.mark.parametrize(
+    ("space", "wrong"),
+    [
+        (spaces.Discrete(4), 4),
+        (spaces.Discrete(4, start=5), 0),
+        (spaces.MultiDiscrete([3, 4], start=[1, 7]), [1, 11]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("at_start", [True, False])
+def test_an_observation_outside_its_discrete_space_is_named_in_one_line(space, wrong, at_start):
+    agent = build(seen=spaces.Dict({"x": space}))
+    bandit = Shown(agent, flat_pay)
+    show = bandit.seen
+    action = None if at_start else bandit.act()
+    bandit.seen = lambda: {"x": np.stack((show()["x"][0], np.asarray(wrong)))}
+    line = r"row 1 showed agent 'agent' an observation 'x' outside of its space .*; correct the"
+    with pytest.raises(EnvironmentFault, match=line):
+        bandit.act() if at_start else agent.observe(bandit.state, bandit.outcome(action), TRAIN)
 
 
 # Saving.
