@@ -72,14 +72,14 @@ class ObservationNormaliser:
 
     def _warn_of_rounding(self, key: str, statistics: RunningStatistics) -> None:
         """Warn once of an element that varies, and by less than float32 can show at its mean."""
-        deviation, size = np.sqrt(statistics.variance).ravel(), np.abs(statistics.mean).ravel()
-        lost = (deviation < 1e-6 * size) & (deviation > ROUNDING * size)
+        std, size = np.sqrt(statistics.variance).ravel(), np.abs(statistics.mean).ravel()
+        lost = (std < 1e-6 * size) & (std > ROUNDING * size)
         if statistics.count < ENOUGH or not lost.any():
             return
         self._unwarned.remove(key)
         element = int(lost.argmax())
         warnings.warn(
-            f"element {element} of observation '{key}' varies by {deviation[element]:g} around "
+            f"element {element} of observation '{key}' varies by {std[element]:g} around "
             f"{statistics.mean.ravel()[element]:g}, which normalise_observations loses in float32; "
             "normalise it by a filter instead: "
             f"InputFilter(observation={{'{key}': (ObservationNormalizationFilter(),)}})",
