@@ -50,6 +50,20 @@ def require_finite_width(space: spaces.Box, purpose: str) -> None:
     raise SpaceError(f"{purpose}, got {space}; {remedy}")
 
 
+def stretched(
+    values: Array, from_low: Array, from_high: Array, to_low: Array, to_high: Array
+) -> Array:
+    """Values [R, ...] of one range in another, linearly, element by element.
+
+    Each bound is mapped exactly onto the other's; values outside a range come to its bound.
+    """
+    fraction = np.subtract(values, from_low, dtype=np.float64)
+    fraction /= np.subtract(from_high, from_low, dtype=np.float64)
+    fraction = np.clip(fraction, 0.0, 1.0)
+    result = (to_low * (1.0 - fraction) + to_high * fraction).astype(to_low.dtype)
+    return np.asarray(np.clip(result, to_low, to_high))
+
+
 def uniform_size(space: Space) -> int:
     """Return the number of uniform numbers that `actions_from_uniform` needs per action."""
     match space:
