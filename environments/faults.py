@@ -249,10 +249,13 @@ class SpaceWatch:
                 return
 
     def _warn(self, row: int, key: str, value: Array) -> None:
+        space = self._spaces[key]
+        # Agents raise an error where a network would encode the value as a one-hot vector.
+        continues = "" if isinstance(space, spaces.Discrete | spaces.MultiDiscrete) else " (the run continues)"
         warnings.warn(
             f"row {row} of '{shown_level(self._level)}' showed an observation '{key}' outside of "
-            f"its space {_text(self._spaces[key], 200)}: {_text(value, 200)}; correct the space "
-            "in the environment (the run continues)",
+            f"its space {_text(space, 200)}: {_text(value, 200)}; correct the space in the "
+            f"environment{continues}",
             CoachWarning,
             stacklevel=3,
         )

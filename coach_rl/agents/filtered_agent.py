@@ -6,6 +6,7 @@ from dataclasses import field, replace
 from typing import Generic, Self
 
 import numpy as np
+from gymnasium.spaces import Discrete, MultiDiscrete
 
 from coach_rl.agents.agent_rows import AgentRows, Exploration
 from coach_rl.agents.held_input import HeldInput
@@ -14,7 +15,13 @@ from coach_rl.agents.points import points_of_filters
 from coach_rl.agents.unfiltered import UnfilteredInput, UnfilteredOutput
 from coach_rl.core.agents import TrainingReport
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError, SpaceError
+from coach_rl.core.errors import (
+    CheckpointError,
+    ConfigurationError,
+    EnvironmentFault,
+    NonFiniteError,
+    SpaceError,
+)
 from coach_rl.core.filters import (
     InputFilter,
     InputFilterParameters,
@@ -43,6 +50,7 @@ from coach_rl.core.spaces import (
     EnvironmentSpaces,
     actions_from_uniform,
     clipped_to_space,
+    inside,
     uniform_size,
 )
 from coach_rl.core.state import State, check_same_kind
@@ -117,6 +125,11 @@ class FilteredAgent(ABC, Generic[Exploration]):
         """Takes what is to be seen in the logs: `self.signals.note(name, values)`."""
         self._infos = InfoColumns(infos, agent=name)
         self._acts_in = spaces.action
+        self._counted = {
+            key: space
+            for key, space in spaces.observation.spaces.items()
+            if isinstance(space, Discrete | MultiDiscrete)
+        }
         observed = spaces.observation if symmetry is None else symmetry.observation_space
         self.input_filter: InputFilter = (
             UnfilteredInput(observed) if input_filter is None else input_filter.build(observed)
@@ -280,6 +293,7 @@ class FilteredAgent(ABC, Generic[Exploration]):
         """Filter what came of the rows' decisions and store the transitions, unless in TEST."""
         rows, learn = outcome.rows, clock.learns
         _check_finite(rows, outcome.observation, outcome.reward)
+        self._check_counted(rows, outcome.observation)
         ends = outcome.terminated | outcome.truncated
         next_observation = self.input_filter.observation(
             row_state.filters,
@@ -373,6 +387,7 @@ class FilteredAgent(ABC, Generic[Exploration]):
         if first.any():
             seen = take(observation, first)
             _check_finite(rows[first], seen, None)
+            self._check_counted(rows[first], seen)
             filtered = self.input_filter.observation(
                 row_state.filters,
                 rows[first],
@@ -410,6 +425,21 @@ class FilteredAgent(ABC, Generic[Exploration]):
             row_state.filters, rows, seen, starts=np.zeros(len(rows), np.bool_), learn=False
         )
         _write(row_state.pending, rows, filtered, len(row_state.heatup))
+
+    def _check_counted(self, rows: IntArray, observation: Observation) -> None:
+        """Raise `EnvironmentFault` naming a Discrete or MultiDiscrete value outside its space.
+
+        Networks encode these as one-hot vectors, which have no place for others.
+        """
+        for key, space in self._counted.items():
+            allowed = inside(space, observation[key])
+            if not allowed.all():
+                place = int(np.flatnonzero(~allowed.reshape(len(rows), -1).all(axis=1))[0])
+                raise EnvironmentFault(
+                    f"row {rows[place]} showed agent '{self.name}' an observation '{key}' outside "
+                    f"of its space {space}: {observation[key][place]}; correct the space in the "
+                    "environment, or what it shows"
+                )
 
     def canonical(self, observation: Observation) -> Observation:
         """The observation [R, ...] that the filters see."""

@@ -68,7 +68,7 @@ def _named(keys: Set[str]) -> str:
 
 def _no_way_back(output_filter: OutputFilter, sub_goals: spaces.Box) -> str | None:
     """Return why sub-goals that an agent could have sent cannot be recovered; None if they can."""
-    extent = sub_goals.high - sub_goals.low
+    extent = sub_goals.high - sub_goals.low.astype(np.float64)
     asked = (sub_goals.low + _PROBES * extent).astype(np.float32)  # [3, G]
     try:
         back = np.asarray(output_filter.inverse(asked))

@@ -8,7 +8,7 @@ from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.records import Array, BoolArray, FloatArray, Observation
-from coach_rl.core.spaces import actions_from_uniform
+from coach_rl.core.spaces import actions_from_uniform, has_finite_width
 
 
 class PlaceSpace:
@@ -97,6 +97,12 @@ class PlaceSpace:
                     f"{owner} measures its ways along straight lines, and GoalSpace.angles="
                     f"{goals.angles} turn full circle; leave `angles` out, or give such goals to "
                     "another agent"
+                )
+            if not has_finite_width(np.array(goals.low), np.array(goals.high)).all():
+                raise ConfigurationError(
+                    f"{owner} places a graph within the bounds of goals, which must be finite and "
+                    f"less far apart than float32 can hold, got {goals.low} to {goals.high}; "
+                    "lower GoalSpace.high, or raise GoalSpace.low"
                 )
         return cls(own=own, sub_goal=sub_goal, fixed_goal=fixed_goal, conditions=conditions)
 

@@ -4,13 +4,15 @@ Both objectives of the paper, clipped and with an adaptive KL penalty, for Box, 
 MultiDiscrete actions. docs/algorithms/ppo.md lists every detail and its source.
 """
 
+import warnings
+from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import torch
 from annotated_types import Ge
-from gymnasium.spaces import Discrete, MultiDiscrete
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from torch import Tensor, nn
 
 from coach_rl.agents.agent_rows import AgentRows
@@ -20,6 +22,7 @@ from coach_rl.agents.filtered_agent import (
     combined,
 )
 from coach_rl.agents.points import points_of_rollouts
+from coach_rl.agents.scaled_output import ScaledOutput, needs_scaling
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
 from coach_rl.architectures.gradient_step import Numbers, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
@@ -28,6 +31,7 @@ from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, TrainingReport
 from coach_rl.core.clock import Clock
+from coach_rl.core.errors import CoachWarning, SpaceError
 from coach_rl.core.inspection_points import InspectionPoint
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.profiling import TimedCall
@@ -38,7 +42,7 @@ from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import generator, generator_state, integer_seed, load_generator_state
-from coach_rl.core.spaces import Space, first_action
+from coach_rl.core.spaces import Space, first_action, has_finite_width
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.core.symmetry import SymmetryParameters
@@ -54,6 +58,7 @@ from coach_rl.functional.advantages import (
     segment_ends,
 )
 from coach_rl.functional.policy_gradient import (
+    ROUNDING,
     adapted_kl_coefficient,
     clipped_surrogate,
     normalised,
@@ -65,6 +70,10 @@ from coach_rl.memories.rollout_memory import RolloutMemory, RowGrid
 
 WHOLE_MINIBATCH = "whole_minibatch"
 """Advantages of a minibatch of which each process learns from a share, among the loss's scalars."""
+
+
+ACTION_UNITS, SCALED = "action_units", "[-1, 1], scaled to the bounds of a Box"
+"""Key and value by which what is saved names the units of actions; absent where not scaled."""
 
 
 @parameter_class
@@ -131,9 +140,15 @@ class PPOAgentParameters(FilteredAgentParameters, LearnerParameters, SharedLearn
         )
     )
     """Adam; learning rate of the paper, epsilon and clipping of OpenAI baselines."""
+    scale_actions: bool = True
+    """The policy acts in [-1, 1], which is mapped to the bounds of a Box of actions; False: it acts
+    in the Box's own units. Elements without finite bounds keep their units."""
     symmetry: SymmetryParameters | None = None
     """A symmetry of the body: what is learned in one situation holds in all that look alike. None:
     each is learned for itself."""
+
+    WHEN_MISSING: ClassVar[Mapping[str, object]] = {"scale_actions": False}
+    """Values of fields in documents that were written before the class had them."""
 
     def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
         """A rollout that is never full, or too short for the environments to take a step each."""
@@ -176,6 +191,9 @@ class PPOAgent(FilteredAgent[RowNoise]):
         )
         device, seed = torch.device(context.device), context.seed
         self.params, self._device = params, device
+        self._acts_in_units = acts_in_units(self.action_space)
+        if params.scale_actions and self._acts_in_units:
+            self._scale_actions(context)
         weights = torch.Generator().manual_seed(integer_seed(seed, params.name, "weights"))
         self.model: ActorCritic = params.network.build(
             observation_space=self.observation_space, action_space=self.action_space, rng=weights
@@ -202,6 +220,24 @@ class PPOAgent(FilteredAgent[RowNoise]):
         self.returns = RunningStatistics(())
         self._kl_coefficient = params.algorithm.initial_kl_coefficient
         self.training_steps = 0
+
+    def _scale_actions(self, context: AgentContext) -> None:
+        """Act in [-1, 1] where the Box has finite bounds; warn of the other elements."""
+        box = self.action_space
+        assert isinstance(box, Box)
+        endless = np.flatnonzero(~has_finite_width(box.low, box.high))
+        if len(endless):
+            warnings.warn(
+                f"{context.place.owner(self.name)} draws elements {endless.tolist()} of its "
+                f"actions from N(0, 1) at first, as {box} has no width to scale them to; give it "
+                "OutputFilter(action=(BoxMasking(low=..., high=...), "
+                "LinearBoxToBoxMap(low=-1, high=1))), the map alone where bounds are finite",
+                CoachWarning,
+                stacklevel=2,
+            )
+        if needs_scaling(box).any():
+            self.output_filter = ScaledOutput(self.output_filter, box)
+            self.action_space = self.output_filter.agent_space
 
     def new_rows(self, num_envs: int, seed: int) -> AgentRows[RowNoise]:
         """Row state for a stack of that many environments."""
@@ -323,6 +359,22 @@ class PPOAgent(FilteredAgent[RowNoise]):
         load_generator_state(self.shuffle, state["shuffle"])
         self._kl_coefficient = state["kl_coefficient"]
         self.training_steps = state["training_steps"]
+
+    def policy_state_dict(self) -> State:
+        """Networks and statistics, and the units of actions where these are scaled to a Box."""
+        units = {ACTION_UNITS: SCALED} if isinstance(self.output_filter, ScaledOutput) else {}
+        return {**super().policy_state_dict(), **units}
+
+    def load_policy(self, state: State) -> None:
+        """Start from what an equal agent knew elsewhere; SpaceError where units differ."""
+        saved = state.get(ACTION_UNITS) == SCALED
+        own = isinstance(self.output_filter, ScaledOutput)
+        if self._acts_in_units and saved != own:
+            raise SpaceError(
+                f"what was saved was learned with scale_actions={saved}, and agent '{self.name}' "
+                f"has scale_actions={own}: its actions would mean something else; give it the same"
+            )
+        super().load_policy(state)
 
     def networks_state_dict(self) -> State:
         """The network, and the scale in which its critic predicts."""
@@ -449,12 +501,14 @@ class PPOAgent(FilteredAgent[RowNoise]):
     def _divergence(self, observation: Tensors, policy: Tensor, count: int) -> float:
         """Mean KL(old || new) over the rollout, after its updates (section 4)."""
         with torch.inference_mode():
-            parameters = self.model.policy(observation)[:count]
-            return float(self.distribution.kl(policy[:count], parameters).mean())
+            seen = {key: values[:count] for key, values in observation.items()}
+            return float(self.distribution.kl(policy[:count], self.model.policy(seen)).mean())
 
     def return_scale(self) -> float:
-        """Return the factor from the critic's outputs to returns."""
-        if not self.params.algorithm.scale_returns:
+        """Return the factor from the critic's outputs to returns; 1 while returns don't vary."""
+        std = np.sqrt(self.returns.variance)
+        is_constant = std <= ROUNDING * np.abs(self.returns.mean)
+        if is_constant or not self.params.algorithm.scale_returns:
             return 1.0
         return float(1 / self.returns.inverse_std(1e-8))
 
@@ -489,6 +543,13 @@ class PPOAgent(FilteredAgent[RowNoise]):
 
     def _on_device(self, values: IntArray | BoolArray) -> Tensor:
         return torch.from_numpy(values).to(self._device)
+
+
+def acts_in_units(space: Space) -> bool:
+    """Return whether the bounds of an action space set units other than [-1, 1]."""
+    if not isinstance(space, Box) or not np.issubdtype(space.dtype, np.floating):
+        return False
+    return len(space.shape) == 1 and bool(((space.low != -1) | (space.high != 1)).any())
 
 
 def sampler_for(space: Space) -> Sampler:

@@ -29,7 +29,7 @@ from coach_rl.architectures.user_module import ModuleParameters, ModuleTorso
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, RisingPair
-from coach_rl.core.spaces import ActionUnit, Space
+from coach_rl.core.spaces import ActionUnit, Space, require_finite_width
 
 NEAR_THE_TOP = 4.0
 """Squashed values start at 98 % of the way from their lower to their upper bound: hopeful, as all
@@ -251,19 +251,20 @@ class ModuleCritics(nn.Module):
 def scale_to(space: Space) -> ScaleToBox:
     """Map from [-1, 1] to an action space; SpaceError unless it is a flat, bounded Box of floats.
 
-    Each element needs room to move: of a range without width no action would be a share.
+    Each element needs room to move: of a range without width no action would be a share. Half of
+    every range must fit into float32.
     """
+    purpose = "this agent acts in a flat Box of floats with finite bounds"
     if not (
         isinstance(space, spaces.Box)
         and np.issubdtype(space.dtype, np.floating)
         and len(space.shape) == 1
-        and np.isfinite(space.low).all()
-        and np.isfinite(space.high).all()
     ):
         raise SpaceError(
-            f"this agent acts in a flat Box of floats with finite bounds, got {space}; "
-            "for discrete actions use DQN or PPO, or map the space with an OutputFilter"
+            f"{purpose}, got {space}; for discrete actions use DQN or PPO, or map the space with "
+            "an OutputFilter"
         )
+    require_finite_width(space, purpose)
     low, high = space.low.astype(np.float32), space.high.astype(np.float32)
     fixed = np.flatnonzero(low >= high)
     if len(fixed):

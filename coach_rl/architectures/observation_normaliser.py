@@ -1,12 +1,15 @@
 """Observations brought to mean 0 and standard deviation 1 inside the networks."""
 
+import warnings
+
 import numpy as np
 import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
+from coach_rl.core.errors import CoachWarning
 from coach_rl.core.records import Observation
-from coach_rl.core.running_statistics import RunningStatistics
+from coach_rl.core.running_statistics import ROUNDING, RunningStatistics
 from coach_rl.core.state import State
 
 EPSILON = 1e-8
@@ -15,6 +18,8 @@ SMALLEST_STD = 0.01
 """Smallest standard deviation to divide by, as in OpenAI Baselines' HER: the jitter of a constant
 is not worth the whole range of a network's input.
 """
+ENOUGH = 16
+"""Observations after which their spread is first compared with the rounding of float32."""
 
 
 class ObservationNormaliser:
@@ -22,7 +27,8 @@ class ObservationNormaliser:
 
     The networks read `mean` and `scale` wherever they run, acting, learning or as a target, so an
     observation means the same everywhere. What a memory keeps stays raw. No standard deviation
-    counts as less than `SMALLEST_STD`.
+    counts as less than `SMALLEST_STD`. Networks compute in float32: a warning names each 64-bit key
+    whose spread that would lose beside its mean.
 
     Args:
         space: What the networks observe; keys of float Boxes are normalised, others are not.
@@ -37,6 +43,7 @@ class ObservationNormaliser:
             if isinstance(part, spaces.Box) and np.issubdtype(part.dtype, np.floating)
         }
         self.clip = clip
+        self._unwarned = {key for key in shapes if space[key].dtype == np.float64}
         self._statistics = {key: RunningStatistics(shape) for key, shape in shapes.items()}
         self.mean = {key: torch.zeros(shape, device=device) for key, shape in shapes.items()}
         """Mean by observation key, float32."""
@@ -46,7 +53,11 @@ class ObservationNormaliser:
     def update(self, observation: Observation) -> None:
         """Take in observations [R, ...] each."""
         for key, statistics in self._statistics.items():
+            before = statistics.count
             statistics.update(observation[key])
+            # At 16, 32, 64, ... observations: often enough, and free in between.
+            if key in self._unwarned and statistics.count.bit_length() > before.bit_length():
+                self._warn_of_rounding(key, statistics)
         self._write()
 
     def state_dict(self) -> State:
@@ -58,6 +69,23 @@ class ObservationNormaliser:
         for key, each in self._statistics.items():
             each.load_state_dict(state[key])
         self._write()
+
+    def _warn_of_rounding(self, key: str, statistics: RunningStatistics) -> None:
+        """Warn once of an element that varies, and by less than float32 can show at its mean."""
+        std, size = np.sqrt(statistics.variance).ravel(), np.abs(statistics.mean).ravel()
+        lost = (std < 1e-6 * size) & (std > ROUNDING * size)
+        if statistics.count < ENOUGH or not lost.any():
+            return
+        self._unwarned.remove(key)
+        element = int(lost.argmax())
+        warnings.warn(
+            f"element {element} of observation '{key}' varies by {std[element]:g} around "
+            f"{statistics.mean.ravel()[element]:g}, which normalise_observations loses in float32; "
+            "normalise it by a filter instead: "
+            f"InputFilter(observation={{'{key}': (ObservationNormalizationFilter(),)}})",
+            CoachWarning,
+            stacklevel=3,
+        )
 
     def _write(self) -> None:
         for key, statistics in self._statistics.items():

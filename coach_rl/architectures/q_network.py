@@ -5,6 +5,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Annotated, Protocol
 
+import numpy as np
 import torch
 from annotated_types import Ge
 from gymnasium import spaces
@@ -143,6 +144,12 @@ class CategoricalHead:
         require(
             self.low < self.high,
             f"CategoricalHead.low must lie below high, got {self.low} and {self.high}",
+        )
+        atoms = np.linspace(self.low, self.high, self.atoms).astype(np.float32)
+        require(
+            len(np.unique(atoms)) == self.atoms,
+            f"CategoricalHead.low={self.low}, high={self.high} and atoms={self.atoms} make returns "
+            "that float32 cannot tell apart; use fewer atoms, or returns nearer to 0",
         )
 
     @property

@@ -266,7 +266,8 @@ class GoalSpace:
 
     @cached_property
     def _bounds(self) -> tuple[FloatArray, FloatArray]:
-        return np.array(self.low, np.float32), np.array(self.high, np.float32)
+        with np.errstate(over="ignore"):  # beyond float32: without bounds
+            return np.array(self.low, np.float32), np.array(self.high, np.float32)
 
     @cached_property
     def _farthest(self) -> FloatArray:
@@ -275,7 +276,8 @@ class GoalSpace:
     @cached_property
     def _widest(self) -> FloatArray:
         low, high = self._bounds
-        return high - low
+        with np.errstate(over="ignore"):
+            return high - low
 
 
 def length_of(difference: FloatArray) -> FloatArray:

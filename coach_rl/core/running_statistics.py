@@ -11,6 +11,9 @@ from coach_rl.core.state import State
 
 Float64Array = npt.NDArray[np.float64]
 
+ROUNDING = 1e-12
+"""Relative spread up to which float64 numbers count as equal: the mean of equal ones is rounded."""
+
 
 class RunningStatistics:
     """Count, mean and variance of each element over all rows ever taken in.
@@ -38,10 +41,15 @@ class RunningStatistics:
         return np.asarray(self._squares / self.count)
 
     def inverse_std(self, epsilon: float) -> Float64Array:
-        """1 / sqrt(variance + epsilon), `shape`."""
+        """1 / sqrt(variance + epsilon), `shape`.
+
+        No standard deviation counts as less than `ROUNDING` times the mean, so that the rounding
+        of large constants isn't taken for a spread.
+        """
         scale = self.variance
         scale += epsilon
         np.sqrt(scale, out=scale)
+        np.maximum(scale, ROUNDING * np.abs(self.mean), out=scale)
         return np.divide(1.0, scale, out=scale)
 
     def update(self, rows: Array) -> None:

@@ -27,6 +27,43 @@ class EnvironmentSpaces:
     """Box, Discrete, MultiDiscrete or MultiBinary, or a Dict of these."""
 
 
+def has_finite_width(low: Array, high: Array) -> BoolArray:
+    """Return where bounds of a Box are finite and their difference fits into float32, [...]."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        width = np.asarray(high, np.float32) - np.asarray(low, np.float32)
+    return np.asarray(np.isfinite(width))
+
+
+def require_finite_width(space: spaces.Box, purpose: str) -> None:
+    """Raise `SpaceError` unless half the range of every element can be computed.
+
+    Args:
+        space: A Box of floats.
+        purpose: What the Box is for, with its requirement, as the beginning of the message.
+    """
+    if has_finite_width(space.low, space.high).all():
+        return
+    if np.isfinite(space.low).all() and np.isfinite(space.high).all():
+        remedy = "LinearBoxToBoxMap(low=-1, high=1) in an OutputFilter maps a Box this wide"
+    else:
+        remedy = "BoxMasking(low=..., high=...) in an OutputFilter gives it bounds"
+    raise SpaceError(f"{purpose}, got {space}; {remedy}")
+
+
+def stretched(
+    values: Array, from_low: Array, from_high: Array, to_low: Array, to_high: Array
+) -> Array:
+    """Values [R, ...] of one range in another, linearly, element by element.
+
+    Each bound is mapped exactly onto the other's; values outside a range come to its bound.
+    """
+    fraction = np.subtract(values, from_low, dtype=np.float64)
+    fraction /= np.subtract(from_high, from_low, dtype=np.float64)
+    fraction = np.clip(fraction, 0.0, 1.0)
+    result = (to_low * (1.0 - fraction) + to_high * fraction).astype(to_low.dtype)
+    return np.asarray(np.clip(result, to_low, to_high))
+
+
 def uniform_size(space: Space) -> int:
     """Return the number of uniform numbers that `actions_from_uniform` needs per action."""
     match space:
@@ -156,10 +193,12 @@ def inside(space: Space, values: Array) -> BoolArray:
 def _box_from_uniform(space: spaces.Box, uniform: FloatArray) -> Array:
     low, high = space.low.reshape(-1), space.high.reshape(-1)
     below, above = np.isfinite(low), np.isfinite(high)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         exponential = -np.log1p(-uniform)
         logistic = np.log(np.maximum(uniform, 1e-12)) + exponential
         value = np.where(below & above, low + uniform * (high - low), logistic)
+        wide = below & above & ~np.isfinite(high - low)  # the difference overflows
+        value = np.where(wide, low * (1 - uniform) + high * uniform, value)
         value = np.where(below & ~above, low + exponential, value)
         value = np.where(~below & above, high - exponential, value)
     if np.issubdtype(space.dtype, np.integer):

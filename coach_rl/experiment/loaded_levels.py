@@ -136,6 +136,7 @@ def _load(agent: AnyAgent, saved: State, *, partly: bool) -> _Fit:
     fit, own = _Fit(), agent.policy_state_dict()
     merged = fit.merged(saved, own)
     is_comparable = _descriptions(saved) == _descriptions(own)
+    fit.taken = [path for path in fit.taken if path not in _descriptions(own)]
     try:
         agent.load_policy(merged if partly and is_comparable else saved)
     except SpaceError as error:

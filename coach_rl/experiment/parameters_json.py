@@ -7,7 +7,7 @@ of numpy become Python's. Reading back builds the dataclasses through their cons
 `__post_init__` checks again. Nothing but frozen dataclasses and enums is ever called, and only
 modules that are trusted are imported, see `trust`. A field that its class got only after the
 document was written takes its default, and a `CoachWarning` says so: give a new field the default
-under which nothing changes.
+under which nothing changes, or name that value in `WHEN_MISSING` of the class.
 
     >>> decode(encode(EnvironmentSteps(5)))
     EnvironmentSteps(count=5)
@@ -207,11 +207,18 @@ def _decode_dataclass(document: dict[str, Json], path: str) -> object:
             f"{path} lacks the fields {', '.join(required)} of {dataclass_type.__name__}; "
             "it was written by another version of that class"
         )
-    value = dataclass_type(**{key: _decode(document[key], f"{path}.{key}") for key in given})
+    then = {
+        name: each
+        for name, each in getattr(dataclass_type, "WHEN_MISSING", {}).items()
+        if name not in given
+    }
+    read = {key: _decode(document[key], f"{path}.{key}") for key in given}
+    value = dataclass_type(**then, **read)
     for field in missing:
+        source = "the value of that time" if field.name in then else "its default"
         warnings.warn(
             f"{path} was written before {dataclass_type.__name__} had the field {field.name}; "
-            f"it takes its default, {getattr(value, field.name)!r}",
+            f"it takes {source}, {getattr(value, field.name)!r}",
             CoachWarning,
             stacklevel=2,
         )

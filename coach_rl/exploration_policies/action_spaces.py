@@ -5,7 +5,7 @@ from gymnasium import spaces
 
 from coach_rl.core.errors import SpaceError
 from coach_rl.core.records import FloatArray, IntArray
-from coach_rl.core.spaces import Space
+from coach_rl.core.spaces import Space, require_finite_width
 
 
 class DiscreteActions:
@@ -65,19 +65,16 @@ class BoxActions:
                 f"{policy} explores in a Box, not in {space}; for a Discrete space take Greedy, "
                 "EpsilonGreedy, EpsilonZGreedy, Boltzmann or Categorical"
             )
-        if (
-            not np.issubdtype(space.dtype, np.floating)
-            or len(space.shape) != 1
-            or not space.is_bounded()
-        ):
+        purpose = f"{policy} explores in a flat Box of floats with finite bounds"
+        if not np.issubdtype(space.dtype, np.floating) or len(space.shape) != 1:
             raise SpaceError(
-                f"{policy} explores in a flat Box of floats with finite bounds, not in {space}; "
-                "let an output filter map such a Box to this one"
+                f"{purpose}, got {space}; let an output filter map such a Box to this one"
             )
+        require_finite_width(space, purpose)
         self.size = int(space.shape[0])
         self.low: FloatArray = space.low.astype(np.float32)  # [A]
         self.high: FloatArray = space.high.astype(np.float32)  # [A]
-        self.half_range: FloatArray = self.high / 2 - self.low / 2  # [A]; no overflow
+        self.half_range: FloatArray = (self.high - self.low) / 2  # [A]
 
     def greedy(self, values: FloatArray) -> FloatArray:
         """Return the network's output [R, A], clipped to the Box."""

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-from gymnasium import spaces
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import Space
+from coach_rl.exploration_policies.action_spaces import BoxActions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,9 +19,9 @@ class SquashedGaussianSampling:
     """Log standard deviations are kept within."""
 
     def build(self, action_space: Space) -> "SquashedGaussianPolicy":
-        """Build the policy for a bounded Box, which the agent has checked."""
-        assert isinstance(action_space, spaces.Box)
-        return SquashedGaussianPolicy(self, action_space)
+        """Build the policy for a flat, bounded Box of floats."""
+        actions = BoxActions(action_space, policy="SquashedGaussianSampling")
+        return SquashedGaussianPolicy(self, actions)
 
 
 class SquashedGaussianPolicy:
@@ -29,13 +29,13 @@ class SquashedGaussianPolicy:
 
     Args:
         params: Its parameters.
-        space: Where actions lie.
+        actions: The actions of the Box.
     """
 
-    def __init__(self, params: SquashedGaussianSampling, space: spaces.Box) -> None:
+    def __init__(self, params: SquashedGaussianSampling, actions: BoxActions) -> None:
         self._bounds = params.log_std_bounds
-        self._low, self._high = space.low.astype(np.float32), space.high.astype(np.float32)
-        self._half_range = (self._high - self._low) / 2
+        self._low, self._high = actions.low, actions.high
+        self._half_range = actions.half_range
 
     def new_rows(self, num_rows: int, seed: int) -> RowNoise:
         """A stream of standard normal numbers per row."""

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from coach_rl.functional.policy_gradient import ROUNDING
+
 
 def gae(
     *,
@@ -130,8 +132,9 @@ def discounted_sums(term: Tensor, carry: Tensor) -> Tensor:
 def explained_variance(prediction: Tensor, target: Tensor) -> Tensor:
     """One minus the share of the targets' variance left in the residual, a scalar.
 
-    1 is perfect, 0 no better than the mean; 0 as well where the targets do not vary.
+    1 is perfect, 0 no better than the mean; 0 as well where the targets differ by rounding alone.
     """
     variance = target.var(correction=0)
     residual = (target - prediction).var(correction=0)
-    return torch.where(variance > 0, 1 - residual / variance.clamp(min=1e-12), variance * 0)
+    varies = variance.sqrt() > ROUNDING * target.mean().abs()
+    return torch.where(varies, 1 - residual / variance.clamp(min=1e-12), variance * 0)

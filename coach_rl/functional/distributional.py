@@ -36,7 +36,8 @@ def projected(probabilities: Tensor, positions: Tensor, support: Tensor) -> Tens
     """A distribution over other positions, moved to the support.
 
     Bellemare et al. 2017 (arXiv:1707.06887), equation 7: each mass is shared by its two neighbours
-    by nearness, what lies beyond an end of the support goes to that end.
+    by nearness, what lies beyond an end of the support goes to that end. Nearness is measured in
+    atoms, whose numbers float32 holds exactly, so that no mass is lost far from 0.
 
     Args:
         probabilities: [B, J].
@@ -47,8 +48,9 @@ def projected(probabilities: Tensor, positions: Tensor, support: Tensor) -> Tens
         Probabilities over the support, [B, K].
     """
     gap = (support[-1] - support[0]) / (len(support) - 1)
-    inside = positions.clamp(support[0], support[-1])
-    distance = (inside.unsqueeze(-2) - support.unsqueeze(-1)).abs() / gap  # [B, K, J]
+    inside = (positions.clamp(support[0], support[-1]) - support[0]) / gap  # [B, J], in atoms
+    atoms = torch.arange(len(support), dtype=support.dtype, device=support.device)  # [K]
+    distance = (inside.clamp(max=len(support) - 1).unsqueeze(-2) - atoms.unsqueeze(-1)).abs()
     return ((1 - distance).clamp(min=0) * probabilities.unsqueeze(-2)).sum(dim=-1)
 
 

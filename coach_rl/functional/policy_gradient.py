@@ -5,6 +5,9 @@ from torch import Tensor
 
 Metrics = dict[str, Tensor]
 
+ROUNDING = 1e-6
+"""Relative spread up to which float32 numbers count as equal: the mean of equal ones is rounded."""
+
 
 def clipped_surrogate(
     log_prob: Tensor, old_log_prob: Tensor, advantage: Tensor, clip: Tensor
@@ -82,15 +85,15 @@ def value_loss(value: Tensor, old_value: Tensor, target: Tensor, clip: float | N
 
 
 def normalised(advantage: Tensor, among: Tensor | None = None) -> Tensor:
-    """Advantages with mean 0 and standard deviation 1; constant ones become 0, never NaN.
+    """Advantages with mean 0 and standard deviation 1; 0 where they differ by rounding alone.
 
     Args:
         advantage: [B].
         among: Advantages of the whole minibatch, whose mean and standard deviation count, where
             `advantage` is a share of them, [M]; None: `advantage` is all of it.
     """
-    if among is None:
-        centred = advantage - advantage.mean()
-        return centred / (centred.pow(2).mean().sqrt() + 1e-8)
-    std = (among - among.mean()).pow(2).mean().sqrt()
-    return (advantage - among.mean()) / (std + 1e-8)
+    whole = advantage if among is None else among
+    mean = whole.mean()
+    std = (whole - mean).pow(2).mean().sqrt()
+    is_constant = (std <= ROUNDING * mean.abs()) | (whole.amax() == whole.amin())
+    return ((advantage - mean) / (std + 1e-8)).masked_fill(is_constant, 0.0)

@@ -67,7 +67,8 @@ class Rollout(NamedTuple):
     """Everything that a rollout memory holds, on the learner's device, [C, ...] each.
 
     The order is that of arrival; C is the memory's capacity, and only as many transitions as it
-    holds mean anything.
+    holds mean anything. The slots behind them repeat earlier values, so that a network can be
+    evaluated on whole columns.
     """
 
     observation: Tensors

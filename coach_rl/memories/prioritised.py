@@ -1,11 +1,14 @@
 """Prioritised replay (Schaul et al. 2016, arXiv:1511.05952): surprise is replayed oftener."""
 
+from typing import Annotated
+
 import numpy as np
 import torch
+from annotated_types import Interval
 
-from coach_rl.core.errors import NonFiniteError, RunError
+from coach_rl.core.errors import NonFiniteError, RunError, require
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
+from coach_rl.core.ranges import Positive, UnitInterval
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
@@ -19,14 +22,22 @@ from coach_rl.memories.sum_tree import SumTree
 class PrioritisedParameters:
     """Proportional prioritisation; defaults of the paper's table 3, proportional variant."""
 
-    alpha: NonNegative[float] = 0.6
-    """Exponent of the priorities: 0 is uniform, 1 fully in proportion."""
+    alpha: Annotated[float, Interval(ge=0, le=4)] = 0.6
+    """Exponent of the priorities: 0 is uniform, 1 fully in proportion. Beyond 4 priorities could
+    overflow."""
     beta: UnitInterval = 0.4
     """Initial exponent of the importance weights; 1 corrects fully."""
     anneal_beta_over: Positive[EnvironmentSteps] | None = EnvironmentSteps(1_000_000)
     """Environment steps added to the memory until beta has risen to 1; None: it stays."""
     epsilon: Positive[float] = 1e-6
     """Added to every error, so that none is forgotten."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.epsilon**self.alpha > 0,
+            f"PrioritisedParameters.epsilon={self.epsilon} to the power of alpha={self.alpha} is "
+            "rounded to 0, which would never be drawn; raise epsilon, or lower alpha",
+        )
 
 
 class PrioritisedPositions(SamplerUnit):

@@ -45,7 +45,9 @@ class RowGrid:
 class RolloutMemory:
     """Preallocated columns that fill up and are cleared as a whole.
 
-    Columns are allocated when their first value comes, with its dtype.
+    A column is allocated with its first value, in that value's dtype. Slots that hold no transition
+    repeat an earlier value: networks are evaluated on whole columns, whose size never changes, and
+    zeros may lie outside an observation space.
 
     Args:
         capacity: Transitions it can hold.
@@ -83,6 +85,8 @@ class RolloutMemory:
     def add(self, transition: Transition) -> None:
         """Append R transitions; RunError when they don't fit."""
         count = len(transition.rows)
+        if not count:
+            return
         end = self._length + count
         if end > self.capacity:
             raise RunError(
@@ -147,6 +151,8 @@ class RolloutMemory:
     def load_state_dict(self, state: State) -> None:
         """Take over the transitions."""
         self._length = state["length"]
+        if not self._length:  # the first transition allocates
+            return
         for path, values in state["columns"].items():
             column = self.columns.get(path)
             if column is None:
@@ -154,5 +160,7 @@ class RolloutMemory:
             column[: self._length] = values
 
     def _allocate(self, path: str, values: Array) -> Array:
-        self.columns[path] = np.zeros((self.capacity, *values.shape[1:]), values.dtype)
-        return self.columns[path]
+        column = np.zeros((self.capacity, *values.shape[1:]), values.dtype)
+        column[self._length :] = values[0]
+        self.columns[path] = column
+        return column

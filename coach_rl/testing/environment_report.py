@@ -13,10 +13,11 @@ from typing import Any, Literal
 
 import gymnasium
 import numpy as np
+from gymnasium import spaces
 
 from coach_rl.core.errors import CoachError, CoachWarning
 from coach_rl.core.interfaces import Environment
-from coach_rl.core.spaces import actions_from_uniform, uniform_size
+from coach_rl.core.spaces import Space, actions_from_uniform, has_finite_width, uniform_size
 from coach_rl.testing.answer_checks import (
     answers_are_not_overwritten,
     end_bits_agree,
@@ -119,11 +120,12 @@ def examine(
     """
     try:
         with _without_warnings():
-            length, done, seconds = _first_episode(build, seed)
+            space, length, done, seconds = _first_episode(build, seed)
     except CoachError as error:
         yield Finding("failed", "plays", str(error))
         return
     yield _ending(length, done)
+    yield from _endless_actions(space)
     yield Finding("passed", "speed", f"{done / seconds:,.0f} steps per second, one environment")
     meaningless: set[Check] = set()
     if build_short is None:
@@ -173,8 +175,13 @@ def _without_warnings() -> Iterator[None]:
         yield
 
 
-def _first_episode(build: Callable[[int], Environment], seed: int) -> tuple[int, int, float]:
-    """Steps of the first episode, 0 if it did not end; steps played, and the seconds they took."""
+def _first_episode(build: Callable[[int], Environment], seed: int) -> tuple[Space, int, int, float]:
+    """Play an episode.
+
+    Returns:
+        The action space, the episode's steps (0 if it did not end), the steps played, and the
+        seconds that they took.
+    """
     environment = build(1)
     try:
         environment.reset(seed=seed)
@@ -186,7 +193,7 @@ def _first_episode(build: Callable[[int], Environment], seed: int) -> tuple[int,
             if environment.recv().end.any():
                 length = length or done
             seconds = time.perf_counter() - begin
-        return length, done, seconds
+        return space, length, done, seconds
     finally:
         environment.close()
 
@@ -211,6 +218,24 @@ def _ending(length: int, done: int) -> Finding:
         f"none has in {done:,} random steps; give it a time limit (max_episode_steps), unless "
         "other actions end them",
     )
+
+
+def _endless_actions(space: Space) -> Iterator[Finding]:
+    """Warn of Boxes of float actions, by key, that have no finite width."""
+    parts = space.spaces if isinstance(space, spaces.Dict) else {"": space}
+    for key, part in parts.items():
+        if not isinstance(part, spaces.Box) or not np.issubdtype(part.dtype, np.floating):
+            continue
+        if not has_finite_width(part.low, part.high).all():
+            name = f" '{key}'" if key else ""
+            yield Finding(
+                "warned",
+                "bounds of actions",
+                f"the action{name} in {part} has no width to scale it to: PPO begins with N(0, 1) "
+                "in its units, and other agents refuse it; give it finite bounds, here or by "
+                "OutputFilter(action=(BoxMasking(low=..., high=...), LinearBoxToBoxMap(low=-1, "
+                "high=1)))",
+            )
 
 
 def _tried(check: Check, trial: Trial) -> Finding:

@@ -149,10 +149,10 @@ def _wrong_arrays(space: object, action: Array) -> list[tuple[str, Array]]:
         poisoned = action.astype(np.float64)
         poisoned.reshape(len(action), -1)[1, 0] = np.nan
         wrong.append(("a NaN action", poisoned))
-        high = space.high.reshape(-1)[0]
+        high = float(space.high.reshape(-1)[0])
         if np.isfinite(high):
             beyond = action.astype(np.float64)
-            beyond.reshape(len(action), -1)[1, 0] = high + 1
+            beyond.reshape(len(action), -1)[1, 0] = high + max(1.0, abs(high))
             wrong.append(("an action above its bound", beyond))
     else:
         beyond = action.copy()

@@ -119,8 +119,16 @@ def layout_of(observation_space: Space | None, action_space: Space | None, *, le
             )
     assert observation_space is not None
     assert action_space is not None
-    seen = _flat(observation_space, what=f"the observation of '{level}'")
-    taken = _flat(action_space, what=f"the action of '{level}'")
+    seen = _flat(
+        observation_space,
+        what=f"the observation of '{level}'",
+        wrapper="a wrapper (e.g. gymnasium.wrappers:FlattenObservation)",
+    )
+    taken = _flat(
+        action_space,
+        what=f"the action of '{level}'",
+        wrapper="a wrapper derived from gymnasium.ActionWrapper",
+    )
     observation = spaces.Dict({name: space for name, (_, space) in seen.items()})
     action = spaces.Dict({name: space for name, (_, space) in taken.items()})
     action_paths = tuple(taken[name][0] for name in action.spaces)
@@ -134,10 +142,10 @@ def layout_of(observation_space: Space | None, action_space: Space | None, *, le
     )
 
 
-def _flat(space: Space, *, what: str) -> dict[str, tuple[tuple[str, ...], Space]]:
+def _flat(space: Space, *, what: str, wrapper: str) -> dict[str, tuple[tuple[str, ...], Space]]:
     """The simple spaces in `space` by flat name, each with the keys that lead to it."""
     found: list[tuple[tuple[str, ...], Space]] = []
-    _collect(space, (), found, what=what)
+    _collect(space, (), found, what=what, wrapper=wrapper)
     named = {"/".join(path) or PLAIN_KEY: (path, part) for path, part in found}
     if len(named) != len(found):
         names = sorted("/".join(path) for path, _ in found)
@@ -146,19 +154,23 @@ def _flat(space: Space, *, what: str) -> dict[str, tuple[tuple[str, ...], Space]
 
 
 def _collect(
-    space: Space, path: tuple[str, ...], found: list[tuple[tuple[str, ...], Space]], *, what: str
+    space: Space,
+    path: tuple[str, ...],
+    found: list[tuple[tuple[str, ...], Space]],
+    *,
+    what: str,
+    wrapper: str,
 ) -> None:
     if isinstance(space, spaces.Dict):
         for key, part in space.spaces.items():
-            _collect(part, (*path, key), found, what=what)
+            _collect(part, (*path, key), found, what=what, wrapper=wrapper)
     elif isinstance(space, SUPPORTED):
         found.append((path, space))
     else:
         where = f" at '{'/'.join(path)}'" if path else ""
         raise SpaceError(
             f"{what} has a {type(space).__name__} space{where}; allowed: Box, Discrete, "
-            "MultiDiscrete, MultiBinary and Dict of these; "
-            "turn it into one of them with a wrapper (e.g. gymnasium.wrappers:FlattenObservation)"
+            f"MultiDiscrete, MultiBinary and Dict of these; turn it into one of them with {wrapper}"
         )
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array
-from coach_rl.core.spaces import Space
+from coach_rl.core.spaces import Space, stretched
 from coach_rl.filters.action.bins import is_whole
 from coach_rl.filters.space_requirements import bounded_box_of, box, describe, per_element
 from coach_rl.filters.stages import StatelessActionStage
@@ -47,19 +47,9 @@ class LinearBoxToBoxMap:
         )
 
         def forward(action: Array) -> Array:
-            return _stretch(action, source.low, source.high, target.low, target.high)
+            return stretched(action, source.low, source.high, target.low, target.high)
 
         def backward(action: Array) -> Array:
-            return _stretch(action, target.low, target.high, source.low, source.high)
+            return stretched(action, target.low, target.high, source.low, source.high)
 
         return StatelessActionStage(source, forward=forward, backward=backward)
-
-
-def _stretch(
-    values: Array, from_low: Array, from_high: Array, to_low: Array, to_high: Array
-) -> Array:
-    fraction = np.subtract(values, from_low, dtype=np.float64)
-    fraction /= np.subtract(from_high, from_low, dtype=np.float64)
-    fraction = np.clip(fraction, 0.0, 1.0)
-    stretched = (to_low * (1.0 - fraction) + to_high * fraction).astype(to_low.dtype)
-    return np.asarray(np.clip(stretched, to_low, to_high))

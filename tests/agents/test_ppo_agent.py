@@ -13,7 +13,7 @@ from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ParameterError, SpaceError
+from coach_rl.core.errors import EnvironmentFault, ParameterError, SpaceError
 from coach_rl.core.records import ActionRequest, Outcome
 from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
@@ -34,7 +34,15 @@ ACTIONS = {
 
 
 def build(
-    *, action=ACTIONS["discrete"], num_envs=2, seed=0, rate=3e-3, gain=1.0, rollout=8, **algorithm
+    *,
+    action=ACTIONS["discrete"],
+    seen=SEEN,
+    num_envs=2,
+    seed=0,
+    rate=3e-3,
+    gain=1.0,
+    rollout=8,
+    **algorithm,
 ):
     algorithm = {"epochs": 2, "minibatch": 4, **algorithm}
     params = PPOAgentParameters(
@@ -45,7 +53,7 @@ def build(
     )
     return params.build(
         AgentContext(
-            spaces=EnvironmentSpaces(observation=SEEN, action=action),
+            spaces=EnvironmentSpaces(observation=seen, action=action),
             num_envs=num_envs,
             device="cpu",
             seed=seed,
@@ -66,13 +74,16 @@ class Bandit:
     def show(self):
         self.x = self.rng.choice([-1.0, 1.0], (len(self.rows), 1)).astype(np.float32)
 
+    def seen(self):
+        return {"x": self.x}
+
     def act(self, clock=TRAIN):
         everywhere = np.ones(len(self.rows), bool)
         return self.agent.act(
             self.state,
             ActionRequest(
                 rows=self.rows,
-                observation={"x": self.x},
+                observation=self.seen(),
                 starts=everywhere,
                 episode_start=everywhere,
                 greedy=~everywhere,
@@ -81,11 +92,15 @@ class Bandit:
         )
 
     def step(self, clock=TRAIN):
-        action = self.act(clock)
+        self.agent.observe(self.state, self.outcome(self.act(clock)), clock)
+        self.show()
+        return self.agent.train(clock)
+
+    def outcome(self, action):
         none = np.zeros(len(self.rows), np.uint8)
-        outcome = Outcome(
+        return Outcome(
             rows=self.rows,
-            observation={"x": self.x},
+            observation=self.seen(),
             reward=self.pays(self.x[:, 0], action),
             terminated=np.ones(len(self.rows), bool),
             truncated=np.zeros(len(self.rows), bool),
@@ -94,9 +109,6 @@ class Bandit:
             below=none,
             tested=none > 0,
         )
-        self.agent.observe(self.state, outcome, clock)
-        self.show()
-        return self.agent.train(clock)
 
     def round(self, clock=TRAIN):
         while (report := self.step(clock)) is None:
@@ -309,6 +321,16 @@ def test_scaled_returns_are_divided_by_their_running_deviation():
     assert found["value"] == [1.0, 2.0, 3.0]  # in the critic's own scale
     both = np.concatenate([[2.125, 2.5, 3.0], targets])
     assert agent.return_scale() == pytest.approx(math.sqrt(both.var() + 1e-8), rel=1e-5)
+
+
+def test_constant_returns_are_not_scaled():
+    agent = with_value_of_x(scale_returns=True)
+    agent.returns.update(np.array([100.1, 100.1, np.nextafter(np.float32(100.1), 0)]))
+    assert agent.return_scale() == 1.0
+    agent.returns.update(np.array([102.1]))
+    assert agent.return_scale() == pytest.approx(
+        math.sqrt(0.75), rel=1e-5
+    )  # of 0, 0, 0, 2: 1 - 1 / 4
 
 
 def test_unscaled_returns_keep_no_statistics():
@@ -689,6 +711,59 @@ def test_images_are_acted_on_in_torch():
         TRAIN,
     )
     check_actions(spaces.Discrete(3), action)
+
+
+class Shown(Bandit):
+    """A bandit that shows samples of the agent's observation space."""
+
+    def seen(self):
+        space = self.agent.observation_space
+        space.seed(int(self.rng.integers(2**31)))
+        drawn = [space.sample() for _ in self.rows]
+        return {key: np.stack([each[key] for each in drawn]) for key in space.spaces}
+
+
+@pytest.mark.parametrize("objective", ["clip", "kl"])
+@pytest.mark.parametrize(
+    "seen",
+    [
+        {"x": spaces.Discrete(4, start=5)},
+        {"x": spaces.Discrete(4, start=-9)},
+        {"x": spaces.MultiDiscrete([3, 4], start=[1, 7])},
+        {"x": SEEN["x"], "kind": spaces.Discrete(3, start=2)},
+    ],
+    ids=["above zero", "below zero", "multidiscrete", "among others"],
+)
+def test_networks_are_evaluated_on_observations_of_the_space_alone(seen, objective):
+    """One-hot layers raise an error for 0, which these spaces lack; restored memories included."""
+    agent = build(seen=spaces.Dict(seen), objective=objective, num_envs=3)
+    untrained = agent.state_dict()
+    Shown(agent, flat_pay, num_envs=3).round()
+    for saved in (untrained, agent.state_dict()):  # both without a transition
+        other = build(seen=spaces.Dict(seen), objective=objective, num_envs=3)
+        other.load_state_dict(saved)
+        assert Shown(other, flat_pay, num_envs=3).round().training_steps > 0
+
+
+@pytest.mark.parametrize(
+    ("space", "wrong"),
+    [
+        (spaces.Discrete(4), 4),
+        (spaces.Discrete(4, start=5), 0),
+        (spaces.MultiDiscrete([3, 4], start=[1, 7]), [1, 11]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("at_start", [True, False])
+def test_an_observation_outside_its_discrete_space_is_named_in_one_line(space, wrong, at_start):
+    agent = build(seen=spaces.Dict({"x": space}))
+    bandit = Shown(agent, flat_pay)
+    show = bandit.seen
+    action = None if at_start else bandit.act()
+    bandit.seen = lambda: {"x": np.stack((show()["x"][0], np.asarray(wrong)))}
+    line = r"row 1 showed agent 'agent' an observation 'x' outside of its space .*; correct the"
+    with pytest.raises(EnvironmentFault, match=line):
+        bandit.act() if at_start else agent.observe(bandit.state, bandit.outcome(action), TRAIN)
 
 
 # Saving.

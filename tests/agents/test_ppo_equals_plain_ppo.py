@@ -102,9 +102,10 @@ class Rows:
                 self.open[row] = None
                 continue
             drawn = self.state.choice["action"][row]
-            space = self.agent.action_space
-            if isinstance(space, spaces.Box):
-                np.testing.assert_array_equal(sent[index], np.clip(drawn, space.low, space.high))
+            if isinstance(self.agent.action_space, spaces.Box):
+                low, high = ACTIONS["box"].low, ACTIONS["box"].high
+                expected = low + (np.clip(drawn, -1, 1) + 1) / 2 * (high - low)
+                np.testing.assert_allclose(sent[index], expected, rtol=1e-6, atol=1e-6)
             else:
                 np.testing.assert_array_equal(sent[index], drawn)
             self.open[row] = step = self.plain.decide(row, observation[index], drawn.copy())

@@ -177,6 +177,35 @@ def test_advantages_of_decisions_that_last_equal_a_plain_loop(space):
     graph_manager.close()
 
 
+@pytest.mark.parametrize("relative", [False, True])
+def test_the_first_sub_goals_cover_the_whole_goal_space(relative):
+    """Not N(0, 1) in goal units, of which -4 to 52 would see a corner."""
+    low, high = np.float32([-4, 10]), np.float32([52, 10.5])
+    goals = GoalSpace(
+        low=tuple(low.tolist()),
+        high=tuple(high.tolist()),
+        threshold=(0.2, 0.2),
+        elements=(0, 1),
+        relative=relative,
+    )
+    graph_manager = manager(ppo(rollout=EnvironmentSteps(1000)), ddpg(), goals, horizon=1)
+    top, asked = agents_of(graph_manager)[0], []
+    act = top.act
+    top.act = lambda *given: asked.append(act(*given)) or asked[-1]
+    list(graph_manager.train_and_act(EnvironmentSteps(400)))
+    sent = np.concatenate(asked)
+    first, last = (low - high, high - low) if relative else (low, high)
+    share = (sent - first) / (last - first)
+    np.testing.assert_allclose(share.mean(axis=0), 0.5, atol=0.06)
+    quarters = [((share >= q / 4) & (share <= (q + 1) / 4)).mean(axis=0) for q in range(4)]
+    assert np.min(quarters) > 0.12  # N(0, 1) clipped to [-1, 1]: 0.31, 0.19, 0.19, 0.31
+    stored = transitions_stored(top)
+    list(graph_manager.train_and_act(EnvironmentSteps(20)))
+    drawn = np.concatenate([each.action for each in stored])
+    assert abs(drawn.mean()) < 0.5  # in the policy's own units
+    graph_manager.close()
+
+
 def test_the_open_decision_of_a_rollout_comes_into_the_next_one():
     graph_manager = manager(
         ppo(rollout=EnvironmentSteps(8)), ScriptedAgentParameters(policy=go), PLACES

@@ -16,6 +16,11 @@ from coach_rl.architectures.continuous_control import (
 from coach_rl.architectures.numpy_policy import numpy_forward
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.errors import ParameterError, SpaceError
+from coach_rl.exploration_policies.epsilon_z_greedy import EpsilonZGreedy
+from coach_rl.exploration_policies.gaussian_noise import GaussianNoise
+from coach_rl.exploration_policies.ornstein_uhlenbeck_noise import OrnsteinUhlenbeckNoise
+from coach_rl.exploration_policies.squashed_gaussian_policy import SquashedGaussianSampling
+from coach_rl.filters import LinearBoxToBoxMap
 
 SEEN = spaces.Dict({"a": spaces.Box(-9, 9, (2,)), "b": spaces.Box(-9, 9, (1,))})
 BOX = spaces.Box(np.float32([-1, -2, 10]), np.float32([3, 0.5, 11]))
@@ -56,9 +61,6 @@ def test_scaling_by_hand():
         spaces.Box(-1, 1, (2, 2)),
         spaces.Box(-1, 1, ()),
         spaces.Box(0, 5, (2,), np.int64),
-        spaces.Box(-np.inf, np.inf, (1,)),
-        spaces.Box(0, np.inf, (1,)),
-        spaces.Box(-np.inf, 0, (1,)),
     ],
     ids=str,
 )
@@ -66,6 +68,35 @@ def test_other_action_spaces_are_refused_in_one_line(space):
     expected = "acts in a flat Box of floats with finite bounds, got .* use DQN .* OutputFilter$"
     with pytest.raises(SpaceError, match=expected):
         scale_to(space)
+
+
+WIDEST = float(np.finfo(np.float32).max)
+
+
+@pytest.mark.parametrize(
+    ("box", "remedy"),
+    [
+        (spaces.Box(-np.inf, np.inf, (1,)), "BoxMasking"),
+        (spaces.Box(0, np.inf, (1,)), "BoxMasking"),
+        (spaces.Box(-np.inf, 0, (1,)), "BoxMasking"),
+        (spaces.Box(-WIDEST, WIDEST, (2,)), "LinearBoxToBoxMap"),
+        (spaces.Box(np.float32([0, -WIDEST]), np.float32([1, 1e38])), "LinearBoxToBoxMap"),
+        (spaces.Box(-1e300, 1e300, (2,), np.float64), "LinearBoxToBoxMap"),
+    ],
+    ids=str,
+)
+def test_ranges_whose_half_is_no_float32_are_refused_naming_the_filter(box, remedy):
+    policies = (SquashedGaussianSampling(), GaussianNoise(), OrnsteinUhlenbeckNoise())
+    builds = (scale_to, *(params.build for params in (*policies, EpsilonZGreedy())))
+    for build in builds:
+        with pytest.raises(SpaceError, match=rf"finite bounds, got .*; {remedy}\(low=") as caught:
+            build(box)
+        assert "DQN" not in str(caught.value)
+    if remedy == "LinearBoxToBoxMap":
+        to_whole = LinearBoxToBoxMap(low=-1, high=1).build(box)
+        assert scale_to(to_whole.agent_space).half_range.tolist() == [1.0] * box.shape[0]
+        ends = np.array([[-1.0] * box.shape[0], [1.0] * box.shape[0]], box.dtype)
+        np.testing.assert_array_equal(to_whole.apply(ends), [box.low, box.high])
 
 
 def test_an_element_that_cannot_move_is_refused():

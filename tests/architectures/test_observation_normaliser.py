@@ -13,7 +13,7 @@ from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import numpy_forward
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.errors import NonFiniteError
+from coach_rl.core.errors import CoachWarning, NonFiniteError
 
 CPU = torch.device("cpu")
 SEEN = spaces.Dict(
@@ -69,6 +69,40 @@ def test_in_parts_or_at_once_is_the_same():
         parts.update({key: values[part] for key, values in seen.items()})
     torch.testing.assert_close(parts.mean, at_once.mean)
     torch.testing.assert_close(parts.scale, at_once.scale)
+
+
+SECONDS = 1_764_000_000.0 + np.arange(20.0)[:, None]
+"""Twenty seconds, of which float32, whose steps are 128 there, makes one."""
+
+
+@pytest.mark.parametrize("sizes", [(20,), (1,) * 20])
+def test_a_spread_that_float32_loses_is_warned_of_once(sizes):
+    space = spaces.Dict({"time": spaces.Box(-np.inf, np.inf, (2,), np.float64)})
+    values = np.hstack((SECONDS, np.ones_like(SECONDS)))
+    normaliser = made(space=space)
+
+    def see():
+        for part in (*np.split(values, np.cumsum(sizes)[:-1]), values.repeat(3, axis=0)):
+            normaliser.update({"time": part})
+
+    expected = r"element 0 of observation 'time' varies by .*'time': \(ObservationNormalization"
+    with pytest.warns(CoachWarning, match=expected) as caught:
+        see()
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        (SECONDS - SECONDS[0], np.float64),
+        (np.full((64, 1), 1e9 + 0.1), np.float64),  # constant
+        (SECONDS[:8], np.float64),  # too few to know
+        (SECONDS.astype(np.float32), np.float32),  # rounded by the environment
+    ],
+)
+def test_spreads_that_float32_keeps_and_constants_are_not_warned_of(values, dtype):
+    normaliser = made(space=spaces.Dict({"time": spaces.Box(-np.inf, np.inf, (1,), dtype)}))
+    normaliser.update({"time": values})  # warnings are errors
 
 
 def test_only_floats_are_normalised():

@@ -60,6 +60,17 @@ class Endless(Counter):
     length = 10**9
 
 
+class Unbounded(Counter):
+    action_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
+
+
+class Widest(Counter):
+    widest = float(np.finfo(np.float32).max)
+    action_space = spaces.Dict(
+        {"arm": spaces.Box(-widest, widest, (1,), np.float32), "leg": spaces.Box(0, 100, (1,))}
+    )
+
+
 class Raising(Counter):
     def step(self, action: Any) -> Any:
         raise ValueError("the arm broke")
@@ -113,6 +124,15 @@ def test_episodes_without_end_are_a_warning(monkeypatch: pytest.MonkeyPatch) -> 
     assert findings["episodes end"].verdict == "warned"
     assert "none has in 200 random steps" in findings["episodes end"].text
     assert "end bits agree" not in findings, "nothing is said of ends that are not seen"
+
+
+@pytest.mark.parametrize(("level", "named"), [("Unbounded", "the action in"), ("Widest", "'arm'")])
+def test_actions_without_a_finite_width_are_a_warning(level: str, named: str) -> None:
+    findings = found(level)
+    assert failed(findings) == []
+    assert findings["bounds of actions"].verdict == "warned"
+    assert named in findings["bounds of actions"].text
+    assert "LinearBoxToBoxMap" in findings["bounds of actions"].text
 
 
 def test_check_prints_a_line_for_each_promise(capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,6 +53,19 @@ def test_a_large_mean_does_not_swallow_the_deviation():
     assert statistics.variance == pytest.approx(1.0, rel=1e-6)
 
 
+def test_inverse_std_ignores_the_rounding_of_large_constants():
+    statistics = RunningStatistics(())
+    for _ in range(20):
+        statistics.update(np.full(7, 1e12 + 0.1))  # their mean is off by one unit in the last place
+    off = 1e12 + 0.1 - statistics.mean
+    assert 0 < abs(off) * statistics.inverse_std(1e-8) < 1e-3
+    spread = RunningStatistics((2,))
+    spread.update(np.array([[1e9 - 1.0, 0.0], [1e9 + 1.0, 0.0]]))
+    np.testing.assert_array_equal(
+        spread.inverse_std(1e-8), 1 / np.sqrt(np.array([1.0, 0.0]) + 1e-8)
+    )
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_a_number_that_is_not_finite_is_named_and_spoils_nothing(bad):
     statistics = RunningStatistics((2,))

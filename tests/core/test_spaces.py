@@ -45,6 +45,21 @@ def test_random_actions_lie_in_the_space_even_at_the_edges_of_the_noise(space):
         assert space.contains(one if isinstance(one, dict | np.ndarray) else one.item())
 
 
+@pytest.mark.parametrize(
+    "box",
+    [
+        spaces.Box(-np.finfo(np.float32).max, np.finfo(np.float32).max, (1,)),
+        spaces.Box(-1e300, 1e300, (1,), np.float64),
+        spaces.Box(-np.finfo(np.float64).max, np.finfo(np.float64).max, (1,), np.float64),
+    ],
+    ids=str,
+)
+def test_random_actions_cover_a_box_whose_width_overflows(box):
+    numbers = np.array([[0.0], [0.25], [0.5], [0.75]], np.float32)
+    expected = box.high * np.array([[-1.0], [-0.5], [0.0], [0.5]], box.dtype)
+    np.testing.assert_allclose(actions_from_uniform(box, numbers), expected, rtol=1e-6)
+
+
 def test_discrete_actions_that_start_below_zero_lie_in_the_space():
     space = spaces.Discrete(2, start=-3)
     noise = np.array([[0.0], [0.25], [0.75], [0.99]], np.float32)

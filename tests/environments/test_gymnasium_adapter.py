@@ -22,7 +22,7 @@ from coach_rl.core.errors import (
 from coach_rl.core.records import End
 from coach_rl.core.spaces import actions_from_uniform, uniform_size
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.environments.gymnasium.layout import batched_infos, flat_info
+from coach_rl.environments.gymnasium.layout import batched_infos, flat_info, layout_of
 from coach_rl.testing.responses import expect_same
 
 
@@ -240,6 +240,12 @@ def test_closed_environments_say_so():
     ):
         with pytest.raises(RunError, match="the environment is closed; build a new one"):
             call()
+
+
+def test_a_tuple_action_space_is_refused_with_advice_on_actions():
+    pair = spaces.Tuple((spaces.Discrete(2), spaces.Discrete(3)))
+    with pytest.raises(SpaceError, match=r"has a Tuple space; .* gymnasium\.ActionWrapper$"):
+        layout_of(spaces.Box(-1, 1, (1,)), pair, level="Pair-v0")
 
 
 @pytest.mark.parametrize(

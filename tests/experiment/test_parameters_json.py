@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntFlag, StrEnum
 from functools import partial
 from typing import Any
@@ -12,6 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from coach_rl.agents.option_critic_agent import OptionCriticAgentParameters
+from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import (
     CheckpointError,
@@ -191,6 +193,15 @@ def test_a_missing_field_takes_its_default_and_says_so() -> None:
         "parameters.leaf was written before Leaf had the field sizes; it takes its default, "
         "(64, 64)"
     ]
+
+
+def test_agents_of_earlier_releases_keep_their_unscaled_actions() -> None:
+    for agent in (PPOAgentParameters(), OptionCriticAgentParameters()):
+        assert agent.scale_actions
+        document = encode(agent)
+        del document["scale_actions"]
+        with pytest.warns(CoachWarning, match="scale_actions; it takes the value of that time, Fa"):
+            assert decode(document) == replace(agent, scale_actions=False)
 
 
 def test_a_missing_field_without_a_default_is_refused() -> None:

@@ -172,7 +172,7 @@ class TestEveryPolicy:
         (EpsilonZGreedy(noise=GaussianNoise()), BUTTONS, "GaussianNoise explores in a Box"),
         (EpsilonGreedyNoise(noise=EpsilonGreedy()), UNEVEN, "EpsilonGreedy explores in a Discrete"),
         (Greedy(), spaces.MultiDiscrete([2, 3]), "Greedy explores in a Box, not in MultiDiscrete"),
-        (GaussianNoise(), spaces.Box(-np.inf, 1, (2,)), "with finite bounds, not in Box"),
+        (GaussianNoise(), spaces.Box(-np.inf, 1, (2,)), "with finite bounds, got Box"),
         (GaussianNoise(), spaces.Box(0, 9, (2,), np.int64), "a flat Box of floats"),
         (Greedy(), spaces.Box(0, 1, (2, 2)), "a flat Box of floats"),
     ],

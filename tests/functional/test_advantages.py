@@ -192,3 +192,6 @@ def test_explained_variance():
     assert explained_variance(target, target).item() == 1.0
     assert explained_variance(torch.zeros(3), target).item() == 0.0
     assert explained_variance(target, torch.ones(3)).item() == 0.0
+    rounded = torch.full((1000,), 1000.1)  # whose variance in float32 is 5e-9
+    assert rounded.var(correction=0) > 0
+    assert explained_variance(torch.linspace(0, 1, 1000), rounded).item() == 0.0

@@ -102,6 +102,24 @@ def test_projection_onto_the_same_support_changes_nothing():
     torch.testing.assert_close(found, probabilities, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "atoms"),
+    [(-10.0, 10.0, 51), (1e4, 1e4 + 10, 51), (1e6 - 1, 1e6 + 1, 11), (-3e7, -3e7 + 100, 26)],
+)
+def test_projection_keeps_all_mass_far_from_zero(low, high, atoms):
+    probabilities, support = normal(8, 6).softmax(dim=1), torch.linspace(low, high, atoms)
+    positions = (low + high) / 2 + (high - low) * normal(8, 6, seed=1)
+    expected = torch.tensor(
+        [
+            slow_projection(mass, place, float(support[0]), float(support[-1]), atoms)
+            for mass, place in zip(probabilities.tolist(), positions.tolist(), strict=True)
+        ]
+    )
+    found = projected(probabilities, positions, support)
+    torch.testing.assert_close(found.sum(dim=1), torch.ones(8), rtol=0, atol=1e-6)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_categorical_loss_by_hand():
     # Predicted 1/4, 3/4; target 1/2, 1/2: cross-entropy (log 4 + log 4/3) / 2, entropy log 2.
     logits = torch.tensor([[0.0, math.log(3.0)]])

@@ -70,3 +70,24 @@ def test_normalised_has_mean_zero_deviation_one_and_survives_constants():
     assert advantage.mean().item() == pytest.approx(0.0, abs=1e-6)
     assert advantage.std(correction=0).item() == pytest.approx(1.0)
     assert normalised(torch.full((4,), 7.0)).tolist() == [0.0] * 4
+
+
+@pytest.mark.parametrize("value", [0.1, 1000.1, -99.9, 1e-20, 0.0])
+@pytest.mark.parametrize("count", [1, 3, 64, 100, 70_000])
+def test_normalised_constants_are_zero(count, value):
+    """The mean of equal float32 numbers is rounded, and their spread about it isn't 0."""
+    constant = torch.full((count,), value)
+    nearly = torch.nextafter(constant, constant + 1)
+    nearly[0] = value
+    for advantage in (constant, nearly) if abs(value) > 1e-3 else (constant,):
+        assert normalised(advantage).abs().max() == 0
+        assert normalised(advantage[:1], among=advantage).abs().max() == 0
+
+
+def test_normalised_real_spread_keeps_every_bit():
+    advantage = torch.randn(100, generator=torch.Generator().manual_seed(0)) * 1e-3 + 5
+    centred = advantage - advantage.mean()
+    expected = centred / (centred.pow(2).mean().sqrt() + 1e-8)
+    assert torch.equal(normalised(advantage), expected)
+    assert torch.equal(normalised(advantage[:7], among=advantage), expected[:7])
+    assert normalised(torch.tensor([1.0, math.nan])).isnan().all()

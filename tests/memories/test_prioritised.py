@@ -120,6 +120,19 @@ def test_errors_that_are_not_finite_are_refused():
     np.testing.assert_array_equal(before, after)
 
 
+def test_the_largest_alpha_neither_underflows_nor_overflows():
+    memory = filled(alpha=4.0)
+    errors = torch.zeros(len(memory))
+    positions = torch.from_numpy(memory.store.kept())
+    memory.note_errors(positions, errors)
+    assert len(set(memory.sample(64).position.tolist())) > 1
+    errors[3] = torch.finfo(torch.float32).max
+    memory.note_errors(positions, errors)
+    batch = memory.sample(8)
+    assert batch.position.tolist() == [positions[3]] * 8
+    assert batch.weight.tolist() == [1.0] * 8
+
+
 def test_only_a_prioritised_memory_says_it_is():
     assert filled().is_prioritised
     plain = build()
@@ -130,7 +143,9 @@ def test_only_a_prioritised_memory_says_it_is():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"alpha": -1.0}, "alpha must be float >= 0"),
+        ({"alpha": -1.0}, r"alpha must be float in \[0, 4\], got -1"),
+        ({"alpha": 4.1}, r"alpha must be float in \[0, 4\], got 4.1"),
+        ({"alpha": 4.0, "epsilon": 1e-90}, "rounded to 0, .* raise epsilon, or lower alpha"),
         ({"beta": 1.5}, r"beta must be float in \[0, 1\]"),
         ({"epsilon": 0.0}, "epsilon must be float > 0"),
         (

@@ -109,6 +109,22 @@ def test_a_cleared_memory_starts_over():
     np.testing.assert_array_equal(memory.grid().index, [[0]])
 
 
+def test_slots_without_a_transition_repeat_earlier_values():
+    """Zeros would lie outside some spaces."""
+    memory = RolloutMemory(4)
+    memory.add(transition([], []))
+    memory.add(transition([0, 1], [5, 6]))
+    memory.add(transition([0], [7], extras={"late": np.array([8])}))
+    assert memory.columns["/observations/image"].tolist() == [5, 6, 7, 5]
+    assert memory.columns["/late"].tolist() == [0, 0, 8, 8]
+    restored, partly = RolloutMemory(4), RolloutMemory(4)
+    restored.load_state_dict({"length": 0, "columns": {"/rewards": np.zeros(0)}})
+    partly.load_state_dict({"length": 1, "columns": {"/rewards": np.array([3.0])}})
+    restored.add(transition([0], [5]))
+    assert restored.columns["/rewards"].tolist() == [50.0] * 4
+    assert partly.columns["/rewards"].tolist() == [3.0] * 4
+
+
 def test_the_grid_orders_irregular_rows_by_time_and_pads_them():
     # came in this order: row 2, 0, 2, 5, 2, 0; so row 0 is at 1, 5, row 2 at 0, 2, 4, row 5 at 3
     grid = filled().grid()

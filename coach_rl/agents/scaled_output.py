@@ -1,0 +1,67 @@
+"""The bounds of a Box of actions for a policy whose own units are [-1, 1]."""
+
+import numpy as np
+from gymnasium import spaces
+
+from coach_rl.core.filters import OutputFilter
+from coach_rl.core.records import Action, Array, BoolArray
+from coach_rl.core.spaces import has_finite_width, stretched
+from coach_rl.core.state import State
+
+
+class ScaledOutput:
+    """An OutputFilter behind which the agent acts in [-1, 1] instead of its Box.
+
+    Elements without a finite width stay as they are, and so do those that are [-1, 1] already.
+
+    Args:
+        inner: What actions pass next, from the Box on.
+        box: The Box that `inner` leaves to the agent.
+    """
+
+    def __init__(self, inner: OutputFilter, box: spaces.Box) -> None:
+        self._inner, self._box = inner, box
+        self._moves = needs_scaling(box)
+        one = box.dtype.type(1)
+        self.agent_space = spaces.Box(
+            np.where(self._moves, -one, box.low),
+            np.where(self._moves, one, box.high),
+            dtype=box.dtype.type,
+        )
+
+    def apply(self, action: Action) -> Action:
+        """Map actions from the agent's [-1, 1] to the Box, and on from there, [R, ...]."""
+        assert not isinstance(action, dict), "a Box of actions is one array"
+        return self._inner.apply(self._mapped(action, self.agent_space, self._box))
+
+    def inverse(self, action: Action) -> Action:
+        """Map actions back to the Box, and from there to [-1, 1], [R, ...]."""
+        back = self._inner.inverse(action)
+        assert not isinstance(back, dict), "a Box of actions is one array"
+        return self._mapped(back, self._box, self.agent_space)
+
+    def state_dict(self) -> State:
+        """The inner filter's."""
+        return self._inner.state_dict()
+
+    def load_state_dict(self, state: State) -> None:
+        """Load the inner filter's."""
+        self._inner.load_state_dict(state)
+
+    def _mapped(self, action: Array, given: spaces.Box, wanted: spaces.Box) -> Array:
+        moves = self._moves
+        mapped = action.astype(wanted.dtype)
+        mapped[:, moves] = stretched(
+            action[:, moves],
+            given.low[moves],
+            given.high[moves],
+            wanted.low[moves],
+            wanted.high[moves],
+        )
+        return mapped
+
+
+def needs_scaling(box: spaces.Box) -> BoolArray:
+    """Return which elements of a flat Box of floats have a finite width, and aren't [-1, 1]."""
+    moves = has_finite_width(box.low, box.high) & (box.low < box.high)
+    return np.asarray(moves & ((box.low != -1) | (box.high != 1)))

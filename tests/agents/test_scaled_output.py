@@ -1,0 +1,179 @@
+"""PPO acts in [-1, 1], which is mapped to the bounds of its Box of actions."""
+
+from dataclasses import replace
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.agents.scaled_output import ScaledOutput
+from coach_rl.agents.unfiltered import UnfilteredOutput
+from coach_rl.core.agents import AgentContext
+from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.errors import CoachWarning, SpaceError
+from coach_rl.core.records import ActionRequest
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.filters import BoxMasking, LinearBoxToBoxMap, OutputFilter
+from coach_rl.graph_managers import (
+    BasicGraphParameters,
+    BasicRLGraphManager,
+    ScheduleParameters,
+    TaskParameters,
+)
+from coach_rl.testing.states import assert_same_state
+
+SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (1,))})
+FAR = spaces.Box(np.float32([0, -4, 10]), np.float32([100, 52, 10.5]))
+UNIT = spaces.Box(-1, 1, (2,))
+WIDEST = np.finfo(np.float32).max
+PARTLY = spaces.Box(np.float32([-1, 0, -np.inf, -WIDEST]), np.float32([1, 100, np.inf, WIDEST]))
+CLOCK = Clock(phase=Phase.TRAIN)
+
+
+def built(box, **changes):
+    algorithm = PPOAlgorithmParameters(rollout=EnvironmentSteps(8), epochs=2, minibatch=4)
+    params = PPOAgentParameters(algorithm=algorithm, update_mode="eager")
+    return replace(params, **changes).build(
+        AgentContext(
+            spaces=EnvironmentSpaces(observation=SEEN, action=box),
+            num_envs=4,
+            device="cpu",
+            seed=3,
+            planned_steps=1000,
+        )
+    )
+
+
+def sent(agent, decisions=1, *, greedy=False, phase=Phase.TRAIN):
+    """Actions for the environment, [decisions, 4, A]."""
+    rows, state = np.arange(4), agent.new_rows(4, seed=0)
+    everywhere = np.ones(4, bool)
+    request = ActionRequest(
+        rows=rows,
+        observation={"x": np.linspace(-2, 2, 4, dtype=np.float32)[:, None]},
+        starts=everywhere,
+        episode_start=everywhere,
+        greedy=everywhere if greedy else ~everywhere,
+    )
+    return np.array([agent.act(state, request, Clock(phase=phase)) for _ in range(decisions)])
+
+
+def test_ends_and_middle_by_hand():
+    scaled = ScaledOutput(UnfilteredOutput(FAR), FAR)
+    assert scaled.agent_space == spaces.Box(-1, 1, (3,))
+    own = np.float32([[-1, -1, -1], [0, 0, 0], [1, 1, 1], [0.2, -0.5, 0.5]])
+    expected = np.float32([[0, -4, 10], [50, 24, 10.25], [100, 52, 10.5], [60, 10, 10.375]])
+    np.testing.assert_allclose(scaled.apply(own), expected, rtol=1e-6)
+    np.testing.assert_allclose(scaled.inverse(expected), own, atol=1e-6)
+
+
+def test_only_elements_with_a_finite_width_are_scaled():
+    scaled = ScaledOutput(UnfilteredOutput(PARTLY), PARTLY)
+    np.testing.assert_array_equal(scaled.agent_space.low, [-1, -1, -np.inf, -WIDEST])
+    own = np.float32([[0.123456789, 0.5, 7.7, 1e30]])
+    np.testing.assert_array_equal(scaled.apply(own), np.float32([[0.123456789, 75, 7.7, 1e30]]))
+    np.testing.assert_array_equal(scaled.inverse(scaled.apply(own)), own)
+
+
+@pytest.mark.parametrize(
+    ("box", "inner"),
+    [
+        (FAR, ()),
+        (spaces.Box(-0.3, 0.1, (2,), np.float64), ()),
+        (spaces.Box(-np.inf, np.inf, (2,)), (BoxMasking(low=0.0, high=(5.0, 9.0)),)),
+    ],
+    ids=["uneven", "doubles", "behind a filter"],
+)
+def test_scaling_equals_a_linear_map_in_the_output_filter(box, inner):
+    scaled = built(box, output_filter=OutputFilter(action=inner) if inner else None)
+    mapped = OutputFilter(action=(*inner, LinearBoxToBoxMap(low=-1, high=1)))
+    filtered = built(box, output_filter=mapped, scale_actions=False)
+    for options in ({}, {"greedy": True}, {"phase": Phase.HEATUP}, {"phase": Phase.TEST}):
+        found, expected = (sent(each, 5, **options) for each in (scaled, filtered))
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype == box.dtype
+    assert_same_state(scaled.networks_state_dict(), filtered.networks_state_dict())
+
+
+def test_a_box_of_unit_width_and_switched_off_scaling_change_nothing():
+    for agent in (built(UNIT), built(FAR, scale_actions=False)):
+        assert isinstance(agent.output_filter, UnfilteredOutput)
+    old = sent(built(FAR, scale_actions=False), 300).reshape(-1, 3)
+    assert np.median(old[:, 0]) < 0.2  # N(0, 1) in the Box's own units
+    new = sent(built(FAR), 300).reshape(-1, 3)
+    np.testing.assert_allclose(np.median(new, axis=0), [50, 24, 10.25], rtol=0.1)
+    assert (new == FAR.low).any(axis=0).all()
+    assert (new == FAR.high).any(axis=0).all()
+
+
+def test_elements_without_a_finite_width_are_warned_of():
+    line = (
+        r"agent 'agent' draws elements \[2, 3\] of its actions from N\(0, 1\) .*LinearBoxToBoxMap"
+    )
+    with pytest.warns(CoachWarning, match=line) as caught:
+        agent = built(PARTLY)
+    assert len(caught) == 1
+    assert sent(agent, 50)[..., 1].max() > 50
+    built(PARTLY, scale_actions=False)  # chosen so: warnings are errors
+
+
+def test_a_policy_of_other_units_is_not_loaded():
+    saved = built(FAR).policy_state_dict()
+    built(FAR).load_policy(saved)
+    unscaled = built(FAR, scale_actions=False)
+    with pytest.raises(SpaceError, match=r"with scale_actions=True, .* scale_actions=False"):
+        unscaled.load_policy(saved)
+    earlier = {key: each for key, each in saved.items() if key != "action_units"}
+    unscaled.load_policy(earlier)
+    with pytest.raises(SpaceError, match="learned with scale_actions=False"):
+        built(FAR).load_policy(earlier)
+    for scales in (True, False):  # of an earlier release, in the same units
+        built(UNIT, scale_actions=scales).load_policy(built(UNIT).policy_state_dict())
+
+
+class Dial(gymnasium.Env):
+    """Pays most for 60 on a dial from 0 to 100."""
+
+    observation_space = spaces.Box(-1, 1, (1,), np.float32)
+    action_space = spaces.Box(0, 100, (1,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        reward = -abs(float(action[0]) - 60) / 60
+        return np.zeros(1, np.float32), reward, False, self.steps >= 20, {}
+
+
+@pytest.mark.parametrize(
+    ("steps", "rate", "least"),
+    [(2000, 3e-3, -3.0), pytest.param(8000, 3e-4, -1.5, marks=pytest.mark.slow)],
+)
+def test_it_learns_on_bounds_far_from_unit_width(steps, rate, least):
+    """-20 is the worst; in the Box's own units it stays at -19.99."""
+    agent = PPOAgentParameters(update_mode="eager")
+    agent = replace(
+        agent,
+        algorithm=replace(agent.algorithm, rollout=EnvironmentSteps(steps // 4)),
+        optimizer=replace(agent.optimizer, learning_rate=rate),
+    )
+    manager = BasicRLGraphManager(
+        BasicGraphParameters(
+            agent=agent,
+            environment=GymnasiumParameters(level=f"{__name__}:Dial"),
+            schedule=ScheduleParameters(training=EnvironmentSteps(steps), evaluation_interval=None),
+            num_envs=4,
+        )
+    )
+    manager.create_graph(TaskParameters(seed=0, device="cpu"))
+    with manager:
+        list(manager.improve())
+        evaluation = manager.evaluate(EnvironmentEpisodes(1))
+    assert evaluation.scalars["evaluation/reward_mean"] > least
