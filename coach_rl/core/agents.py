@@ -366,6 +366,38 @@ class LevelPlace:
                 f"'{self.below.name}' have a time; give that level a GoalSpace"
             )
 
+    def require_sub_goals_as_actions(self, owner: str) -> None:
+        """Raise `ConfigurationError` where goals of the level below are no actions of its `space`.
+
+        Args:
+            owner: What turns goals that were achieved, or planned, into actions.
+        """
+        goal = self.sub_goal
+        if goal is None or goal.overridden("asked_in_hindsight"):
+            return
+        if goal.space.shape != (goal.sent_size,):
+            raise ConfigurationError(
+                f"{owner} turns goals of the level below into actions of shape "
+                f"({goal.sent_size},), and {type(goal).__name__}.space takes actions of shape "
+                f"{goal.space.shape}; override asked_in_hindsight() to return those, or leave "
+                "`space` as it is"
+            )
+
+    def require_standard_sub_goals(self, owner: str) -> None:
+        """Raise `ConfigurationError` unless sub-goals are elements of an observation, untimed.
+
+        Args:
+            owner: What computes with them as if they were.
+        """
+        self.require_untimed_sub_goals(owner)
+        goal = self.sub_goal
+        names = ("achieved", "difference", "difference_of", "show", "shown_from", "target", "space")
+        if goal is not None and (own := goal.overridden(*names)):
+            raise ConfigurationError(
+                f"{owner} computes with goals that are elements of an observation, and "
+                f"{type(goal).__name__} overrides {own[0]}; give the level below a GoalSpace"
+            )
+
 
 ALONE = LevelPlace()
 """The place of an agent without goals whose decisions go to the simulator."""
