@@ -59,6 +59,30 @@ def following(rows: RowState, owner: str) -> FollowingRows:
     return rows
 
 
+def require_whole_policies(agents: Mapping[str, "AnyAgent"]) -> None:
+    """Raise `ConfigurationError` where a policy may lack a part of the state that an agent saves.
+
+    Other processes and runs get the policy alone. A subclass outside this package that saves more
+    must say what of it belongs to the policy, by a `networks_state_dict` of its own.
+
+    Args:
+        agents: By their level's name, or a group's members by theirs.
+    """
+    for name, agent in agents.items():
+        require_whole_policies(getattr(agent, "members", {}))
+        for kind in type(agent).__mro__:
+            said = {"networks_state_dict", "policy_state_dict"} & set(vars(kind))
+            if said or kind.__module__.startswith("coach_rl."):
+                break
+            if "state_dict" in vars(kind):
+                raise ConfigurationError(
+                    f"agent of '{name}': {kind.__name__} saves state of its own (state_dict), "
+                    "which other processes and runs that load the agent would not get; override "
+                    "networks_state_dict() and load_networks() with what acting needs of it, or, "
+                    "if that is nothing, let networks_state_dict() return super()'s"
+                )
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainingReport:
     """The report of one round of learning."""

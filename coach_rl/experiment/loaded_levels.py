@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from coach_rl.core.agents import AnyAgent
+from coach_rl.core.agents import AnyAgent, require_whole_policies
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.state import State
 from coach_rl.experiment.checkpoint import Checkpoint, read_checkpoint
@@ -133,6 +133,7 @@ class _Fit:
 
 def _load(agent: AnyAgent, saved: State, *, partly: bool) -> _Fit:
     """Load a saved agent into another, all of it or, partly, what fits."""
+    require_whole_policies({agent.name: agent})
     fit, own = _Fit(), agent.policy_state_dict()
     merged = fit.merged(saved, own)
     is_comparable = _descriptions(saved) == _descriptions(own)
