@@ -70,6 +70,7 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
             raise ConfigurationError(
                 f"level '{level.name}' cannot be loaded from {level.load}: {error}"
             ) from error
+        graph_manager.graph.unloaded.discard(level.name)
         loaded[level.name] = {
             "checkpoint": str(source.checkpoint),
             "level": source.level,

@@ -248,6 +248,7 @@ class GraphManager:
         """
         if self._built is None:
             self.create_graph()
+        self.graph.require_loaded()
         self._parts.evaluations.ask_through(evaluator)
         progress, callbacks = self._progress, self._parts.callbacks
         for record in self._scheduled(is_stopped, is_paused):
@@ -290,6 +291,7 @@ class GraphManager:
 
     def policies(self) -> dict[str, State]:
         """The agents' knowledge, by their level's name; what `scores_of` takes."""
+        self.graph.require_loaded()
         return self._parts.evaluations.policies()
 
     def _scheduled(
@@ -374,6 +376,7 @@ class GraphManager:
             ConfigurationError: No agent explores that should.
             EvaluationStopped: `is_stopped` said so.
         """
+        self.graph.require_loaded()
         evaluations = self._parts.evaluations
         scores = evaluations.play(episodes, seed=seed, sampling=sampling, is_stopped=is_stopped)
         return evaluations.result(scores)
@@ -482,6 +485,7 @@ class GraphManager:
         return lambda: length.counted(clock) >= until
 
     def _act(self, phase: Phase, is_over: Callable[[], bool]) -> Iterator[LogRecord]:
+        self.graph.require_loaded()
         return run_phase(
             phase,
             self.graph,

@@ -225,7 +225,7 @@ def test_the_description_draws_the_stack_as_a_tree():
         "   └─ level low: script",
         "        horizon 4 decisions",
         "        frozen: neither explores nor learns",
-        "        loaded from runs/1",
+        "        to be loaded from runs/1",
         "        script: 'still'",
         "      └─ environment goal_point_mass x 4",
     ):
