@@ -250,7 +250,7 @@ class ForkLearner(Protocol[Held]):
 
 @runtime_checkable
 class EndingAgent(Protocol[Held]):
-    """An agent that decides itself where its option ends."""
+    """An agent that decides itself where its option ends; refused where it receives none."""
 
     def ends(
         self, row_state: Held, rows: IntArray, observation: Observation, clock: Clock
