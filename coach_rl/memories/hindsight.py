@@ -16,7 +16,7 @@ from torch import Tensor
 
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace, Verdict
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     Array,
@@ -143,7 +143,7 @@ class Hindsight:
             terminated: Whether their values are final, [R].
             below: Bits of `End` of the level below, [R]; None: not known.
         """
-        reached = self.has_ended(observation, next_observation)
+        reached = self.judged(observation, next_observation).is_final
         values: dict[str, Array] = {
             ACHIEVED: self.goal.turned(self.goal.achieved(next_observation)),
             REACHED: reached,
@@ -153,16 +153,28 @@ class Hindsight:
             values[FAILED] = none if below is None else terminated & missed(below) & ~reached
         return values
 
-    def has_ended(self, observation: Observation, next_observation: Observation) -> BoolArray:
-        """Return where the wanted goal ended the sub-episode, as it does when it is reached, [R].
+    @property
+    def goal_is_terminal(self) -> bool:
+        """True if nothing is bootstrapped behind a goal."""
+        return self.goal_ends_episode
+
+    def judged(
+        self,
+        observation: Observation,
+        next_observation: Observation,
+        *,
+        moved: FloatArray | float = 0.0,
+    ) -> Verdict:
+        """The verdict of the goal space on R transitions under the goals that they had.
 
         Args:
             observation: Before, [R, ...] each.
             next_observation: After, [R, ...] each.
+            moved: Added to the goals, [R, G].
         """
         shown = observation[GOAL_KEY].reshape(-1, len(self.goal.low))
-        goal, achieved = self.goal.seen(shown, observation), self.goal.achieved(next_observation)
-        return self.goal.judge(goal, achieved).is_final
+        goal = self.goal.seen(shown, observation) + moved
+        return self.goal.judge(goal, self.goal.achieved(next_observation))
 
     def units(self, store: RingStore, rng: np.random.Generator) -> "HindsightUnits":
         """Build the sampler units that relabel what a store keeps."""

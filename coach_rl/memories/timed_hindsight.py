@@ -11,6 +11,7 @@ import torch
 from gymnasium import spaces
 
 from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.goals import GOAL_KEY, Verdict
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.timed_goals import TIME_KEY, TimedGoalSpace
 from coach_rl.memories.columns import (
@@ -92,9 +93,24 @@ class TimedHindsight(Hindsight):
         )
         return {**values, TIMES_LEFT: self.goal.steps_left(next_observation)}
 
-    def has_ended(self, observation: Observation, next_observation: Observation) -> BoolArray:  # noqa: ARG002 - as Hindsight
-        """Return where the time of the wanted goal was up, [R]."""
-        return np.asarray(self.goal.steps_left(next_observation) <= 0)
+    @property
+    def goal_is_terminal(self) -> bool:
+        """True: nothing is bootstrapped behind the time of a goal."""
+        return True
+
+    def judged(
+        self,
+        observation: Observation,
+        next_observation: Observation,
+        *,
+        moved: FloatArray | float = 0.0,
+    ) -> Verdict:
+        """The verdict on R transitions under the goals and the times that they had."""
+        shown = observation[GOAL_KEY].reshape(-1, self.goal.size)
+        goal = self.goal.seen(shown, observation) + moved
+        left = self.goal.steps_left(next_observation)[:, None]
+        achieved = self.goal.achieved(next_observation)
+        return self.goal.judge(np.concatenate([goal, left], axis=1), achieved)
 
     def units(self, store: RingStore, rng: np.random.Generator) -> HindsightUnits:
         """Build the sampler units that relabel what a store keeps."""
