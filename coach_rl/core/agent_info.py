@@ -2,8 +2,8 @@
 
 `agents/<name>/reward` [R] is the agent's own reward of the step; a level adds it up for the level
 above, as it does the common reward. `agents/<name>/terminated` and `agents/<name>/truncated` [R]
-say how its own episode ended: true in that step, and then or not until the real episode is over. A
-level passes on to the one above whether they were true in any step.
+say how its own episode ended; they are true in that step, and may stay true until the real episode
+is over. To the level above, a level reports whether they were true in any step of its decision.
 """
 
 from collections.abc import Mapping

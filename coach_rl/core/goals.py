@@ -131,6 +131,13 @@ class GoalSpace:
 
     def check(self, observation_space: spaces.Dict) -> None:
         """Raise `SpaceError` unless the achieved goal can be read off such observations."""
+        ignored = self.overridden("difference", "reached")
+        if ignored and not self.overridden("difference_of", "judge"):
+            raise SpaceError(
+                f"{type(self).__name__} overrides {ignored[0]}(goal, observation), which rewards "
+                "and ends do not follow; override difference_of(goal, achieved), or judge(goal, "
+                "achieved)"
+            )
         if self.key not in observation_space.spaces:
             raise SpaceError(
                 f"the goal's key '{self.key}' is not observed; "
