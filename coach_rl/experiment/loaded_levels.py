@@ -65,6 +65,7 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
                 hint = "name it as RUN:LEVEL"
                 raise UnknownNameError("level", source.level, agents, hint, where="there")
             agent = graph_manager.graph.agents[level.name]
+            require_whole_policies({level.name: agent})
             fit = _load(agent, agents[source.level], partly=level.load_partly)
         except ConfigurationError as error:
             raise ConfigurationError(
@@ -134,7 +135,6 @@ class _Fit:
 
 def _load(agent: AnyAgent, saved: State, *, partly: bool) -> _Fit:
     """Load a saved agent into another, all of it or, partly, what fits."""
-    require_whole_policies({agent.name: agent})
     fit, own = _Fit(), agent.policy_state_dict()
     merged = fit.merged(saved, own)
     is_comparable = _descriptions(saved) == _descriptions(own)
