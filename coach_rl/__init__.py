@@ -131,6 +131,7 @@ if TYPE_CHECKING:
         find_preset,
         fork_experiment,
         load,
+        load_levels,
         load_preset,
         resume_experiment,
         run_experiment,
@@ -240,7 +241,7 @@ __all__ = [
     "TimedGoalSpace", "TorsoParameters", "TrackerParameters", "TrainedAgent", "TrainingSteps",
     "TruncatedNormalNoise", "UniformAgentParameters", "UnknownNameError", "ValidationParameters",
     "Variant", "VideoParameters", "__version__", "evaluate_run", "find_preset", "fork_experiment",
-    "load", "load_preset", "resume_experiment", "run_experiment", "watch",
+    "load", "load_levels", "load_preset", "resume_experiment", "run_experiment", "watch",
 ]  # fmt: skip
 
 __version__ = "0.2.0"

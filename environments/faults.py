@@ -251,7 +251,8 @@ class SpaceWatch:
     def _warn(self, row: int, key: str, value: Array) -> None:
         space = self._spaces[key]
         # Agents raise an error where a network would encode the value as a one-hot vector.
-        continues = "" if isinstance(space, spaces.Discrete | spaces.MultiDiscrete) else " (the run continues)"
+        is_encoded = isinstance(space, spaces.Discrete | spaces.MultiDiscrete)
+        continues = "" if is_encoded else " (the run continues)"
         warnings.warn(
             f"row {row} of '{shown_level(self._level)}' showed an observation '{key}' outside of "
             f"its space {_text(space, 200)}: {_text(value, 200)}; correct the space in the "

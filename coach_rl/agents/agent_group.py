@@ -20,7 +20,14 @@ from gymnasium import spaces
 
 from coach_rl.agents.action_part import ActionPart
 from coach_rl.agents.member_agents import MemberAgents, MemberRows
-from coach_rl.core.agent_info import REWARD, TERMINATED, TRUNCATED, agent_info, is_agent_reward
+from coach_rl.core.agent_info import (
+    REWARD,
+    TERMINATED,
+    TRUNCATED,
+    agent_info,
+    is_agent_end,
+    is_agent_reward,
+)
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import RunError, SpaceError, UnknownNameError, require
@@ -259,18 +266,27 @@ class Seat:
         key = self.member.reward
         if key is None:
             return outcome.reward
-        if not is_agent_reward(key) and (outcome.duration > 1).any():
-            raise RunError(
-                f"member '{self.name}' has a reward of its own, '{key}', of the last simulator "
-                f"step, but its decisions last {int(outcome.duration.max())} steps; let the "
-                "environment report it as 'agents/<name>/reward', which levels add up"
-            )
+        self._require_added_up(outcome, key, "a reward", is_agent_reward(key), "reward")
         return self._info(outcome, key).astype(np.float64)
 
     def _flags(self, outcome: Outcome, key: str | None) -> BoolArray:
         if key is None:
             return np.zeros(len(outcome.rows), np.bool_)
+        self._require_added_up(
+            outcome, key, "an end", is_agent_end(key), "terminated' or 'truncated"
+        )
         return self._info(outcome, key).astype(np.bool_)
+
+    def _require_added_up(
+        self, outcome: Outcome, key: str, what: str, is_added_up: bool, names: str
+    ) -> None:
+        """Raise `RunError` where decisions last several steps, of which an info tells only one."""
+        if not is_added_up and (outcome.duration > 1).any():
+            raise RunError(
+                f"member '{self.name}' has {what} of its own, '{key}', of the last simulator "
+                f"step, but its decisions last {int(outcome.duration.max())} steps; let the "
+                f"environment report it as 'agents/<name>/{names}', which levels add up"
+            )
 
     def _info(self, outcome: Outcome, key: str) -> Array:
         """An info array of one entry a row, [R]."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from coach_rl.core.agents import (
     AnyAgent,
+    EndingAgent,
     ExploringAgent,
     HoldingAgent,
     Learning,
@@ -16,7 +17,7 @@ from coach_rl.core.agents import (
     following,
 )
 from coach_rl.core.clock import Clock
-from coach_rl.core.errors import SpaceError
+from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.inspection_points import Inspectable, InspectionPoint
 from coach_rl.core.profiling import HasTimedCalls, TimedCall
 from coach_rl.core.records import Array
@@ -58,6 +59,12 @@ class MemberAgents:
 
     def __init__(self, members: Mapping[str, AnyAgent]) -> None:
         self.members = dict(members)
+        for name, agent in self.members.items():
+            if isinstance(agent, EndingAgent):
+                raise ConfigurationError(
+                    f"member '{name}' ends its own options ({type(agent).__name__}.ends), which "
+                    "is for an agent that has its level alone; choose another agent"
+                )
 
     @property
     def explores(self) -> bool:

@@ -36,6 +36,7 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State, check_same_kind
 from coach_rl.core.transitions import ActionInfo, Transition
 from coach_rl.memories.batches import TransitionBatch
+from coach_rl.memories.hindsight_comparison import HindsightComparison
 from coach_rl.memories.memory import Memory, MemoryParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 
@@ -207,6 +208,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
                 f"{self.memory.capacity:,} transitions, learning.learning_starts waits for "
                 f"{params.learning.learning_starts:,}; lower that, or raise memory.capacity"
             )
+        self._comparison = HindsightComparison.of(self.memory, context.place.owner(params.name))
         self.discount, self._skips = discount, context.divergence.skips
         self.earned = 0
         """Decisions that count for gradient steps."""
@@ -251,6 +253,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
     def store(self, transition: Transition) -> None:
         """Store transitions in the replay memory and count what it will show in the statistics."""
         self.memory.add(transition)
+        if self._comparison is not None:
+            self._comparison.look(transition)
         if self.normaliser is not None:
             self.normaliser.update(self.memory.as_shown(transition.observation))
 

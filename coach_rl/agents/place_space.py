@@ -64,6 +64,7 @@ class PlaceSpace:
                 coordinates.
         """
         place.require_untimed_sub_goals(owner)
+        place.require_sub_goals_as_actions(owner)
         own, sub_goal = place.goal, place.sub_goal
         if own is None or sub_goal is None:
             lacks = "its level has no goals" if own is None else "no level below it has goals"

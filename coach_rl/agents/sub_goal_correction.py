@@ -266,7 +266,7 @@ def correctable(place: LevelPlace) -> LevelBelow:
         )
     below = f"{own}HIRO corrects sub-goals by level '{place.below.name}' below, which"
     sub_goal, low = place.sub_goal, place.agent_below
-    place.require_untimed_sub_goals(f"{own}the correction of HIRO")
+    place.require_standard_sub_goals(f"{own}the correction of HIRO")
     if sub_goal is None or not sub_goal.relative or sub_goal.observed != "relative":
         raise ConfigurationError(
             f"{below} needs relative goals, shown as what is left to go; "

@@ -218,7 +218,7 @@ def _level_below(
             f"{owner} has a guide, which is for sub-goals, and sends none to a level below; "
             "set guide=None"
         )
-    place.require_untimed_sub_goals(f"{owner}: its guide")
+    place.require_standard_sub_goals(f"{owner}: its guide")
     below = f"{owner}: its guide learns from level '{place.below.name}' below, which"
     if place.below.frozen:
         raise ConfigurationError(f"{below} is frozen and remembers nothing; set guide=None")

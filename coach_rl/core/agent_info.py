@@ -2,7 +2,8 @@
 
 `agents/<name>/reward` [R] is the agent's own reward of the step; a level adds it up for the level
 above, as it does the common reward. `agents/<name>/terminated` and `agents/<name>/truncated` [R]
-say how its own episode ended; they stay true until the real episode is over.
+say how its own episode ended; they are true in that step, and may stay true until the real episode
+is over. To the level above, a level reports whether they were true in any step of its decision.
 """
 
 from collections.abc import Mapping
@@ -22,6 +23,11 @@ def agent_info(name: str, what: str) -> str:
 def is_agent_reward(key: str) -> bool:
     """Return whether an info array is the own reward of an agent."""
     return key.startswith(f"{AGENTS}/") and key.endswith(f"/{REWARD}")
+
+
+def is_agent_end(key: str) -> bool:
+    """Return whether an info array says where an agent's own episode ended."""
+    return key.startswith(f"{AGENTS}/") and key.endswith((f"/{TERMINATED}", f"/{TRUNCATED}"))
 
 
 def agent_rewards(info: Mapping[str, Array]) -> dict[str, Array]:

@@ -59,6 +59,30 @@ def following(rows: RowState, owner: str) -> FollowingRows:
     return rows
 
 
+def require_whole_policies(agents: Mapping[str, "AnyAgent"]) -> None:
+    """Raise `ConfigurationError` where a policy may lack a part of the state that an agent saves.
+
+    Other processes and runs get the policy alone. A subclass outside this package that saves more
+    must say what of it belongs to the policy, by a `networks_state_dict` of its own.
+
+    Args:
+        agents: By their level's name, or a group's members by theirs.
+    """
+    for name, agent in agents.items():
+        require_whole_policies(getattr(agent, "members", {}))
+        for kind in type(agent).__mro__:
+            said = {"networks_state_dict", "policy_state_dict"} & set(vars(kind))
+            if said or kind.__module__.startswith("coach_rl."):
+                break
+            if "state_dict" in vars(kind):
+                raise ConfigurationError(
+                    f"agent of '{name}': {kind.__name__} saves state of its own (state_dict), "
+                    "which other processes and runs that load the agent would not get; override "
+                    "networks_state_dict() and load_networks() with what acting needs of it, or, "
+                    "if that is nothing, let networks_state_dict() return super()'s"
+                )
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainingReport:
     """The report of one round of learning."""
@@ -226,7 +250,7 @@ class ForkLearner(Protocol[Held]):
 
 @runtime_checkable
 class EndingAgent(Protocol[Held]):
-    """An agent that decides itself where its option ends."""
+    """An agent that decides itself where its option ends; refused where it receives none."""
 
     def ends(
         self, row_state: Held, rows: IntArray, observation: Observation, clock: Clock
@@ -378,6 +402,38 @@ class LevelPlace:
             raise ConfigurationError(
                 f"{owner} says where to go and not when, and the goals of level "
                 f"'{self.below.name}' have a time; give that level a GoalSpace"
+            )
+
+    def require_sub_goals_as_actions(self, owner: str) -> None:
+        """Raise `ConfigurationError` where goals of the level below are no actions of its `space`.
+
+        Args:
+            owner: What turns goals that were achieved, or planned, into actions.
+        """
+        goal = self.sub_goal
+        if goal is None or goal.overridden("asked_in_hindsight"):
+            return
+        if goal.space.shape != (goal.sent_size,):
+            raise ConfigurationError(
+                f"{owner} turns goals of the level below into actions of shape "
+                f"({goal.sent_size},), and {type(goal).__name__}.space takes actions of shape "
+                f"{goal.space.shape}; override asked_in_hindsight() to return those, or leave "
+                "`space` as it is"
+            )
+
+    def require_standard_sub_goals(self, owner: str) -> None:
+        """Raise `ConfigurationError` unless sub-goals are elements of an observation, untimed.
+
+        Args:
+            owner: What computes with them as if they were.
+        """
+        self.require_untimed_sub_goals(owner)
+        goal = self.sub_goal
+        names = ("achieved", "difference", "difference_of", "show", "shown_from", "target", "space")
+        if goal is not None and (own := goal.overridden(*names)):
+            raise ConfigurationError(
+                f"{owner} computes with goals that are elements of an observation, and "
+                f"{type(goal).__name__} overrides {own[0]}; give the level below a GoalSpace"
             )
 
 

@@ -37,6 +37,9 @@ class GoalSpace:
 
     Goals are compared in raw coordinates. The achieved goal is a selection of the elements of one
     observation key; `reached_within` says when it is reached.
+
+    A subclass may override `achieved` (another goal of an observation) and `judge` (another reward
+    or end, from achieved goals alone, as hindsight needs it).
     """
 
     low: NonEmpty[tuple[float, ...]]
@@ -128,6 +131,13 @@ class GoalSpace:
 
     def check(self, observation_space: spaces.Dict) -> None:
         """Raise `SpaceError` unless the achieved goal can be read off such observations."""
+        ignored = self.overridden("difference", "reached")
+        if ignored and not self.overridden("difference_of", "judge"):
+            raise SpaceError(
+                f"{type(self).__name__} overrides {ignored[0]}(goal, observation), which rewards "
+                "and ends do not follow; override difference_of(goal, achieved), or judge(goal, "
+                "achieved)"
+            )
         if self.key not in observation_space.spaces:
             raise SpaceError(
                 f"the goal's key '{self.key}' is not observed; "
@@ -205,8 +215,14 @@ class GoalSpace:
     def show(self, goal: FloatArray, observation: Observation) -> Observation:
         """Return the goals as the level's agent sees them, by observation key, float32 [R, G]."""
         if self.observed == "relative":
-            return {GOAL_KEY: -self.difference(goal, observation).astype(np.float32)}
+            return {GOAL_KEY: self.shown_from(goal, self.achieved(observation))}
         return {GOAL_KEY: goal}
+
+    def shown_from(self, goal: FloatArray, achieved: FloatArray) -> FloatArray:
+        """Goals [R, G] as the level's agent sees them where these are achieved, [R, G]."""
+        if self.observed == "relative":
+            return -self.difference_of(goal, achieved).astype(np.float32)
+        return goal
 
     def seen(self, shown: FloatArray, observation: Observation) -> FloatArray:
         """The goals [R, G] that `show` shows like this in these observations."""
@@ -216,7 +232,11 @@ class GoalSpace:
 
     def difference(self, goal: FloatArray, observation: Observation) -> FloatArray:
         """Return achieved minus goal, angles within half a turn, [R, G]."""
-        return wrapped(self.achieved(observation) - goal, self.angles)
+        return self.difference_of(goal, self.achieved(observation))
+
+    def difference_of(self, goal: FloatArray, achieved: FloatArray) -> FloatArray:
+        """Return achieved goals [R, G] minus wanted ones, angles within half a turn, [R, G]."""
+        return wrapped(achieved - goal, self.angles)
 
     def reached_at(self, difference: FloatArray) -> BoolArray:
         """Return which rows have a `difference` [R, G] that is small enough, [R] bool."""
@@ -230,15 +250,19 @@ class GoalSpace:
 
     def reached(self, goal: FloatArray, observation: Observation) -> BoolArray:
         """Return which rows have reached the goal, [R] bool."""
-        return self.reached_at(self.difference(goal, observation))
+        return self.verdict(goal, observation).reached
 
     def is_over(self, goal: FloatArray, observation: Observation) -> BoolArray:
         """Return which rows have nothing left to do for the goal, [R] bool."""
-        return self.reached(goal, observation)
+        return self.verdict(goal, observation).is_final
 
     def verdict(self, goal: FloatArray, observation: Observation) -> Verdict:
         """Judge the states of R rows by their goals."""
-        difference = self.difference(goal, observation)
+        return self.judge(goal, self.achieved(observation))
+
+    def judge(self, goal: FloatArray, achieved: FloatArray) -> Verdict:
+        """Judge achieved goals [R, G] by the wanted ones [R, G]; hindsight judges by this alone."""
+        difference = self.difference_of(goal, achieved)
         reached = self.reached_at(difference)
         reward = -length_of(difference) if self.reward == "dense" else reached - 1.0
         return Verdict(difference, reward, reached, reached)
@@ -246,6 +270,12 @@ class GoalSpace:
     def distance(self, goal: FloatArray, observation: Observation) -> FloatArray:
         """Euclidean distance to the goal, float64 [R]."""
         return length_of(self.difference(goal, observation))
+
+    def overridden(self, *names: str) -> list[str]:
+        """The methods, of these names, that a subclass outside this package overrides."""
+        kinds = type(self).__mro__
+        standard = next(each for each in kinds if each.__module__.startswith("coach_rl.core."))
+        return [each for each in names if getattr(type(self), each) is not getattr(standard, each)]
 
     @cached_property
     def _columns(self) -> slice | list[int]:

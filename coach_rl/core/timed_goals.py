@@ -11,7 +11,7 @@ import numpy as np
 from annotated_types import Interval
 from gymnasium import spaces
 
-from coach_rl.core.errors import SpaceError
+from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.goals import GoalSpace, Verdict, length_of
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
@@ -44,7 +44,16 @@ class TimedGoalSpace(GoalSpace):
         Args:
             goals: Goals without.
             longest: Largest time in simulator steps.
+
+        Raises:
+            ParameterError: The goals are of another subclass, whose methods would be lost.
         """
+        require(
+            issubclass(cls, type(goals)),
+            f"{cls.__name__}.of({type(goals).__name__}(...)) would lose the methods of "
+            f"{type(goals).__name__}; make a class of both, class Timed({type(goals).__name__}, "
+            f"{cls.__name__})",
+        )
         return cls(
             **{each.name: getattr(goals, each.name) for each in fields(goals)}, longest=longest
         )
@@ -61,11 +70,6 @@ class TimedGoalSpace(GoalSpace):
     def shown(self) -> dict[str, spaces.Box]:
         """The spaces of the goal and of the time left, by observation key."""
         return {**super().shown, TIME_KEY: spaces.Box(0, 1, (1,), np.float32)}
-
-    @property
-    def untimed(self) -> GoalSpace:
-        """The same goals without a time."""
-        return GoalSpace(**{each.name: getattr(self, each.name) for each in fields(GoalSpace)})
 
     @property
     def sent_size(self) -> int:
@@ -114,22 +118,18 @@ class TimedGoalSpace(GoalSpace):
         shown = observation[TIME_KEY].reshape(-1)
         return cast("FloatArray", np.rint(shown * self.longest).astype(np.float32))
 
-    def difference(self, goal: FloatArray, observation: Observation) -> FloatArray:
+    def difference_of(self, goal: FloatArray, achieved: FloatArray) -> FloatArray:
         """Return achieved minus goal, [R, G], whether or not the goals' times stand behind them."""
-        return super().difference(goal[:, : self.size], observation)
-
-    def reached(self, goal: FloatArray, observation: Observation) -> BoolArray:
-        """Return which rows are at their goal while its time is up, [R] bool."""
-        return self.verdict(goal, observation).reached
+        return super().difference_of(goal[:, : self.size], achieved)
 
     def is_over(self, goal: FloatArray, observation: Observation) -> BoolArray:  # noqa: ARG002 - as GoalSpace
         """Return for which rows the time is up, [R] bool."""
         return goal[:, -1] <= 0
 
-    def verdict(self, goal: FloatArray, observation: Observation) -> Verdict:
-        """Judge the states of R rows by their goals, where the time is up."""
-        is_up = self.is_over(goal, observation)
-        difference = self.difference(goal, observation)
+    def judge(self, goal: FloatArray, achieved: FloatArray) -> Verdict:
+        """Judge achieved goals [R, G] by the wanted ones [R, G + 1], where the time is up."""
+        is_up: BoolArray = goal[:, -1] <= 0
+        difference = self.difference_of(goal, achieved)
         reached = is_up & self.reached_at(difference)
         if self.reward == "dense":
             return Verdict(difference, -length_of(difference) * is_up, reached, is_up)

@@ -12,6 +12,7 @@ from coach_rl.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
     from coach_rl.experiment.fork import fork_experiment
+    from coach_rl.experiment.loaded_levels import load_levels
     from coach_rl.experiment.manifest import Origin
     from coach_rl.experiment.override_text import parse_overrides
     from coach_rl.experiment.overrides import apply_overrides
@@ -34,6 +35,6 @@ else:
 __all__ = [
     "Audience", "Origin", "PanelArgument", "Preset", "PresetReference", "RunFolder", "RunResult",
     "RunSettings", "TrainedAgent", "apply_overrides", "describe_presets", "evaluate_run",
-    "evaluate_untrained", "find_preset", "fork_experiment", "load", "load_preset",
+    "evaluate_untrained", "find_preset", "fork_experiment", "load", "load_levels", "load_preset",
     "parse_overrides", "resume_experiment", "run_experiment", "shipped_presets",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from coach_rl.core.agents import AnyAgent
+from coach_rl.core.agents import AnyAgent, require_whole_policies
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.state import State
 from coach_rl.experiment.checkpoint import Checkpoint, read_checkpoint
@@ -65,11 +65,13 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
                 hint = "name it as RUN:LEVEL"
                 raise UnknownNameError("level", source.level, agents, hint, where="there")
             agent = graph_manager.graph.agents[level.name]
+            require_whole_policies({level.name: agent})
             fit = _load(agent, agents[source.level], partly=level.load_partly)
         except ConfigurationError as error:
             raise ConfigurationError(
                 f"level '{level.name}' cannot be loaded from {level.load}: {error}"
             ) from error
+        graph_manager.graph.unloaded.discard(level.name)
         loaded[level.name] = {
             "checkpoint": str(source.checkpoint),
             "level": source.level,

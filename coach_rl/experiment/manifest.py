@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from coach_rl.core.errors import CoachError
+from coach_rl.core.errors import CoachError, CoachWarning, ConfigurationError
 from coach_rl.core.level_name import shown_level
 from coach_rl.core.steps import RunLength
 from coach_rl.experiment.introduction import differences
@@ -140,8 +140,47 @@ def remember_code(graph_manager: GraphManager, manifest: Json, origin: Origin | 
     """Trust what a new run of the user uses, whenever it is rebuilt on this machine."""
     preset = None if origin is None else origin.preset
     source = None if preset is None else (preset.source, str(preset.reference.path))
+    remember_own_code(_code_of(graph_manager, manifest), source)
+
+
+def check_importable(graph_manager: GraphManager, manifest: Json, *, evaluates_aside: bool) -> None:
+    """Warn of classes that stand in the program itself, which no other process can import.
+
+    Args:
+        graph_manager: The experiment.
+        manifest: Its manifest.
+        evaluates_aside: Whether another process evaluates it while it trains.
+
+    Raises:
+        ConfigurationError: Another process is to evaluate it.
+
+    Warns:
+        CoachWarning: It can be run, but not resumed or evaluated by the command.
+    """
+    names = dict.fromkeys(_code_of(graph_manager, manifest))
+    own = [each.partition(":")[2] for each in names if each.startswith("__main__:")]
+    if not own:
+        return
+    where = (
+        f"{', '.join(own)} {'is' if len(own) == 1 else 'are'} defined in the program itself "
+        "(__main__), which no other process can import"
+    )
+    advice = "define such code in a module beside the program and import it from there"
+    if evaluates_aside:
+        raise ConfigurationError(
+            f"{where}, and evaluate_aside needs one; {advice}, or set evaluate_aside=False"
+        )
+    warnings.warn(
+        f"{where}: `coach` cannot resume, evaluate or load this run; {advice}",
+        CoachWarning,
+        stacklevel=3,
+    )
+
+
+def _code_of(graph_manager: GraphManager, manifest: Json) -> list[str]:
+    """The names, `module:name`, of all code that a run uses."""
     names = [manifest["graph_manager"], *code_in_json(manifest["parameters"])]
-    remember_own_code([*names, *code_in_parameters(graph_manager.parameters)], source)
+    return [*names, *code_in_parameters(graph_manager.parameters)]
 
 
 def _preset_entry(preset: Preset) -> Json:

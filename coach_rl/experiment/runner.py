@@ -18,7 +18,7 @@ from coach_rl.experiment.disk_space import check_disk_space
 from coach_rl.experiment.evaluation import live_graph
 from coach_rl.experiment.live_run import LiveRun
 from coach_rl.experiment.loaded_levels import load_levels
-from coach_rl.experiment.manifest import Origin, make_manifest, remember_code
+from coach_rl.experiment.manifest import Origin, check_importable, make_manifest, remember_code
 from coach_rl.experiment.run_creation import check_name, create_run_folder
 from coach_rl.experiment.run_lock import locked
 from coach_rl.experiment.run_settings import Audience, RunResult, RunSettings
@@ -89,6 +89,7 @@ def run_experiment(
         )
         manifest |= {"loaded": loaded, "spaces": spaces_to_json(graph_manager.spaces)}
         manifest |= {"processes": group.size}
+        check_importable(graph_manager, manifest, evaluates_aside=settings.evaluate_aside)
         check_room(graph_manager, root / name, policy)
         check_sinks(graph_manager)
         remember_code(graph_manager, manifest, origin)

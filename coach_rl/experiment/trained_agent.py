@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.agents import NetworkOwner
+from coach_rl.core.agents import NetworkOwner, require_whole_policies
 from coach_rl.core.errors import CheckpointError, ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.records import Action, Array, BoolArray, IntArray, Observation
 from coach_rl.core.seeding import integer_seed
@@ -64,6 +64,7 @@ def load(
     with torch_settings(task):
         graph_manager.create_graph(task, training=False)
         graph = graph_manager.graph
+        require_whole_policies(graph.agents)
         for name, agent in graph.agents.items():
             if state["agents"].get(name) != {}:  # a script has nothing to load
                 agent.load_policy(state["agents"][name])

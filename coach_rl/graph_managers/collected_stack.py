@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from coach_rl.core.activity import OnActivity
-from coach_rl.core.agents import AnyAgent, HoldingAgent, PacedAgent
+from coach_rl.core.agents import AnyAgent, HoldingAgent, PacedAgent, require_whole_policies
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import EnvResponse
@@ -147,6 +147,7 @@ def build_collected_stack(
 
 def _check_collection(stack: CollectedStack) -> None:
     """Raise `ConfigurationError` where workers cannot collect for an agent as they are asked to."""
+    require_whole_policies({level.name: level.agent for level in stack.levels})
     collection: CollectionParameters = stack.parameters.collection
     for level in stack.levels:
         level.decisions()

@@ -1,6 +1,6 @@
 """A stack of levels for people: a tree, the top level first, the environment last."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from coach_rl.core.agents import AnyAgent
 from coach_rl.core.goals import GoalSpace
@@ -18,6 +18,8 @@ def describe_stack(
     described: Sequence[LevelParameters],
     agents: Sequence[AnyAgent],
     environment: EnvironmentParameters,
+    *,
+    unloaded: Set[str] = frozenset(),
 ) -> str:
     """The levels, what they ask of each other, their agents, and what they act on.
 
@@ -26,6 +28,7 @@ def describe_stack(
         described: Their parameters.
         agents: Who decides on them.
         environment: What the lowest acts on.
+        unloaded: Names of the levels that are still to be loaded from another run.
     """
     lines: list[str] = []
     for depth, (level, params, agent) in enumerate(zip(levels, described, agents, strict=True)):
@@ -33,7 +36,7 @@ def describe_stack(
         below = described[depth + 1] if depth + 1 < len(described) else None
         about = [
             f"level {level.name}: {params.agent.name}",
-            *(f"  {line}" for line in _of_level(params, is_top=depth == 0)),
+            *(f"  {line}" for line in _of_level(params, depth == 0, level.name in unloaded)),
             f"  observes {spaces.observation}",
             f"  acts in {spaces.action}",
             *(f"  {line}" for line in agent.description().splitlines()),
@@ -53,7 +56,7 @@ def _at(depth: int, lines: Sequence[str]) -> list[str]:
     return [f"{indent}└─ {first}", *(f"{indent}   {line}" for line in rest)]
 
 
-def _of_level(params: LevelParameters, *, is_top: bool) -> Iterator[str]:
+def _of_level(params: LevelParameters, is_top: bool, is_unloaded: bool) -> Iterator[str]:
     """Describe the settings by which a level differs from a single one."""
     if is_top and params.goal_space is not None:
         yield f"has the environment's {_goal_text(params.goal_space)}"
@@ -72,7 +75,7 @@ def _of_level(params: LevelParameters, *, is_top: bool) -> Iterator[str]:
         yield "frozen: neither explores nor learns"
     yield from _of_schedule(params)
     if params.load is not None:
-        yield f"loaded from {params.load}"
+        yield f"{'to be ' if is_unloaded else ''}loaded from {params.load}"
 
 
 def _of_schedule(params: LevelParameters) -> Iterator[str]:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from copy import deepcopy
 
 from coach_rl.core.activity import waiting_for
+from coach_rl.core.agents import require_whole_policies
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.state import State
@@ -65,6 +66,8 @@ class EvaluationSchedule:
                 "evaluations are still to be made by an evaluator; resume with `coach` or "
                 "resume_experiment, which start one"
             )
+        if evaluator is not None:
+            require_whole_policies(self._graph.agents)
         self._evaluator = evaluator
         for each in self._asked:
             assert evaluator is not None
@@ -207,6 +210,7 @@ class EvaluationSchedule:
 
     def policies(self) -> dict[str, State]:
         """The agents' knowledge, by their level's name."""
+        require_whole_policies(self._graph.agents)
         return {name: agent.policy_state_dict() for name, agent in self._graph.agents.items()}
 
     def state_dict(self) -> State:

@@ -76,7 +76,7 @@ class Camera:
             place_of = partial(environment.goal_place, space.key, space.elements)
             marks += above.marks(self._row, place_of)
             place = place_of(goals.goal[self._row, : space.size])
-            if place is not None:
+            if place is not None and not space.overridden("achieved"):  # else it is elsewhere
                 red, green, blue = (part / 255 for part in level_colour(index))
                 # Names are written on top of everything: seen where a goal lies inside a wall.
                 colour = (red, green, blue, 1.0)

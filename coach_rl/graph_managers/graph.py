@@ -95,6 +95,8 @@ class Graph:
         """Open training episodes."""
         self.phases = LevelPhases(parameters.levels)
         """The times at which levels are in a phase of their own."""
+        self.unloaded = {each.name for each in parameters.levels if each.load is not None}
+        """Names of the levels whose agents are still to be loaded from another run."""
         self.on_activity = on_activity
         self._parameters, self._group = parameters, group
         channel = SignalChannel()
@@ -221,7 +223,17 @@ class Graph:
         """The levels and their agents, for people."""
         agents = tuple(self.agents.values())
         stack, environment = self.training.levels, self._parameters.environment
-        return describe_stack(stack, self.levels, agents, environment)
+        return describe_stack(stack, self.levels, agents, environment, unloaded=self.unloaded)
+
+    def require_loaded(self) -> None:
+        """Raise `ConfigurationError` where a level is still to be loaded from another run."""
+        for level in self.levels:
+            if level.name in self.unloaded:
+                raise ConfigurationError(
+                    f"level '{level.name}' is to be loaded from {level.load} first; use "
+                    "run_experiment(), which does that, or call create_graph() and "
+                    "coach_rl.load_levels(graph_manager) before anything else"
+                )
 
     @property
     def updates(self) -> dict[str, str]:
@@ -256,6 +268,7 @@ class Graph:
         """Load agents, with their filters, and counters of a saved state; no environments."""
         for name, agent in self.agents.items():
             agent.load_state_dict(state["agents"][name])
+        self.unloaded.clear()
         self.clock.load_state_dict(state["training"]["clock"])
 
     def close(self) -> None:

@@ -250,6 +250,7 @@ class GraphManager:
         """
         if self._built is None:
             self.create_graph()
+        self.graph.require_loaded()
         self._parts.evaluations.ask_through(evaluator)
         progress, callbacks = self._progress, self._parts.callbacks
         for record in self._scheduled(is_stopped, is_paused):
@@ -300,6 +301,7 @@ class GraphManager:
 
     def policies(self) -> dict[str, State]:
         """The agents' knowledge, by their level's name; what `scores_of` takes."""
+        self.graph.require_loaded()
         return self._parts.evaluations.policies()
 
     def _scheduled(
@@ -388,6 +390,7 @@ class GraphManager:
         if seed is not None:
             require(seed >= 0, f"a seed must be a whole number of 0 or more, got {seed}")
             seed = integer_seed(seed, "final evaluation")
+        self.graph.require_loaded()
         evaluations = self._parts.evaluations
         scores = evaluations.play(episodes, seed=seed, sampling=sampling, is_stopped=is_stopped)
         return evaluations.result(scores)
@@ -496,6 +499,7 @@ class GraphManager:
         return lambda: length.counted(clock) >= until
 
     def _act(self, phase: Phase, is_over: Callable[[], bool]) -> Iterator[LogRecord]:
+        self.graph.require_loaded()
         return run_phase(
             phase,
             self.graph,

@@ -13,7 +13,7 @@ from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stack_signals import StackSignals
 from coach_rl.levels.certifier import Certifier, Fork
 from coach_rl.levels.level_manager import LevelManager
-from coach_rl.levels.spaces import agent_spaces, check_level
+from coach_rl.levels.spaces import agent_spaces, check_ending, check_level
 
 AgentSource = Callable[[int, EnvironmentSpaces], AnyAgent]
 """(index of the level, what its agent sees and where it acts) to the agent."""
@@ -53,6 +53,7 @@ def build_stack(
             params = levels[index]
             check_level(params, below.spaces, is_top=index == 0)
             owned = agent(index, agent_spaces(below.spaces, params.goal_space))
+            check_ending(params, owned)
             level = LevelManager(
                 params,
                 agent=owned,

@@ -357,6 +357,7 @@ class LevelManager:
         places = over if len(over) else slice(0, 0)
         rows, sums = answer.rows[places], self._rows
         sums.open[rows] = False
+        added_up = {**sums.agent_rewards, **sums.agent_ends}
         return EnvResponse(
             rows=rows,
             observation=take(answer.observation, places),
@@ -367,7 +368,7 @@ class LevelManager:
             end=judgement.end[places],
             duration=sums.duration[rows],
             info={
-                key: sums.agent_rewards[key][rows] if key in sums.agent_rewards else values[places]
+                key: added_up[key][rows] if key in added_up else values[places]
                 for key, values in answer.info.items()
             },
         )

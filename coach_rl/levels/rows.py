@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from coach_rl.core.agent_info import is_agent_reward
+from coach_rl.core.agent_info import is_agent_end, is_agent_reward
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelSpace
 from coach_rl.core.records import Array, BoolArray, Directive, EnvResponse, FloatArray, IntArray
@@ -62,6 +62,9 @@ class LevelRows:
     agent_rewards: dict[str, FloatArray] = field(default_factory=dict)
     """[N] each: the same as `reward` of every agent's own, by the info's name; empty at the top and
     where the environment reports none."""
+    agent_ends: dict[str, BoolArray] = field(default_factory=dict)
+    """[N] each: an agent's own episode has ended in this sub-episode, by the info's name; empty as
+    `agent_rewards` is."""
 
     is_top: bool
     """The level is the top: its rows begin without a goal from above, and nothing goes up."""
@@ -157,6 +160,7 @@ class LevelRows:
         self.decisions[index] += 1
         if not self.is_top:
             self._add_rewards(answer, index)
+            self._add_ends(answer, index)
         self.duration[index] += answer.duration
         if self.own_time:
             self.goal[index, -1] -= answer.duration
@@ -189,6 +193,8 @@ class LevelRows:
         self.duration[rows] = 0
         for sums in self.agent_rewards.values():
             sums[rows] = 0.0
+        for ended in self.agent_ends.values():
+            ended[rows] = False
 
     def state_dict(self) -> State:
         """Every array."""
@@ -213,3 +219,10 @@ class LevelRows:
             if is_agent_reward(key):
                 sums = self.agent_rewards.setdefault(key, np.zeros(len(self.row), np.float64))
                 sums[index] += values * factor
+
+    def _add_ends(self, answer: EnvResponse, index: RowIndex) -> None:
+        """Note where the own episodes of agents have ended."""
+        for key, values in answer.info.items():
+            if is_agent_end(key):
+                ended = self.agent_ends.setdefault(key, np.zeros(len(self.row), np.bool_))
+                ended[index] |= values.astype(np.bool_)

@@ -2,6 +2,7 @@
 
 from gymnasium import spaces
 
+from coach_rl.core.agents import AnyAgent, EndingAgent
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.levels import LevelDescription, LevelSpace
 from coach_rl.core.options import OptionSpace
@@ -20,6 +21,21 @@ def agent_spaces(below: EnvironmentSpaces, space: LevelSpace | None) -> Environm
         return below
     observed = {**below.observation.spaces, **space.shown}
     return EnvironmentSpaces(observation=spaces.Dict(observed), action=below.action)
+
+
+def check_ending(params: LevelDescription, agent: AnyAgent) -> None:
+    """Raise a ConfigurationError where the agent would end sub-episodes and is never called to.
+
+    Args:
+        params: What the level is like.
+        agent: Its agent.
+    """
+    if isinstance(agent, EndingAgent) and not isinstance(params.goal_space, OptionSpace):
+        raise ConfigurationError(
+            f"level '{params.name}': its agent ends its own sub-episodes "
+            f"({type(agent).__name__}.ends), which is for levels that receive options; give the "
+            "level an OptionSpace, or the agent no method `ends`"
+        )
 
 
 def check_level(params: LevelDescription, below: EnvironmentSpaces, *, is_top: bool) -> None:

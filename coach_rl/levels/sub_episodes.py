@@ -4,6 +4,7 @@ from collections import deque
 from typing import Self
 
 import numpy as np
+from gymnasium.spaces import Discrete
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.goals import GoalSpace, length_of
@@ -46,7 +47,7 @@ class SubEpisodes:
     """Sums over the sub-episodes that have ended since they were last asked for.
 
     Args:
-        options: K, at a level that receives options; 0 at others.
+        options: K, at a level that receives numbered options; 0 at others.
         goals: Whether it receives goals; only then are the share that reaches them, and distances,
             among the means.
         stops_on_failure: Whether the level stops where the one below misses its goal; only then is
@@ -72,8 +73,9 @@ class SubEpisodes:
     def of_level(cls, level: LevelDescription) -> Self:
         """The statistics of a level."""
         space = level.goal_space
+        is_numbered = isinstance(space, OptionSpace) and isinstance(space.space, Discrete)
         return cls(
-            options=space.count if isinstance(space, OptionSpace) else 0,
+            options=space.size if space is not None and is_numbered else 0,
             goals=isinstance(space, GoalSpace),
             stops_on_failure=level.stops_on_failure != "never",
         )
@@ -209,7 +211,8 @@ class SubEpisodes:
         """Go on with the saved sums."""
         # Neither failures nor options are in checkpoints of earlier versions.
         self._sums, self._new = {name: state.get(name, 0.0) for name in _SUMS}, []
-        self._of_options[:] = state.get("options", 0.0)
+        if len(self._of_options):
+            self._of_options[:] = state.get("options", 0.0)
         self._last = deque(state.get("last", ()), maxlen=self._last.maxlen)
 
     def _by_option(self, count: float) -> dict[str, float]:

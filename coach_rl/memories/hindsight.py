@@ -5,8 +5,8 @@ reward what the goal space says of the states that followed. Nothing is stored t
 """
 
 import math
-from dataclasses import dataclass, replace
-from typing import Annotated, Literal, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace, Verdict
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     Array,
@@ -46,7 +46,6 @@ from coach_rl.memories.sampling_chain import SamplerUnit
 from coach_rl.memories.tables import Field
 
 Strategy = Literal["future", "final", "episode", "random"]
-_Goal = TypeVar("_Goal", bound=GoalSpace)
 
 
 @parameter_class
@@ -110,6 +109,7 @@ class Hindsight:
                     f"hindsight needs the observation key '{key}', which is not there; "
                     f"observed: {', '.join(sorted(observation_space.spaces))}"
                 )
+        self._check_methods()
         self.goal.check(observation_space)
         wanted = int(np.prod(observation_space[GOAL_KEY].shape or (1,)))
         if wanted != len(self.goal.low):
@@ -143,7 +143,7 @@ class Hindsight:
             terminated: Whether their values are final, [R].
             below: Bits of `End` of the level below, [R]; None: not known.
         """
-        reached = self.has_ended(observation, next_observation)
+        reached = self.judged(observation, next_observation).is_final
         values: dict[str, Array] = {
             ACHIEVED: self.goal.turned(self.goal.achieved(next_observation)),
             REACHED: reached,
@@ -153,23 +153,52 @@ class Hindsight:
             values[FAILED] = none if below is None else terminated & missed(below) & ~reached
         return values
 
-    def has_ended(self, observation: Observation, next_observation: Observation) -> BoolArray:
-        """Return where the wanted goal ended the sub-episode, as it does when it is reached, [R].
+    @property
+    def goal_is_terminal(self) -> bool:
+        """True if nothing is bootstrapped behind a goal."""
+        return self.goal_ends_episode
+
+    def judged(
+        self,
+        observation: Observation,
+        next_observation: Observation,
+        *,
+        moved: FloatArray | float = 0.0,
+    ) -> Verdict:
+        """The verdict of the goal space on R transitions under the goals that they had.
 
         Args:
             observation: Before, [R, ...] each.
             next_observation: After, [R, ...] each.
+            moved: Added to the goals, [R, G].
         """
         shown = observation[GOAL_KEY].reshape(-1, len(self.goal.low))
-        return self.goal.reached(self.goal.seen(shown, observation), next_observation)
+        goal = self.goal.seen(shown, observation) + moved
+        return self.goal.judge(goal, self.goal.achieved(next_observation))
 
     def units(self, store: RingStore, rng: np.random.Generator) -> "HindsightUnits":
         """Build the sampler units that relabel what a store keeps."""
         return HindsightUnits(
             HindsightGoals(store, rng, self),
             HindsightRewards(store, self),
-            HindsightObservations(self.goal),
+            HindsightObservations(store, self.goal),
         )
+
+    def _check_methods(self) -> None:
+        """Raise `ConfigurationError` where the goals' class judges or shows more than goals."""
+        kind = type(self.goal).__name__
+        judging = self.goal.overridden("verdict", "difference", "reached", "is_over")
+        if judging and not self.goal.overridden("judge"):
+            raise ConfigurationError(
+                f"hindsight judges achieved goals alone, and {kind} overrides {judging[0]}(), "
+                "which judges whole observations; override GoalSpace.judge(goal, achieved) "
+                "instead, or set hindsight=None"
+            )
+        if showing := self.goal.overridden("show", "shown", "seen"):
+            raise ConfigurationError(
+                f"hindsight shows its goals as GoalSpace.show does, and {kind} overrides "
+                f"{showing[0]}; leave that out, or set hindsight=None"
+            )
 
 
 class HindsightUnits(NamedTuple):
@@ -189,7 +218,7 @@ class HindsightGoals(SamplerUnit):
 
     def __init__(self, store: RingStore, rng: np.random.Generator, params: Hindsight) -> None:
         self._store, self._rng, self._strategy = store, rng, params.strategy
-        self._goal = bare(params.goal)
+        self._goal = params.goal
         self.fraction = params.ratio / (params.ratio + 1)
         """Fraction of a batch that is relabelled."""
 
@@ -205,8 +234,8 @@ class HindsightGoals(SamplerUnit):
         """Shown goals [R, ...] with hindsight goals of any transitions kept in their share."""
         positions = self._store.draw(self._rng, len(wanted))
         relabelled, source = self._draw(positions)
-        achieved = {ACHIEVED: self._store.ledger[ACHIEVED].take(positions, axis=0)}
-        goals = self._goal.show(self._goals(source), achieved)[GOAL_KEY]
+        achieved = self._store.ledger[ACHIEVED].take(positions, axis=0)
+        goals = self._goal.shown_from(self._goals(source), achieved)
         mixed = wanted.copy()
         mixed[relabelled] = goals[relabelled].reshape(-1, *wanted.shape[1:])
         return mixed
@@ -246,7 +275,7 @@ class HindsightRewards(SamplerUnit):
     outputs = (WINDOW_REWARDS, WINDOW_TERMINATED)
 
     def __init__(self, store: RingStore, params: Hindsight) -> None:
-        self._store, self._goal = store, bare(params.goal)
+        self._store, self._goal = store, params.goal
         self._goal_ends_episode = params.goal_ends_episode
         self._stops_on_failure = params.stops_on_failure
 
@@ -299,11 +328,19 @@ class HindsightObservations(SamplerUnit):
     name = "hindsight_observations"
     outputs: tuple[str, ...] = OBSERVED_GOALS
 
-    def __init__(self, goal: GoalSpace) -> None:
+    def __init__(self, store: RingStore, goal: GoalSpace) -> None:
         self._goal = goal
         self.inputs = (GOALS, RELABELLED, *OBSERVED_GOALS)
+        self._keys: tuple[str, ...] = ()
+        """The observation keys from which it reads where relative goals are seen from."""
         if goal.observed == "relative":
-            self.inputs += (f"{OBSERVATIONS}{goal.key}", f"{NEXT_OBSERVATIONS}{goal.key}")
+            every = (path for path in store.fields if path.startswith(OBSERVATIONS))
+            is_own = bool(goal.overridden("achieved"))  # it may read other keys, too
+            self._keys = (
+                tuple(p.removeprefix(OBSERVATIONS) for p in every) if is_own else (goal.key,)
+            )
+            for prefix in (OBSERVATIONS, NEXT_OBSERVATIONS):
+                self.inputs += tuple(f"{prefix}{key}" for key in self._keys if key != GOAL_KEY)
 
     def __call__(self, batch: Columns, size: int) -> Columns:
         """The wanted goals, [B, ...] each."""
@@ -322,9 +359,9 @@ class HindsightObservations(SamplerUnit):
         """The goals [B, G] as an observation shows them."""
         if self._goal.observed == "absolute":
             return goals
-        seen = batch[path.replace(GOAL_KEY, self._goal.key)]
-        shown = self._goal.show(goals.cpu().numpy(), {self._goal.key: seen.cpu().numpy()})
-        return torch.from_numpy(shown[GOAL_KEY]).to(goals)
+        seen = {key: batch[path.replace(GOAL_KEY, key)].cpu().numpy() for key in self._keys}
+        shown = self._goal.shown_from(goals.cpu().numpy(), self._goal.achieved(seen))
+        return torch.from_numpy(shown).to(goals)
 
 
 def goal_steps(
@@ -345,11 +382,6 @@ def goal_steps(
     return begin + (uniform * (end - begin)).astype(np.int64)
 
 
-def bare(goal: _Goal) -> _Goal:
-    """The same goals, where the achieved ones are not read off an observation but given."""
-    return replace(goal, key=ACHIEVED, elements=None)
-
-
 def relabelled(
     goal: GoalSpace,
     *,
@@ -365,7 +397,7 @@ def relabelled(
     one that came from anything else does.
 
     Args:
-        goal: The goal space, `bare`.
+        goal: The goal space.
         goals: The new goals, [B, G].
         achieved: What the next observations achieve, [B, n, G].
         terminated: As it was, [B, n].
@@ -376,10 +408,9 @@ def relabelled(
         Rewards, ends, and whether the new goals are reached, [B, n] each.
     """
     shape = terminated.shape
-    seen = {ACHIEVED: achieved.reshape(-1, achieved.shape[-1])}
     wanted = np.repeat(goals, shape[1], axis=0)
-    verdict = goal.verdict(wanted, seen)
-    rewards, now_reached = verdict.reward.reshape(shape), verdict.reached.reshape(shape)
+    verdict = goal.judge(wanted, achieved.reshape(-1, achieved.shape[-1]))
+    rewards, now_reached = verdict.reward.reshape(shape), verdict.is_final.reshape(shape)
     if goal_ends_episode:
         terminated = now_reached | (terminated & ~reached)
     return rewards, terminated, now_reached

@@ -16,7 +16,7 @@ import torch
 from annotated_types import Lt
 
 from coach_rl.core.agents import LevelPlace
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import ConfigurationError, RunError
 from coach_rl.core.filters import OutputFilter
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
@@ -90,6 +90,7 @@ class HindsightActionParameters:
                 "reached, stops_on_failure lets them end the episode; choose one: set "
                 "HACAgentParameters.actions=None, or stops_on_failure='never'"
             )
+        place.require_sub_goals_as_actions(f"{name}hindsight, which replaces actions,")
         horizon = None if place.level is None else place.level.horizon
         if isinstance(place.goal, TimedGoalSpace) and goal.reward == "sparse":
             horizon = 1  # rewards of 0 and 1, once: -1 is worse than any
@@ -132,7 +133,7 @@ class HindsightActions:
     def ledger(self) -> dict[str, Field]:
         """Columns that a store must keep of every transition."""
         fields = {
-            ACHIEVED_ACTIONS: Field((self.sub_goal.sent_size,), np.float32),
+            ACHIEVED_ACTIONS: Field(self.sub_goal.space.shape, np.float32),
             MISSED: Field((), np.bool_),
             PENALISED: Field((), np.bool_),
         }
@@ -157,6 +158,12 @@ class HindsightActions:
             tested: Whether the decisions were tested, [R]; None: none was.
         """
         asked = self.sub_goal.asked_in_hindsight(observation, next_observation, duration)
+        if asked.shape[1:] != self.sub_goal.space.shape:
+            raise RunError(
+                f"{type(self.sub_goal).__name__}.asked_in_hindsight() returned an array of shape "
+                f"{asked.shape} for {len(duration)} rows; needed are actions of shape "
+                f"{self.sub_goal.space.shape}, as its space has them"
+            )
         none = np.zeros(len(asked), np.bool_)
         used_up = none if below is None else missed(below)
         was_tested = none if tested is None else tested

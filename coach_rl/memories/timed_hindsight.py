@@ -11,6 +11,7 @@ import torch
 from gymnasium import spaces
 
 from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.goals import GOAL_KEY, Verdict
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.timed_goals import TIME_KEY, TimedGoalSpace
 from coach_rl.memories.columns import (
@@ -33,7 +34,6 @@ from coach_rl.memories.hindsight import (
     HindsightObservations,
     HindsightRewards,
     HindsightUnits,
-    bare,
 )
 from coach_rl.memories.ring_store import RingStore
 from coach_rl.memories.tables import Field
@@ -54,19 +54,20 @@ def timed(hindsight: Hindsight) -> Hindsight:
             f"the strategy 'future' or 'final', got '{hindsight.strategy}'"
         )
     values = {field.name: getattr(hindsight, field.name) for field in fields(hindsight)}
-    return TimedHindsight(**{**values, "goal": goal.untimed}, timed_goal=goal)
+    return TimedHindsight(**{**values, "goal": goal})
 
 
 @dataclass(frozen=True, kw_only=True)
 class TimedHindsight(Hindsight):
     """`Hindsight` where goals have a time; "reached" says that the wanted goal's time was up."""
 
-    timed_goal: TimedGoalSpace
-    """The goals with their times; `goal` is without."""
+    goal: TimedGoalSpace
+    """Space of achieved goals in the observation, with their times, and their reward."""
 
     def check(self, observation_space: spaces.Dict) -> None:
         """Raise `SpaceError` unless such observations have a goal and the time left for it."""
-        super().check(observation_space)
+        observed = observation_space.spaces
+        super().check(spaces.Dict({key: observed[key] for key in observed if key != TIME_KEY}))
         if TIME_KEY not in observation_space.spaces:
             raise SpaceError(
                 f"hindsight for goals with a time needs the observation key '{TIME_KEY}', which is "
@@ -90,11 +91,26 @@ class TimedHindsight(Hindsight):
         values = super().ledger_values(
             observation, next_observation, terminated=terminated, below=below
         )
-        return {**values, TIMES_LEFT: self.timed_goal.steps_left(next_observation)}
+        return {**values, TIMES_LEFT: self.goal.steps_left(next_observation)}
 
-    def has_ended(self, observation: Observation, next_observation: Observation) -> BoolArray:  # noqa: ARG002 - as Hindsight
-        """Return where the time of the wanted goal was up, [R]."""
-        return np.asarray(self.timed_goal.steps_left(next_observation) <= 0)
+    @property
+    def goal_is_terminal(self) -> bool:
+        """True: nothing is bootstrapped behind the time of a goal."""
+        return True
+
+    def judged(
+        self,
+        observation: Observation,
+        next_observation: Observation,
+        *,
+        moved: FloatArray | float = 0.0,
+    ) -> Verdict:
+        """The verdict on R transitions under the goals and the times that they had."""
+        shown = observation[GOAL_KEY].reshape(-1, self.goal.size)
+        goal = self.goal.seen(shown, observation) + moved
+        left = self.goal.steps_left(next_observation)[:, None]
+        achieved = self.goal.achieved(next_observation)
+        return self.goal.judge(np.concatenate([goal, left], axis=1), achieved)
 
     def units(self, store: RingStore, rng: np.random.Generator) -> HindsightUnits:
         """Build the sampler units that relabel what a store keeps."""
@@ -128,10 +144,6 @@ class TimedHindsightRewards(HindsightRewards):
 
     inputs = (*HindsightRewards.inputs, TIMES)
 
-    def __init__(self, store: RingStore, params: TimedHindsight) -> None:
-        super().__init__(store, params)
-        self._goal = bare(params.timed_goal)
-
     def _judged(
         self, batch: Columns, chosen: BoolArray, where: IntArray, terminated: BoolArray
     ) -> tuple[FloatArray, BoolArray, BoolArray]:
@@ -141,9 +153,7 @@ class TimedHindsightRewards(HindsightRewards):
         left = _left_at(self._store, where, positions, times)
         goals = np.repeat(batch[GOALS].numpy()[chosen], where.shape[1], axis=0)
         achieved = ledger[ACHIEVED].take(where.ravel(), axis=0)
-        verdict = self._goal.verdict(
-            np.concatenate([goals, left.reshape(-1, 1)], axis=1), {ACHIEVED: achieved}
-        )
+        verdict = self._goal.judge(np.concatenate([goals, left.reshape(-1, 1)], axis=1), achieved)
         is_up = verdict.is_final.reshape(where.shape)
         # An end that came from the old goal's time doesn't count, one from anything else does.
         terminated = is_up | (terminated & ~ledger[REACHED].take(where))
@@ -156,9 +166,9 @@ class TimedHindsightObservations(HindsightObservations):
     outputs = (*OBSERVED_GOALS, *OBSERVED_TIMES)
 
     def __init__(self, store: RingStore, params: TimedHindsight) -> None:
-        super().__init__(params.goal)
+        super().__init__(store, params.goal)
         self.inputs += (POSITIONS, ENDS, TIMES, *OBSERVED_TIMES)
-        self._store, self._longest = store, params.timed_goal.longest
+        self._store, self._longest = store, params.goal.longest
 
     def __call__(self, batch: Columns, size: int) -> Columns:
         """The wanted goals, [B, ...] each, and the times left, [B, 1] each."""

@@ -23,6 +23,7 @@ from coach_rl.core.errors import (
     UnknownNameError,
 )
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, Outcome
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -746,6 +747,83 @@ def test_an_end_that_is_both_is_final():
     assert own.truncated.tolist() == [False, True]
     assert own.end.tolist() == [End.TERMINATED | End.TRUNCATED, End.TRUNCATED]
     assert ended.all()
+
+
+def test_an_end_of_ones_own_needs_decisions_of_one_step():
+    """Unless it has the name under which levels note that an agent's episode has ended."""
+    outcome = replace(_outcome_with(np.zeros(2)), duration=np.array([1, 3]))
+    flags = {"dead": np.array([0.0, 1.0]), "agents/left/terminated": np.array([True, False])}
+    outcome = replace(outcome, info=flags)
+    with pytest.raises(RunError, match=r"'left' has an end of its own, 'dead'.* last 3 steps"):
+        Seat(
+            member=replace(LEFT, reward=None, terminated="dead"), observations={}, part=None
+        ).outcome(outcome)
+    named = replace(LEFT, reward=None, terminated="agents/left/terminated")
+    assert Seat(member=named, observations={}, part=None).outcome(outcome)[1].tolist() == [
+        True,
+        False,
+    ]
+
+
+class OneStepEnd:
+    """A world of 12 steps in which member `one` ends at its second, and says so then alone."""
+
+    start_numbers, step_numbers = 1, 1
+    spaces = EnvironmentSpaces(
+        observation=spaces.Dict({"observation": spaces.Box(-9, 9, (2,), np.float32)}),
+        action=spaces.Box(-1, 1, (2,), np.float32),
+    )
+
+    def start(self, uniform):
+        return {"time": np.zeros((len(uniform), 1), np.float32)}
+
+    def observe(self, state):
+        return {"observation": np.repeat(state["time"] / 10, 2, axis=1)}
+
+    def step(self, state, action, uniform):
+        time = state["time"] + 1
+        count, ends = len(time), time[:, 0] == 2
+        infos = {"agents/one/terminated": ends, "agents/two/truncated": ends}
+        return WorldStep({"time": time}, np.zeros(count), np.zeros(count, np.bool_), infos)
+
+
+@parameter_class
+class OneStepEndParameters:
+    level: str = "one_step_end"
+
+    def build(self, *, num_envs):
+        return WorldEnvironment(OneStepEnd(), num_envs=num_envs, max_episode_steps=12)
+
+
+def test_an_end_in_the_middle_of_a_decision_is_the_end_of_the_member():
+    """Each decision of the top lasts 4 steps, so each member makes one an episode."""
+    group = AgentGroupParameters(
+        members=(
+            GroupMember(agent=ddpg("one", 9), actions="0", terminated="agents/one/terminated"),
+            GroupMember(agent=ddpg("two", 9), actions="1", truncated="agents/two/truncated"),
+        )
+    )
+    goals = GoalSpace(low=(2.0, 2.0), high=(3.0, 3.0), threshold=(0.1, 0.1))
+    manager = HRLGraphManager(
+        GraphParameters(
+            levels=(
+                LevelParameters(name="top", agent=group),
+                LevelParameters(name="low", agent=ddpg("low"), goal_space=goals, horizon=4),
+            ),
+            environment=OneStepEndParameters(),
+            num_envs=2,
+            schedule=ScheduleParameters(
+                training=EnvironmentSteps(2 * 48), evaluation_interval=None
+            ),
+        )
+    )
+    with manager:
+        manager.run()
+        for name, kind in (("one", "terminated"), ("two", "truncated")):
+            kept = manager.graph.agents["top"].members[name].trajectories()
+            ends = kept[f"/{kind}"]
+            assert ends.shape == (2, 4), "one decision in each of 4 episodes"
+            assert ends.all()
 
 
 def test_a_reward_of_ones_own_needs_decisions_of_one_step():

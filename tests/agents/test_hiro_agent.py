@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pytest
@@ -26,6 +26,7 @@ from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.options import OptionSpace
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
 from coach_rl.core.schedules import ConstantSchedule
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -671,6 +672,17 @@ def test_a_lowest_level_is_refused():
 )
 def test_goals_that_are_not_relative_are_refused(goals):
     assert f"{BELOW} needs relative goals" in refusal(stack(goals=goals))
+
+
+@parameter_class
+class Latent(GoalSpace):
+    def achieved(self, observation):
+        return super().achieved(observation) * 0.5
+
+
+def test_goals_achieved_in_an_own_way_are_refused():
+    own = Latent(**{each.name: getattr(GOALS, each.name) for each in fields(GOALS)})
+    assert "correction of HIRO computes with goals that are elements" in refusal(stack(goals=own))
 
 
 def test_options_below_are_refused():

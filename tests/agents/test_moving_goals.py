@@ -207,7 +207,7 @@ def test_a_goal_shown_as_what_is_left_to_go_is_that_of_the_decision():
 
 
 def test_the_ledger_of_hindsight_holds_what_the_level_said():
-    graph_manager = manager(ddpg(hindsight=HindsightParameters()))
+    graph_manager = manager(ddpg(hindsight=HindsightParameters(goal_ends_episode=True)))
     agent = graph_manager.graph.agents["top"]
     stored = stored_by(agent)
     list(graph_manager.heatup(EnvironmentSteps(300)))

@@ -727,7 +727,7 @@ GOAL = GoalSpace(
     key="achieved_goal",
     low=(-1.0, -1.0),
     high=(1.0, 1.0),
-    threshold=(0.1, 0.1),
+    threshold=(0.4, 0.4),
     reached_within="ball",
 )
 PRIORITIES = {"prioritised": PrioritisedParameters(anneal_beta_over=EnvironmentSteps(300))}
@@ -737,7 +737,12 @@ RESUMED = {
         "algorithm": {"target_sync": TargetSync(every=7)},
     },
     "prioritised, three steps": {"memory": {**PRIORITIES, "n_step": 3, "capacity": 120}},
-    "hindsight": {"memory": {"hindsight": HindsightParameters(goal=GOAL), "capacity": 150}},
+    "hindsight": {
+        "memory": {
+            "hindsight": HindsightParameters(goal=GOAL, goal_ends_episode=True),
+            "capacity": 150,
+        }
+    },
 }
 EXPLORING = {
     "normalised, hard target": {"exploration": OrnsteinUhlenbeckNoise()},

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from skill_stacks import is_far_off, low_agent, option_critic, ppo, stack
 
-from coach_rl.agents.ppo_agent import PPOAgentParameters
+from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters
 from coach_rl.agents.skill_agents import SkillAgentsParameters
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OptionSpace
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentSteps
 
 
@@ -88,6 +89,23 @@ def test_a_level_with_other_options_is_refused(space):
 def test_agents_need_different_names():
     with pytest.raises(ParameterError, match=r"need different names, got \['agent', 'agent'\]"):
         SkillAgentsParameters(agents=(PPOAgentParameters(), PPOAgentParameters()))
+
+
+class EndingPPO(PPOAgent):
+    def ends(self, row_state, rows, observation, clock):
+        return np.ones(len(rows), np.bool_)
+
+
+@parameter_class
+class EndingPPOParameters(PPOAgentParameters):
+    def build(self, context):
+        return EndingPPO(self, context)
+
+
+def test_a_member_that_ends_options_is_refused():
+    agents = SkillAgentsParameters.of(EndingPPOParameters(name="skill"), count=2)
+    with pytest.raises(ConfigurationError, match=r"member 'skill_0' ends .*\(EndingPPO\.ends\)"):
+        stack(agents, OptionSpace(count=2))
 
 
 def test_an_agent_that_ends_options_has_to_see_all_of_them():

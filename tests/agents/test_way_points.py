@@ -107,6 +107,17 @@ def test_p_is_the_share_of_tries_that_pass_until_the_last_ones_count_more():
     assert seen == pytest.approx([*shares, 0.9 * 0.6, 0.81 * 0.6])
 
 
+def test_an_edge_begins_with_the_p_of_its_place_which_counts_as_four_tries():
+    ways = graph(3, 3, forgetting=0.05)
+    first, other, *_ = np.flatnonzero(ways.roadmap.ends == 4)
+    begins = ways.roadmap.begins
+    for _ in range(6):
+        ways.note(int(begins[first]), 4, passed=False)
+    assert ways.passed[other] == pytest.approx(4 / 10)  # the place's: four that passed, six missed
+    ways.note(int(begins[other]), 4, passed=True)
+    assert ways.passed[other] == pytest.approx((4 * 0.4 + 1) / 5)
+
+
 def test_with_many_tries_estimates_move_by_the_forgetting_rate_and_never_to_nothing():
     ways = graph(3, 1)
     edge = ways.roadmap.edge(0, 1)

@@ -6,6 +6,7 @@ from gymnasium import spaces
 
 from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.parameter_classes import parameter_class
 
 PLANE = GoalSpace(low=(-1.0, -2.0), high=(1.0, 2.0), threshold=(0.25, 0.5), elements=(2, 0))
 SEEN = {"observation": np.array([[0.5, 9.0, 0.25], [-1.0, 9.0, 0.0]])}
@@ -201,3 +202,28 @@ def test_goals_may_be_shown_as_what_is_left_to_go():
 def test_wrong_kinds_of_goals(change, message):
     with pytest.raises(ParameterError, match=message):
         replace(TURNED, **change)
+
+
+@parameter_class
+class Farther(GoalSpace):
+    def difference(self, goal, observation):
+        return 2 * super().difference(goal, observation)
+
+
+@parameter_class
+class FartherAway(GoalSpace):
+    def difference_of(self, goal, achieved):
+        return 2 * super().difference_of(goal, achieved)
+
+
+def test_a_difference_that_rewards_do_not_follow_is_refused():
+    line = {"low": (-5.0,), "high": (5.0,), "threshold": (1.0,)}
+    observed = spaces.Dict({"observation": spaces.Box(-9, 9, (1,), np.float32)})
+    with pytest.raises(SpaceError, match=r"Farther overrides difference\(.* difference_of\("):
+        Farther(**line).check(observed)
+    own = FartherAway(**line)
+    own.check(observed)
+    seen = {"observation": np.array([[0.4], [0.6]], np.float32)}
+    goal = np.zeros((2, 1), np.float32)
+    assert own.verdict(goal, seen).reached.tolist() == [True, False]
+    assert own.is_over(goal, seen).tolist() == own.reached(goal, seen).tolist() == [True, False]

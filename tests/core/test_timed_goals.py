@@ -7,6 +7,8 @@ import pytest
 from gymnasium import spaces
 
 from coach_rl.core.errors import ParameterError, SpaceError
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.timed_goals import TimedGoalSpace
 
 LINE = TimedGoalSpace(low=(-5.0,), high=(5.0,), threshold=(0.5,), longest=8)
@@ -83,3 +85,21 @@ def test_the_key_of_the_time_left_must_be_free():
 def test_the_longest_time_is_a_number_of_steps(longest):
     with pytest.raises(ParameterError, match=r"TimedGoalSpace\.longest must be int"):
         replace(LINE, longest=longest)
+
+
+def test_goals_of_a_subclass_keep_their_methods_or_are_refused():
+    @parameter_class
+    class Half(GoalSpace):
+        def achieved(self, observation):
+            return super().achieved(observation) / 2
+
+    @parameter_class
+    class TimedHalf(Half, TimedGoalSpace):
+        """Half a place at a time."""
+
+    half = Half(low=(-5.0,), high=(5.0,), threshold=(0.5,))
+    with pytest.raises(ParameterError, match=r"lose .* of Half; .*class Timed\(Half, TimedGoal"):
+        TimedGoalSpace.of(half, longest=8)
+    timed = TimedHalf.of(half, longest=8)
+    assert timed.verdict(goals((2, 0), (2, 3)), at(4, 4)).reached.tolist() == [True, False]
+    assert timed.overridden("achieved", "judge", "show") == ["achieved"]

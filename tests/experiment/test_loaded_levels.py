@@ -3,14 +3,14 @@
 import json
 import re
 import shutil
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.architectures import ActorCriticParameters, TorsoParameters
 from coach_rl.cli.main import main
@@ -21,7 +21,7 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.experiment.evaluation import evaluate_untrained
-from coach_rl.experiment.loaded_levels import loading_report
+from coach_rl.experiment.loaded_levels import load_levels, loading_report
 from coach_rl.experiment.resuming import resume_experiment
 from coach_rl.experiment.runner import Audience, RunSettings, run_experiment
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
@@ -216,6 +216,67 @@ def test_an_evaluation_before_training_plays_the_loaded_level(trained):
         return record.scalars["evaluation/reward_mean"]
 
     assert reward(graph(load=str(trained))) != reward(graph())
+
+
+@pytest.mark.parametrize(
+    "drive",
+    [
+        lambda manager: next(manager.improve()),
+        lambda manager: manager.run(),
+        lambda manager: next(manager.heatup(EnvironmentSteps(4))),
+        lambda manager: next(manager.train_and_act(EnvironmentSteps(4))),
+        lambda manager: manager.evaluate(EnvironmentEpisodes(1)),
+        lambda manager: manager.policies(),
+    ],
+    ids=["improve", "run", "heatup", "train_and_act", "evaluate", "policies"],
+)
+def test_a_level_that_is_not_loaded_yet_is_refused_however_it_is_driven(trained, drive):
+    with graph(load=str(trained), frozen=True) as manager:
+        manager.create_graph(TASK)
+        assert f"to be loaded from {trained}" in manager.description()
+        with pytest.raises(ConfigurationError, match=r"level 'low' is to be loaded from .* first"):
+            drive(manager)
+        load_levels(manager)
+        assert f" loaded from {trained}" in manager.description()
+        assert "to be loaded" not in manager.description()
+        drive(manager)
+        loaded = manager.state_dict()["agents"]["low"]["networks"]
+        assert same(loaded, saved_agent(trained, "low")["networks"])
+
+
+def test_a_restored_graph_is_not_loaded_again(trained):
+    with graph(load=str(trained)) as first, graph(load=str(trained)) as second:
+        for manager in (first, second):
+            manager.create_graph(TASK)
+        load_levels(first)
+        first.run()
+        second.load_state_dict(first.state_dict())
+        assert not second.graph.unloaded
+        assert_same_state(second.state_dict()["agents"], first.state_dict()["agents"])
+
+
+class ForgottenAgent(PPOAgent):
+    def state_dict(self):
+        return {**super().state_dict(), "encoder": 1.0}
+
+
+@parameter_class
+class ForgottenParameters(PPOAgentParameters):
+    def build(self, context):
+        return ForgottenAgent(self, context)
+
+
+def test_an_agent_whose_policy_may_lack_state_is_not_loaded(flat_run, tmp_path):
+    changed = flat(load=str(flat_run))
+    agent = ForgottenParameters(
+        **{
+            each.name: getattr(changed.parameters.agent, each.name)
+            for each in fields(PPOAgentParameters)
+        }
+    )
+    changed = BasicRLGraphManager(replace(changed.parameters, agent=agent))
+    with pytest.raises(ConfigurationError, match="ForgottenAgent saves state of its own"):
+        run(changed, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Networks of the user's own in whole runs: learned, saved, resumed, rebuilt from the manifest."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,11 @@ from coach_rl import (
 )
 from coach_rl.architectures.recorded_steps import CaptureError
 from coach_rl.core.errors import CoachWarning, ConfigurationError
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.environments.toy import PointMassParameters
 from coach_rl.experiment.parameters_json import decode, encode
 from coach_rl.experiment.run_folder import RunFolder, write_manifest
+from coach_rl.experiment.run_settings import RunResult
 from coach_rl.experiment.trust import Trust
 
 SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
@@ -216,3 +220,34 @@ def test_a_step_that_cannot_be_captured_changes_the_manifest(
     assert json.loads(run.folder.manifest.read_text())["updates"] == {
         "main/agent": "eager (cannot be captured: it reads a number (in forward, net.py:7))"
     }
+
+
+@parameter_class
+class OfTheScript(PointMassParameters):
+    """An environment as a script would define it."""
+
+
+OfTheScript.__module__ = "__main__"
+
+
+def test_classes_of_a_script_are_warned_of_and_refused_where_another_process_needs_them(
+    tmp_path: Path,
+) -> None:
+    def made(**changes: Any) -> RunResult:
+        schedule = ScheduleParameters(training=EnvironmentSteps(64), evaluation_interval=None)
+        algorithm = PPOAlgorithmParameters(rollout=EnvironmentSteps(32), minibatch=16)
+        agent = PPOAgentParameters(algorithm=algorithm, update_mode="eager")
+        manager = BasicRLGraphManager(
+            BasicGraphParameters(
+                agent=agent, environment=OfTheScript(), num_envs=4, schedule=schedule
+            )
+        )
+        settings = replace(SETTINGS, **changes)
+        return run_experiment(manager, name="script", root=tmp_path, settings=settings)
+
+    unknown = r"OfTheScript is defined in the program itself \(__main__\), .* no other process"
+    with pytest.raises(ConfigurationError, match=f"{unknown}.*evaluate_aside=False"):
+        made(evaluate_aside=True)
+    assert not list(tmp_path.iterdir())
+    with pytest.warns(CoachWarning, match=f"{unknown}.* `coach` cannot resume"):
+        assert made().environment_steps == 64

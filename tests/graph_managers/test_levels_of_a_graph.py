@@ -9,11 +9,12 @@ import torch
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.dqn_agent import DQNAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OptionSpace
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters, PointMassParameters
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
@@ -64,6 +65,32 @@ def stack(*levels, environment=None, **more):
 
 TOP = LevelParameters(name="top", agent=ppo())
 LOW = LevelParameters(name="low", agent=ppo(), goal_space=PLACES, horizon=4)
+
+
+class EndingAgent(PPOAgent):
+    def ends(self, row_state, rows, observation, clock):
+        return np.ones(len(rows), np.bool_)
+
+
+@parameter_class
+class EndingParameters(PPOAgentParameters):
+    def build(self, context):
+        return EndingAgent(self, context)
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [(TOP, replace(LOW, agent=EndingParameters())), (replace(LOW, agent=EndingParameters()),)],
+    ids=["below", "alone"],
+)
+def test_an_agent_that_ends_sub_episodes_is_refused_at_a_level_without_options(levels):
+    if len(levels) == 1:
+        levels = (replace(levels[0], goal_space=None, horizon=None),)
+    with pytest.raises(
+        ConfigurationError,
+        match=r"^level 'low': its agent ends .* \(EndingAgent\.ends\).* an OptionSpace",
+    ):
+        stack(*levels).create_graph(TaskParameters(device="cpu"))
 
 
 def tensors(state):
@@ -225,7 +252,7 @@ def test_the_description_draws_the_stack_as_a_tree():
         "   └─ level low: script",
         "        horizon 4 decisions",
         "        frozen: neither explores nor learns",
-        "        loaded from runs/1",
+        "        to be loaded from runs/1",
         "        script: 'still'",
         "      └─ environment goal_point_mass x 4",
     ):

@@ -37,7 +37,13 @@ GOALS = GoalSpace(
     observed="relative",
     reward="dense",
 )
-REACHED = GoalSpace(key="achieved_goal", low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.05, 0.05))
+REACHED = GoalSpace(
+    key="achieved_goal",
+    low=(-1.0, -1.0),
+    high=(1.0, 1.0),
+    threshold=(0.1, 0.1),
+    reached_within="ball",
+)
 SMALL = TorsoParameters(middleware=(16,), activation="relu")
 SETTINGS = {
     "learning": LearningParameters(batch=16, learning_starts=20, report_every=5),

@@ -2,7 +2,11 @@
 
 import numpy as np
 import pytest
+from gymnasium import spaces
+from plain_stack import Level
 
+from coach_rl.core.options import OptionSpace
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
 from coach_rl.levels.sub_episodes import SubEpisodes
 
@@ -63,6 +67,26 @@ def test_figures_of_options_by_hand():
     sums.count_only(np.array([False, True, False]))
     note([0, 1, 2], [1, 1, 0])
     assert sums.drain()["option_return/1"] == -2
+
+
+@parameter_class
+class Directions(OptionSpace):
+    """Options by a direction in place of a number."""
+
+    @property
+    def space(self):
+        return spaces.Box(-1, 1, (self.count,), np.float32)
+
+
+def test_options_without_numbers_have_no_shares():
+    sums = SubEpisodes.of_level(Level(name="low", goal_space=Directions(count=2)))
+    note_one = {"differences": None, "decisions": np.array([2]), "steps": np.array([2])}
+    sums.note_ends(np.array([0]), np.array([End.OPTION], np.uint8), **note_one, returns=np.ones(1))
+    again = SubEpisodes.of_level(Level(name="low", goal_space=Directions(count=2)))
+    again.load_state_dict({**sums.state_dict(), "options": np.ones((2, 4))})
+    for drained in (sums.drain(), again.drain()):
+        assert drained["return"] == 1
+        assert not [name for name in drained if name.startswith("option")]
 
 
 def test_rows_that_are_not_counted_are_left_out_until_the_sums_are_drained():

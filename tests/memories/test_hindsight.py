@@ -1,4 +1,4 @@
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -11,12 +11,13 @@ from replay_worlds import build, same_batches
 from coach_rl import LevelParameters, ScriptedAgentParameters
 from coach_rl.architectures.batch import mapped
 from coach_rl.core.agents import ALONE, LevelPlace
-from coach_rl.core.errors import ParameterError, SpaceError
+from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
 from coach_rl.core.transitions import Transition
 from coach_rl.memories import HindsightParameters, PrioritisedParameters, ReplayMemoryParameters
-from coach_rl.memories.hindsight import bare, goal_steps, relabelled
+from coach_rl.memories.hindsight import goal_steps, relabelled
 from coach_rl.testing.states import assert_same_state
 
 OBSERVED = spaces.Dict(
@@ -210,7 +211,7 @@ def test_goal_steps_by_hand():
 
 def test_relabelling_by_hand():
     rewards, ends, reached = relabelled(
-        bare(GOAL),
+        GOAL,
         goals=np.array([[1.0, 1.0]]),
         achieved=np.array([[[1.0, 1.4], [1.0, 3.0], [1.6, 1.0], [5.0, 5.0]]]),
         terminated=np.array([[False, True, True, False]]),
@@ -483,3 +484,80 @@ def test_a_failure_under_a_goal_that_was_reached_there_is_none(goal_ends_episode
         )
     }
     assert shown == {(30.0, -7.0, 0.0), (1.0, 0.0, 0.0 if goal_ends_episode else 0.5)}
+
+
+@parameter_class
+class Halfway(GoalSpace):
+    """Half of what two observation keys show together."""
+
+    def achieved(self, observation):
+        return (super().achieved(observation) + observation["observation"]) / 4
+
+
+@parameter_class
+class Walled(GoalSpace):
+    """Worth what is left of 100, and over where the second element is a multiple of 3."""
+
+    def judge(self, goal, achieved):
+        verdict = super().judge(goal, achieved)
+        is_final = verdict.reached | (achieved[:, 1] % 3 == 0)
+        return verdict._replace(reward=100.0 - verdict.difference[:, 1], is_final=is_final)
+
+
+def as_own(goal, kind, **changes):
+    return kind(**{each.name: getattr(goal, each.name) for each in fields(GoalSpace)} | changes)
+
+
+@pytest.mark.parametrize("observed", ["absolute", "relative"])
+def test_goals_achieved_in_an_own_way_are_read_once_and_judged_as_they_are(observed):
+    goal = as_own(GOAL, Halfway, low=(WANTED, WANTED), observed=observed)
+    memory = walked(with_hindsight(goal=goal, ratio=1e9, strategy="final", num_envs=2))
+    batch = arrays(memory.sample(2_000))
+    before, after = (
+        each["observation"] / 2 for each in (batch.observation, batch.next_observation)
+    )
+    wanted = batch.observation["desired_goal"] + (before if observed == "relative" else 0)
+    shown_after = batch.next_observation["desired_goal"] + (after if observed == "relative" else 0)
+    np.testing.assert_array_equal(shown_after, wanted)
+    np.testing.assert_array_equal(wanted[:, 0], before[:, 0])  # half of the row, once
+    assert (wanted[:, 1] >= after[:, 1]).all()
+    reached = (np.abs(after - wanted) <= 0.5).all(axis=1)
+    assert 0.1 < reached.mean() < 0.9
+    np.testing.assert_array_equal(batch.reward, reached - 1.0)
+
+
+def test_goals_judged_in_an_own_way_give_relabelled_rewards_and_ends():
+    goal = as_own(GOAL, Walled)
+    memory = with_hindsight(goal=goal, ratio=1e9, strategy="final", goal_ends_episode=True)
+    batch = arrays(walked(memory, end_chance=0.0).sample(2_000))
+    after, wanted = batch.next_observation["observation"], batch.observation["desired_goal"]
+    np.testing.assert_array_equal(batch.reward, 100.0 - (after - wanted)[:, 1])
+    is_over = (after[:, 1] % 3 == 0) | (np.abs(after - wanted) <= 0.5).all(axis=1)
+    np.testing.assert_array_equal(batch.discount, np.where(is_over, 0.0, 0.5))
+
+
+@parameter_class
+class JudgesObservations(GoalSpace):
+    def verdict(self, goal, observation):
+        return super().verdict(goal, observation)
+
+
+@parameter_class
+class ShowsHalf(GoalSpace):
+    def show(self, goal, observation):
+        return {"desired_goal": goal / 2}
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (
+            JudgesObservations,
+            r"JudgesObservations overrides verdict\(\), .*override GoalSpace\.judge",
+        ),
+        (ShowsHalf, r"shows its goals as GoalSpace\.show does, and ShowsHalf overrides show"),
+    ],
+)
+def test_goals_that_hindsight_cannot_judge_or_show_are_refused(kind, message):
+    with pytest.raises(ConfigurationError, match=message):
+        with_hindsight(goal=as_own(GOAL, kind))

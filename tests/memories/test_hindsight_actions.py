@@ -11,8 +11,9 @@ from replay_worlds import same_batches
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.architectures.batch import mapped
 from coach_rl.core.agents import ALONE, LevelPlace
-from coach_rl.core.errors import ConfigurationError, ParameterError
+from coach_rl.core.errors import ConfigurationError, ParameterError, RunError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
 from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.core.transitions import Transition
@@ -362,3 +363,49 @@ def _one(place):
         "observation": np.array([[place, 0.0]], np.float32),
         "desired_goal": np.array([[9.0]], np.float32),
     }
+
+
+@parameter_class
+class OwnTime(TimedGoalSpace):
+    """Timed goals whose time does not come from above: the level above sends the goal alone."""
+
+    @property
+    def space(self):
+        box = super().space
+        return spaces.Box(box.low[:-1], box.high[:-1])
+
+
+@parameter_class
+class OwnTimeInHindsight(OwnTime):
+    def asked_in_hindsight(self, observation, next_observation, duration):
+        return super().asked_in_hindsight(observation, next_observation, duration)[:, :-1]
+
+
+@parameter_class
+class BadHindsight(OwnTime):
+    def asked_in_hindsight(self, observation, next_observation, duration):
+        return super().asked_in_hindsight(observation, next_observation, duration)
+
+
+OWN_TIME = {"low": SUB_GOAL.low, "high": SUB_GOAL.high, "threshold": (0.1, 0.1), "longest": 9}
+
+
+def test_sub_goals_that_are_no_actions_are_refused_with_both_shapes():
+    with pytest.raises(
+        ConfigurationError,
+        match=r"level 'top': .* shape \(3,\), and OwnTime.space takes actions of shape \(2,\)",
+    ):
+        build(sub_goal=OwnTime(**OWN_TIME))
+    memory = build(sub_goal=BadHindsight(**OWN_TIME))
+    with pytest.raises(RunError, match=r"shape \(2, 3\) for 2 rows; needed .* shape \(2,\)"):
+        decisions(memory)
+
+
+def test_sub_goals_with_an_own_way_back_are_shown_as_actions():
+    memory = build(ratio=0.0, sub_goal=OwnTimeInHindsight(**OWN_TIME))
+    kept = decisions(memory)
+    kept = [one for one in kept if abs(one["after"][0]) <= 50]
+    missed = {rounded(one["after"]) for one in kept if not one["below"] & End.GOAL}
+    shown = {rounded(action) for action in memory.sample(4_000).action.tolist()}
+    assert missed
+    assert missed <= shown

@@ -8,6 +8,7 @@ import torch
 from gymnasium import spaces
 
 from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.timed_goals import TIME_KEY, TimedGoalSpace
 from coach_rl.core.transitions import Transition
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
@@ -169,3 +170,22 @@ def test_the_time_left_has_to_be_observed():
     observed = spaces.Dict({key: SEEN[key] for key in ("observation", "desired_goal")})
     with pytest.raises(SpaceError, match="needs the observation key 'time_left'"):
         build(observed=observed)
+
+
+@parameter_class
+class Doubled(TimedGoalSpace):
+    """Goals on a line of twice the scale."""
+
+    def achieved(self, observation):
+        return super().achieved(observation) * np.float32(2)
+
+
+def test_timed_goals_achieved_in_an_own_way_are_read_once():
+    memory = build(
+        goal=Doubled(low=(-50.0,), high=(50.0,), threshold=(0.4,), longest=LONGEST),
+        strategy="final",
+    )
+    add_sub_episode(memory)
+    assert {(each[0], each[1], each[5]) for each in drawn(memory)} == {
+        (0, 10, 0), (1, 10, 0), (2, 10, 0), (3, 10, 0), (4, 10, 1),
+    }  # fmt: skip

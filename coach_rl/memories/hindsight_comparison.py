@@ -1,0 +1,126 @@
+"""Comparison of an environment's rewards and ends with those of hindsight, which a batch mixes.
+
+Relabelled transitions are rewarded, and end, as their goal space says; the others as the
+environment said. For the same state and goal both should be the same.
+"""
+
+import warnings
+from typing import Self
+
+import numpy as np
+
+from coach_rl.core.errors import CoachWarning
+from coach_rl.core.goals import GOAL_KEY, Verdict
+from coach_rl.core.records import Array, BoolArray, FloatArray, missed
+from coach_rl.core.transitions import Transition
+from coach_rl.memories.hindsight import Hindsight
+from coach_rl.memories.memory import Memory
+from coach_rl.memories.replay_memory import ReplayMemory
+
+_PRECISION = 1e-4
+"""Largest difference of equal rewards, absolute and in parts of hindsight's."""
+_MARGIN = 1e-3
+"""Part of the way to the goal by which a state may be nearer or farther where rounding decides."""
+_ENOUGH = 3
+"""Episodes that must have ended at their goal before that is taken for a rule."""
+
+
+class HindsightComparison:
+    """Warns once where rewards, and once where ends, are not those of hindsight.
+
+    Args:
+        hindsight: How transitions are relabelled.
+        owner: The agent, for messages.
+    """
+
+    def __init__(self, hindsight: Hindsight, owner: str) -> None:
+        self._hindsight, self._owner = hindsight, owner
+        self._compares_rewards = self._compares_ends = True
+        self._differing_ends = 0
+
+    @classmethod
+    def of(cls, memory: Memory, owner: str) -> Self | None:
+        """The comparison for an agent's memory; None where it relabels nothing."""
+        hindsight = memory.layout.hindsight if isinstance(memory, ReplayMemory) else None
+        return cls(hindsight, owner) if hindsight is not None and hindsight.ratio else None
+
+    def look(self, transition: Transition) -> None:
+        """Compare transitions as they are stored.
+
+        Warns:
+            CoachWarning: The first of them is rewarded, or ends, differently.
+        """
+        if not (self._compares_rewards or self._compares_ends):
+            return
+        verdict = self._hindsight.judged(transition.observation, transition.next_observation)
+        if self._compares_rewards:
+            self._compare_rewards(transition, verdict)
+        if self._compares_ends:
+            self._compare_ends(transition, verdict)
+
+    def _compare_rewards(self, transition: Transition, verdict: Verdict) -> None:
+        differs = _differ(transition.reward, verdict.reward)
+        if not np.count_nonzero(differs):
+            return
+        differs &= ~self._failed(transition, verdict)
+        for near in self._nearly(transition, verdict):
+            differs &= _differ(transition.reward, near.reward)
+        if not np.count_nonzero(differs):
+            return
+        self._compares_rewards = False
+        row = int(differs.argmax())
+        achieved = self._hindsight.goal.achieved(transition.next_observation)[row]
+        wanted = transition.observation[GOAL_KEY].reshape(len(differs), -1)[row]
+        self._warn(
+            f"the reward of a transition is {transition.reward[row]:g}, and hindsight's GoalSpace "
+            f"gives {verdict.reward[row]:g} for it (achieved {_shown(achieved)}, wanted "
+            f"{_shown(wanted)}), so batches mix two rewards; set the GoalSpace's threshold and "
+            "reward to the environment's rule, or let the environment reward as the GoalSpace does"
+        )
+
+    def _compare_ends(self, transition: Transition, verdict: Verdict) -> None:
+        if not np.count_nonzero(verdict.is_final):
+            return
+        terminal = self._hindsight.goal_is_terminal
+        differs = verdict.is_final & (transition.terminated != terminal)
+        for near in self._nearly(transition, verdict):
+            differs &= near.is_final
+        self._differing_ends += int(np.count_nonzero(differs))
+        if not terminal and np.count_nonzero(verdict.is_final & ~transition.terminated):
+            self._compares_ends = False  # others ended at their goal for another reason
+            return
+        if self._differing_ends < (1 if terminal else _ENOUGH):
+            return
+        self._compares_ends = False
+        stored, relabelled = ("not ", "") if terminal else ("", "not ")
+        self._warn(
+            f"transitions that reach their goal are {stored}terminal, and those that hindsight "
+            f"relabels {relabelled}terminal (goal_ends_episode={terminal}), so batches mix two "
+            f"discounts; set HindsightParameters.goal_ends_episode={not terminal}, or let episodes "
+            f"{'end' if terminal else 'continue'} at their goal"
+        )
+
+    def _failed(self, transition: Transition, verdict: Verdict) -> BoolArray:
+        """Return where the level stopped because the one below missed its goal, [R]."""
+        if not self._hindsight.stops_on_failure or transition.below is None:
+            return np.zeros(len(transition.rows), np.bool_)
+        return transition.terminated & missed(transition.below) & ~verdict.is_final
+
+    def _nearly(self, transition: Transition, verdict: Verdict) -> list[Verdict]:
+        """The verdicts where goals are a little nearer, and a little farther away."""
+        seen, after = transition.observation, transition.next_observation
+        margin = _MARGIN * verdict.difference
+        return [self._hindsight.judged(seen, after, moved=each) for each in (margin, -margin)]
+
+    def _warn(self, text: str) -> None:
+        warnings.warn(f"{self._owner}: {text}", CoachWarning, stacklevel=2)
+
+
+def _differ(given: FloatArray, judged: FloatArray) -> BoolArray:
+    """Return which rewards [R] differ."""
+    differs: BoolArray = np.abs(given - judged) > _PRECISION * (1.0 + np.abs(judged))
+    return differs
+
+
+def _shown(goal: Array) -> str:
+    return "(" + ", ".join(f"{value:.4g}" for value in goal.tolist()) + ")"

@@ -1,0 +1,109 @@
+"""Policies carry everything that acting needs, or their agent is refused where they are used."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from small_runs import parameters, ppo
+from test_collected_stack import finished, with_workers
+from test_evaluator import SlowEvaluator, evaluations, manager_of
+
+from coach_rl import AgentGroupParameters, GroupMember
+from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.testing.states import assert_same_state
+
+REFUSED = r"saves state of its own \(state_dict\), .* override networks_state_dict\(\)"
+
+
+class ShiftedAgent(PPOAgent):
+    """PPO whose actions are shifted by a number that grows with every update; saved as advised."""
+
+    def __init__(self, params, context):
+        super().__init__(params, context)
+        self.shift = np.zeros(1)
+
+    def train(self, clock):
+        report = super().train(clock)
+        self.shift = self.shift + (0.1 if report else 0.0)
+        return report
+
+    def choose(self, row_state, request, clock):
+        chosen = super().choose(row_state, request, clock)
+        return replace(chosen, action=chosen.action + np.float32(self.shift))
+
+    def networks_state_dict(self):
+        return {**super().networks_state_dict(), "shift": self.shift}
+
+    def load_networks(self, state):
+        super().load_networks(state)
+        self.shift = state["shift"]
+
+    def load_state_dict(self, state):
+        super().load_state_dict(state)
+        self.shift = state["shift"]
+
+
+class ForgottenAgent(PPOAgent):
+    """The same state, in `state_dict` alone."""
+
+    def state_dict(self):
+        return {**super().state_dict(), "shift": np.zeros(1)}
+
+
+@parameter_class
+class ShiftedParameters(PPOAgentParameters):
+    def build(self, context):
+        return ShiftedAgent(self, context)
+
+
+@parameter_class
+class ForgottenParameters(PPOAgentParameters):
+    def build(self, context):
+        return ForgottenAgent(self, context)
+
+
+def experiment(kind):
+    plain = ppo()
+    return replace(
+        parameters(),
+        agent=kind(algorithm=plain.algorithm, update_mode="eager"),
+        evaluation_environment=None,
+    )
+
+
+def test_state_in_the_policy_reaches_evaluators_and_workers():
+    shifted = experiment(ShiftedParameters)
+    here = evaluations(manager_of(shifted).improve())
+    assert here != evaluations(manager_of(experiment(PPOAgentParameters)).improve())
+    manager = manager_of(shifted)
+    aside = evaluations(manager.improve(evaluator=SlowEvaluator(shifted, looks=7)))
+    assert sorted(aside) == sorted(here)
+    (records, state), (expected, same) = finished(with_workers(shifted, 1)), finished(shifted)
+    assert records == expected
+    assert_same_state(state, same)
+
+
+def test_state_that_no_policy_carries_is_refused_where_policies_are_used():
+    forgotten = experiment(ForgottenParameters)
+    with manager_of(forgotten) as manager:
+        assert list(manager.improve()), "one process needs no policies"
+        with pytest.raises(ConfigurationError, match=f"agent of 'main': ForgottenAgent {REFUSED}"):
+            manager.policies()
+        with pytest.raises(ConfigurationError, match=REFUSED):
+            next(manager.improve(evaluator=SlowEvaluator(parameters(), looks=1)))
+    with pytest.raises(ConfigurationError, match=REFUSED):
+        manager_of(with_workers(forgotten))
+
+
+def test_state_that_no_policy_carries_is_refused_in_members_of_a_group():
+    agent = experiment(ForgottenParameters).agent
+    group = AgentGroupParameters(
+        members=(
+            GroupMember(agent=replace(agent, name="one"), actions="0"),
+            GroupMember(agent=replace(agent, name="two"), actions="1"),
+        )
+    )
+    with pytest.raises(ConfigurationError, match=f"agent of 'one': ForgottenAgent {REFUSED}"):
+        manager_of(replace(parameters(), agent=group)).policies()

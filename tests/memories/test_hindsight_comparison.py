@@ -1,0 +1,171 @@
+"""Rewards and ends that contradict those of hindsight are warned of once, others never."""
+
+import re
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_hindsight import GOAL, with_hindsight
+
+from coach_rl import (
+    BasicGraphParameters,
+    BasicRLGraphManager,
+    DDPGAgentParameters,
+    EnvironmentSteps,
+    GoalPointMassParameters,
+    HindsightParameters,
+    LearningParameters,
+    ReplayMemoryParameters,
+)
+from coach_rl.core.errors import CoachWarning
+from coach_rl.core.records import End
+from coach_rl.core.timed_goals import TIME_KEY, TimedGoalSpace
+from coach_rl.core.transitions import Transition
+from coach_rl.memories.hindsight import Hindsight
+from coach_rl.memories.hindsight_comparison import HindsightComparison
+from coach_rl.memories.timed_hindsight import timed
+
+
+def transitions(distances, reward, terminated=False, **more):
+    """Decisions that end at these distances from their goals, along the first element."""
+    count = len(distances)
+    goal = np.full((count, 2), 3.0)
+    after = goal + np.stack([np.array(distances, np.float64), np.zeros(count)], axis=1)
+    seen = {"observation": goal, "achieved_goal": goal - 9, "desired_goal": goal}
+    return Transition(
+        rows=np.arange(count),
+        observation=seen,
+        action=np.zeros((count, 1), np.float32),
+        reward=np.broadcast_to(np.array(reward, np.float64), count),
+        next_observation={**seen, "achieved_goal": after},
+        terminated=np.broadcast_to(np.array(terminated), count),
+        truncated=np.zeros(count, np.bool_),
+        duration=np.ones(count, np.int64),
+        **more,
+    )
+
+
+def warned(*stored, **hindsight):
+    """The warnings about transitions that are stored one after the other."""
+    comparison = HindsightComparison.of(with_hindsight(**hindsight), "agent 'a'")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for each in stored:
+            comparison.look(each)
+    assert all(each.category is CoachWarning for each in caught)
+    return [str(each.message) for each in caught]
+
+
+@pytest.mark.parametrize(
+    ("stored", "given", "judged"),
+    [
+        (transitions([2.0, 0.1], [-1.0, 1.0]), 1, 0),  # 1 at the goal
+        (transitions([2.0, 0.1], [0.0, 1.0]), 0, -1),  # 0 elsewhere
+        (transitions([2.0], [-1.02]), -1.02, -1),  # a cost of the action
+        (transitions([0.8, 2.0], [0.0, -1.0]), 0, -1),  # a wider threshold
+        (transitions([0.3], [-1.0]), -1, 0),  # a narrower one
+    ],
+)
+def test_rewards_that_contradict_the_goal_space_are_warned_of_once(stored, given, judged):
+    (text,) = warned(stored, stored, stored)
+    assert text.startswith(f"agent 'a': the reward of a transition is {given}, and hindsight's ")
+    assert f"GoalSpace gives {judged} for it" in text
+    assert re.search(r"\(achieved \([0-9., ]+\), wanted \(3, 3\)\), so batches mix two", text)
+
+
+@pytest.mark.parametrize(
+    ("stored", "hindsight"),
+    [
+        (transitions([2.0, 0.1], [-1.0, 0.0]), {}),
+        (transitions([0.5 - 1e-6, 0.5 + 1e-6, 0.5], [-1.0, 0.0, -1.0]), {}),  # rounding decides
+        (transitions([2.0, 0.1], [-2.0, -0.1]), {"goal": replace(GOAL, reward="dense")}),
+        (transitions([2.0, 0.1], [-1.0, 0.0], [True, True]), {"goal_ends_episode": True}),
+    ],
+)
+def test_rewards_and_ends_that_agree_are_not_warned_of(stored, hindsight):
+    assert warned(*[stored] * 5, **hindsight) == []
+
+
+def test_an_end_at_the_goal_that_hindsight_does_not_have_is_warned_of():
+    ends = transitions([0.1], [0.0], True)
+    (text,) = warned(*[ends] * 9)
+    assert "that reach their goal are terminal, and those that hindsight relabels not" in text
+    assert "set HindsightParameters.goal_ends_episode=True" in text
+    assert warned(ends, ends) == [], "twice may be chance"
+    goes_on = transitions([0.1], [0.0])
+    assert warned(goes_on, *[ends] * 9) == [], "they end for another reason"
+
+
+def test_an_end_at_the_goal_that_hindsight_alone_has_is_warned_of():
+    goes_on = transitions([0.1], [0.0])
+    (text,) = warned(goes_on, goes_on, goal_ends_episode=True)
+    assert "are not terminal, and those that hindsight relabels terminal" in text
+    assert "set HindsightParameters.goal_ends_episode=False" in text
+
+
+def test_nothing_is_compared_where_nothing_is_relabelled():
+    assert HindsightComparison.of(with_hindsight(ratio=0.0), "agent 'a'") is None
+
+
+def test_failures_of_the_level_below_have_rewards_of_their_own():
+    comparison = HindsightComparison(
+        Hindsight(
+            goal=GOAL, strategy="future", ratio=1.0, goal_ends_episode=True, stops_on_failure=True
+        ),
+        "agent 'a'",
+    )
+    missed = np.array([End.HORIZON, End.GOAL], np.uint8)
+    comparison.look(transitions([2.0, 0.1], [-7.0, 0.0], True, below=missed))
+    with pytest.warns(CoachWarning, match="is -7, and"):
+        comparison.look(transitions([2.0], [-7.0], True, below=missed[1:]))
+
+
+def test_goals_with_a_time_are_compared_when_it_is_up():
+    goal = TimedGoalSpace.of(GOAL, longest=10)
+    hindsight = timed(Hindsight(goal=goal, strategy="future", ratio=1.0, goal_ends_episode=True))
+    comparison = HindsightComparison(hindsight, "agent 'a'")
+
+    def left(transition, *steps):
+        times = {TIME_KEY: np.array(steps)[:, None] / 10}
+        return replace(transition, next_observation=transition.next_observation | times)
+
+    stored = transitions([0.1, 0.1, 2.0], [0.0, 1.0, 0.0], [False, True, True])
+    comparison.look(left(stored, 3, 0, 0))
+    with pytest.warns(CoachWarning, match="is 0, and hindsight's GoalSpace gives 1"):
+        comparison.look(left(transitions([0.1], [0.0], True), 0))
+
+
+@pytest.mark.parametrize(
+    ("environment", "ends", "message"),
+    [
+        ({}, False, None),
+        ({"terminate": True}, True, None),
+        ({"threshold": 0.6}, False, "the reward of a transition is 0, and .* gives -1"),
+        ({"terminate": True}, False, "goal are terminal, and .* not terminal"),
+        ({}, True, "goal are not terminal, and .* terminal"),
+    ],
+)
+def test_a_run_warns_of_an_environment_that_contradicts_hindsight(environment, ends, message):
+    goal = replace(
+        GOAL, low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.5, 0.5), reached_within="ball"
+    )
+    hindsight = HindsightParameters(goal=goal, goal_ends_episode=ends)
+    manager = BasicRLGraphManager(
+        BasicGraphParameters(
+            agent=DDPGAgentParameters(
+                memory=ReplayMemoryParameters(capacity=2_000, hindsight=hindsight),
+                learning=LearningParameters(batch=8, learning_starts=100),
+                update_mode="eager",
+            ),
+            environment=GoalPointMassParameters(**{"threshold": 0.5, **environment}),
+            num_envs=4,
+        )
+    )
+    with manager, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        manager.create_graph()
+        list(manager.heatup(EnvironmentSteps(1_000)))
+    texts = [str(each.message) for each in caught if "hindsight" in str(each.message)]
+    assert len(texts) == (message is not None)
+    assert message is None or re.search(f"agent 'agent' of level 'main': .*{message}", texts[0])
