@@ -28,9 +28,10 @@ def resume_command(resume: Resume, command: tuple[str, ...], group: ProcessGroup
     if group.rank > 0:
         with going_on:
             follow_resumed(
-                run,
                 changes=changes,
-                **vars(resume.opening),
+                device=resume.opening.device,
+                threads=resume.opening.threads,
+                trust=resume.opening.trust,
                 restart_episodes=resume.restart_episodes,
                 group=group,
                 on_start=going_on.note,

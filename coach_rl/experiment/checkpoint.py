@@ -29,6 +29,7 @@ from safetensors.torch import load_file, save_file
 
 import coach_rl
 from coach_rl.core.errors import CheckpointError, UnknownNameError
+from coach_rl.core.file_writing import make_folder, sync
 from coach_rl.core.state import State
 from coach_rl.experiment.packing import Packer, Unpacker
 from coach_rl.experiment.segments import (
@@ -45,7 +46,6 @@ from coach_rl.experiment.strict_json import (
     require_types,
     require_version,
     sealed,
-    sync_folder,
     to_json,
     write_json,
 )
@@ -126,8 +126,9 @@ def write_checkpoint(
             "notes": notes,
         }
         (unfinished / _ABOUT).write_text(to_json(sealed(about)), encoding="utf-8")
+        shutil.copymode(unfinished / _STATE, unfinished / _TENSORS)  # safetensors makes it 0600
         for name in (_TENSORS, _STATE, _SEGMENTS, _ABOUT):
-            _sync_file(unfinished / name)
+            sync(unfinished / name)
     return Stored(entries=packer.entries, sums=sums)
 
 
@@ -278,7 +279,8 @@ def begin_checkpoint(path: Path) -> None:
     Args:
         path: Its folder, e.g. from `free_path`.
     """
-    _unfinished(path).mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
+    make_folder(_unfinished(path))
 
 
 def remove_unfinished(checkpoints: Path, *, but: Path | None = None) -> None:
@@ -292,7 +294,7 @@ def remove_unfinished(checkpoints: Path, *, but: Path | None = None) -> None:
         for path in checkpoints.glob(pattern):
             if path == but:
                 continue
-            if path.is_dir():
+            if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
@@ -313,9 +315,9 @@ def _written_whole(path: Path, failure: str) -> Iterator[Path]:
         for left in unfinished.iterdir():  # by a killed process of the same number
             left.unlink()
         yield unfinished
-        sync_folder(unfinished)
+        sync(unfinished)
         unfinished.rename(path)
-        sync_folder(path.parent)
+        sync(path.parent)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{failure}: {error}") from error
     finally:
@@ -372,8 +374,3 @@ def _about_file(path: Path) -> Json:
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync_file(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())

@@ -17,6 +17,7 @@ from coach_rl.core.errors import (
     SpaceError,
     require,
 )
+from coach_rl.core.file_writing import make_folder
 from coach_rl.core.level_name import shown_level
 from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
 from coach_rl.core.seeding import integer_seed
@@ -162,7 +163,9 @@ def evaluate_run(
         "overrides": overrides_json(overrides or {}),
     }
     try:
-        folder.evaluations.mkdir(exist_ok=True)
+        make_folder(folder.evaluations)
+        if video is not None:
+            make_folder(folder.videos)
         file = _free_file(folder.evaluations, checkpoint.path.name)
         write_json(file, document | evaluation_json(evaluation))
     except OSError as error:

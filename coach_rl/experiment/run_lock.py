@@ -19,6 +19,7 @@ from typing import TextIO
 import psutil  # type: ignore[import-untyped]  # has no types
 
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError, require_unix
+from coach_rl.core.file_writing import require_no_links, without_links
 from coach_rl.experiment.strict_json import from_json, require_regular_file, to_json
 
 require_unix()
@@ -67,13 +68,14 @@ def locked(folder: Path) -> Iterator[None]:
 
     Raises:
         RunInUseError: Another process holds it.
-        ConfigurationError: It cannot be written to.
+        ConfigurationError: It cannot be written to, or has a symbolic link in it.
     """
     path = folder / LOCK
-    if os.path.lexists(path):
-        require_regular_file(path)
     try:
-        file = path.open("a+", encoding="utf-8")
+        require_no_links(folder)
+        if path.exists():
+            require_regular_file(path)
+        file = open(path, "a+", encoding="utf-8", opener=without_links)  # noqa: SIM115
     except OSError as error:
         raise ConfigurationError(
             f"the run {folder} cannot be locked: {error.strerror}: {path}; make the folder "
@@ -180,6 +182,6 @@ def _renew(path: Path, done: threading.Event) -> None:
     """Show a sign of life until it is over."""
     while not done.wait(RENEWED_EVERY_SECONDS):
         try:
-            os.utime(path)
+            os.utime(path, follow_symlinks=False)
         except OSError:
             continue  # the folder may come back

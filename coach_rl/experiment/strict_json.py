@@ -8,14 +8,13 @@ checksum of its content, so a changed digit is noticed, and a changed layout is 
 import hashlib
 import json
 import math
-import os
 import stat
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from coach_rl.core.errors import CheckpointError
+from coach_rl.core.file_writing import replacing
 
 Json = Any
 """A JSON document: dicts with str keys, lists, strings, finite numbers, booleans, None."""
@@ -185,28 +184,8 @@ def write_json(path: Path, document: Json) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all, also when the machine stops in between."""
-    with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
-    ) as file:
-        try:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-            os.chmod(file.name, 0o644)
-            os.replace(file.name, path)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with replacing(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
 
 
 class _NotStrictError(ValueError):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from coach_rl.core.errors import CheckpointError
+from coach_rl.core.file_writing import replacing
 from coach_rl.experiment.checkpoint import list_checkpoints, remove_checkpoint
 from coach_rl.experiment.run_folder import RunFolder
 from coach_rl.experiment.segments import share_file
@@ -198,8 +199,8 @@ class RunCopy:
         """Replace a file in one step, by a copy: logs are appended to."""
         target.parent.mkdir(parents=True, exist_ok=True)
         unfinished = target.with_name(f".{target.name}.new")
-        shutil.copyfile(self._arrived / sha256, unfinished)
-        unfinished.replace(target)
+        with replacing(target, unfinished):
+            shutil.copyfile(self._arrived / sha256, unfinished)
 
     def _remove(self, paths: Iterable[str], checkpoints: Iterable[str]) -> None:
         """Remove what the run has removed."""
