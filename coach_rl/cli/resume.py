@@ -9,6 +9,7 @@ from coach_rl.cli.settings import Fork, Resume
 from coach_rl.cli.shell import short
 from coach_rl.cli.train import run_settings
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.printable_text import printable
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.experiment.data_parallel import follow_resumed
 from coach_rl.experiment.finding_runs import runs_in
@@ -84,5 +85,5 @@ def newest_run(run: Path) -> Path:
     if not runs:
         return run
     which = f"newest of {len(runs)} runs" if len(runs) > 1 else "the only run"
-    print(f"{which} in {short(run.absolute())}: {runs[-1].name}")
+    print(f"{which} in {short(run.absolute())}: {printable(runs[-1].name)}")
     return runs[-1]

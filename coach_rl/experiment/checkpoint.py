@@ -39,6 +39,7 @@ from coach_rl.experiment.segments import (
     segments_json,
 )
 from coach_rl.experiment.strict_json import (
+    MOST_BYTES,
     Json,
     read_json,
     read_sealed,
@@ -109,11 +110,16 @@ def write_checkpoint(
         CheckpointError: The state holds something else, or the disk refuses.
     """
     packer = Packer(path, earlier, memories=memories)
-    tree = packer.pack(state, "state")
+    tree = to_json(packer.pack(state, "state"))
+    if len(tree.encode()) > MOST_BYTES:
+        raise CheckpointError(
+            f"the state has {len(tree):,} characters of plain numbers and text, more than the "
+            f"{MOST_BYTES:,} that are read; return arrays from state_dict instead of lists"
+        )
     with _written_whole(path, f"cannot write the checkpoint {path}") as unfinished:
         sums = packer.write_entries(unfinished)
         save_file(packer.tensors, unfinished / _TENSORS)
-        (unfinished / _STATE).write_text(to_json(tree), encoding="utf-8")
+        (unfinished / _STATE).write_text(tree, encoding="utf-8")
         layout = {place: segments_json(each.segments) for place, each in packer.entries.items()}
         (unfinished / _SEGMENTS).write_text(json.dumps(layout), encoding="utf-8")
         sums |= {name: _sha256(unfinished / name) for name in (_TENSORS, _STATE, _SEGMENTS)}

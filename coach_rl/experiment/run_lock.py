@@ -20,6 +20,7 @@ import psutil  # type: ignore[import-untyped]  # has no types
 
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError, require_unix
 from coach_rl.core.file_writing import require_no_links, without_links
+from coach_rl.core.printable_text import printable
 from coach_rl.experiment.strict_json import from_json, require_regular_file, to_json
 
 require_unix()
@@ -27,6 +28,7 @@ import fcntl  # noqa: E402 - Windows, which has no such module, gets a sentence 
 
 LOCK = ".lock"
 RENEWED_EVERY_SECONDS = 20.0
+_MOST_CHARACTERS = 10_000
 GONE_AFTER_SECONDS = 120.0
 """Age of a lock of another machine from which its process counts as gone."""
 
@@ -163,9 +165,12 @@ def _holder(file: TextIO) -> Holder | None:
     """The process that the lock names; None where it names none, as after a proper end."""
     file.seek(0)
     try:
-        return Holder(**from_json(file.read(), source=file.name))
-    except (CheckpointError, TypeError, UnicodeDecodeError):
+        document = from_json(file.read(_MOST_CHARACTERS), source=file.name)
+        process, host = int(document["process"]), printable(str(document["host"]))
+        datetime.fromtimestamp(started := float(document["started"]))
+    except (CheckpointError, TypeError, KeyError, ValueError, OverflowError, OSError):
         return None
+    return Holder(process, host, started) if 0 < process < 2**31 else None
 
 
 def _write(file: TextIO, text: str) -> None:

@@ -19,6 +19,8 @@ from coach_rl.core.file_writing import replacing
 Json = Any
 """A JSON document: dicts with str keys, lists, strings, finite numbers, booleans, None."""
 
+MOST_BYTES = 64_000_000
+"""Size of the largest text file that is read; no run writes one that comes near it."""
 FLOAT_TAG = "$float"
 SEAL = "checksum"
 """The key under which a sealed document carries its checksum."""
@@ -84,6 +86,10 @@ def read_json(path: Path) -> Json:
 def read_text(path: Path) -> str:
     """The text of a file; CheckpointError when there is none, or none that can be read."""
     require_regular_file(path)
+    if path.stat().st_size > MOST_BYTES:
+        raise CheckpointError(
+            f"{path} has {path.stat().st_size:,} bytes, more than the {MOST_BYTES:,} that are read"
+        )
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:

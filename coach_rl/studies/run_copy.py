@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from coach_rl.core.errors import CheckpointError
-from coach_rl.core.file_writing import replacing
 from coach_rl.experiment.checkpoint import list_checkpoints, remove_checkpoint
 from coach_rl.experiment.run_folder import RunFolder
 from coach_rl.experiment.segments import share_file
@@ -199,8 +198,9 @@ class RunCopy:
         """Replace a file in one step, by a copy: logs are appended to."""
         target.parent.mkdir(parents=True, exist_ok=True)
         unfinished = target.with_name(f".{target.name}.new")
-        with replacing(target, unfinished):
-            shutil.copyfile(self._arrived / sha256, unfinished)
+        unfinished.unlink(missing_ok=True)  # a link there would be followed
+        shutil.copyfile(self._arrived / sha256, unfinished)
+        unfinished.replace(target)
 
     def _remove(self, paths: Iterable[str], checkpoints: Iterable[str]) -> None:
         """Remove what the run has removed."""
