@@ -91,8 +91,7 @@ def unpack_records(archive: Path, root: Path) -> tuple[list[RunFolder], list[Run
 
     Raises:
         ConfigurationError: There is no such file, it holds other things than records, or is larger
-            than what is read.
-        CheckpointError: A manifest in it is damaged.
+            than what is read, or one of its runs is damaged.
     """
     entries = _entries(archive)
     places = [
@@ -140,29 +139,25 @@ def _extract(archive: Path, entries: Sequence[re.Match[str]], folder: Path) -> N
 
 
 def _require_records(run: RunFolder, archive: Path) -> None:
-    """Refuse a run that could not be used once it is imported.
-
-    Raises:
-        ConfigurationError: Something is missing, or it is no run of an archive of records.
-        CheckpointError: One of its files is damaged.
-    """
+    """Raise `ConfigurationError` for a run that could not be used once it is imported."""
     name = f"{run.path.parent.name}/{run.path.name}"
     if not run.manifest.exists() or not run.summary.exists():
         lacks = run.summary if run.manifest.exists() else run.manifest
         raise ConfigurationError(
             f"{archive} holds the run {name} without its {lacks.name}; export the run again"
         )
-    if read_manifest(run).get(ONLY_RECORDS) is not True:
-        raise ConfigurationError(
-            f"{archive} holds the run {name}, whose manifest is not one of records; give a file "
-            "that `coach study export` has written"
-        )
     try:
+        is_record = read_manifest(run).get(ONLY_RECORDS) is True
         read_scores(run.path)
         later_evaluations(run.path)
     except CheckpointError as error:
         message = str(error).replace(f"{run.path.parent.parent}/", "")
-        raise CheckpointError(f"{archive} is refused: {message}") from error
+        raise ConfigurationError(f"{archive} cannot be imported: {message}") from error
+    require(
+        is_record,
+        f"{archive} holds the run {name}, whose manifest is not one of records; give a file that "
+        "`coach study export` has written",
+    )
 
 
 def _entries(archive: Path) -> list[re.Match[str]]:

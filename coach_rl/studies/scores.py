@@ -158,9 +158,7 @@ def read_scores(run: Path) -> RunScores:
             thresholds=_thresholds(manifest["parameters"]),
         )
     except _OF_ANOTHER_SHAPE as error:
-        raise CheckpointError(
-            f"the run {run} is damaged: {type(error).__name__}: {error}"
-        ) from error
+        raise CheckpointError(f"the run {run} is damaged: {_reason(error)}") from error
 
 
 def later_evaluations(run: Path) -> list[dict[str, float]]:
@@ -181,7 +179,7 @@ def later_evaluations(run: Path) -> list[dict[str, float]]:
             steps = _count(document, "environment_steps")
             found.append({**metrics, "environment_steps": steps})
         except _OF_ANOTHER_SHAPE as error:
-            raise CheckpointError(f"{path} is damaged: {error}") from error
+            raise CheckpointError(f"{path} is damaged: {_reason(error)}") from error
     return found
 
 
@@ -216,7 +214,9 @@ def _read_log(path: Path) -> _Log:
                     evaluations.append((record, {**_numbers(record["scalars"]), **of_levels}))
                     of_levels = {}
             except _OF_ANOTHER_SHAPE as error:
-                raise CheckpointError(f"{path} is damaged: line {number}: {error}") from error
+                raise CheckpointError(
+                    f"{path} is damaged: line {number}: {_reason(error)}"
+                ) from error
     return _Log(evaluations, _record(last, path, -1) if last else None)
 
 
@@ -287,6 +287,11 @@ def _count(document: Json, key: str) -> int:
 
 def _refuse(constant: str) -> float:
     raise ValueError(f"{constant} is no number of JSON")
+
+
+def _reason(error: Exception) -> str:
+    """The words of an error of reading a document that has another shape."""
+    return f"it has no {error}" if isinstance(error, KeyError) else str(error)
 
 
 def _short(name: str) -> str:

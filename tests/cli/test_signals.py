@@ -34,7 +34,11 @@ class Run:
                 stdout=said,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                env={**os.environ, "PYTHONPATH": str(HERE), "PYTHONUNBUFFERED": "1"},
+                env={
+                    **os.environ,
+                    "PYTHONPATH": os.pathsep.join([str(HERE), *filter(None, sys.path)]),
+                    "PYTHONUNBUFFERED": "1",
+                },
             )
 
     @property

@@ -30,7 +30,11 @@ HERE = Path(__file__).parent
 
 
 def python(*words, **options):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE)}
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join([str(HERE), *filter(None, sys.path)]),
+    }
     command = [sys.executable, *words]
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, check=False, **options
