@@ -183,7 +183,7 @@ def test_command_on_hostile_runs_shows_them_all_without_control_characters(
     words: list[str],
     code: int,
 ) -> None:
-    paths = [*experiments.glob("walks/*")] if words[0] == "watch" else [experiments]
+    paths = [*experiments.glob("walks/*")] if words[0] != "runs" else [experiments]
     assert main([*words, *map(str, paths)]) == code
     said = capsys.readouterr()
     assert all(line.isprintable() for line in (said.out + said.err).splitlines())
