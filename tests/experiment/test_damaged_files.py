@@ -32,7 +32,7 @@ OFTEN = RunSettings(
     checkpoints=CheckpointParameters(every_seconds=1e-9), final_episodes=EnvironmentEpisodes(1)
 )
 SELDOM = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
-SECONDS = 20
+SECONDS = 240
 """What takes longer hangs."""
 
 Damage = Callable[[Path], object]

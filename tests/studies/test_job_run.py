@@ -140,12 +140,12 @@ def test_a_run_that_another_process_holds_is_waited_for(tmp_path):
     def hold() -> None:
         with locked(run):
             held.set()
-            free.wait(10)
+            free.wait()
 
     held = threading.Event()
     holder = threading.Thread(target=hold)
     holder.start()
-    held.wait(10)
+    held.wait()
     result = run_job(job, announce=announce)
     holder.join()
     assert result.state == "done"
