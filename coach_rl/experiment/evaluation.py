@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import torch
+
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.errors import (
     CheckpointError,
@@ -77,17 +79,34 @@ def live_graph(
     )
     with torch_settings(task):
         try:
-            graph_manager.create_graph(
-                task,
-                training=training,
-                evaluation_envs=evaluation_envs,
-                on_activity=on_activity,
-                group=group,
-            )
+            with _memory_errors_named(graph_manager):
+                graph_manager.create_graph(
+                    task,
+                    training=training,
+                    evaluation_envs=evaluation_envs,
+                    on_activity=on_activity,
+                    group=group,
+                )
             yield
             group.announce(Order.END)
         finally:
             graph_manager.close()
+
+
+@contextmanager
+def _memory_errors_named(graph_manager: GraphManager) -> Iterator[None]:
+    """Errors of allocating memory inside are raised as a ConfigurationError in one line."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        is_full = isinstance(error, MemoryError | torch.cuda.OutOfMemoryError)
+        if not (is_full or "allocate memory" in str(error)):
+            raise
+        raise ConfigurationError(
+            f"the experiment does not fit into memory: {str(error).splitlines()[0]}; lower "
+            f"num_envs ({graph_manager.parameters.num_envs:,}), the networks' layers or the "
+            "capacity of its memories"
+        ) from error
 
 
 def evaluate_run(

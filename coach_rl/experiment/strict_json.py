@@ -22,6 +22,8 @@ Json = Any
 MOST_BYTES = 64_000_000
 """Size of the largest text file that is read; no run writes one that comes near it."""
 FLOAT_TAG = "$float"
+_MOST_DIGITS = 100
+"""Digits of the largest whole number that is read; random streams have 39."""
 SEAL = "checksum"
 """The key under which a sealed document carries its checksum."""
 
@@ -43,15 +45,17 @@ def from_json(text: str, *, source: str) -> Json:
     """
     try:
         return json.loads(
-            text, parse_constant=_refuse_constant, object_pairs_hook=_dict_without_duplicates
+            text,
+            parse_constant=_refuse_constant,
+            parse_float=_finite_float,
+            parse_int=_short_int,
+            object_pairs_hook=_dict_without_duplicates,
         )
     except json.JSONDecodeError as error:
         where = f"{error.msg}, line {error.lineno} column {error.colno}"
         raise CheckpointError(f"{source} is not valid JSON: {where}") from error
     except _NotStrictError as error:
         raise CheckpointError(f"{source} is not valid JSON: {error}") from error
-    except ValueError as error:
-        raise CheckpointError(f"{source} is not valid JSON: a number is too long") from error
     except RecursionError as error:
         raise CheckpointError(f"{source} is not valid JSON: it is nested too deeply") from error
 
@@ -200,6 +204,19 @@ class _NotStrictError(ValueError):
 
 def _refuse_constant(token: str) -> float:
     raise _NotStrictError(f"{token} is not a JSON number")
+
+
+def _finite_float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise _NotStrictError(f"{text[:40]} is larger than any number that is read")
+    return number
+
+
+def _short_int(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise _NotStrictError(f"a number of {len(text):,} digits is too long")
+    return int(text)
 
 
 def _dict_without_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
