@@ -96,6 +96,6 @@ class Clock:
 
 def _count(state: State, name: str) -> int:
     count = state[name]
-    if isinstance(count, bool) or not isinstance(count, Integral) or not 0 <= count < 2**63:
+    if isinstance(count, bool) or not isinstance(count, Integral) or not 0 <= int(count) < 2**63:
         raise ValueError(f"'{name}' is no whole number from 0 to 2**63 - 1: {count!r:.40}")
     return int(count)
