@@ -103,7 +103,7 @@ class AgentGroupParameters:
 
     members: NonEmpty[tuple[GroupMember, ...]]
     """The members; every action key belongs to exactly one of them."""
-    name: str = "group"
+    name: NonEmpty[str] = "group"
     """The group's name where it is spoken of as one agent."""
 
     def __post_init__(self) -> None:

@@ -32,6 +32,7 @@ from coach_rl.core.inspection_points import InspectionPoint
 from coach_rl.core.levels import DIRECTIVE_KEYS
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.profiling import TimedCall
+from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import (
     Action,
     ActionRequest,
@@ -68,7 +69,7 @@ def _describe_input_filter(_value: object) -> str:
 class FilteredAgentParameters(MovableParameters):
     """Parameters shared by agents that filter and learn."""
 
-    name: str = "agent"
+    name: NonEmpty[str] = "agent"
     """The agent's name in logs and files."""
     input_filter: InputFilterParameters | None = field(
         default=None, metadata={ADVICE: _describe_input_filter}

@@ -32,7 +32,7 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.marks import GoalPlace, Mark
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.profiling import TimedCall
-from coach_rl.core.ranges import Positive, UnitInterval
+from coach_rl.core.ranges import NonEmpty, Positive, UnitInterval
 from coach_rl.core.records import (
     ActionRequest,
     Array,
@@ -51,7 +51,7 @@ from coach_rl.core.state import State
 class GraphAgentParameters:
     """An agent that plans way-points for the level below."""
 
-    name: str = "graph"
+    name: NonEmpty[str] = "graph"
     """The agent's name in logs and files."""
     places: PlacesParameters = field(default_factory=GridPlaces)
     """The places: a grid, over all or over what was visited, or points that cover this."""

@@ -10,6 +10,7 @@ from coach_rl.cli.studies import add_places
 from coach_rl.cli.subcommands import Parser
 from coach_rl.cli.tables import show, table_console
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.printable_text import one_line
 from coach_rl.studies.comparison import (
     IQM,
     compare,
@@ -63,7 +64,7 @@ def run(words: Sequence[str]) -> int:
                 f"{chance.high:.2f})."
             )
     for note in notes:
-        console.print(f"Note: {note}.")
+        console.print(f"Note: {one_line(note)}.")
     return 0
 
 

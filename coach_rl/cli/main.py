@@ -31,6 +31,7 @@ from coach_rl.core.errors import (
     in_one_line,
     require_unix,
 )
+from coach_rl.core.printable_text import one_line
 from coach_rl.experiment.presets import describe_presets, find_preset
 
 _BROKEN_PIPE = 141
@@ -118,7 +119,7 @@ def _show_warning(
 ) -> None:
     """Our own warnings in one line for the user, everybody else's as Python shows them."""
     if issubclass(category, CoachWarning):
-        text = f"coach: warning: {message}\n"
+        text = f"coach: warning: {one_line(str(message))}\n"
     else:
         text = warnings.formatwarning(message, category, filename, lineno, line)
     print(text, end="", file=file or sys.stderr)
@@ -127,5 +128,5 @@ def _show_warning(
 def _report(message: str, exit_code: int, words: list[str]) -> int:
     if "--debug" in words:
         traceback.print_exc()
-    print(f"coach: error: {' '.join(message.split())}", file=sys.stderr)
+    print(f"coach: error: {one_line(message)}", file=sys.stderr)
     return exit_code

@@ -11,6 +11,7 @@ from coach_rl.cli.settings import Changes
 from coach_rl.cli.shell import short
 from coach_rl.cli.subcommands import Parser
 from coach_rl.core.errors import CheckpointError
+from coach_rl.core.file_writing import require_no_links
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.experiment.finding_runs import find_run, runs_in
 from coach_rl.experiment.playing import play_run, video_of
@@ -30,6 +31,7 @@ def run(words: Sequence[str]) -> int:
         raise CheckpointError(f"the run {folder.path} has no checkpoint yet; let it train first")
     file = given.to
     if file is None and not has_display():
+        require_no_links(folder.path)
         file = folder.videos / f"{checkpoint.name}_play.gif"
         print(f"there is no display here; the video is written to {short(file)} (--to FILE)")
     if file is not None:

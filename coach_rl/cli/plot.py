@@ -6,6 +6,7 @@ from pathlib import Path
 from coach_rl.cli.compare import add_groups, add_scoring, asked_for
 from coach_rl.cli.subcommands import Parser
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
+from coach_rl.core.printable_text import one_line
 from coach_rl.studies.comparison import notes_on, possible_comparisons
 from coach_rl.studies.plots import Plots, require_matplotlib
 from coach_rl.studies.run_groups import RunGroup, Scored, group_scores, require_metric
@@ -27,7 +28,7 @@ def run(words: Sequence[str]) -> int:
     notes += more + (notes_on(scored) if comparisons else [])
     files = plots.write(given.to, scored=scored, comparisons=comparisons, notes=notes)
     for note in notes:
-        print(f"Note: {note}.")
+        print(f"Note: {one_line(note)}.")
     print(f"Written to {given.to}: {', '.join(file.name for file in files)}")
     return 0
 

@@ -9,6 +9,7 @@ from coach_rl.cli.settings import Fork, Resume
 from coach_rl.cli.shell import short
 from coach_rl.cli.train import run_settings
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.printable_text import printable
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.experiment.data_parallel import follow_resumed
 from coach_rl.experiment.finding_runs import runs_in
@@ -28,9 +29,10 @@ def resume_command(resume: Resume, command: tuple[str, ...], group: ProcessGroup
     if group.rank > 0:
         with going_on:
             follow_resumed(
-                run,
                 changes=changes,
-                **vars(resume.opening),
+                device=resume.opening.device,
+                threads=resume.opening.threads,
+                trust=resume.opening.trust,
                 restart_episodes=resume.restart_episodes,
                 group=group,
                 on_start=going_on.note,
@@ -83,5 +85,5 @@ def newest_run(run: Path) -> Path:
     if not runs:
         return run
     which = f"newest of {len(runs)} runs" if len(runs) > 1 else "the only run"
-    print(f"{which} in {short(run.absolute())}: {runs[-1].name}")
+    print(f"{which} in {short(run.absolute())}: {printable(runs[-1].name)}")
     return runs[-1]

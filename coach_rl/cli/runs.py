@@ -10,6 +10,7 @@ from rich.table import Table
 from coach_rl.cli.subcommands import Parser
 from coach_rl.cli.tables import table_console
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
+from coach_rl.core.printable_text import one_line, printable
 from coach_rl.core.sizes import readable
 from coach_rl.experiment.run_creation import remove_run
 from coach_rl.experiment.run_folder import MANIFEST, RunFolder
@@ -63,13 +64,13 @@ def _list(named: Path, given: argparse.Namespace) -> int:
     for name in ("steps", "best", "last", "size", "age"):
         table.add_column(name, justify="right", no_wrap=True)
     for each in chosen:
-        table.add_row(*_row(each, folder, given.metric))
+        table.add_row(*map(printable, _row(each, folder, given.metric)))
     console.print(table)
     total = readable(sum(each.size for each in chosen))
     console.print(f"{len(chosen)} of {len(runs)} runs, {total}; best and last: {given.metric}")
     for each in chosen:
         if each.damage:
-            console.print(f"damaged: {each.damage}")
+            console.print(f"damaged: {one_line(each.damage)}")
     return 0
 
 
@@ -108,7 +109,7 @@ def _remove(paths: Sequence[Path], *, yes: bool) -> int:
     total, count = readable(sum(sizes.values())), f"{len(runs)} run{'s' * (len(runs) > 1)}"
     if not yes:
         for path, named in runs.items():
-            print(f"{named}  {readable(sizes[path])}")
+            print(f"{printable(str(named))}  {readable(sizes[path])}")
         _ask(f"Delete {count}, {total}? [y/N] ")
     for path in runs:
         remove_run(RunFolder(path))

@@ -5,6 +5,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from coach_rl.core.printable_text import printable
+
 
 def program(name: str) -> str:
     """Return the call of a program that belongs to this Python's environment.
@@ -22,7 +24,7 @@ def program(name: str) -> str:
 def short(path: Path) -> str:
     """A path relative to the working folder, if it lies below."""
     here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+    return printable(str(path.relative_to(here) if path.is_relative_to(here) else path))
 
 
 def word(path: Path) -> str:

@@ -5,6 +5,7 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
+from coach_rl.core.printable_text import printable
 from coach_rl.studies.comparison import TextTable
 
 _WIDTH_OF_A_FILE = 250
@@ -22,5 +23,5 @@ def show(table: TextTable, console: Console) -> None:
     for index, name in enumerate(table.header):
         shown.add_column(name, justify="left" if index < 2 else "right", overflow="fold")
     for row in table.rows:
-        shown.add_row(*row)
+        shown.add_row(*map(printable, row))
     console.print(shown)

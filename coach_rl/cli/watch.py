@@ -8,7 +8,8 @@ from rich.console import Console
 
 from coach_rl.cli.shell import program, short, word
 from coach_rl.cli.subcommands import Parser
-from coach_rl.experiment.run_folder import RunFolder, read_manifest
+from coach_rl.core.printable_text import printable
+from coach_rl.experiment.run_folder import ONLY_RECORDS, RunFolder, read_manifest
 from coach_rl.studies.live_table import LiveTable
 from coach_rl.studies.watching import (
     Standing,
@@ -42,20 +43,22 @@ def run(words: Sequence[str]) -> int:
 def _watch(folder: Path, console: Console, *, plain: bool) -> int:
     manifest = read_manifest(RunFolder(folder))
     standing = standing_of(folder)
-    print(f"watching:   {manifest['name']}, seed {manifest['task']['seed']}")
+    print(f"watching:   {printable(manifest['name'])}, seed {manifest['task']['seed']}")
     print(f"run folder: {short(folder.absolute())}")
     if standing.state == "running":
         print(f"running:    {standing.account}")
     with closing(ConsoleSink(console=console, plain=plain)) as sink:
         plan_from(sink, folder)
         standing = watch(folder, sink)
-    print(_ending(folder, standing))
+    print(_ending(folder, standing, is_imported=ONLY_RECORDS in manifest))
     return _FAILED if standing.state == "failed" else 0
 
 
-def _ending(folder: Path, standing: Standing) -> str:
+def _ending(folder: Path, standing: Standing, *, is_imported: bool) -> str:
     coach, path = program("coach"), word(folder.absolute())
     said = standing.state + (f": {standing.account}" if standing.account else "")
+    if is_imported:
+        return f"{said}; imported without its checkpoints"
     if standing.state == "done":
         return f"{said}; evaluate with: {coach} --evaluate -crd {path}"
     return f"{said}; resume with: {coach} -crd {path}"

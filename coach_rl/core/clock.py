@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from numbers import Integral
 
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps, RunLength
@@ -78,11 +79,23 @@ class Clock:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Take over the phases and the counters of `state_dict`."""
+        """Take over the phases and the counters of `state_dict`.
+
+        Raises:
+            ValueError: A counter is no whole number from 0 to 2**63 - 1.
+        """
         self.phase = Phase(state["phase"])
-        self.environment_steps = state["environment_steps"]
-        self.episodes = state["episodes"]
-        self.training_steps = state["training_steps"]
-        self.skipped_updates = state.get("skipped_updates", 0)  # these are not in earlier versions
-        self.roll_backs = state.get("roll_backs", 0)
+        self.environment_steps = _count(state, "environment_steps")
+        self.episodes = _count(state, "episodes")
+        self.training_steps = _count(state, "training_steps")
+        counted: State = {"skipped_updates": 0, "roll_backs": 0, **state}  # once without them
+        self.skipped_updates = _count(counted, "skipped_updates")
+        self.roll_backs = _count(counted, "roll_backs")
         self.levels = {name: Phase(of) for name, of in state.get("levels", {}).items()}
+
+
+def _count(state: State, name: str) -> int:
+    count = state[name]
+    if isinstance(count, bool) or not isinstance(count, Integral) or not 0 <= int(count) < 2**63:
+        raise ValueError(f"'{name}' is no whole number from 0 to 2**63 - 1: {count!r:.40}")
+    return int(count)

@@ -26,6 +26,8 @@ class Order(IntEnum):
     """Note the folder of the run, which comes with it."""
     END = 4
     """Leave: the run is over."""
+    RESUME = 5
+    """Read the checkpoint, or the run without one, whose path comes with it."""
 
 
 class Announcement(NamedTuple):

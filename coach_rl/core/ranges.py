@@ -4,9 +4,11 @@
     rate: Annotated[float, Interval(gt=0, le=1)] = 0.005
     layers: tuple[Positive[int], ...] = (64, 64)
 
-The bounds are those of the package `annotated_types`. Other metadata of a type is left alone.
+A number that is bounded from below is finite. The bounds are those of the package
+`annotated_types`. Other metadata of a type is left alone.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, get_args, get_origin
@@ -59,9 +61,9 @@ def _holds(value: Any, bound: object) -> bool:
         case Interval():
             return all(_holds(value, side) for side in bound)
         case Gt(gt=low):
-            return bool(value > low)
+            return bool(low < value < math.inf)
         case Ge(ge=low):
-            return bool(value >= low)
+            return bool(low <= value < math.inf)
         case Lt(lt=high):
             return bool(value < high)
         case Le(le=high):

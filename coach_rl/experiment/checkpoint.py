@@ -29,6 +29,7 @@ from safetensors.torch import load_file, save_file
 
 import coach_rl
 from coach_rl.core.errors import CheckpointError, UnknownNameError
+from coach_rl.core.file_writing import make_folder, sync
 from coach_rl.core.state import State
 from coach_rl.experiment.packing import Packer, Unpacker
 from coach_rl.experiment.segments import (
@@ -38,6 +39,7 @@ from coach_rl.experiment.segments import (
     segments_json,
 )
 from coach_rl.experiment.strict_json import (
+    MOST_BYTES,
     Json,
     read_json,
     read_sealed,
@@ -45,7 +47,6 @@ from coach_rl.experiment.strict_json import (
     require_types,
     require_version,
     sealed,
-    sync_folder,
     to_json,
     write_json,
 )
@@ -109,11 +110,16 @@ def write_checkpoint(
         CheckpointError: The state holds something else, or the disk refuses.
     """
     packer = Packer(path, earlier, memories=memories)
-    tree = packer.pack(state, "state")
+    tree = to_json(packer.pack(state, "state"))
+    if len(tree.encode()) > MOST_BYTES:
+        raise CheckpointError(
+            f"the state has {len(tree):,} characters of plain numbers and text, more than the "
+            f"{MOST_BYTES:,} that are read; return arrays from state_dict instead of lists"
+        )
     with _written_whole(path, f"cannot write the checkpoint {path}") as unfinished:
         sums = packer.write_entries(unfinished)
         save_file(packer.tensors, unfinished / _TENSORS)
-        (unfinished / _STATE).write_text(to_json(tree), encoding="utf-8")
+        (unfinished / _STATE).write_text(tree, encoding="utf-8")
         layout = {place: segments_json(each.segments) for place, each in packer.entries.items()}
         (unfinished / _SEGMENTS).write_text(json.dumps(layout), encoding="utf-8")
         sums |= {name: _sha256(unfinished / name) for name in (_TENSORS, _STATE, _SEGMENTS)}
@@ -126,8 +132,9 @@ def write_checkpoint(
             "notes": notes,
         }
         (unfinished / _ABOUT).write_text(to_json(sealed(about)), encoding="utf-8")
+        shutil.copymode(unfinished / _STATE, unfinished / _TENSORS)  # safetensors makes it 0600
         for name in (_TENSORS, _STATE, _SEGMENTS, _ABOUT):
-            _sync_file(unfinished / name)
+            sync(unfinished / name)
     return Stored(entries=packer.entries, sums=sums)
 
 
@@ -278,7 +285,8 @@ def begin_checkpoint(path: Path) -> None:
     Args:
         path: Its folder, e.g. from `free_path`.
     """
-    _unfinished(path).mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
+    make_folder(_unfinished(path))
 
 
 def remove_unfinished(checkpoints: Path, *, but: Path | None = None) -> None:
@@ -292,7 +300,7 @@ def remove_unfinished(checkpoints: Path, *, but: Path | None = None) -> None:
         for path in checkpoints.glob(pattern):
             if path == but:
                 continue
-            if path.is_dir():
+            if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
@@ -313,9 +321,9 @@ def _written_whole(path: Path, failure: str) -> Iterator[Path]:
         for left in unfinished.iterdir():  # by a killed process of the same number
             left.unlink()
         yield unfinished
-        sync_folder(unfinished)
+        sync(unfinished)
         unfinished.rename(path)
-        sync_folder(path.parent)
+        sync(path.parent)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{failure}: {error}") from error
     finally:
@@ -372,8 +380,3 @@ def _about_file(path: Path) -> Json:
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync_file(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())

@@ -87,12 +87,10 @@ def follow_experiment(
 
 
 def follow_resumed(
-    run: Path,
     *,
     changes: Mapping[str, object] | None = None,
     device: str | None = None,
     threads: int | None = None,
-    last_good: bool = False,
     restart_episodes: bool = False,
     trust: Collection[str] = (),
     group: ProcessGroup,
@@ -102,18 +100,17 @@ def follow_resumed(
     """Take part in a resumed run that another process leads, until it is over.
 
     Args:
-        run: See `resume_experiment`, as for all that isn't said here.
-        changes: The leading process's.
+        changes: The leading process's; see `resume_experiment`.
         device: The leading process's.
         threads: The leading process's.
-        last_good: The leading process's.
         restart_episodes: The leading process's.
         trust: The leading process's.
         group: The processes.
         on_start: Called with the run's folder.
         profile: Whether this process is profiled, in files of its own.
     """
-    opened = open_run(run, device=device, threads=threads, last_good=last_good, trust=trust)
+    chosen = Path(group.next_order().text)  # by the leading process, which holds the run's lock
+    opened = open_run(chosen, device=device, threads=threads, trust=trust)
     checkpoint, task, graph_manager = opened.checkpoint, opened.task, opened.graph_manager
     graph_manager = with_changes(graph_manager, changes) if changes else graph_manager
     check_group(graph_manager, task, group)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import torch
+
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.errors import (
     CheckpointError,
@@ -18,6 +20,7 @@ from coach_rl.core.errors import (
     exits_as_errors,
     require,
 )
+from coach_rl.core.file_writing import make_folder
 from coach_rl.core.level_name import shown_level
 from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -77,17 +80,34 @@ def live_graph(
     task = with_threads(task, graph_manager.parameters.threads)
     with torch_settings(task), exits_as_errors():
         try:
-            graph_manager.create_graph(
-                task,
-                training=training,
-                evaluation_envs=evaluation_envs,
-                on_activity=on_activity,
-                group=group,
-            )
+            with _memory_errors_named(graph_manager):
+                graph_manager.create_graph(
+                    task,
+                    training=training,
+                    evaluation_envs=evaluation_envs,
+                    on_activity=on_activity,
+                    group=group,
+                )
             yield
             group.announce(Order.END)
         finally:
             graph_manager.close()
+
+
+@contextmanager
+def _memory_errors_named(graph_manager: GraphManager) -> Iterator[None]:
+    """Errors of allocating memory inside are raised as a ConfigurationError in one line."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        is_full = isinstance(error, MemoryError | torch.cuda.OutOfMemoryError)
+        if not (is_full or "allocate memory" in str(error)):
+            raise
+        raise ConfigurationError(
+            f"the experiment does not fit into memory: {str(error).splitlines()[0]}; lower "
+            f"num_envs ({graph_manager.parameters.num_envs:,}), the networks' layers or the "
+            "capacity of its memories"
+        ) from error
 
 
 def evaluate_run(
@@ -163,7 +183,9 @@ def evaluate_run(
         "overrides": overrides_json(overrides or {}),
     }
     try:
-        folder.evaluations.mkdir(exist_ok=True)
+        make_folder(folder.evaluations)
+        if video is not None:
+            make_folder(folder.videos)
         file = _free_file(folder.evaluations, checkpoint.path.name)
         write_json(file, document | evaluation_json(evaluation))
     except OSError as error:

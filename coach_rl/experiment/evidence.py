@@ -10,13 +10,15 @@ from pathlib import Path
 import numpy as np
 
 from coach_rl.core.errors import RunError
+from coach_rl.core.file_writing import make_folder, without_links
 from coach_rl.core.records import Array
 
 
 def write_columns(file: Path, columns: Mapping[str, Array]) -> None:
     """Write arrays by name, and the folder around them; OSError where they cannot be written."""
-    file.parent.mkdir(exist_ok=True)
-    np.savez(file, allow_pickle=False, **columns)
+    make_folder(file.parent)
+    with open(file, "wb", opener=without_links) as target:
+        np.savez(target, allow_pickle=False, **columns)
 
 
 def write_evidence(folder: Path, error: RunError, environment_steps: int) -> str:
@@ -34,11 +36,12 @@ def write_evidence(folder: Path, error: RunError, environment_steps: int) -> str
     arrays = {name: part for name, part in error.evidence.items() if isinstance(part, np.ndarray)}
     texts = {name: part for name, part in error.evidence.items() if name not in arrays}
     try:
-        file.parent.mkdir(exist_ok=True)
+        make_folder(file.parent)
         paragraphs = [str(error), *(f"{name}:\n{text}" for name, text in texts.items())]
-        file.with_suffix(".txt").write_text("\n\n".join(paragraphs) + "\n", encoding="utf-8")
+        with open(file.with_suffix(".txt"), "w", encoding="utf-8", opener=without_links) as target:
+            target.write("\n\n".join(paragraphs) + "\n")
         if arrays:
-            np.savez(file.with_suffix(".npz"), allow_pickle=False, **arrays)
+            write_columns(file.with_suffix(".npz"), arrays)
     except OSError as failure:
         return f"; its data could not be written: {failure}" if error.evidence else ""
     return f"; its data are in {file}.*" if error.evidence else ""

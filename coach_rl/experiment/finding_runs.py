@@ -10,6 +10,15 @@ from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints, ne
 from coach_rl.experiment.run_folder import MANIFEST, RunFolder, read_manifest
 
 
+def find_folder(run: Path) -> RunFolder:
+    """The folder of the run that a path names; its manifest and checkpoints are not read.
+
+    Raises:
+        ConfigurationError: The path is neither a run's folder nor one of its checkpoints.
+    """
+    return _named(run)[0]
+
+
 def find_run(run: Path, *, last_good: bool = False) -> tuple[RunFolder, Path | None]:
     """The run's folder and the checkpoint a path names; None where there is none yet.
 
@@ -22,6 +31,17 @@ def find_run(run: Path, *, last_good: bool = False) -> tuple[RunFolder, Path | N
         ConfigurationError: The path is neither a run's folder nor one of its checkpoints.
         CheckpointError: The pointer to the checkpoint is damaged, or no checkpoint can be read.
     """
+    folder, name = _named(run)
+    if name is None and not list_checkpoints(folder.checkpoints):
+        return folder, None
+    if last_good:
+        return folder, _last_good(folder)
+    with offering_last_good(folder):
+        return folder, find_checkpoint(folder.checkpoints, *(() if name is None else (name,)))
+
+
+def _named(run: Path) -> tuple[RunFolder, str | None]:
+    """The run's folder and the name of the checkpoint in a path; None where it names none."""
     path = run.expanduser().absolute()
     name = None
     if not path.exists() and "@" in path.name:
@@ -33,12 +53,7 @@ def find_run(run: Path, *, last_good: bool = False) -> tuple[RunFolder, Path | N
         folder, name = RunFolder(path.parent.parent), path.name
         if path.parent != folder.checkpoints or not os.path.lexists(folder.manifest):
             raise _no_run(run.expanduser().absolute())
-    if name is None and not list_checkpoints(folder.checkpoints):
-        return folder, None
-    if last_good:
-        return folder, _last_good(folder)
-    with offering_last_good(folder):
-        return folder, find_checkpoint(folder.checkpoints, *(() if name is None else (name,)))
+    return folder, name
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from coach_rl.experiment.checkpoint import Checkpoint, put_aside
 from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
 from coach_rl.experiment.data_parallel import check_group, own_device
 from coach_rl.experiment.evaluation import live_graph
+from coach_rl.experiment.finding_runs import find_folder
 from coach_rl.experiment.live_run import LiveRun
 from coach_rl.experiment.loaded_levels import load_levels
 from coach_rl.experiment.manifest import experiment_json
@@ -74,87 +75,90 @@ def resume_experiment(
         group: The processes that train it together from now on, of which this one leads.
 
     Raises:
+        RunInUseError: Another process holds it.
         ConfigurationError: There is nothing to continue with, or nothing left to do, or there are
             later checkpoints that nobody allowed to drop.
         CheckpointError: A file of the run is damaged, or all checkpoints have been deleted.
     """
     settings, audience = settings or RunSettings(), audience or Audience()
     changes = {**(changes or {}), **({} if steps is None else {"schedule.training": steps})}
-    audience.on_activity("reading the checkpoint")
-    opened = open_run(run, device=device, threads=threads, last_good=last_good, trust=trust)
-    audience.on_activity("")
-    folder, checkpoint, task = opened.folder, opened.checkpoint, opened.task
-    if not (last_good or drop_later):
-        require_latest(opened)
-    graph_manager = opened.graph_manager
-    graph_manager = with_changes(graph_manager, changes) if changes else graph_manager
-    check_group(graph_manager, task, group)
-    own_task = own_device(task, group)
-    videos = videos_of(graph_manager, settings)
-    follow_with(graph_manager, audience)
     stop = StopRequests(audience.announce)
     on_activity = stop.following(audience.on_activity)
-    with (
-        stop,
-        live_graph(graph_manager, own_task, on_activity=on_activity, group=group),
-        locked(folder.path),
-    ):
-        policy = policy_of(graph_manager, settings)
-        keeper = CheckpointKeeper(
-            folder,
-            graph_manager.state_dict,
-            policy=policy,
-            seed=task.seed,
-            on_activity=on_activity,
-        )
-        if checkpoint is None:
-            require_never_saved(opened)
-            load_levels(graph_manager, opened.manifest)
-            if policy.enabled:
-                graph_manager.warn_of_restarts()
-        else:
-            with fitting(checkpoint):
-                graph_manager.load_state_dict(checkpoint.state, restart_episodes=restart_episodes)
-            warn_of_missing_memories(checkpoint)
-            summarised = folder.summary.exists()
-            require_work(graph_manager, checkpoint.path, may_conclude=not (changes or summarised))
-        check_room(graph_manager, folder.checkpoints, policy)
-        check_sinks(graph_manager)
-        cuts = planned_cuts(folder.path, checkpoint)
-        if last_good:
-            put_aside(opened.later)
-        keeper.restore(checkpoint)
-        for cut in cuts:
-            cut.make()
-        folder.summary.unlink(missing_ok=True)
-        manifest = opened.manifest
-        start = None if checkpoint is None else checkpoint.path.name
-        manifest["resumes"].append(
-            {
-                "time": now(),
-                "command": list(command),
-                "from": start,
-                "restarted_episodes": restart_episodes or _has_no_episodes(checkpoint),
-                **made_with(),
-            }
-        )
-        manifest |= experiment_json(graph_manager, task, policy)
-        manifest["processes"] = group.size
-        write_manifest(folder, manifest)
-        group.announce(Order.RUN, text=str(folder.path.absolute()))
-        done = None if checkpoint is None else graph_manager.clock.environment_steps
-        return LiveRun(
-            graph_manager,
-            task,
-            folder,
-            settings,
-            audience,
-            stop,
-            keeper,
-            videos,
-            done,
-            trust=tuple(trust),
-        ).go()
+    with stop, locked(find_folder(run).path):  # before anything is read, which others may replace
+        audience.on_activity("reading the checkpoint")
+        opened = open_run(run, device=device, threads=threads, last_good=last_good, trust=trust)
+        audience.on_activity("")
+        folder, checkpoint, task = opened.folder, opened.checkpoint, opened.task
+        if not (last_good or drop_later):
+            require_latest(opened)
+        start = folder.path if checkpoint is None else checkpoint.path
+        group.announce(Order.RESUME, text=str(start))
+        graph_manager = opened.graph_manager
+        graph_manager = with_changes(graph_manager, changes) if changes else graph_manager
+        check_group(graph_manager, task, group)
+        own_task = own_device(task, group)
+        videos = videos_of(graph_manager, settings)
+        follow_with(graph_manager, audience)
+        with live_graph(graph_manager, own_task, on_activity=on_activity, group=group):
+            policy = policy_of(graph_manager, settings)
+            keeper = CheckpointKeeper(
+                folder,
+                graph_manager.state_dict,
+                policy=policy,
+                seed=task.seed,
+                on_activity=on_activity,
+            )
+            if checkpoint is None:
+                require_never_saved(opened)
+                load_levels(graph_manager, opened.manifest)
+                if policy.enabled:
+                    graph_manager.warn_of_restarts()
+            else:
+                with fitting(checkpoint):
+                    graph_manager.load_state_dict(
+                        checkpoint.state, restart_episodes=restart_episodes
+                    )
+                warn_of_missing_memories(checkpoint)
+                summarised = folder.summary.exists()
+                require_work(
+                    graph_manager, checkpoint.path, may_conclude=not (changes or summarised)
+                )
+            check_room(graph_manager, folder.checkpoints, policy)
+            check_sinks(graph_manager)
+            cuts = planned_cuts(folder.path, checkpoint)
+            if last_good:
+                put_aside(opened.later)
+            keeper.restore(checkpoint)
+            for cut in cuts:
+                cut.make()
+            folder.summary.unlink(missing_ok=True)
+            manifest = opened.manifest
+            manifest["resumes"].append(
+                {
+                    "time": now(),
+                    "command": list(command),
+                    "from": None if checkpoint is None else checkpoint.path.name,
+                    "restarted_episodes": restart_episodes or _has_no_episodes(checkpoint),
+                    **made_with(),
+                }
+            )
+            manifest |= experiment_json(graph_manager, task, policy)
+            manifest["processes"] = group.size
+            write_manifest(folder, manifest)
+            group.announce(Order.RUN, text=str(folder.path.absolute()))
+            done = None if checkpoint is None else graph_manager.clock.environment_steps
+            return LiveRun(
+                graph_manager,
+                task,
+                folder,
+                settings,
+                audience,
+                stop,
+                keeper,
+                videos,
+                done,
+                trust=tuple(trust),
+            ).go()
 
 
 def _has_no_episodes(checkpoint: Checkpoint | None) -> bool:

@@ -5,6 +5,7 @@ So there is never one without a manifest. Folders that are not finished have nam
 
 import os
 import re
+import secrets
 import shutil
 import socket
 import tempfile
@@ -15,10 +16,11 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.file_writing import sync
 from coach_rl.core.level_name import folder_name
 from coach_rl.experiment.run_folder import PRESET_COPY, RunFolder, write_manifest
 from coach_rl.experiment.run_lock import locked
-from coach_rl.experiment.strict_json import Json, sync_folder, write_text
+from coach_rl.experiment.strict_json import Json, write_text
 
 
 def create_run_folder(
@@ -48,7 +50,8 @@ def create_run_folder(
     try:
         parent.mkdir(parents=True, exist_ok=True)
         _remove_unfinished(parent)
-        unfinished = Path(tempfile.mkdtemp(prefix=f"{_unfinished()}{os.getpid()}-", dir=parent))
+        unfinished = parent / f"{_unfinished()}{os.getpid()}-{secrets.token_hex(4)}"
+        unfinished.mkdir()
     except OSError as error:
         raise ConfigurationError(
             f"cannot write to the experiment folder {parent}: {error}; choose another with -ep"
@@ -59,7 +62,6 @@ def create_run_folder(
         write_manifest(RunFolder(unfinished), manifest)
         if fill is not None:
             fill(RunFolder(unfinished))
-        unfinished.chmod(0o755)
         return RunFolder(_publish(unfinished, parent, manifest))
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -111,7 +113,7 @@ def _publish(unfinished: Path, parent: Path, manifest: Json) -> Path:
                 raise
             attempt += 1
         else:
-            sync_folder(parent)
+            sync(parent)
             return path
 
 

@@ -19,6 +19,8 @@ from typing import TextIO
 import psutil  # type: ignore[import-untyped]  # has no types
 
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError, require_unix
+from coach_rl.core.file_writing import require_no_links, without_links
+from coach_rl.core.printable_text import printable
 from coach_rl.experiment.strict_json import from_json, require_regular_file, to_json
 
 require_unix()
@@ -26,6 +28,7 @@ import fcntl  # noqa: E402 - Windows, which has no such module, gets a sentence 
 
 LOCK = ".lock"
 RENEWED_EVERY_SECONDS = 20.0
+_MOST_CHARACTERS = 10_000
 GONE_AFTER_SECONDS = 120.0
 """Age of a lock of another machine from which its process counts as gone."""
 
@@ -67,13 +70,14 @@ def locked(folder: Path) -> Iterator[None]:
 
     Raises:
         RunInUseError: Another process holds it.
-        ConfigurationError: It cannot be written to.
+        ConfigurationError: It cannot be written to, or has a symbolic link in it.
     """
     path = folder / LOCK
-    if os.path.lexists(path):
-        require_regular_file(path)
     try:
-        file = path.open("a+", encoding="utf-8")
+        require_no_links(folder)
+        if path.exists():
+            require_regular_file(path)
+        file = open(path, "a+", encoding="utf-8", opener=without_links)  # noqa: SIM115
     except OSError as error:
         raise ConfigurationError(
             f"the run {folder} cannot be locked: {error.strerror}: {path}; make the folder "
@@ -161,9 +165,12 @@ def _holder(file: TextIO) -> Holder | None:
     """The process that the lock names; None where it names none, as after a proper end."""
     file.seek(0)
     try:
-        return Holder(**from_json(file.read(), source=file.name))
-    except (CheckpointError, TypeError, UnicodeDecodeError):
+        document = from_json(file.read(_MOST_CHARACTERS), source=file.name)
+        process, host = int(document["process"]), printable(str(document["host"]))
+        datetime.fromtimestamp(started := float(document["started"]))
+    except (CheckpointError, TypeError, KeyError, ValueError, OverflowError, OSError):
         return None
+    return Holder(process, host, started) if 0 < process < 2**31 else None
 
 
 def _write(file: TextIO, text: str) -> None:
@@ -180,6 +187,6 @@ def _renew(path: Path, done: threading.Event) -> None:
     """Show a sign of life until it is over."""
     while not done.wait(RENEWED_EVERY_SECONDS):
         try:
-            os.utime(path)
+            os.utime(path, follow_symlinks=False)
         except OSError:
             continue  # the folder may come back

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coach_rl.core.errors import CheckpointError, CoachWarning
+from coach_rl.core.file_writing import without_links
 from coach_rl.experiment.checkpoint import Checkpoint
 from coach_rl.experiment.strict_json import Json, require_regular_file, require_types
 
@@ -35,7 +36,7 @@ class Cut:
         if self.size is None:
             self.path.unlink()
             return
-        with self.path.open("rb+") as file:
+        with open(self.path, "rb+", opener=without_links) as file:
             file.truncate(self.size)
             os.fsync(file.fileno())
 

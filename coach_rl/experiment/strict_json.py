@@ -8,19 +8,22 @@ checksum of its content, so a changed digit is noticed, and a changed layout is 
 import hashlib
 import json
 import math
-import os
 import stat
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from coach_rl.core.errors import CheckpointError
+from coach_rl.core.file_writing import replacing
 
 Json = Any
 """A JSON document: dicts with str keys, lists, strings, finite numbers, booleans, None."""
 
+MOST_BYTES = 64_000_000
+"""Size of the largest text file that is read; no run writes one that comes near it."""
 FLOAT_TAG = "$float"
+_MOST_DIGITS = 100
+"""Digits of the largest whole number that is read; random streams have 39."""
 SEAL = "checksum"
 """The key under which a sealed document carries its checksum."""
 
@@ -42,15 +45,17 @@ def from_json(text: str, *, source: str) -> Json:
     """
     try:
         return json.loads(
-            text, parse_constant=_refuse_constant, object_pairs_hook=_dict_without_duplicates
+            text,
+            parse_constant=_refuse_constant,
+            parse_float=_finite_float,
+            parse_int=_short_int,
+            object_pairs_hook=_dict_without_duplicates,
         )
     except json.JSONDecodeError as error:
         where = f"{error.msg}, line {error.lineno} column {error.colno}"
         raise CheckpointError(f"{source} is not valid JSON: {where}") from error
     except _NotStrictError as error:
         raise CheckpointError(f"{source} is not valid JSON: {error}") from error
-    except ValueError as error:
-        raise CheckpointError(f"{source} is not valid JSON: a number is too long") from error
     except RecursionError as error:
         raise CheckpointError(f"{source} is not valid JSON: it is nested too deeply") from error
 
@@ -85,6 +90,10 @@ def read_json(path: Path) -> Json:
 def read_text(path: Path) -> str:
     """The text of a file; CheckpointError when there is none, or none that can be read."""
     require_regular_file(path)
+    if path.stat().st_size > MOST_BYTES:
+        raise CheckpointError(
+            f"{path} has {path.stat().st_size:,} bytes, more than the {MOST_BYTES:,} that are read"
+        )
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
@@ -185,28 +194,8 @@ def write_json(path: Path, document: Json) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all, also when the machine stops in between."""
-    with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
-    ) as file:
-        try:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-            os.chmod(file.name, 0o644)
-            os.replace(file.name, path)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with replacing(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
 
 
 class _NotStrictError(ValueError):
@@ -215,6 +204,19 @@ class _NotStrictError(ValueError):
 
 def _refuse_constant(token: str) -> float:
     raise _NotStrictError(f"{token} is not a JSON number")
+
+
+def _finite_float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise _NotStrictError(f"{text[:40]} is larger than any number that is read")
+    return number
+
+
+def _short_int(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise _NotStrictError(f"a number of {len(text):,} digits is too long")
+    return int(text)
 
 
 def _dict_without_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:

@@ -202,6 +202,7 @@ class GraphManager:
         """
         if self._built is not None:
             raise ConfigurationError("this graph is already built; close() it to build another")
+        self.parameters.schedule.check_heatup()
         graph = Graph(
             self.parameters,
             task or TaskParameters(),

@@ -32,6 +32,9 @@ from coach_rl.graph_managers.stack_signals import SignalParameters
 from coach_rl.telemetry.csv import FILES
 from coach_rl.telemetry.sinks import SinkMaker, SinkParameters
 
+MOST_ENVS = 1_000_000
+"""Environments of the largest experiment; more are taken for a mistake."""
+
 
 @parameter_class
 class ScheduleParameters:
@@ -67,14 +70,21 @@ class ScheduleParameters:
             "give environment steps, episodes or hours",
         )
         require(
-            type(self.heatup) is not type(self.training) or self.heatup.count < self.training.count,
-            f"schedule.heatup ({self.heatup.count}) must be shorter than schedule.training "
-            f"({self.training.count}), which includes it; train for longer, or lower the heat-up",
-        )
-        require(
             not self.until_solved or self.evaluation_interval is not None,
             "schedule.until_solved needs evaluations, and schedule.evaluation_interval is None; "
             "give one, e.g. 10_000",
+        )
+
+    def check_heatup(self) -> None:
+        """Raise `ParameterError` for a heat-up that takes all of the training.
+
+        Not in the constructor: a preset's panel may set one of them, and a path the other.
+        """
+        require(
+            type(self.heatup) is not type(self.training) or self.heatup.count < self.training.count,
+            f"schedule.heatup ({self.heatup.count}) must be shorter than schedule.training "
+            f"({self.training.count}), which includes it; train for longer (--steps), or lower the "
+            f'heat-up (-cp "schedule.heatup={type(self.heatup).__name__}(...)")',
         )
 
 
@@ -230,7 +240,10 @@ class GraphParameters:
                 "to test; leave it out",
             )
         require_certifiable(self.levels, workers=self.collection.workers)
-        require(self.num_envs >= 1, f"num_envs must be 1 or more, got {self.num_envs}")
+        require(
+            1 <= self.num_envs <= MOST_ENVS,
+            f"num_envs must be from 1 to {MOST_ENVS:,}, got {self.num_envs:,}",
+        )
         workers = self.collection.workers
         require(
             workers <= self.num_envs,

@@ -36,6 +36,7 @@ from coach_rl.core.errors import (
     how_to_install,
 )
 from coach_rl.core.main_guard import leave_if_importing_script
+from coach_rl.core.own_ray import start_own_ray
 from coach_rl.graph_managers.block_worker import BlockWorker, Setup
 
 _KINDS = (SpaceError, ConfigurationError, CheckpointError, NonFiniteError, EnvironmentFault)
@@ -230,7 +231,7 @@ def _join(ray: ModuleType, address: str, workers: int) -> None:
         try:
             ray.init(address="auto", **settings)
         except ConnectionError:
-            ray.init(address="local", num_cpus=workers, include_dashboard=False, **settings)
+            start_own_ray(ray, num_cpus=workers)
     except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
         at = f" at {address}" if address else ""
         text = next(iter(str(error).splitlines()), type(error).__name__)

@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from coach_rl.core.errors import CheckpointError, in_one_line
+from coach_rl.core.errors import CheckpointError, ConfigurationError, in_one_line
+from coach_rl.core.file_writing import without_links
 from coach_rl.experiment.manifest import Origin, remember_code
 from coach_rl.experiment.parameters_json import encode, reference
 from coach_rl.experiment.preset_file import Preset, load_preset
@@ -153,35 +154,39 @@ def _run(
                 beginning.close()
 
             audience = Audience(sinks=(asked,), on_start=on_start, announce=announce)
-            settings = RunSettings(tensorboard=job.tensorboard)
             origin = _origin(job, preset, digest)
             try:
-                if run is not None and not _can_be_resumed(run):
-                    with locked(run.path):
-                        run = None
-                if run is None:
-                    result = run_experiment(
-                        graph_manager,
-                        job.task,
-                        name=job.name,
-                        root=job.root,
-                        origin=origin,
-                        settings=settings,
-                        audience=audience,
-                    )
-                else:
-                    remember_code(graph_manager, read_manifest(run), origin)
-                    device = None if job.task.device == "auto" else job.task.device
-                    result = resume_experiment(
-                        run.path, device=device, settings=settings, audience=audience
-                    )
-            except RunInUseError as error:
-                if time.monotonic() > deadline:
+                return _came_to(_trained(job, graph_manager, run, origin, audience))
+            except ConfigurationError as error:
+                if run is not None and is_finished(run):
+                    return "done", ""  # by another process, before this one held the run
+                if not isinstance(error, RunInUseError) or time.monotonic() > deadline:
                     raise
                 announce(f"waiting: {error}")
-            else:
-                return _came_to(result)
         time.sleep(_LOOK_AGAIN_SECONDS)
+
+
+def _trained(
+    job: Job, graph_manager: GraphManager, run: RunFolder | None, origin: Origin, audience: Audience
+) -> RunResult:
+    """Resume a job's run; one that is not there, or keeps no checkpoints, is begun."""
+    settings = RunSettings(tensorboard=job.tensorboard)
+    if run is not None and _can_be_resumed(run):
+        remember_code(graph_manager, read_manifest(run), origin)
+        device = None if job.task.device == "auto" else job.task.device
+        return resume_experiment(run.path, device=device, settings=settings, audience=audience)
+    if run is not None:
+        with locked(run.path):
+            pass  # no other process makes it
+    return run_experiment(
+        graph_manager,
+        job.task,
+        name=job.name,
+        root=job.root,
+        origin=origin,
+        settings=settings,
+        audience=audience,
+    )
 
 
 def _came_to(result: RunResult) -> tuple[State, str]:
@@ -238,7 +243,7 @@ def _can_be_resumed(run: RunFolder) -> bool:
 def _only_one_begins(experiment: Path, digest: str) -> Iterator[None]:
     """While entered, no other process with the same job looks for its run or begins it."""
     path = experiment / f".beginning-{digest[:16]}"
-    with path.open("w") as file:
+    with open(path, "w", opener=without_links) as file:
         with contextlib.suppress(OSError):  # a file system without locks
             fcntl.flock(file, fcntl.LOCK_EX)
         try:

@@ -8,8 +8,6 @@ The colours are those of Okabe and Ito, which the colour-blind can tell apart.
 
 import csv
 import io
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coach_rl.core.errors import ConfigurationError, how_to_install
+from coach_rl.core.file_writing import replacing
 from coach_rl.core.records import Array, FloatArray
 from coach_rl.experiment.strict_json import write_text
 from coach_rl.studies.comparison import Comparison, comparison_table, score_table
@@ -380,15 +379,8 @@ def _save(figure: "Figure", folder: Path, name: str) -> list[Path]:
     for ending in FORMATS:
         path = folder / f"{name.replace('/', '_')}.{ending}"
         metadata = {"Date": None} if ending == "svg" else {}
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{path.name}.", delete=False) as file:
-            try:
-                figure.savefig(file, format=ending, metadata=metadata)
-                file.flush()
-                os.chmod(file.name, 0o644)
-                os.replace(file.name, path)
-            except BaseException:
-                Path(file.name).unlink(missing_ok=True)
-                raise
+        with replacing(path) as unfinished:
+            figure.savefig(unfinished, format=ending, metadata=metadata)
         files.append(path)
     return files
 

@@ -80,9 +80,9 @@ def own_folder() -> Path:
     """The user's folder on this machine for what comes from others."""
     folder = Path(tempfile.gettempdir()) / f"coach_rl-{getpass.getuser()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():
+    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
         raise ConfigurationError(
-            f"{folder} belongs to another user; set TMPDIR to a folder of your own"
+            f"{folder} is a link, or belongs to another user; set TMPDIR to a folder of your own"
         )
     return folder
 

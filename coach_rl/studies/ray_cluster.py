@@ -18,6 +18,7 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]  # has no types
 
 from coach_rl.core.errors import CoachError, ConfigurationError, RunError, how_to_install
+from coach_rl.core.own_ray import start_own_ray
 from coach_rl.studies.executors import LostJob
 from coach_rl.studies.job import Job, JobResult, Needs
 from coach_rl.studies.job_run import find_identity, identity, remember_job
@@ -222,7 +223,15 @@ def _connect(ray: ModuleType, address: str | None) -> None:
     elif address not in (None, "auto", "local"):
         raise ConfigurationError(f"a Ray cluster's address is HOST:PORT, got '{address}'")
     try:
-        ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
+        if address == "local":
+            start_own_ray(ray)
+            return
+        try:
+            ray.init(address or "auto", log_to_driver=False, logging_level=logging.ERROR)
+        except ConnectionError:
+            if address is not None or "RAY_ADDRESS" in os.environ:
+                raise
+            start_own_ray(ray)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise ConfigurationError(
             f"cannot join the Ray cluster{f' at {address}' if address else ''}: "

@@ -198,6 +198,7 @@ class RunCopy:
         """Replace a file in one step, by a copy: logs are appended to."""
         target.parent.mkdir(parents=True, exist_ok=True)
         unfinished = target.with_name(f".{target.name}.new")
+        unfinished.unlink(missing_ok=True)  # a link there would be followed
         shutil.copyfile(self._arrived / sha256, unfinished)
         unfinished.replace(target)
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from coach_rl.core.errors import ConfigurationError, UnknownNameError
+from coach_rl.core.errors import CheckpointError, ConfigurationError, UnknownNameError
+from coach_rl.core.printable_text import printable
 from coach_rl.core.records import FloatArray
 from coach_rl.studies.scores import RunScores, later_evaluations, read_scores, runs_below
 
@@ -70,10 +71,11 @@ def find_groups(paths: Sequence[Path]) -> tuple[list[RunGroup], list[str]]:
 
     Raises:
         ConfigurationError: There are no runs.
-        CheckpointError: A run is damaged.
+        CheckpointError: All runs are damaged.
     """
     named: dict[str, list[RunScores]] = {}
     seen: set[Path] = set()
+    damaged: list[CheckpointError] = []
     names = _distinct_names(paths)
     for path, name in zip(paths, names, strict=True):
         found = runs_below(path)
@@ -86,10 +88,17 @@ def find_groups(paths: Sequence[Path]) -> tuple[list[RunGroup], list[str]]:
         for folder in found:
             if folder.resolve() not in seen:
                 seen.add(folder.resolve())
-                run = read_scores(folder)
+                try:
+                    run = read_scores(folder)
+                except CheckpointError as error:
+                    damaged.append(error)
+                    continue
                 default = name if len(paths) > 1 else _folder_in(path.expanduser(), run)
-                named.setdefault(run.labels.get("variant", default), []).append(run)
-    notes: list[str] = []
+                group = printable(run.labels.get("variant", default))
+                named.setdefault(group, []).append(run)
+    if damaged and not named:
+        raise damaged[0]
+    notes = [f"a damaged run is left out: {error}" for error in damaged]
     groups = [
         RunGroup(name=name, runs=_one_per_seed(name, runs, notes)) for name, runs in named.items()
     ]

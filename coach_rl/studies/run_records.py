@@ -7,22 +7,31 @@ Unpacked runs are done: they are counted, compared and drawn like any others, bu
 from them. Records leave out on whose machine a run was made: command line, paths and host.
 """
 
+import lzma
 import os
 import re
+import shutil
 import tempfile
 import zipfile
+import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import CheckpointError, ConfigurationError, require
 from coach_rl.experiment.run_creation import check_name
 from coach_rl.experiment.run_folder import MANIFEST, ONLY_RECORDS, RunFolder, read_manifest
-from coach_rl.experiment.strict_json import Json, sealed, to_json
+from coach_rl.experiment.strict_json import MOST_BYTES, Json, sealed, to_json
+from coach_rl.studies.scores import later_evaluations, read_scores
 
 _ENTRY = re.compile(
     r"(?P<name>[^/.][^/]*)/(?P<run>[^/.][^/]*)/"
     r"(?P<file>manifest\.json|summary\.json|log\.jsonl|evaluations/[^/.][^/]*\.json)"
 )
+MOST_ENTRIES = 100_000
+MOST_BYTES_IN_ALL = 2_000_000_000
+"""Size of the largest archive that is unpacked; records of a run have 10 kB to some MB."""
+_DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError)
 _WHEN = (1980, 1, 1, 0, 0, 0)
 """The time of each entry, so that the same runs make the same file."""
 
@@ -54,6 +63,12 @@ def write_records(archive: Path, name: str, runs: Sequence[RunFolder]) -> None:
         with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as target:
             for folder, run in sorted(named.items()):
                 for file, text in _records(run):
+                    size = len(text.encode())
+                    require(
+                        size <= MOST_BYTES,
+                        f"{run.path / file} has {size:,} bytes, more than the {MOST_BYTES:,} that "
+                        "an archive of records takes",
+                    )
                     entry = zipfile.ZipInfo(f"{name}/{folder}/{file}", _WHEN)
                     entry.compress_type = zipfile.ZIP_DEFLATED
                     target.writestr(entry, text)
@@ -75,8 +90,8 @@ def unpack_records(archive: Path, root: Path) -> tuple[list[RunFolder], list[Run
         The runs that are new, and those that were there.
 
     Raises:
-        ConfigurationError: There is no such file, or it holds other things than records.
-        CheckpointError: A manifest in it is damaged.
+        ConfigurationError: There is no such file, it holds other things than records, or is larger
+            than what is read, or one of its runs is damaged.
     """
     entries = _entries(archive)
     places = [
@@ -86,42 +101,107 @@ def unpack_records(archive: Path, root: Path) -> tuple[list[RunFolder], list[Run
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root, prefix=".") as folder:
         unfinished = Path(folder)
-        with zipfile.ZipFile(archive) as source:
-            for number, entry in enumerate(entries):
-                path = unfinished / entry.string
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(source.read(entry.string))
-                os.utime(path, ns=(number, number))  # the last evaluation is known by its time
+        _extract(archive, entries, unfinished)
         new = [RunFolder(place) for place in places if not place.exists()]
         made = [RunFolder(unfinished / run.path.relative_to(root)) for run in new]
         for run in made:
-            read_manifest(run)
-        for run, place in zip(made, new, strict=True):
-            place.path.parent.mkdir(exist_ok=True)
-            run.path.rename(place.path)
+            _require_records(run, archive)
+        placed: list[Path] = []
+        try:
+            for run, place in zip(made, new, strict=True):
+                place.path.parent.mkdir(exist_ok=True)
+                run.path.rename(place.path)
+                placed.append(place.path)
+        except OSError as error:
+            for path in placed:
+                shutil.rmtree(path, ignore_errors=True)
+            raise ConfigurationError(f"cannot write to {root}: {error.strerror}") from error
     return new, were_there
+
+
+def _extract(archive: Path, entries: Sequence[re.Match[str]], folder: Path) -> None:
+    """Write the entries of an archive below a folder, and no more than they say to hold."""
+    try:
+        with zipfile.ZipFile(archive) as source:
+            for number, entry in enumerate(entries):
+                path = folder / entry.string
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with source.open(entry.string) as content:  # which ends after `file_size` bytes
+                    path.write_bytes(content.read(MOST_BYTES))
+                os.utime(path, ns=(number, number))  # the last evaluation is known by its time
+    except OSError as error:
+        raise ConfigurationError(f"cannot unpack {archive}: {error.strerror}") from error
+    except (*_DAMAGE, RuntimeError) as error:  # RuntimeError: an entry has a password
+        raise ConfigurationError(
+            f"cannot unpack {archive}: {entry.string} is damaged, or not as `coach study export` "
+            f"writes it ({error})"
+        ) from error
+
+
+def _require_records(run: RunFolder, archive: Path) -> None:
+    """Raise `ConfigurationError` for a run that could not be used once it is imported."""
+    name = f"{run.path.parent.name}/{run.path.name}"
+    if not run.manifest.exists() or not run.summary.exists():
+        lacks = run.summary if run.manifest.exists() else run.manifest
+        raise ConfigurationError(
+            f"{archive} holds the run {name} without its {lacks.name}; export the run again"
+        )
+    try:
+        is_record = read_manifest(run).get(ONLY_RECORDS) is True
+        read_scores(run.path)
+        later_evaluations(run.path)
+    except CheckpointError as error:
+        message = str(error).replace(f"{run.path.parent.parent}/", "")
+        raise ConfigurationError(f"{archive} cannot be imported: {message}") from error
+    require(
+        is_record,
+        f"{archive} holds the run {name}, whose manifest is not one of records; give a file that "
+        "`coach study export` has written",
+    )
 
 
 def _entries(archive: Path) -> list[re.Match[str]]:
     """The entries of an archive of records, in order."""
     try:
         with zipfile.ZipFile(archive) as source:
-            names = source.namelist()
-    except (OSError, zipfile.BadZipFile) as error:
+            infos = source.infolist()
+    except (OSError, *_DAMAGE) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no zip file"
         raise ConfigurationError(f"cannot read the records {archive}: {reason}") from error
-    entries = []
-    for name in names:
-        entry = _ENTRY.fullmatch(name)
-        if entry is None:
-            raise ConfigurationError(
-                f"{archive} holds {name!r}, which is no record of a run; "
-                "give a file that `coach study export` has written"
-            )
-        entries.append(entry)
-    if not entries:
-        raise ConfigurationError(f"{archive} holds no records")
+    entries = [_entry(archive, info) for info in infos]
+    require(bool(entries), f"{archive} holds no records")
+    require(
+        len(entries) <= MOST_ENTRIES,
+        f"{archive} holds {len(entries):,} entries, more than the {MOST_ENTRIES:,} that are read",
+    )
+    size = sum(info.file_size for info in infos)
+    require(
+        size <= MOST_BYTES_IN_ALL,
+        f"{archive} holds {size:,} bytes, more than the {MOST_BYTES_IN_ALL:,} that are read",
+    )
+    names = Counter(entry.string for entry in entries)
+    twice = next((name for name, count in names.items() if count > 1), None)
+    require(twice is None, f"{archive} holds {twice!r} twice; export the runs again")
     return entries
+
+
+def _entry(archive: Path, info: zipfile.ZipInfo) -> re.Match[str]:
+    """An entry by its parts; ConfigurationError for one that `write_records` would not make."""
+    name = info.filename
+    entry = _ENTRY.fullmatch(name)
+    is_name = name.isprintable() and max(len(part.encode()) for part in name.split("/")) <= 255
+    if entry is None or not is_name:
+        shown = name if len(name) <= 100 else f"{name[:100]}..."
+        raise ConfigurationError(
+            f"{archive} holds {shown!r}, which is no record of a run; "
+            "give a file that `coach study export` has written"
+        )
+    require(
+        info.file_size <= MOST_BYTES,
+        f"{archive} holds {name} with {info.file_size:,} bytes, more than the {MOST_BYTES:,} that "
+        "are read",
+    )
+    return entry
 
 
 def _named(runs: Sequence[RunFolder]) -> dict[str, RunFolder]:

@@ -18,12 +18,18 @@ import numpy as np
 
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.level_name import shown_level
+from coach_rl.core.printable_text import printable
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.experiment.parameters_json import decode
 from coach_rl.experiment.run_folder import MANIFEST, RunFolder, read_manifest
 from coach_rl.experiment.run_lock import Holder, holder_of
-from coach_rl.experiment.strict_json import Json, read_json
+from coach_rl.experiment.strict_json import Json, read_json, require_regular_file
 from coach_rl.studies.stop_note import stop_note
+
+_NOTHING = {"environment_steps": 0, "training_steps": 0, "episodes": 0, "wall_seconds": 0.0}
+"""The counters of a run without a log."""
+_OF_ANOTHER_SHAPE = (KeyError, TypeError, AttributeError, ValueError, OverflowError)
+"""Errors of reading a document that has another shape."""
 
 RunState = Literal["running", "done", "stopped", "pruned", "failed"]
 """The state of a run: held by a process, ended with a summary, ended by an error, or neither.
@@ -129,31 +135,30 @@ def read_scores(run: Path) -> RunScores:
     log = _read_log(run / "log.jsonl")
     summary = read_json(folder.summary) if folder.summary.exists() else {}
     try:
-        counters = log.last or {}
+        counters, labels = _NOTHING | (log.last or {}), manifest.get("job", {}).get("labels", {})
+        speed, done = summary.get("steps_per_second"), _count(counters, "environment_steps")
         return RunScores(
             path=run,
-            experiment=manifest["name"],
-            labels=manifest.get("job", {}).get("labels", {}),
-            preset=(manifest["preset"] or {}).get("name", ""),
-            level=_level(manifest),
-            seed=manifest["task"]["seed"],
-            created=manifest["created"],
-            state=_state(folder, holder, counters.get("environment_steps", 0)),
+            experiment=printable(manifest["name"]),
+            labels={printable(name): printable(label) for name, label in labels.items()},
+            preset=printable((manifest["preset"] or {}).get("name", "")),
+            level=printable(_level(manifest)),
+            seed=_count(manifest["task"], "seed"),
+            created=printable(manifest["created"]),
+            state=_state(folder, holder, done),
             holder=holder,
-            environment_steps=counters.get("environment_steps", 0),
-            training_steps=counters.get("training_steps", 0),
-            episodes=counters.get("episodes", 0),
-            wall_seconds=counters.get("wall_seconds", 0.0),
-            steps_per_second=summary.get("steps_per_second"),
+            environment_steps=done,
+            training_steps=_count(counters, "training_steps"),
+            episodes=_count(counters, "episodes"),
+            wall_seconds=float(counters["wall_seconds"]),
+            steps_per_second=None if speed is None else _number(speed),
             curve=_curve(log.evaluations),
             final=_final(summary),
             final_episodes=_episodes(summary.get("evaluated_episodes", {})),
             thresholds=_thresholds(manifest["parameters"]),
         )
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise CheckpointError(
-            f"the run {run} is damaged: {type(error).__name__}: {error}"
-        ) from error
+    except _OF_ANOTHER_SHAPE as error:
+        raise CheckpointError(f"the run {run} is damaged: {_reason(error)}") from error
 
 
 def later_evaluations(run: Path) -> list[dict[str, float]]:
@@ -171,9 +176,10 @@ def later_evaluations(run: Path) -> list[dict[str, float]]:
             metrics = _numbers(document["scalars"])
             for level, scalars in document.get("levels", {}).items():
                 metrics |= _numbers(scalars, level)
-            found.append({**metrics, "environment_steps": document["environment_steps"]})
-        except (KeyError, TypeError, AttributeError) as error:
-            raise CheckpointError(f"{path} is damaged: {error}") from error
+            steps = _count(document, "environment_steps")
+            found.append({**metrics, "environment_steps": steps})
+        except _OF_ANOTHER_SHAPE as error:
+            raise CheckpointError(f"{path} is damaged: {_reason(error)}") from error
     return found
 
 
@@ -192,6 +198,7 @@ def _read_log(path: Path) -> _Log:
     last = b""
     if not path.exists():
         return _Log([], None)
+    require_regular_file(path)
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
@@ -200,18 +207,23 @@ def _read_log(path: Path) -> _Log:
             if b"evaluation" not in line:  # spares reading most of a log
                 continue
             record = _record(line, path, number)
-            if record["kind"] == "level":
-                of_levels |= _numbers(record["scalars"], record["level"])
-            elif record["kind"] == "evaluation":
-                evaluations.append((record, {**_numbers(record["scalars"]), **of_levels}))
-                of_levels = {}
+            try:
+                if record["kind"] == "level":
+                    of_levels |= _numbers(record["scalars"], record["level"])
+                elif record["kind"] == "evaluation":
+                    evaluations.append((record, {**_numbers(record["scalars"]), **of_levels}))
+                    of_levels = {}
+            except _OF_ANOTHER_SHAPE as error:
+                raise CheckpointError(
+                    f"{path} is damaged: line {number}: {_reason(error)}"
+                ) from error
     return _Log(evaluations, _record(last, path, -1) if last else None)
 
 
 def _record(line: bytes, path: Path, number: int) -> Json:
     try:
-        record = json.loads(line)
-    except ValueError as error:
+        record = json.loads(line, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
         where = "its last line" if number < 0 else f"line {number}"
         raise CheckpointError(f"{path} is damaged: {where} is no record: {error}") from error
     if not isinstance(record, dict) or "kind" not in record:
@@ -222,7 +234,7 @@ def _record(line: bytes, path: Path, number: int) -> Json:
 def _curve(evaluations: list[tuple[Json, dict[str, float]]]) -> Curve:
     names = dict.fromkeys(name for _, metrics in evaluations for name in metrics)
     return Curve(
-        steps=np.array([record["environment_steps"] for record, _ in evaluations], np.int64),
+        steps=np.array([_count(each, "environment_steps") for each, _ in evaluations], np.int64),
         hours=np.array([record["wall_seconds"] / 3600 for record, _ in evaluations], np.float64),
         metrics={
             name: np.array([metrics.get(name, math.nan) for _, metrics in evaluations], np.float64)
@@ -249,10 +261,37 @@ def _numbers(scalars: Mapping[str, Json], level: str = "") -> dict[str, float]:
     """Scalars by their names in a curve; what is no finite number is NaN, what is None missing."""
     prefix = f"{level}/" if level else ""
     return {
-        prefix + _short(name): math.nan if isinstance(value, dict) else float(value)
+        prefix + _short(printable(name)): _number(value)
         for name, value in scalars.items()
         if isinstance(value, int | float | dict)
     }
+
+
+def _number(value: Json) -> float:
+    """A finite number, or NaN."""
+    number = math.nan if isinstance(value, dict) else float(value)
+    return number if math.isfinite(number) else math.nan
+
+
+def _count(document: Json, key: str) -> int:
+    """A count in a document of a run.
+
+    Raises:
+        ValueError: It is no whole number from 0 to 2**63 - 1.
+    """
+    count = document[key]
+    if type(count) is not int or not 0 <= count < 2**63:
+        raise ValueError(f"'{key}' is no whole number from 0 to 2**63 - 1")
+    return count
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
+def _reason(error: Exception) -> str:
+    """The words of an error of reading a document that has another shape."""
+    return f"it has no {error}" if isinstance(error, KeyError) else str(error)
 
 
 def _short(name: str) -> str:

@@ -7,6 +7,7 @@ the runs that it prunes. `coach resume` continues such a run all the same.
 import signal
 from pathlib import Path
 
+from coach_rl.core.printable_text import one_line
 from coach_rl.experiment.strict_json import write_text
 from coach_rl.telemetry.records import LogRecord
 
@@ -26,7 +27,7 @@ def ask_to_stop(run: Path, why: str) -> None:
 def stop_note(run: Path) -> str:
     """The reason why a run was asked to stop; empty where it was not."""
     try:
-        return (run / NOTE).read_text(encoding="utf-8").strip()
+        return one_line((run / NOTE).read_text(encoding="utf-8", errors="replace"))
     except FileNotFoundError:
         return ""
 

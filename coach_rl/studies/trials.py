@@ -29,6 +29,7 @@ from coach_rl.core.errors import (
     how_to_install,
     require,
 )
+from coach_rl.core.file_writing import require_no_links
 from coach_rl.core.seeding import integer_seed
 from coach_rl.experiment.run_lock import RunInUseError, locked
 from coach_rl.experiment.strict_json import Json
@@ -118,6 +119,8 @@ class Trials:
         self._distributions = {name: each.distribution() for name, each in space.items()}
         try:
             (folder / _HELD).mkdir(parents=True, exist_ok=True)
+            require_no_links(folder)
+            require_no_links(folder / _HELD)
         except OSError as error:
             raise ConfigurationError(
                 f"cannot write to the sweep's folder {folder}: {error}; choose another with -ep"

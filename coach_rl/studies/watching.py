@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Protocol
 
 from coach_rl.core.clock import Phase
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import CheckpointError, ConfigurationError
+from coach_rl.core.printable_text import one_line, printable
 from coach_rl.experiment.manifest import checkpoint_policy, level_names, planned_lengths
 from coach_rl.experiment.run_folder import MANIFEST
 from coach_rl.experiment.run_lock import holder_of, lost_holder_of
@@ -144,16 +145,24 @@ def watch_all(
     while len(over) < len(runs):
         rows = []
         for run in runs:
-            standing = over.get(run) or standing_of(run)
+            standing = over.get(run) or _standing_in_table(run)
             if standing.state != "running":
                 over[run] = standing
             error = standing.account if standing.state == "failed" else ""
-            name = f"{run.parent.name}/{run.name}"
+            name = printable(f"{run.parent.name}/{run.name}")
             rows.append(Row(name=name, state=standing.state, folder=run, error=error))
         table.show_rows(rows)
         if len(over) < len(runs):
             time.sleep(poll_seconds)
     return [over[run].state for run in runs]
+
+
+def _standing_in_table(run: Path) -> Standing:
+    """The state of one of several runs; a damaged one counts as failed."""
+    try:
+        return standing_of(run)
+    except CheckpointError as error:
+        return Standing("failed", one_line(str(error)))
 
 
 def runs_to_watch(paths: Sequence[Path]) -> list[Path]:
@@ -207,4 +216,4 @@ def _failure(run: Path) -> str:
     """The message of the error that ended a run, in one line."""
     newest = max((run / "faults").glob("step_*.txt"), key=lambda path: path.stat().st_mtime)
     message = newest.read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
-    return " ".join(message.split())
+    return one_line(message)

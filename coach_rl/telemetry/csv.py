@@ -2,10 +2,10 @@
 
 import csv
 import io
-import os
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from coach_rl.core.file_writing import replacing
 from coach_rl.telemetry.line_file import LineFile
 from coach_rl.telemetry.records import LogRecord
 
@@ -95,18 +95,15 @@ class _Table:
     def _widen(self, columns: list[str]) -> None:
         """Rewrite the file with more columns; a kill leaves the old file or the new one."""
         self._file.close()
-        new = self._path.with_suffix(".csv.new")
         with self._path.open(encoding="utf-8", newline="") as old:
             rows = list(csv.reader(old))[1:]
-        try:
-            with new.open("w", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(columns)
-                writer.writerows([*row, *[""] * (len(columns) - len(row))] for row in rows)
-            os.replace(new, self._path)
-        except OSError:
-            new.unlink(missing_ok=True)
-            raise
+        with (
+            replacing(self._path, self._path.with_suffix(".csv.new")) as new,
+            new.open("w", encoding="utf-8", newline="") as file,
+        ):
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(columns)
+            writer.writerows([*row, *[""] * (len(columns) - len(row))] for row in rows)
         self._columns = columns
         self._file = LineFile(self._path)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from coach_rl.core.clock import Phase
+from coach_rl.core.printable_text import printable
 from coach_rl.telemetry.line_file import LineFile
 from coach_rl.telemetry.records import Kind, LogRecord
 
@@ -111,16 +112,16 @@ def _record(line: bytes) -> LogRecord | None:
         return LogRecord(
             kind=fields["kind"],
             phase=Phase(fields["phase"]),
-            environment_steps=fields["environment_steps"],
-            training_steps=fields["training_steps"],
-            episodes=fields["episodes"],
-            wall_seconds=fields["wall_seconds"],
-            level=fields["level"],
-            agent=fields["agent"],
-            scalars={name: _number(value) for name, value in fields["scalars"].items()},
-            text=fields.get("text", ""),
+            environment_steps=int(fields["environment_steps"]),
+            training_steps=int(fields["training_steps"]),
+            episodes=int(fields["episodes"]),
+            wall_seconds=float(fields["wall_seconds"]),
+            level=printable(fields["level"]),
+            agent=printable(fields["agent"]),
+            scalars={printable(name): _number(value) for name, value in fields["scalars"].items()},
+            text="\n".join(map(printable, fields.get("text", "").split("\n"))),
         )
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
 
 

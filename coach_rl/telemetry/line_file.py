@@ -4,6 +4,8 @@ import contextlib
 import os
 from pathlib import Path
 
+from coach_rl.core.file_writing import without_links
+
 
 class LineFile:
     """Appends lines at once: a killed run keeps them, and none is half there.
@@ -14,7 +16,7 @@ class LineFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = path.open("ab", buffering=0)
+        self._file = open(path, "ab", buffering=0, opener=without_links)  # noqa: SIM115
 
     def append(self, lines: str) -> None:
         """Append whole lines, all or none.

@@ -25,6 +25,7 @@ import numpy as np
 from rich.table import Table
 
 from coach_rl.core.errors import CoachWarning
+from coach_rl.core.file_writing import without_links
 
 Nanoseconds = int
 TRACE_ENDS = 50_000
@@ -184,7 +185,7 @@ class Profile:
     def write_trace(self, path: Path) -> None:
         """Write the calls for chrome://tracing or Perfetto."""
         process = os.getpid()
-        with path.open("w") as file:
+        with open(path, "w", opener=without_links) as file:
             name = {"name": "process_name", "ph": "M", "pid": process, "tid": 1}
             file.write('{"displayTimeUnit": "ms", "traceEvents": [\n')
             file.write(json.dumps({**name, "args": {"name": self.process}}))

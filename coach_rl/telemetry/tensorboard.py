@@ -147,7 +147,7 @@ class _EventFile:
     def __init__(self, folder: Path, forgotten_from: int | None) -> None:
         stamp = f"{_later_than_all(folder):010d}.{socket.gethostname()}.{os.getpid()}"
         self._path = folder / f"{_PREFIX}{stamp}"
-        self._file = self._path.open("wb")
+        self._file = self._path.open("xb")
         self._records = RecordWriter(self._file)
         self._flushed = time.monotonic()
         try:

@@ -7,13 +7,13 @@ Each shows the same names by the same environment steps as TensorBoard.
 
 import importlib.util
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from coach_rl.core.errors import ConfigurationError, how_to_install
+from coach_rl.core.file_writing import replacing
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.telemetry.sinks import Sink, SinkRun
@@ -96,9 +96,8 @@ class TrackedRun:
     def remember(self, tracker_id: str) -> None:
         """Write the tracker's id of this run into the run's folder."""
         ids = {**self._ids(), f"{self.service}:{self.project}": tracker_id}
-        new = self.folder / f"{_IDS}.new"
-        new.write_text(json.dumps(ids, indent=2) + "\n", encoding="utf-8")
-        os.replace(new, self.folder / _IDS)
+        with replacing(self.folder / _IDS) as new:
+            new.write_text(json.dumps(ids, indent=2) + "\n", encoding="utf-8")
 
     def videos(self) -> set[Path]:
         """The videos in the run's folder."""

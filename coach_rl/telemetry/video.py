@@ -5,9 +5,7 @@ write_video(film.shots, folder / "step_2048", VideoParameters())    # step_2048.
 
 import importlib
 import importlib.util
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Annotated, Literal, overload
@@ -17,6 +15,7 @@ from annotated_types import Ge
 from PIL import Image, ImageDraw, ImageFont
 
 from coach_rl.core.errors import ConfigurationError, RunError, how_to_install
+from coach_rl.core.file_writing import replacing
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.core.records import Array
@@ -109,7 +108,7 @@ def write_video(shots: Sequence[Shot], path: Path, parameters: VideoParameters) 
         file = path.with_name(f"{path.name}.{kind}")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            with _replacing(file) as unfinished:
+            with replacing(file, file.with_name(f".{file.name}.new")) as unfinished:
                 _WRITERS[kind](images, unfinished, parameters)
         except OSError as error:
             raise RunError(f"cannot write the video {file}: {error}") from error
@@ -226,14 +225,3 @@ def captioned(shot: Shot, max_side: int) -> Image.Image:
             left += 14
         draw.text((left, top), line.text, fill=line.colour, font=font)
     return image
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """Another path to write to, which takes the place of `path` once it is complete."""
-    unfinished = path.with_name(f".{path.name}.new")
-    try:
-        yield unfinished
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)

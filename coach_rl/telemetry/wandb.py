@@ -1,17 +1,22 @@
 """Log records in Weights & Biases, or in Trackio, which takes the same calls."""
 
+import glob
 import importlib
 import os
 import uuid
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from itertools import count, repeat
 from typing import Any
 
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.telemetry.records import LogRecord
 from coach_rl.telemetry.sinks import scalars_by_tag
 from coach_rl.telemetry.tracker import TrackedRun
 
 STEP = "environment_steps"
+STEPS_OF_A_PART = 1_000_000_000
+"""Distance of the first `_step` of an offline run from that of its next part."""
 INIT_SECONDS = 30.0
 """Time after which Weights & Biases gives up connecting."""
 
@@ -21,7 +26,8 @@ class WandbSink:
 
     Weights & Biases accepts only steps that grow. A resumed run says some steps again, and an
     evaluation made aside is of earlier ones, so there the environment steps are a metric of their
-    own by which all others are drawn.
+    own by which all others are drawn. Offline, each part of a run numbers its rows for itself: a
+    later part begins behind all earlier ones, or sending it would replace their rows.
 
     Args:
         tracked: The run.
@@ -30,6 +36,8 @@ class WandbSink:
     def __init__(self, tracked: TrackedRun) -> None:
         self._tracked, self._sent = tracked, tracked.videos()
         self._module: Any = importlib.import_module(tracked.service)
+        self._rows: Iterator[int | None] = repeat(None)
+        """Numbers of the rows to come; None where Weights & Biases gives them itself."""
         known = tracked.remembered_id()
         self._run = self._wandb_run(known) if tracked.service == "wandb" else self._trackio_run()
 
@@ -51,6 +59,16 @@ class WandbSink:
         tracked = self._tracked
         if known is None:
             tracked.remember(known := uuid.uuid4().hex[:12])
+        parts = len([*tracked.folder.glob(f"wandb/offline-run-*-{glob.escape(known)}")])
+        if parts:
+            self._rows = count(parts * STEPS_OF_A_PART)
+            warnings.warn(
+                f"this run has {parts + 1} offline parts in {tracked.folder / 'wandb'}; send them "
+                "with `wandb sync`, the earliest first (with --append where your version has it), "
+                "or a later part may replace an earlier one",
+                CoachWarning,
+                stacklevel=2,
+            )
         run = self._module.init(
             project=tracked.project,
             name=tracked.name,
@@ -82,7 +100,7 @@ class WandbSink:
 
     def _log(self, values: Mapping[str, object], step: int) -> None:
         if self._tracked.service == "wandb":
-            self._run.log({**values, STEP: step})
+            self._run.log({**values, STEP: step}, step=next(self._rows))
         else:
             self._run.log(values, step=step)
 

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from coach_rl.experiment.run_folder import RunFolder, write_manifest
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.records import LogRecord
 from coach_rl.telemetry.tracker import TrackerParameters
+from tests.waiting import wait_until
 
 HERE = Path(__file__).parent
 FAKE = HERE.parent / "experiment" / "fake_preset.py"
@@ -474,12 +474,9 @@ def start(*words: Any, **more: Any) -> subprocess.Popen[str]:
 def test_stopping_says_how_to_resume(number: signal.Signals, exit_code: int) -> None:
     panel = "steps=1_000_000; seconds_per_step=0.001"
     process = start("-p", FAKE, "-ntb", "-cp", panel)
-    deadline = time.monotonic() + 60
-    while not list(Path().rglob("step_20")) and time.monotonic() < deadline:
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.02)
+    wait_until(lambda: list(Path().rglob("step_20")), is_possible=lambda: process.poll() is None)
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate()
     assert process.returncode == exit_code
     assert "stopping after this step" in err
     run = only_run()
@@ -493,7 +490,7 @@ def test_a_run_is_rebuilt_where_its_preset_file_is_gone(tmp_path: Path) -> None:
     assert coach("-p", mine, "-ntb", "--steps", 40) == 0
     mine.unlink()
     process = start("-crd", only_run(name="mine"), "--steps", 60, "-ntb")
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate()
     assert process.returncode == 0, err
     assert re.search(r"environment steps +. 60 ", out)
 

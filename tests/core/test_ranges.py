@@ -17,9 +17,9 @@ NAN, INF = math.nan, math.inf
 @pytest.mark.parametrize(
     ("annotation", "described", "inside", "outside"),
     [
-        (Positive[float], "float > 0", (1e-9, 3, INF), (0, -1, -0.0, NAN)),
+        (Positive[float], "float > 0", (1e-9, 3), (0, -1, -0.0, NAN, INF)),
         (Positive[int] | None, "int > 0 | None", (1, None), (0, -3)),
-        (NonNegative[float], "float >= 0", (0, 2.5), (-1e-9, NAN)),
+        (NonNegative[float], "float >= 0", (0, 2.5), (-1e-9, NAN, INF)),
         (UnitInterval, "float in [0, 1]", (0, 0.5, 1), (-0.1, 1.1, NAN)),
         (Annotated[float, Interval(gt=0, le=1)], "float in (0, 1]", (1e-9, 1), (0, 1.1)),
         (Annotated[float, Interval(ge=0, lt=1)], "float in [0, 1)", (0, 0.9), (-0.1, 1)),

@@ -97,7 +97,7 @@ def resume(root, group):
     (folder,) = (root / "run").iterdir()
     changes = {"schedule.training": END}
     if group.rank:
-        follow_resumed(folder, changes=changes, group=group, on_start=lambda folder: None)
+        follow_resumed(changes=changes, group=group, on_start=lambda folder: None)
     else:
         resume_experiment(folder, changes=changes, settings=SETTINGS, group=group)
 

@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 import shared_runs
 from shared_runs import EXPERIMENTS, TASK, resume, run
+from torch.distributed import TCPStore
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
@@ -29,18 +32,21 @@ from coach_rl.testing.states import flat_state
 HERE = Path(__file__).parent
 
 
-def python(*words, **options):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE)}
+def python(*words, cwd=None, **variables):
+    environment = {
+        **os.environ,
+        **variables,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join([str(HERE), *filter(None, sys.path)]),
+    }
     command = [sys.executable, *words]
     return subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, **options
+        command, env=environment, capture_output=True, text=True, check=False, cwd=cwd
     )
 
 
-def torchrun(*words, **options):
-    return python(
-        "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", *words, **options
-    )
+def torchrun(*words):
+    return python("-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", *words)
 
 
 ALONE = """
@@ -124,8 +130,16 @@ def test_a_fault_in_one_process_ends_the_run_in_all(two):
 
 
 def test_a_killed_process_ends_the_run_in_one_line_with_how_to_resume(tmp_path):
-    preset = str(HERE / "dying_preset.py")
-    done = torchrun("-m", "coach_rl", "train", preset, "--plain", cwd=tmp_path)
+    """Without torchrun itself, which may end the other process before that says why."""
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port), "WORLD_SIZE": "2"}
+    place |= {"TORCHELASTIC_RUN_ID": "run", "TORCHELASTIC_USE_AGENT_STORE": "True"}
+    words = ("-m", "coach_rl", "train", str(HERE / "dying_preset.py"), "--plain")
+    with ThreadPoolExecutor() as side_by_side:
+        done, killed = side_by_side.map(
+            lambda rank: python(*words, cwd=tmp_path, **place, RANK=rank, LOCAL_RANK=rank), "01"
+        )
+    assert killed.returncode == -signal.SIGKILL
     (line,) = (line for line in done.stderr.splitlines() if line.startswith("coach: error:"))
     assert "another process of this run has ended" in line
     assert re.search(r"resume with: \S*torchrun --standalone --nproc_per_node=2 -m coach_rl", line)

@@ -23,6 +23,7 @@ from coach_rl.core.errors import (
 )
 from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
+from tests.waiting import PATIENCE
 
 ROWS = 4
 STOPS = FaultParameters(on_crash="stop")
@@ -139,7 +140,7 @@ def test_workers_end_when_the_main_process_is_killed():
         "    processes=2, start_method='fork').build(num_envs=2)\n"
         "environment.reset(seed=0)\n"
         "print(*[child.pid for child in multiprocessing.active_children()], flush=True)\n"
-        "time.sleep(60)\n"
+        "time.sleep(3600)\n"
     )
     main = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=Path.home()
@@ -149,7 +150,7 @@ def test_workers_end_when_the_main_process_is_killed():
         workers = [psutil.Process(pid) for pid in pids]
         main.kill()
     assert len(workers) == 2
-    _, alive = psutil.wait_procs(workers, timeout=10)
+    _, alive = psutil.wait_procs(workers, timeout=PATIENCE)
     assert not alive
 
 

@@ -1,5 +1,6 @@
 """Damage anywhere in a run's folder is named in one plain line; nothing hangs, nothing is lost."""
 
+import hashlib
 import json
 import os
 import re
@@ -14,7 +15,7 @@ import pytest
 from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.experiment import provenance
-from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints
+from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.experiment.evaluation import evaluate_run
 from coach_rl.experiment.fork import fork_experiment
 from coach_rl.experiment.manifest import Origin
@@ -32,7 +33,7 @@ OFTEN = RunSettings(
     checkpoints=CheckpointParameters(every_seconds=1e-9), final_episodes=EnvironmentEpisodes(1)
 )
 SELDOM = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
-SECONDS = 20
+SECONDS = 240
 """What takes longer hangs."""
 
 Damage = Callable[[Path], object]
@@ -314,6 +315,48 @@ def test_notes_of_another_shape_are_refused_in_one_line(run: Path, key: str, val
     last = find_checkpoint(run / "checkpoints")
     edit(last / "checkpoint.json", {key: value}, seal=True)
     assert last.name in answer(resume, run)
+
+
+def reseal(checkpoint: Path, state: str) -> None:
+    """Replace the state of a checkpoint, with a checksum that fits."""
+    (checkpoint / "state.json").write_text(state)
+    digest = hashlib.sha256(state.encode()).hexdigest()
+    sums = json.loads((checkpoint / "checkpoint.json").read_text())["sha256"]
+    edit(checkpoint / "checkpoint.json", {"sha256": sums | {"state.json": digest}}, seal=True)
+
+
+@pytest.mark.parametrize(
+    ("steps", "reason"),
+    [
+        ("-512", "'environment_steps' is no whole number"),
+        ("1.5", "'environment_steps' is no whole number"),
+        ("1" + "0" * 30, "'environment_steps' is no whole number"),
+        ("9" * 4000, "a number of 4,000 digits is too long"),
+        ("1e999", "1e999 is larger than any number"),
+    ],
+    ids=["negative", "fraction", "large", "digits", "infinite"],
+)
+def test_resume_resealed_counter_that_cannot_be_is_refused_in_one_line(
+    run: Path, steps: str, reason: str
+) -> None:
+    last = find_checkpoint(run / "checkpoints")
+    text = (last / "state.json").read_text()
+    changed = re.sub(r'"environment_steps": \d+', f'"environment_steps": {steps}', text)
+    assert changed != text
+    reseal(last, changed)
+    assert reason in answer(resume, run)
+
+
+def test_read_checkpoint_state_larger_than_the_limit_is_refused(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coach_rl.experiment.strict_json.MOST_BYTES", 10_000)
+    last = find_checkpoint(run / "checkpoints")
+    reseal(last, "[" + "0," * 10_000 + "0]")
+    with pytest.raises(
+        CheckpointError, match=r"state\.json has 20,003 bytes, more than the 10,000"
+    ):
+        read_checkpoint(last)
 
 
 @pytest.mark.parametrize("best", [7, "text", [], {"reward": 1.0}, {"reward": 1.0, "more": 2}])

@@ -1,6 +1,9 @@
 """Resuming with changes, of solved runs, and of runs without checkpoints."""
 
 import json
+import os
+import shutil
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +14,7 @@ from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.experiment.resuming import resume_experiment
+from coach_rl.experiment.run_lock import RunInUseError, locked
 from coach_rl.experiment.run_settings import RunResult, RunSettings
 from coach_rl.experiment.runner import run_experiment
 from coach_rl.graph_managers import (
@@ -84,3 +88,42 @@ def test_a_policy_given_for_a_run_is_its_own_when_it_is_resumed(tmp_path: Path) 
     assert manifest["parameters"]["checkpoints"]["best_of"] == "length_mean"
     assert resumed.best is not None
     assert resumed.best.metric == "length_mean"
+
+
+def test_resume_in_use_is_refused_before_a_checkpoint_is_looked_for(tmp_path: Path) -> None:
+    folder = run(tmp_path).folder
+    gone = folder.checkpoints / "step_5000"  # as one that the other process has just replaced
+    for path in (folder.path, gone, Path(f"{folder.path}@5000")):
+        in_use = pytest.raises(RunInUseError, match=f"in use by process {os.getpid()} on host")
+        with locked(folder.path), in_use as refused:
+            resume_experiment(path, settings=SETTINGS, last_good=path == folder.path)
+        assert refused.value.exit_code == 2
+
+
+def test_resume_run_saved_by_another_process_meanwhile_continues_from_the_newest_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other process saves, and lets go of the run, just before this one holds it."""
+    unsolved = replace(PARAMETERS, validation=ValidationParameters(reward=1e9))
+    folder = run(tmp_path, unsolved).folder
+    earlier = folder.path.with_name("earlier")
+    shutil.copytree(folder.path, earlier)
+    more = EnvironmentSteps(150)
+    assert resume_experiment(folder.path, steps=more, settings=SETTINGS).environment_steps == 150
+    saved = folder.path.with_name("saved")
+    folder.path.rename(saved)
+    earlier.rename(folder.path)
+
+    def locked_late(path: Path) -> AbstractContextManager[None]:
+        shutil.rmtree(path)
+        saved.rename(path)
+        return locked(path)
+
+    monkeypatch.setattr("coach_rl.experiment.resuming.locked", locked_late)
+    resume_experiment(folder.path, steps=EnvironmentSteps(180), settings=SETTINGS)
+    resumes = json.loads(folder.manifest.read_text())["resumes"]
+    assert [each["from"] for each in resumes] == ["step_90", "step_150"]
+    lines = (folder.path / "log.jsonl").read_text().splitlines()
+    steps = [json.loads(line)["environment_steps"] for line in lines]
+    assert steps == sorted(steps)
+    assert steps[-1] == 180

@@ -14,6 +14,7 @@ import pytest
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
 from coach_rl.experiment import run_lock
 from coach_rl.experiment.run_lock import LOCK, locked
+from tests.waiting import wait_until
 
 HOLD = """
 import sys, time
@@ -21,7 +22,7 @@ from pathlib import Path
 from coach_rl.experiment.run_lock import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
-    time.sleep(60)
+    time.sleep(3600)
 """
 
 
@@ -79,11 +80,7 @@ def test_a_held_lock_shows_signs_of_life(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(run_lock, "RENEWED_EVERY_SECONDS", 0.01)
     with locked(tmp_path):
         os.utime(tmp_path / LOCK, (0, 0))
-        for _ in range(500):
-            time.sleep(0.01)
-            if (tmp_path / LOCK).stat().st_mtime > 0:
-                return
-        pytest.fail("its time was not renewed")
+        wait_until(lambda: (tmp_path / LOCK).stat().st_mtime > 0)
 
 
 def test_without_the_systems_locks_the_file_alone_tells(

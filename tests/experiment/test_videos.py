@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 
 from coach_rl.cli.main import main
+from coach_rl.core.errors import CoachWarning
 from coach_rl.core.records import Array
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.mujoco import batch
@@ -152,6 +153,16 @@ def test_a_run_is_the_same_to_the_last_bit_filmed_or_not(tmp_path: Path) -> None
     assert left["evaluated_episodes"] == right["evaluated_episodes"]
     manifests = [json.loads(folder.manifest.read_text()) for folder in (filmed, plain)]
     assert manifests[0]["parameters"] == manifests[1]["parameters"]
+
+
+def test_evaluate_linked_folder_of_videos_films_nothing_into_it(tmp_path: Path) -> None:
+    folder = run(tmp_path, None).folder
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    folder.videos.symlink_to(outside)
+    with pytest.warns(CoachWarning, match="cannot be written .* it is a symbolic link"):
+        evaluate_run(folder.path, episodes=EnvironmentEpisodes(1), video=VIDEO)
+    assert not list(outside.iterdir())
 
 
 def test_a_run_gone_on_with_films_again(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def test_plain_numbers_stand_for_step_units():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"training": 400, "heatup": 400}, "must be shorter than schedule.training"),
+        ({"training": float("inf")}, "training must be EnvironmentSteps"),
         ({"training": 0}, "training must be EnvironmentSteps .* > 0"),
         ({"evaluation_interval": 0}, "evaluation_interval must be EnvironmentSteps .* > 0"),
         ({"evaluation_episodes": 0}, "evaluation_episodes must be EnvironmentEpisodes > 0"),

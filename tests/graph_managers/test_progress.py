@@ -224,7 +224,7 @@ def frozen() -> GraphParameters:
     ("make", "message"),
     [
         (lambda: parameters(heatup=TrainingSteps(3)), "heatup cannot be counted in gradient"),
-        (lambda: parameters(heatup=400), "must be shorter than schedule.training"),
+        (lambda: parameters(heatup=400).schedule.check_heatup(), "must be shorter than schedule"),
         (lambda: parameters(until_solved=True), "until_solved needs a target"),
         (
             lambda: parameters(until_solved=True, evaluation_interval=None),

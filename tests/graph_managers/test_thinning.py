@@ -83,5 +83,5 @@ def test_memory_and_the_time_of_a_step_do_not_grow():
                 seconds.append(time.process_time())
     assert len(resident) == 4
     first, *_, last = (after - before for before, after in pairwise(seconds))
-    assert last < 1.5 * first
+    assert last < 3 * first  # with a log that was read again, it would be 7 times as much
     assert resident[-1] - resident[0] < 4 * 2**20

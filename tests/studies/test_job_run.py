@@ -148,16 +148,30 @@ def test_a_run_that_another_process_holds_is_waited_for(tmp_path):
     def hold() -> None:
         with locked(run):
             held.set()
-            free.wait(10)
+            free.wait()
 
     held = threading.Event()
     holder = threading.Thread(target=hold)
     holder.start()
-    held.wait(10)
+    held.wait()
     result = run_job(job, announce=announce)
     holder.join()
     assert result.state == "done"
     assert any("is in use by" in text for text in said)
+
+
+def test_run_job_finished_by_another_process_meanwhile_is_done(tmp_path, monkeypatch):
+    job = walk(tmp_path, signal_at=45)
+    run = run_job(job).folder
+    finish = resume_experiment
+
+    def resume(path, **more):
+        finish(path)
+        return finish(path, **more)
+
+    monkeypatch.setattr("coach_rl.studies.job_run.resume_experiment", resume)
+    result = run_job(job)
+    assert (result.state, result.error, result.folder) == ("done", "", run)
 
 
 def test_two_processes_with_the_same_job_begin_one_run(tmp_path):

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from coach_rl import ConfigurationError, Study, Variant
-from coach_rl.core.errors import CheckpointError
 from coach_rl.experiment.run_folder import RunFolder, read_manifest, write_manifest
 from coach_rl.studies.job_run import run_job
 from coach_rl.studies.run_records import unpack_records, write_records
@@ -160,7 +159,7 @@ def test_changed_manifest_is_refused_and_nothing_is_made(home, tmp_path):
         return entry, text.replace('"seed": 2', '"seed": 3')
 
     wrong = rewritten(archive, change=change, to=tmp_path / "wrong.zip")
-    with pytest.raises(CheckpointError, match=r"manifest\.json"):
+    with pytest.raises(ConfigurationError, match=r"manifest\.json"):
         unpack_records(wrong, tmp_path / "elsewhere")
     assert list((tmp_path / "elsewhere").iterdir()) == []
 

@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from coach_rl.studies.job import Needs
 from coach_rl.studies.job_run import run_job
 from coach_rl.studies.slurm import Slurm
 from tests.studies.walks import holder, numbers, runs, walk
+from tests.waiting import wait_until
 
 COMMANDS = {
     "srun": "",
@@ -114,12 +114,10 @@ def test_a_preempted_job_saves_itself_and_goes_on(tmp_path):
 
 
 def test_cancelled_jobs_save_themselves(tmp_path):
-    job = walk(tmp_path, steps=5000, seconds_per_step=0.01)
+    job = walk(tmp_path, steps=100_000, seconds_per_step=0.01)
     place = Slurm(cluster="local")
     future = place.submit(job)
-    deadline = time.monotonic() + 60
-    while holder(tmp_path, 1) is None and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: holder(tmp_path, 1))
     place.close(cancel=True)
     assert future.result(0).state == "stopped"
     assert (runs(tmp_path)[0] / "checkpoints").is_dir()

@@ -5,7 +5,6 @@ import json
 import shutil
 import socket
 import threading
-import time
 from contextlib import closing
 
 import pytest
@@ -19,6 +18,7 @@ from coach_rl.studies.live_table import LiveTable
 from coach_rl.studies.watching import runs_to_watch, standing_of, watch_all
 from coach_rl.telemetry import ConsoleSink
 from tests.studies.walks import walk
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +43,6 @@ def viewer(output):
     return ConsoleSink(console=Console(file=output, width=200))
 
 
-def until(is_true):
-    for _ in range(500):
-        if is_true():
-            return
-        time.sleep(0.01)
-    raise AssertionError("it has not come true")
-
-
 def test_a_run_that_is_done_is_shown_as_it_stands(runs, output):
     assert watch(runs[0], viewer(output), poll_seconds=0.0) == Standing("done")
     (line,) = output.getvalue().splitlines()
@@ -70,11 +62,11 @@ def test_a_run_is_followed_until_it_ends(runs, output):
     with locked(runs[0]):
         thread = threading.Thread(target=watching)
         thread.start()
-        until(output.getvalue)
+        wait_until(output.getvalue)
         assert "final evaluation" not in output.getvalue()
         with log.open("a") as file:
             file.writelines(lines[2:])
-        until(lambda: "final evaluation" in output.getvalue())
+        wait_until(lambda: "final evaluation" in output.getvalue())
         assert not ended
     thread.join()
     assert ended == [Standing("done")]
@@ -95,7 +87,7 @@ def test_a_silent_run_says_what_its_last_record_announced(runs, output, monkeypa
     with locked(runs[0]):
         thread = threading.Thread(target=watch, args=(runs[0], sink), kwargs={"poll_seconds": 0.01})
         thread.start()
-        until(lambda: told)
+        wait_until(lambda: told)
     thread.join()
     assert set(told) == {"evaluating"}
 

@@ -191,7 +191,7 @@ def test_a_kill_while_a_column_is_added_loses_nothing(tmp_path, monkeypatch):
     def killed(source, target):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("coach_rl.telemetry.csv.os.replace", killed)
+    monkeypatch.setattr("os.replace", killed)
     with pytest.raises(KeyboardInterrupt):
         sink.write(learned(2, b=1.0))
     sink.close()

@@ -5,6 +5,8 @@ Each is tried with its own package, offline; one that isn't installed is skipped
 
 import json
 import sys
+from importlib.machinery import ModuleSpec
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from PIL import Image
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
 from coach_rl.core.clock import Phase
-from coach_rl.core.errors import ConfigurationError, ParameterError
+from coach_rl.core.errors import CoachWarning, ConfigurationError, ParameterError
 from coach_rl.telemetry import LogRecord, SinkRun, TensorBoardSink, TrackerParameters
 
 SERVICES = ("wandb", "trackio", "mlflow")
@@ -180,6 +182,7 @@ def tensorboard_points(folder, records):
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.filterwarnings("ignore:this run has 2 offline parts")
 def test_names_steps_and_parameters_are_the_same_everywhere(service, tmp_path):
     run = tmp_path / "hopper_seed7"
     (run / "videos").mkdir(parents=True)
@@ -195,6 +198,35 @@ def test_names_steps_and_parameters_are_the_same_everywhere(service, tmp_path):
     assert {name: str(config[name]) for name in CONFIG} == {k: str(v) for k, v in CONFIG.items()}
     assert len(videos) == 1
     assert "step_5" in videos[0]
+
+
+def test_wandb_later_offline_part_begins_behind_all_rows_before(tmp_path, monkeypatch):
+    rows = []
+
+    def init(id, dir, **_):
+        number = len(list(tmp_path.glob("wandb/*")))
+        (tmp_path / "wandb" / f"offline-run-2026_{number}-{id}").mkdir(parents=True)
+        begun = []
+        rows.append(begun)
+
+        def log(_values, step=None):
+            begun.append(len(begun) if step is None else step)
+
+        nothing = SimpleNamespace(update=lambda *_, **__: None)
+        return SimpleNamespace(
+            log=log, config=nothing, define_metric=lambda *_, **__: None, finish=lambda: None
+        )
+
+    double = SimpleNamespace(init=init, Settings=lambda **_: None, login=lambda **_: True)
+    double.__spec__ = ModuleSpec("wandb", None)
+    monkeypatch.setitem(sys.modules, "wandb", double)
+    write("wandb", tmp_path, FIRST)
+    for part in (2, 3):
+        with pytest.warns(
+            CoachWarning, match=rf"has {part} offline parts .* `wandb sync`, the earliest"
+        ):
+            write("wandb", tmp_path, LATER)
+    assert rows == [[0, 1, 2, 3, 4], [10**9], [2 * 10**9]]
 
 
 def test_a_missing_package_is_said_before_the_run_begins(monkeypatch):
