@@ -14,6 +14,7 @@ from coach_rl.core.errors import CoachError
 from coach_rl.core.level_name import shown_level
 from coach_rl.core.steps import RunLength
 from coach_rl.experiment.introduction import differences
+from coach_rl.experiment.module_folders import imported_folders
 from coach_rl.experiment.panel import REQUIRED
 from coach_rl.experiment.parameters_json import decode, encode, reference
 from coach_rl.experiment.preset_file import Preset
@@ -62,6 +63,7 @@ def make_manifest(
     Raises:
         ConfigurationError: Something in the parameters could not be rebuilt from JSON.
     """
+    experiment = experiment_json(graph_manager, task, policy)
     return {
         "schema_version": SCHEMA_VERSION,
         "name": name,
@@ -73,7 +75,8 @@ def make_manifest(
         "panel": encode(dict(origin.panel), "panel"),
         "differences": _differences(graph_manager, origin),
         "graph_manager": reference(type(graph_manager), "graph_manager"),
-        **experiment_json(graph_manager, task, policy),
+        "module_folders": imported_folders(code_of(graph_manager, experiment)),
+        **experiment,
         **made_with(),
         "resumes": [],
     }
@@ -120,8 +123,22 @@ def remember_code(graph_manager: GraphManager, manifest: Json, origin: Origin | 
     """Trust what a new run of the user uses, whenever it is rebuilt on this machine."""
     preset = None if origin is None else origin.preset
     source = None if preset is None else (preset.source, str(preset.reference.path))
-    names = [manifest["graph_manager"], *code_in_json(manifest["parameters"])]
-    remember_own_code([*names, *code_in_parameters(graph_manager.parameters)], source)
+    names = code_of(graph_manager, manifest)
+    remember_own_code(names, source, imported_folders(names))
+
+
+def code_of(graph_manager: GraphManager, manifest: Json) -> list[str]:
+    """All code that an experiment names, each as `module:name`.
+
+    Args:
+        graph_manager: The experiment.
+        manifest: Its manifest, of which the parameters are read.
+    """
+    return [
+        reference(type(graph_manager), "graph_manager"),
+        *code_in_json(manifest["parameters"]),
+        *code_in_parameters(graph_manager.parameters),
+    ]
 
 
 def _preset_entry(preset: Preset) -> Json:

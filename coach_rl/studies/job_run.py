@@ -18,6 +18,7 @@ from pathlib import Path
 
 from coach_rl.core.errors import CheckpointError, in_one_line
 from coach_rl.experiment.manifest import Origin, remember_code
+from coach_rl.experiment.module_folders import let_import_named
 from coach_rl.experiment.parameters_json import encode, reference
 from coach_rl.experiment.preset_file import Preset, load_preset
 from coach_rl.experiment.presets import find_preset
@@ -34,6 +35,7 @@ from coach_rl.experiment.run_settings import Audience, RunResult, RunSettings
 from coach_rl.experiment.runner import run_experiment
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.strict_json import Json
+from coach_rl.experiment.trust import code_in_parameters
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.studies.job import Job, JobResult, State
 from coach_rl.studies.stop_note import StopsWhenAsked
@@ -193,7 +195,10 @@ def _came_to(result: RunResult) -> tuple[State, str]:
 
 def _configured(job: Job, loaded: Preset | None = None) -> tuple[Preset, GraphManager]:
     preset = loaded or load_preset(find_preset(job.preset))
-    return preset, preset.configure(job.overrides)
+    graph_manager = preset.configure(job.overrides)
+    if job.modules_from is not None:
+        let_import_named(code_in_parameters(graph_manager.parameters), job.modules_from)
+    return preset, graph_manager
 
 
 def _origin(job: Job, preset: Preset, digest: str) -> Origin:
@@ -201,6 +206,7 @@ def _origin(job: Job, preset: Preset, digest: str) -> Origin:
     return Origin(
         preset=preset,
         panel=preset.panel_values(given),
+        command=job.command,
         job={"identity": digest, "labels": dict(job.labels)},
     )
 
