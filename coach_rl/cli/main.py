@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TextIO
 
-from coach_rl.cli.arguments import parse_arguments
+from coach_rl.cli.arguments import command_first, parse_arguments
 from coach_rl.cli.settings import (
     CheckPreset,
     Describe,
@@ -21,6 +21,7 @@ from coach_rl.cli.settings import (
     Train,
     TrainSeeds,
 )
+from coach_rl.cli.shell import program
 from coach_rl.cli.subcommands import SUBCOMMANDS, subcommand, underscored
 from coach_rl.core.errors import (
     CoachError,
@@ -32,6 +33,13 @@ from coach_rl.core.errors import (
 )
 from coach_rl.experiment.presets import describe_presets, find_preset
 
+_FIRST_COMMANDS = """Reinforcement-learning experiments that are described by presets. To begin:
+
+  {coach} list                                list the presets that come with it
+  {coach} train CartPole_PPO                  train one, in about a minute
+  {coach} play experiments/CartPole_PPO       watch what it has learned
+
+`coach --help` shows all commands and flags."""
 _BROKEN_PIPE = 141
 _SIGNALLED = 128
 """A process stopped by signal n exits with this plus n."""
@@ -69,10 +77,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     require_unix()
+    if not words:
+        print(_FIRST_COMMANDS.format(coach=program("coach")))
+        return 0
+    typed, words = words, command_first(words)
     if words[:1] == ["help"] and words[1:2] and words[1] in SUBCOMMANDS:
         words = [words[1], "--help"]
     if words and words[0] in SUBCOMMANDS:
-        return subcommand(words[0])([underscored(word) for word in words[1:] if word != "--debug"])
+        return subcommand(words[0])([underscored(word) for word in words[1:]])
     settings = parse_arguments(words)
     if isinstance(settings, ListPresets):
         return _list(settings)
@@ -82,10 +94,10 @@ def _run(words: list[str]) -> int:
     if isinstance(settings, TrainSeeds):
         from coach_rl.cli.seeds import train_seeds
 
-        return train_seeds(settings)
+        return train_seeds(settings, typed)
     from coach_rl.cli.commands import run_command
 
-    return run_command(settings, words)
+    return run_command(settings, typed)
 
 
 def _list(settings: ListPresets) -> int:

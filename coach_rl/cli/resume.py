@@ -11,7 +11,7 @@ from coach_rl.cli.train import run_settings
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.experiment.data_parallel import follow_resumed
-from coach_rl.experiment.finding_runs import runs_in
+from coach_rl.experiment.finding_runs import in_newest_run
 from coach_rl.experiment.fork import fork_experiment
 from coach_rl.experiment.override_text import parse_overrides
 from coach_rl.experiment.resuming import resume_experiment
@@ -78,10 +78,9 @@ def fork_command(fork: Fork, command: tuple[str, ...]) -> int:
 
 
 def newest_run(run: Path) -> Path:
-    """The newest run of a folder of runs, which is said; any other path as it is."""
-    runs = runs_in(run)
-    if not runs:
-        return run
-    which = f"newest of {len(runs)} runs" if len(runs) > 1 else "the only run"
-    print(f"{which} in {short(run.absolute())}: {runs[-1].name}")
-    return runs[-1]
+    """A path in which a folder of runs is replaced by its newest run, which is printed."""
+    path, runs = in_newest_run(run)
+    if runs:
+        which = f"newest of {len(runs)} runs" if len(runs) > 1 else "the only run"
+        print(f"{which} in {short(runs[-1].parent.absolute())}: {runs[-1].name}")
+    return path

@@ -142,7 +142,6 @@ def _parser() -> Parser:
         "--threads", metavar="N", type=positive, default=1, help="threads of one tensor operation"
     )
     where.add_argument("--tensorboard", action="store_true", help="write TensorBoard files")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parser
 
 

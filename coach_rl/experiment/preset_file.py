@@ -14,6 +14,7 @@ from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameErro
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import fit
 from coach_rl.experiment.components import made, owners_advice
+from coach_rl.experiment.familiar_names import familiar_settings
 from coach_rl.experiment.module_folders import let_import_named
 from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.experiment.panel import REQUIRED, PanelArgument, panel_arguments, panel_type
@@ -59,7 +60,11 @@ class Preset:
         for name in values:
             if name not in self.panel:
                 raise UnknownNameError(
-                    "panel argument", name, self.panel, where=f"of {self.reference.name}"
+                    "panel argument",
+                    name,
+                    self.panel,
+                    near=familiar_settings(name, self.panel) or (),
+                    where=f"of {self.reference.name}",
                 )
         if isinstance(self.definition, GraphManager):
             return type(self.definition)(self.definition.parameters)

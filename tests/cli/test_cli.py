@@ -17,11 +17,12 @@ import pytest
 
 import coach_rl
 from coach_rl.cli import main as main_module
-from coach_rl.cli.arguments import parse_arguments
+from coach_rl.cli.arguments import command_first, parse_arguments
 from coach_rl.cli.flag_overrides import tracked
 from coach_rl.cli.main import main
 from coach_rl.cli.settings import Changes, Collecting, Film, Keeping, Length, Output, Train
 from coach_rl.cli.shell import program, word
+from coach_rl.cli.subcommands import SUBCOMMANDS
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.inspection import MEANINGS, USUAL_POINTS
 from coach_rl.experiment.run_folder import RunFolder, write_manifest
@@ -128,16 +129,42 @@ def test_every_flag_reads_into_its_field() -> None:
         ("describe -p x", "describe x"),
         ("-l", "list"),
         ("-l mujoco", "list mujoco"),
+        ("-p x --seed 3 --plain", "--plain --seed 3 train x"),
+        ("-p x -e list", "-e list train x"),
+        ("-p x", "run x"),
+        ("list", "--plain list --debug"),
+        ("describe x", "--plain describe x"),
     ],
 )
 def test_short_flags_and_named_commands_mean_the_same(short: str, named: str) -> None:
-    assert parse_arguments(short.split()) == parse_arguments(named.split())
+    one, other = (parse_arguments(command_first(words.split())) for words in (short, named))
+    assert one == other
+
+
+@pytest.mark.parametrize("name", [*SUBCOMMANDS])
+def test_every_command_takes_plain_and_debug_before_and_after_its_name(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (["--plain", "--debug", name, "--help"], [name, "--plain", "--debug", "--help"]):
+        with pytest.raises(SystemExit):
+            coach(*words)
+        out = capsys.readouterr().out
+        assert "--plain" in out
+        assert "--debug" in out
+
+
+def test_coach_alone_shows_three_first_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert coach() == 0
+    out, err = capsys.readouterr()
+    shown = re.findall(rf"^  {re.escape(program('coach'))} (.*?)  ", out, re.MULTILINE)
+    assert shown == ["list", "train CartPole_PPO", "play experiments/CartPole_PPO"]
+    assert err == ""
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("", "nothing to do; give -p PRESET"),
+        ("--seed 1", "nothing to do; give -p PRESET"),
         ("--sed 3 -p x", "unknown flag '--sed'; did you mean '--seed'"),
         ("-p FAKE --render", "unknown flag '--render'"),
         ("-seed 1 -p FAKE", "unknown flag '-seed'; did you mean '--seed'"),
@@ -201,11 +228,9 @@ def test_short_flags_and_named_commands_mean_the_same(short: str, named: str) ->
         ("evaluate run -lvl a -cp environment.level=b", "is given twice, by a flag and by -cp"),
         ("-p FAKE -crd run --evaluate", "`coach evaluate` ignores -p: it trains nothing"),
         ("-crd run --evaluate --print_networks_summary", "ignores --print_networks_summary"),
-        ("-l --plain", "`coach list` ignores --plain"),
         ("-crd run", "is neither a run's folder"),
         ("-l -p FAKE", "`coach list` ignores -p: it lists the presets and does nothing else"),
         ("describe", "`coach describe` needs a preset"),
-        ("describe FAKE --plain", "`coach describe` ignores --plain"),
         ("describe FAKE --seed 1", "`coach describe` ignores --seed"),
     ],
 )
@@ -382,6 +407,16 @@ def test_a_fault_while_running_takes_one_line(capsys: pytest.CaptureFixture[str]
         f"its last checkpoint, {checkpoint}, was written before; "
         f"resume with: {program('coach')} -crd {word(only_run())}\n"
     )
+
+
+@pytest.mark.parametrize("fail_at", [5, 30])
+def test_failed_run_is_offered_to_be_resumed_only_if_something_was_saved(
+    fail_at: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert coach("-p", FAKE, "-ntb", "-cp", f"fail_at={fail_at}") == 1
+    assert ("resume with" in capsys.readouterr().err) == (fail_at == 30)
+    assert coach("watch", only_run(), "--plain") == 1
+    assert ("resume with" in capsys.readouterr().out) == (fail_at == 30)
 
 
 def test_a_run_that_cannot_be_resumed_is_not_offered_to_be(
