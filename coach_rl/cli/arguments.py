@@ -29,7 +29,7 @@ from coach_rl.cli.settings import (
     TrainSeeds,
 )
 from coach_rl.cli.subcommands import SUBCOMMANDS, underscored, unknown_flag
-from coach_rl.core.errors import ConfigurationError, UnknownNameError
+from coach_rl.core.errors import ConfigurationError, UnknownNameError, near_names
 from coach_rl.experiment.presets import shipped_presets
 
 
@@ -238,7 +238,9 @@ def _command_of(given: Mapping[str, object], rest: Sequence[str]) -> str:
     if Path(word).is_dir():
         raise ConfigurationError(f"'{word}' is a folder; did you mean `coach resume {word}`?")
     known = [*_COMMANDS, *SUBCOMMANDS, "help"]
-    raise UnknownNameError("command", word, known, "`coach --help` shows all")
+    presets = [f"train {preset}" for preset in near_names(word, by_lower.values())]
+    near = near_names(word, known) or presets
+    raise UnknownNameError("command", word, known, "`coach --help` shows all", near)
 
 
 def _check(

@@ -5,6 +5,7 @@ and 143 stopped by SIGHUP, Ctrl-C and SIGTERM, 141 the reader of our output has 
 """
 
 import os
+import re
 import signal
 import sys
 import traceback
@@ -12,6 +13,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TextIO
 
+from coach_rl import environments  # whose names are imported when they are used
 from coach_rl.cli.arguments import command_first, parse_arguments
 from coach_rl.cli.settings import (
     CheckPreset,
@@ -28,6 +30,7 @@ from coach_rl.core.errors import (
     CoachWarning,
     ConfigurationError,
     EnvironmentFault,
+    UnknownNameError,
     in_one_line,
     require_unix,
 )
@@ -89,7 +92,7 @@ def _run(words: list[str]) -> int:
     if isinstance(settings, ListPresets):
         return _list(settings)
     if isinstance(settings, Train | TrainSeeds | EvaluateUntrained | Describe | CheckPreset):
-        find_preset(settings.preset)  # a misspelt name is reported at once
+        _require_preset(settings.preset)  # a misspelt name is reported at once
     # Not at the top: this imports torch, which takes seconds; what stands above answers at once.
     if isinstance(settings, TrainSeeds):
         from coach_rl.cli.seeds import train_seeds
@@ -98,6 +101,26 @@ def _run(words: list[str]) -> int:
     from coach_rl.cli.commands import run_command
 
     return run_command(settings, typed)
+
+
+def _require_preset(text: str) -> None:
+    """Raise an error if there is no such preset, and say so if it is a level's name."""
+    try:
+        find_preset(text)
+    except UnknownNameError as error:
+        alike = [name for name in environments.level_names() if _plain(name) == _plain(text)]
+        if not alike:
+            raise
+        level = max(alike, key=lambda name: (-len(name), name))  # the short name, or newest version
+        raise ConfigurationError(
+            f"unknown preset '{text}'; it is a level (task): give a preset, and -lvl {level} "
+            "(`coach -l` lists the presets)"
+        ) from error
+
+
+def _plain(name: str) -> str:
+    """A name without what spellings of a level differ in."""
+    return re.sub(r"-v\d+$|[_\W]", "", name).lower()
 
 
 def _list(settings: ListPresets) -> int:

@@ -155,7 +155,8 @@ FLAGS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("total_timesteps", "timesteps", "n_timesteps"), ("--steps",)),
     **dict.fromkeys(("num_timesteps", "total_steps", "max_timesteps"), ("--steps",)),
     "improve_steps": ("--steps",),
-    **dict.fromkeys(("random_seed", "rng_seed"), ("--seed",)),
+    **dict.fromkeys(("seed", "random_seed", "rng_seed"), ("--seed",)),
+    "device": ("--device",),
     **dict.fromkeys(("n_seeds", "num_seeds", "num_experiments"), ("--seeds",)),
     **dict.fromkeys(("eval", "test", "play", "enjoy", "n_eval_episodes"), ("--evaluate",)),
     **dict.fromkeys(("eval_episodes", "num_episodes"), ("--evaluate",)),
@@ -166,7 +167,7 @@ FLAGS: dict[str, tuple[str, ...]] = {
 
 
 def familiar_settings(name: str, known: Iterable[str]) -> list[str] | None:
-    """The settings, or else the flags, that a name from elsewhere stands for.
+    """The settings that a name from elsewhere stands for.
 
     Args:
         name: The name, in any case.
@@ -178,7 +179,7 @@ def familiar_settings(name: str, known: Iterable[str]) -> list[str] | None:
     """
     targets = SETTINGS.get(name.lower())
     if targets is None:
-        return list(FLAGS[name.lower()]) if name.lower() in FLAGS else None
+        return None
     names = list(known)
     found = [each for target in targets for each in names if _is_at(each, target)]
     return [each for each in found if "." not in each] or list(dict.fromkeys(found))

@@ -20,7 +20,7 @@ from coach_rl.core.errors import (
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import declared_types, fit
 from coach_rl.experiment.components import fitting, fitting_advice, made, short_name
-from coach_rl.experiment.familiar_names import familiar_settings
+from coach_rl.experiment.familiar_names import FLAGS, familiar_settings
 from coach_rl.experiment.parameters_json import constructor_fields, encode
 from coach_rl.experiment.strict_json import Json
 
@@ -213,13 +213,15 @@ def _unknown(
     paths = [below for below, _, _ in parameter_paths(parameters, path)]
     hint = "`coach describe PRESET` lists them"
     near = [below for below in paths if below.endswith(f".{name}")]
-    familiar = familiar_settings(name, [*allowed, *paths])
+    familiar = familiar_settings(name, paths if path else [*allowed, *paths])
     if familiar is not None:
         near = (near or familiar)[:3]
         return UnknownNameError("parameter", name, (), "" if near else hint, near, where=where)
     near = near or [below for below in paths if near_names(name, [below.rpartition(".")[2]])]
     if near and not near_names(first, allowed):
         return UnknownNameError("parameter", name, allowed, near=near[:3], where=where)
+    if not near_names(first, allowed) and name.lower() in FLAGS:
+        return UnknownNameError("parameter", name, allowed, near=FLAGS[name.lower()], where=where)
     hint = "" if suggestion(first, allowed) else hint
     return UnknownNameError("parameter", first, set(allowed), hint, where=where)
 

@@ -166,7 +166,16 @@ def test_coach_alone_shows_three_first_commands(capsys: pytest.CaptureFixture[st
     [
         ("--seed 1", "nothing to do; give -p PRESET"),
         ("--sed 3 -p x", "unknown flag '--sed'; did you mean '--seed'"),
-        ("-p FAKE --render", "unknown flag '--render'"),
+        ("-p FAKE --render", "unknown flag '--render'; did you mean '-dg' or '-dm'?"),
+        ("-p FAKE --lr 1", "unknown flag '--lr'; did you mean '-cp \"learning_rate=...\"'?"),
+        ("-p FAKE --zzz", "unknown flag '--zzz' (`coach --help` shows all)"),
+        ("sweep -p FAKE --env x", "unknown flag '--env'; did you mean '-lvl'?"),
+        ("CartPole-PPO", "unknown command 'CartPole-PPO'; did you mean 'train CartPole_PPO'"),
+        ("-p skills", "unknown preset 'skills'; did you mean 'PointMass_PPO_Skills'?"),
+        ("describe Hopper", "unknown preset 'Hopper'; it is a level (task): give a preset, and"),
+        ("-p cartpole", "'CartPole_DQN' or 'CartPole_PPO'?"),
+        ("-p HalfCheetah", "-lvl half_cheetah"),
+        ("-p FAKE learning_rate=1e-3", 'changes follow -cp: -cp "learning_rate=1e-3"'),
         ("-seed 1 -p FAKE", "unknown flag '-seed'; did you mean '--seed'"),
         ("cartpole_ppo", "is a preset; did you mean `coach train CartPole_PPO`?"),
         ("trian FAKE", "unknown command 'trian'; did you mean 'train'"),
@@ -246,6 +255,19 @@ def test_mistakes_take_one_line_and_leave_nothing(
     assert list(Path().iterdir()) == []
 
 
+def test_preset_file_beside_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("two_level.py").touch()
+    assert coach("-p", "two_level") == 2
+    assert "unknown preset 'two_level'; did you mean 'two_level.py'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("text", "steps"), [("100k", 100_000), ("1.1M", 1_100_000), ("2m", 2e6)])
+def test_numbers_may_end_in_k_or_m(text: str, steps: int) -> None:
+    settings = parse_arguments(["-p", "x", "--steps", text])
+    assert isinstance(settings, Train)
+    assert settings.length.steps == steps
+
+
 def test_listing_names_every_preset(capsys: pytest.CaptureFixture[str]) -> None:
     assert coach("-l") == 0
     assert re.search(r"^CartPole_PPO +\w", capsys.readouterr().out, re.MULTILINE)
@@ -321,6 +343,15 @@ def test_a_folder_of_runs_stands_for_its_newest(capsys: pytest.CaptureFixture[st
     said = f"newest of 2 runs in {runs}: {newest.name}\n"
     assert capsys.readouterr().out.count(said) == 2
     assert (newest / "checkpoints" / "step_40").is_dir()
+    assert coach("evaluate", f"{runs}@20", "--episodes", 2) == 0
+    assert f"{newest.name}/evaluations/step_20.json" in capsys.readouterr().out
+    assert coach("fork", f"{runs}@20", "--as", "forked", "--steps", 40, "-ntb") == 0
+    (forked,) = Path("experiments/forked").iterdir()
+    (parent,) = json.loads((forked / "manifest.json").read_text())["ancestry"]
+    assert (Path(parent["run"]).name, parent["checkpoint"]) == (newest.name, "step_20")
+    assert coach("fork", runs, "--as", "forked", "-cp", "learning_rate=1") == 2
+    said = capsys.readouterr().err
+    assert "did you mean 'agent.learning_rate'? ('learning_rate' is on the control panel" in said
     assert coach("-crd", "experiments") == 2
     assert "there are runs of the experiments fake_preset in it" in capsys.readouterr().err
 

@@ -159,7 +159,8 @@ def test_a_filter_is_added_where_there_was_none() -> None:
             "agent.network.head=Prioritised()",
             "head must be ReturnHead, got Prioritised(); fitting:",
         ),
-        ("agent.network.head=QuantileHeads()", "unknown component 'QuantileHeads'; did you mean"),
+        ("agent.network.head=QuantileHeads()", "unknown component 'QuantileHeads' in 'agent.net"),
+        ("agent.exploration=Softmax()", "'agent.exploration' (fitting: Boltzmann, Categorical,"),
         (
             "agent.network.head=QuantileHead(cuont=3)",
             "unknown argument 'cuont' of QuantileHead in 'agent.network.head'; did you mean",
