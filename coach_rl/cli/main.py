@@ -109,7 +109,7 @@ def _require_preset(text: str) -> None:
         find_preset(text)
     except UnknownNameError as error:
         alike = [name for name in environments.level_names() if _plain(name) == _plain(text)]
-        if not alike:
+        if not alike or any(text.lower() in preset.lower() for preset in error.allowed):
             raise
         level = max(alike, key=lambda name: (-len(name), name))  # the short name, or newest version
         raise ConfigurationError(
