@@ -173,7 +173,7 @@ def test_coach_alone_shows_three_first_commands(capsys: pytest.CaptureFixture[st
         ("CartPole-PPO", "unknown command 'CartPole-PPO'; did you mean 'train CartPole_PPO'"),
         ("-p skills", "unknown preset 'skills'; did you mean 'PointMass_PPO_Skills'?"),
         ("describe Hopper", "unknown preset 'Hopper'; it is a level (task): give a preset, and"),
-        ("-p cartpole", "'CartPole_DQN' or 'CartPole_PPO'?"),
+        ("-p cartpole", "did you mean 'CartPole_PPO' or 'CartPole_DQN'?"),
         ("-p HalfCheetah", "-lvl half_cheetah"),
         ("-p FAKE learning_rate=1e-3", 'changes follow -cp: -cp "learning_rate=1e-3"'),
         ("-seed 1 -p FAKE", "unknown flag '-seed'; did you mean '--seed'"),
@@ -343,17 +343,17 @@ def test_a_folder_of_runs_stands_for_its_newest(capsys: pytest.CaptureFixture[st
     said = f"newest of 2 runs in {runs}: {newest.name}\n"
     assert capsys.readouterr().out.count(said) == 2
     assert (newest / "checkpoints" / "step_40").is_dir()
-    assert coach("evaluate", f"{runs}@20", "--episodes", 2) == 0
-    assert f"{newest.name}/evaluations/step_20.json" in capsys.readouterr().out
-    assert coach("fork", f"{runs}@20", "--as", "forked", "--steps", 40, "-ntb") == 0
+    assert coach("evaluate", f"{runs}@40", "--episodes", 2) == 0
+    assert f"{newest.name}/evaluations/step_40.json" in capsys.readouterr().out
+    assert coach("fork", f"{runs}@40", "--as", "forked", "--steps", 60, "-ntb") == 0
     (forked,) = Path("experiments/forked").iterdir()
     (parent,) = json.loads((forked / "manifest.json").read_text())["ancestry"]
-    assert (Path(parent["run"]).name, parent["checkpoint"]) == (newest.name, "step_20")
+    assert (Path(parent["run"]).name, parent["checkpoint"]) == (newest.name, "step_40")
     assert coach("fork", runs, "--as", "forked", "-cp", "learning_rate=1") == 2
     said = capsys.readouterr().err
     assert "did you mean 'agent.learning_rate'? ('learning_rate' is on the control panel" in said
     assert coach("-crd", "experiments") == 2
-    assert "there are runs of the experiments fake_preset in it" in capsys.readouterr().err
+    assert "there are runs of the experiments fake_preset, forked in it" in capsys.readouterr().err
 
 
 def test_where_nothing_can_be_written_an_evaluation_is_shown(
