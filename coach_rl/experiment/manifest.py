@@ -64,6 +64,9 @@ def make_manifest(
         ConfigurationError: Something in the parameters could not be rebuilt from JSON.
     """
     experiment = experiment_json(graph_manager, task, policy)
+    folders = imported_folders(code_of(graph_manager, experiment))
+    if origin.preset is not None:  # its entry has the files beside it
+        folders.pop(str(origin.preset.reference.path.parent), None)
     return {
         "schema_version": SCHEMA_VERSION,
         "name": name,
@@ -75,7 +78,7 @@ def make_manifest(
         "panel": encode(dict(origin.panel), "panel"),
         "differences": _differences(graph_manager, origin),
         "graph_manager": reference(type(graph_manager), "graph_manager"),
-        "module_folders": imported_folders(code_of(graph_manager, experiment)),
+        "module_folders": folders,
         **experiment,
         **made_with(),
         "resumes": [],

@@ -62,8 +62,8 @@ def test_the_manifest_says_whose_run_it_is(tmp_path):
 
 def test_manifest_holds_the_command_that_makes_the_run_alone(tmp_path):
     job = walk(tmp_path, learning_rate=0.25)
-    run = RunFolder(run_job(job).folder)
-    command = read_manifest(run)["command"]
+    run = run_job(job).folder
+    command = read_manifest(RunFolder(run))["command"]
     given = dict(zip(command[1::2], command[2::2], strict=True))
     assert given.pop("-cp") == "learning_rate=0.25"
     assert given == {"-p": WALK, "--seed": "3", "--device": "cpu", "-e": "walk"}
@@ -125,7 +125,7 @@ def test_a_run_that_keeps_no_checkpoints_is_made_anew(tmp_path):
 
 def test_a_run_resumed_with_other_parameters_is_another_one(tmp_path):
     job = walk(tmp_path)
-    run = RunFolder(run_job(job).folder)
+    run = run_job(job).folder
     resume_experiment(run, steps=EnvironmentSteps(140))
     assert find_run(job) is None
 
@@ -140,7 +140,7 @@ def test_a_damaged_manifest_is_said(tmp_path):
 
 def test_a_run_that_another_process_holds_is_waited_for(tmp_path):
     job = walk(tmp_path, signal_at=45)
-    run = RunFolder(run_job(job).folder)
+    run = run_job(job).folder
     said = []
     free = threading.Event()
 
