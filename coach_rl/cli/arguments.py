@@ -28,8 +28,8 @@ from coach_rl.cli.settings import (
     Train,
     TrainSeeds,
 )
-from coach_rl.cli.subcommands import SUBCOMMANDS, underscored
-from coach_rl.core.errors import ConfigurationError, UnknownNameError
+from coach_rl.cli.subcommands import SUBCOMMANDS, underscored, unknown_flag
+from coach_rl.core.errors import ConfigurationError, UnknownNameError, near_names
 from coach_rl.experiment.presets import shipped_presets
 
 
@@ -47,7 +47,8 @@ class _Command:
 _COMMANDS = {
     "train": _Command(
         "coach train PRESET",
-        "Train a preset's experiment in a new run folder; in short `coach -p PRESET`.",
+        "Train a preset's experiment in a new run folder; in short `coach -p PRESET`, also `coach "
+        "run PRESET`.",
         Train,
         "preset",
         "it begins a new run",
@@ -99,6 +100,8 @@ _COMMANDS = {
         "it lists the presets and does nothing else",
     ),
 }
+_ALIASES = {"run": "train"}
+"""Other names of commands."""
 _UNTRAINED = _Command(
     "coach evaluate -p PRESET",
     "",
@@ -181,15 +184,34 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
         given[command.subject] = Path(subject) if command.subject == "run" else subject
     if rest:
         raise _unexpected(words, rest)
-    given.pop("debug", None)  # read in `main`
     if "custom_parameter" in given:
         given["custom_parameter"] = ";".join(given["custom_parameter"])
-    if name == "list":
-        given.pop("list", None)
+    # `main` reads --debug, -l names the command, and most output is plain lines anyway.
+    for understood in {"debug", "plain", *(["list"] * (name == "list"))} - _names(command.kind):
+        given.pop(understood, None)
     _check(parser, name, command, given)
     settings = _filled(command.kind, given)
     assert isinstance(settings, Settings)
     return settings
+
+
+def command_first(words: Sequence[str]) -> list[str]:
+    """A command line whose command comes first, also where flags have been put before it."""
+    flags = {
+        flag: each
+        for each in flag_parser(prog="", usage="", description="")._actions
+        for flag in each.option_strings
+    }
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        flag, equals, _ = underscored(words[at]).partition("=")
+        action = flags.get(flag)
+        takes_value = action is not None and action.nargs is None and not equals
+        at += 2 if takes_value else 1
+    command = words[at] if at < len(words) else ""
+    command = _ALIASES.get(command, command)
+    is_command = command in (*_COMMANDS, *SUBCOMMANDS, "help")
+    return [command, *words[:at], *words[at + 1 :]] if is_command else list(words)
 
 
 def _known_command(word: str) -> str:
@@ -216,7 +238,9 @@ def _command_of(given: Mapping[str, object], rest: Sequence[str]) -> str:
     if Path(word).is_dir():
         raise ConfigurationError(f"'{word}' is a folder; did you mean `coach resume {word}`?")
     known = [*_COMMANDS, *SUBCOMMANDS, "help"]
-    raise UnknownNameError("command", word, known, "`coach --help` shows all")
+    presets = [f"train {preset}" for preset in near_names(word, by_lower.values())]
+    near = near_names(word, known) or presets
+    raise UnknownNameError("command", word, known, "`coach --help` shows all", near)
 
 
 def _check(
@@ -258,6 +282,10 @@ def _unexpected(words: Sequence[str], rest: Sequence[str]) -> ConfigurationError
             f"unexpected argument '{rest[0]}': changes are one argument, separated by ';': "
             f'{flag} "{changes}"'
         )
+    if re.match(r"[A-Za-z_][\w.]*=", rest[0]):
+        return ConfigurationError(
+            f"unexpected argument '{rest[0]}'; changes follow -cp: -cp \"{rest[0]}\""
+        )
     return ConfigurationError(
         f"unexpected argument '{rest[0]}'; `coach --help` shows what may stand there"
     )
@@ -272,9 +300,7 @@ def _refuse_single_dash(parser: argparse.ArgumentParser, words: Sequence[str]) -
 
 
 def _unknown_flag(parser: argparse.ArgumentParser, flag: str) -> UnknownNameError:
-    flags = all_flags(parser)
-    near = [f"-{flag}"] if f"-{flag}" in flags else []
-    return UnknownNameError("flag", flag, flags, "`coach --help` shows all", near=near)
+    return unknown_flag(flag, all_flags(parser), "`coach --help` shows all")
 
 
 def _names(kind: type) -> set[str]:
@@ -309,5 +335,5 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
     )
     others = {**_OF_PRESET, "train": _SEEDS}
     shown = _names(others[name].kind) if name in others else set()
-    show_only(parser, _names(command.kind) | shown | {"debug", "help"})
+    show_only(parser, _names(command.kind) | shown | {"plain", "debug", "help"})
     return parser

@@ -1,16 +1,17 @@
 """Trying an environment, and saying what was found: `coach check`."""
 
-import os
-import sys
 import warnings
 from collections import Counter
 from contextlib import closing
+from pathlib import Path
 
 from coach_rl import environments, testing  # whose names are imported when they are used
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.level_name import shown_level
+from coach_rl.experiment.module_folders import let_import_named
 from coach_rl.experiment.overrides import apply_overrides
+from coach_rl.experiment.trust import code_in_parameters
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
 
 _SHORT_EPISODES = 25
@@ -19,10 +20,9 @@ _SHORT_EPISODES = 25
 
 def level_parameters(level: str) -> EnvironmentParameters:
     """Describe the environment of a level; modules in the working directory are found as well."""
-    folder = os.getcwd()
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    return environments.parameters(level)
+    described = environments.parameters(level)
+    let_import_named(code_in_parameters(described), Path.cwd())
+    return described
 
 
 def check_environment(environment: EnvironmentParameters) -> int:

@@ -1,15 +1,20 @@
 """Values of flags: what a flag's text may be, and what it means."""
 
 import argparse
+from decimal import Decimal
+
+_FACTORS = {"k": 1_000, "m": 1_000_000}
+"""Factors by the letter that stands for them after a number."""
 
 
 def whole(text: str) -> int:
-    """A whole number of 0 or more, also as `1e6`."""
+    """A whole number of 0 or more, also as `1e6`, `100k` or `1.5M`."""
+    factor = _FACTORS.get(text[-1:].lower(), 1)
     try:
-        number = float(text)
-        if number.is_integer() and number >= 0:
-            return int(text) if text.isdecimal() else int(number)
-    except ValueError:
+        number = Decimal(text if factor == 1 else text[:-1]) * factor
+        if number >= 0 and number == int(number):
+            return int(number)
+    except (ArithmeticError, ValueError):
         pass
     raise argparse.ArgumentTypeError(f"must be a whole number of 0 or more, got '{text}'")
 

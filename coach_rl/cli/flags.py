@@ -223,9 +223,6 @@ def _add_where(group: argparse._ArgumentGroup) -> None:
         help="show at the end where time has gone; profile.json and trace.json in the run's folder",
     )
     group.add_argument(
-        "--plain", action="store_true", help="plain lines instead of a live, coloured panel"
-    )
-    group.add_argument(
         "--print_networks_summary",
         action="store_true",
         help="print levels and networks before starting",
@@ -355,6 +352,9 @@ def _add_checkpoints(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_general(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--plain", action="store_true", help="plain lines instead of a live, coloured panel"
+    )
     group.add_argument("--debug", action="store_true", help="show the traceback of an error")
     group.add_argument(
         "--version",

@@ -6,6 +6,7 @@ and 143 stopped by SIGHUP, Ctrl-C and SIGTERM, 141 the reader of our output has 
 
 import argparse
 import os
+import re
 import signal
 import sys
 import traceback
@@ -13,7 +14,8 @@ import warnings
 from collections.abc import Sequence
 from typing import TextIO
 
-from coach_rl.cli.arguments import parse_arguments
+from coach_rl import environments  # whose names are imported when they are used
+from coach_rl.cli.arguments import command_first, parse_arguments
 from coach_rl.cli.settings import (
     CheckPreset,
     Describe,
@@ -22,18 +24,27 @@ from coach_rl.cli.settings import (
     Train,
     TrainSeeds,
 )
+from coach_rl.cli.shell import program
 from coach_rl.cli.subcommands import SUBCOMMANDS, subcommand, underscored
 from coach_rl.core.errors import (
     CoachError,
     CoachWarning,
     ConfigurationError,
     EnvironmentFault,
+    UnknownNameError,
     in_one_line,
     require_unix,
 )
 from coach_rl.core.printable_text import one_line
 from coach_rl.experiment.presets import describe_presets, find_preset
 
+_FIRST_COMMANDS = """Reinforcement-learning experiments that are described by presets. To begin:
+
+  {coach} list                                list the presets that come with it
+  {coach} train CartPole_PPO                  train one, in about a minute
+  {coach} play experiments/CartPole_PPO       watch what it has learned
+
+`coach --help` shows all commands and flags."""
 _BROKEN_PIPE = 141
 _SIGNALLED = 128
 """A process stopped by signal n exits with this plus n."""
@@ -78,23 +89,47 @@ def _is_argparse(error: SystemExit) -> bool:
 
 def _run(words: list[str]) -> int:
     require_unix()
+    if not words:
+        print(_FIRST_COMMANDS.format(coach=program("coach")))
+        return 0
+    typed, words = words, command_first(words)
     if words[:1] == ["help"] and words[1:2] and words[1] in SUBCOMMANDS:
         words = [words[1], "--help"]
     if words and words[0] in SUBCOMMANDS:
-        return subcommand(words[0])([underscored(word) for word in words[1:] if word != "--debug"])
+        return subcommand(words[0])([underscored(word) for word in words[1:]])
     settings = parse_arguments(words)
     if isinstance(settings, ListPresets):
         return _list(settings)
     if isinstance(settings, Train | TrainSeeds | EvaluateUntrained | Describe | CheckPreset):
-        find_preset(settings.preset)  # a misspelt name is reported at once
+        _require_preset(settings.preset)  # a misspelt name is reported at once
     # Not at the top: this imports torch, which takes seconds; what stands above answers at once.
     if isinstance(settings, TrainSeeds):
         from coach_rl.cli.seeds import train_seeds
 
-        return train_seeds(settings)
+        return train_seeds(settings, typed)
     from coach_rl.cli.commands import run_command
 
-    return run_command(settings, words)
+    return run_command(settings, typed)
+
+
+def _require_preset(text: str) -> None:
+    """Raise an error if there is no such preset, and say so if it is a level's name."""
+    try:
+        find_preset(text)
+    except UnknownNameError as error:
+        alike = [name for name in environments.level_names() if _plain(name) == _plain(text)]
+        if not alike or any(text.lower() in preset.lower() for preset in error.allowed):
+            raise
+        level = max(alike, key=lambda name: (-len(name), name))  # the short name, or newest version
+        raise ConfigurationError(
+            f"unknown preset '{text}'; it is a level (task): give a preset, and -lvl {level} "
+            "(`coach -l` lists the presets)"
+        ) from error
+
+
+def _plain(name: str) -> str:
+    """A name without what spellings of a level differ in."""
+    return re.sub(r"-v\d+$|[_\W]", "", name).lower()
 
 
 def _list(settings: ListPresets) -> int:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from coach_rl.cli.flag_overrides import environment_of
 from coach_rl.cli.flag_values import modules, positive, whole
+from coach_rl.cli.resume import newest_run
 from coach_rl.cli.settings import Changes
 from coach_rl.cli.shell import short
 from coach_rl.cli.subcommands import Parser
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.file_writing import require_no_links
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.experiment.finding_runs import find_run, runs_in
+from coach_rl.experiment.finding_runs import find_run
 from coach_rl.experiment.playing import play_run, video_of
 from coach_rl.graph_managers.filmed_row import Take
 from coach_rl.telemetry.window import KEYS, Window, has_display
@@ -24,8 +25,7 @@ _EPISODES_SHOWN, _EPISODES_WRITTEN = 5, 1
 def run(words: Sequence[str]) -> int:
     """Show or film some episodes, and return the exit code."""
     given = _parser().read(words)
-    runs = runs_in(given.run)
-    path = runs[-1] if runs else given.run
+    path = newest_run(given.run)
     folder, checkpoint = find_run(path, last_good=given.last_good)
     if checkpoint is None:
         raise CheckpointError(f"the run {folder.path} has no checkpoint yet; let it train first")

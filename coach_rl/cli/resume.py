@@ -12,7 +12,7 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.printable_text import printable
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.experiment.data_parallel import follow_resumed
-from coach_rl.experiment.finding_runs import runs_in
+from coach_rl.experiment.finding_runs import in_newest_run
 from coach_rl.experiment.fork import fork_experiment
 from coach_rl.experiment.override_text import parse_overrides
 from coach_rl.experiment.resuming import resume_experiment
@@ -80,10 +80,9 @@ def fork_command(fork: Fork, command: tuple[str, ...]) -> int:
 
 
 def newest_run(run: Path) -> Path:
-    """The newest run of a folder of runs, which is said; any other path as it is."""
-    runs = runs_in(run)
-    if not runs:
-        return run
-    which = f"newest of {len(runs)} runs" if len(runs) > 1 else "the only run"
-    print(f"{which} in {short(run.absolute())}: {printable(runs[-1].name)}")
-    return runs[-1]
+    """A path in which a folder of runs is replaced by its newest run, which is printed."""
+    path, runs = in_newest_run(run)
+    if runs:
+        which = f"newest of {len(runs)} runs" if len(runs) > 1 else "the only run"
+        print(f"{which} in {short(runs[-1].parent.absolute())}: {printable(runs[-1].name)}")
+    return path

@@ -10,7 +10,8 @@ from coach_rl.cli.settings import Film, Output
 from coach_rl.cli.shell import program, short, word
 from coach_rl.core.errors import CheckpointError, DivergedError, RunError
 from coach_rl.core.level_name import shown_level
-from coach_rl.core.process_group import ProcessGroup
+from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
+from coach_rl.experiment.checkpoint import list_checkpoints
 from coach_rl.experiment.checkpoint_keeper import best_so_far
 from coach_rl.experiment.loaded_levels import loading_report
 from coach_rl.experiment.run_folder import RunFolder, read_manifest
@@ -27,21 +28,18 @@ _SIGNAL_EXIT_CODE = 128
 def conclude(output: Output, result: RunResult, group: ProcessGroup) -> int:
     """Say how the run ended and what to do with it."""
     coach, folder = program("coach"), word(result.folder.path)
-    is_saved = result.folder.checkpoints.is_dir()
+    is_saved = bool(list_checkpoints(result.folder.checkpoints))
     if result.profile is not None:
         console_of(plain=output.plain).print(result.profile.table())
     if result.unsaved is not None and result.summary is None:
         raise CheckpointError(
-            f"cannot write {result.unsaved}; {resume_with(result.folder.path, group)}"
+            f"cannot write {result.unsaved}{resume_advice(result.folder.path, group)}"
         )
     if result.signal is not None:
-        way_on = (
-            resume_with(result.folder.path, group)
-            if is_saved
-            else "it keeps no checkpoints, so it can't be resumed"
-        )
+        advice = resume_advice(result.folder.path, group)
+        advice = advice or "; it has no checkpoint, so it can't be resumed"
         name = signal.Signals(result.signal).name
-        print(f"stopped by {name} after {result.environment_steps} environment steps; {way_on}")
+        print(f"stopped by {name} after {result.environment_steps} environment steps{advice}")
         return _SIGNAL_EXIT_CODE + result.signal
     if result.summary is not None:
         console_of(plain=output.plain).print(result.summary.table())
@@ -113,15 +111,18 @@ class SaysHowToResume:
         can_go_on = isinstance(error, RunError | KeyboardInterrupt) and not is_final
         if can_go_on and self.run is not None:
             assert error is not None
-            error.args = (f"{error or 'interrupted'}; {resume_with(self.run, self._group)}",)
+            error.args = (f"{error or 'interrupted'}{resume_advice(self.run, self._group)}",)
 
 
-def resume_with(run: Path, group: ProcessGroup) -> str:
-    """The command that resumes a run, as the end of a message."""
+def resume_advice(run: Path, group: ProcessGroup = ONE_PROCESS) -> str:
+    """The command that resumes a run, as the end of a message; empty if nothing of it is saved."""
+    folder = RunFolder(run)
+    if folder.manifest.exists() and not list_checkpoints(folder.checkpoints):
+        return ""
     coach = program("coach")
     if group.size > 1:
         coach = f"{program('torchrun')} --standalone --nproc_per_node={group.size} -m coach_rl"
-    return f"resume with: {coach} -crd {word(run.absolute())}"
+    return f"; resume with: {coach} -crd {word(run.absolute())}"
 
 
 def audience_of(output: Output, console: ConsoleSink, going_on: SaysHowToResume) -> Audience:

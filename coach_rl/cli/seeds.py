@@ -23,8 +23,12 @@ from coach_rl.studies.seed_tables import seed_tables
 from coach_rl.studies.where import check_place, executor
 
 
-def train_seeds(train: TrainSeeds) -> int:
+def train_seeds(train: TrainSeeds, words: Sequence[str]) -> int:
     """Train a run for each seed, show their progress and their scores; returns the exit code.
+
+    Args:
+        train: The command line, read.
+        words: The command line as it was typed, for the manifests.
 
     Raises:
         ConfigurationError: The experiment doesn't resolve.
@@ -53,6 +57,7 @@ def train_seeds(train: TrainSeeds) -> int:
             root=train.experiment_path or DEFAULT_ROOT,
             needs=Needs(cores=threads),
             tensorboard=not train.no_tensorboard,
+            command=_command(words, seed),
         )
         for seed in train.seeds
     ]
@@ -82,6 +87,18 @@ def train_seeds(train: TrainSeeds) -> int:
         print(f"curves:     {program('coach')} dashboard {word(folder)}")
     _require_done(results)
     return 0
+
+
+def _command(words: Sequence[str], seed: int) -> tuple[str, ...]:
+    """The command line that trains the run of one seed alone."""
+    kept, rest = ["coach"], iter(words)
+    for each in rest:
+        flag, equals, _ = each.partition("=")
+        if flag not in ("--seeds", "--jobs", "--on"):
+            kept.append(each)
+        elif not equals:
+            next(rest)
+    return (*kept, "--seed", str(seed))
 
 
 def _require_done(results: Sequence[JobResult]) -> None:

@@ -69,7 +69,6 @@ def _parser() -> Parser:
         "file", metavar="FILE", help="a .py file with `study() -> Study`, or FILE.py:FUNCTION"
     )
     add_places(shared)
-    shared.add_argument("--debug", action="store_true", help="show the traceback of an error")
     parser = Parser(prog="coach study", description="Many runs that answer one question.")
     commands = parser.add_subparsers(
         dest="command", metavar="run|status|report|export|import", required=True
@@ -86,9 +85,6 @@ def _parser() -> Parser:
     )
     run.add_argument(
         "-ntb", "--no_tensorboard", action="store_true", help="write no TensorBoard files"
-    )
-    run.add_argument(
-        "--plain", action="store_true", help="plain lines instead of a live, coloured table"
     )
     commands.add_parser("status", parents=[shared], help="say where each run stands")
     writing = commands.add_parser("report", parents=[shared], help="print the tables")
@@ -110,7 +106,6 @@ def _parser() -> Parser:
         "archive", metavar="ARCHIVE", type=Path, help="what `export` has written"
     )
     _add_root(importing)
-    importing.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parser
 
 

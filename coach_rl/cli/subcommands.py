@@ -9,7 +9,8 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from coach_rl.core.errors import ConfigurationError, UnknownNameError
+from coach_rl.core.errors import MOST_LISTED, ConfigurationError, UnknownNameError, near_names
+from coach_rl.experiment.familiar_names import familiar_flags
 
 SUBCOMMANDS = {
     "compare": "coach_rl.cli.compare",
@@ -37,6 +38,24 @@ def underscored(word: str) -> str:
     return f"--{flag[2:].replace('-', '_')}{equals}{value}" if word.startswith("--") else word
 
 
+def unknown_flag(flag: str, flags: Sequence[str], hint: str) -> UnknownNameError:
+    """The error about a flag that there is not, with those that may be meant.
+
+    They are the same flag with another dash, or one with the meaning or the spelling of this one.
+
+    Args:
+        flag: The flag.
+        flags: Those that there are.
+        hint: What shows all.
+    """
+    by_name = {known.lstrip("-"): known for known in flags}
+    familiar = [each for each in familiar_flags(flag) or () if each.partition(" ")[0] in flags]
+    spelt = [by_name[name] for name in near_names(flag.lstrip("-"), by_name)]
+    near = [f"-{flag}"] if f"-{flag}" in flags else familiar or spelt
+    is_few = len(flags) <= MOST_LISTED
+    return UnknownNameError("flag", flag, flags if near or is_few else (), hint, near)
+
+
 class Parser(argparse.ArgumentParser):
     """Raises our own error instead of printing the usage and exiting; flags are spelt in full.
 
@@ -55,15 +74,24 @@ class Parser(argparse.ArgumentParser):
             UnknownNameError: One is a flag that there is not; says the nearest ones.
             ConfigurationError: Something else is wrong with them.
         """
+        self._add_general()
         given, rest = self.parse_known_args(words)
         if rest:
             asked = self._asked(words)
             word, more = rest[0].partition("=")[0], f"`{asked.prog} --help` shows all flags"
             if word.startswith("-"):
                 flags = [flag for action in asked._actions for flag in action.option_strings]
-                raise UnknownNameError("flag", word, flags, more)
+                raise unknown_flag(word, flags, more)
             raise ConfigurationError(f"unexpected argument '{word}' ({more})")
         return given
+
+    def _add_general(self) -> None:
+        """Add the flags that every command takes, also behind the name of a command below."""
+        _add_general(self, default=False)
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for parser in action.choices.values():
+                    _add_general(parser, default=argparse.SUPPRESS)
 
     def _asked(self, words: Sequence[str]) -> argparse.ArgumentParser:
         """The parser of the command in the words, where there are several; else this one."""
@@ -74,6 +102,15 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise what argparse would print."""
         raise ConfigurationError(f"{message} (`{self.prog} --help` shows all flags)")
+
+
+def _add_general(parser: argparse.ArgumentParser, *, default: object) -> None:
+    group = parser.add_argument_group("general")
+    for flag, meaning in (
+        ("--plain", "plain lines, without colours or a live display"),
+        ("--debug", "show the traceback of an error"),
+    ):
+        group.add_argument(flag, action="store_true", default=default, help=meaning)
 
 
 class Formatter(argparse.HelpFormatter):

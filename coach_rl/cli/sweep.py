@@ -145,7 +145,6 @@ def _parser() -> Parser:
         help="threads of one tensor operation (default: the preset's own)",
     )
     where.add_argument("--tensorboard", action="store_true", help="write TensorBoard files")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parser
 
 

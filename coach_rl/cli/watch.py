@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from coach_rl.cli.run_report import resume_advice
 from coach_rl.cli.shell import program, short, word
 from coach_rl.cli.subcommands import Parser
 from coach_rl.core.printable_text import printable
@@ -55,13 +56,13 @@ def _watch(folder: Path, console: Console, *, plain: bool) -> int:
 
 
 def _ending(folder: Path, standing: Standing, *, is_imported: bool) -> str:
-    coach, path = program("coach"), word(folder.absolute())
     said = standing.state + (f": {standing.account}" if standing.account else "")
     if is_imported:
         return f"{said}; imported without its checkpoints"
     if standing.state == "done":
-        return f"{said}; evaluate with: {coach} --evaluate -crd {path}"
-    return f"{said}; resume with: {coach} -crd {path}"
+        path = word(folder.absolute())
+        return f"{said}; evaluate with: {program('coach')} --evaluate -crd {path}"
+    return f"{said}{resume_advice(folder)}"
 
 
 def _parser() -> Parser:
@@ -78,8 +79,5 @@ def _parser() -> Parser:
         type=Path,
         help="a run's folder, or a folder of runs (default: ./experiments): what runs in it, in a "
         "table if that are several, or else its newest run",
-    )
-    parser.add_argument(
-        "--plain", action="store_true", help="plain lines instead of a live, coloured panel"
     )
     return parser

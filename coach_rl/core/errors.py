@@ -24,6 +24,11 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+MOST_LISTED = 12
+"""Number of names up to which a message lists all."""
+_SIMILAR = 0.75
+"""Similarity from which a name is suggested, of 1 for the same; above that of most other words."""
+
 
 class CoachError(Exception):
     """Every error raised on purpose; `exit_code` is what the command line returns for it."""
@@ -118,7 +123,7 @@ class CoachWarning(UserWarning):
     """A condition the user should know about that doesn't stop the run."""
 
 
-def suggestion(name: str, allowed: Iterable[str], limit: int = 12) -> str:
+def suggestion(name: str, allowed: Iterable[str], limit: int = MOST_LISTED) -> str:
     """The tail of a message about an unknown name: the nearest names, or all when there are few.
 
     Args:
@@ -130,13 +135,19 @@ def suggestion(name: str, allowed: Iterable[str], limit: int = 12) -> str:
         A string that starts with a separator, ready to append; empty when nothing is allowed.
     """
     names = list(allowed)
-    by_lower = {known.lower(): known for known in names}
-    near = [by_lower[key] for key in difflib.get_close_matches(name.lower(), by_lower, n=3)]
+    near = near_names(name, names)
     if near:
         return _did_you_mean(near)
     if names and len(names) <= limit:
         return f"; allowed: {', '.join(names)}"
     return ""
+
+
+def near_names(name: str, allowed: Iterable[str]) -> list[str]:
+    """Up to three names that one may be a misspelling of, in any case, the most similar first."""
+    by_lower = {known.lower(): known for known in allowed}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=_SIMILAR)
+    return [by_lower[key] for key in near]
 
 
 def require_unix() -> None:

@@ -36,7 +36,14 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
                 f"module {package!r} has no attribute {name!r}", name=name, obj=module
             )
         home, name_there = homes()[name]
-        thing = getattr(importlib.import_module(home), name_there)
+        try:
+            thing = getattr(importlib.import_module(home), name_there)
+        except AttributeError as error:  # which Python would take for a lack of the name
+            raise ImportError(
+                f"cannot import name {name!r} from {package!r}: importing {home} raised "
+                f"AttributeError: {error}",
+                name=name,
+            ) from error
         setattr(module, name, thing)  # from now on found without asking here
         return thing
 

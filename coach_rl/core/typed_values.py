@@ -278,6 +278,8 @@ def _rewritten(value: object, annotation: object) -> str:
     if isinstance(value, type):
         return f"{value.__name__}(...), with brackets"
     is_single = value is not None and not isinstance(value, tuple | list | Mapping)
+    if any(_attempt(value, leaf, None) for leaf in _leaves(annotation)):
+        return ""  # of a right type, out of its range
     if is_single and _attempt((value,), annotation, None) is not None:
         return f"a tuple, ({describe_value(value)},)"
     return ""

@@ -124,7 +124,16 @@ def fitting_advice(annotation: object) -> str:
 
 
 def _made_component(component: Component, annotation: object, name: str) -> object:
-    kind = component_type(component.name)
+    try:
+        kind = component_type(component.name)
+    except UnknownNameError as error:
+        fit_here = [short_name(kind) for kind in fitting(annotation)]
+        if not fit_here:
+            raise
+        hint = f"fitting: {', '.join(fit_here)}"
+        raise UnknownNameError(
+            "component", component.name, error.allowed, hint, where=f"in '{name}'"
+        ) from None
     known, types = constructor_fields(kind), declared_types(kind)
     for argument in component.arguments:
         if argument not in [field.name for field in known]:

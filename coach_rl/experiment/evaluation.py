@@ -28,12 +28,14 @@ from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.core.typed_values import describe_value
 from coach_rl.experiment.checkpoint import Checkpoint
 from coach_rl.experiment.loaded_levels import load_levels
+from coach_rl.experiment.module_folders import let_import_named
 from coach_rl.experiment.opened_run import OpenedRun, fitting, open_run
 from coach_rl.experiment.overrides import apply_overrides, overrides_json, said
 from coach_rl.experiment.provenance import now
 from coach_rl.experiment.run_folder import RunFolder
 from coach_rl.experiment.spaces_json import spaces_from_json
 from coach_rl.experiment.strict_json import Json, plain_json, write_json
+from coach_rl.experiment.trust import code_in_parameters
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder, EvaluationWatcher
 from coach_rl.graph_managers.evaluating import never
 from coach_rl.graph_managers.graph import MAX_EVALUATION_ENVS
@@ -327,6 +329,7 @@ def _elsewhere(opened: OpenedRun, overrides: Mapping[str, object]) -> GraphManag
         paths[f"environment{dot}{rest}"] = value
     parameters = opened.graph_manager.parameters
     changed = apply_overrides(parameters, paths)
+    let_import_named(code_in_parameters(changed), Path.cwd())
     manifest = opened.manifest
     known = (
         spaces_from_json(manifest["spaces"], source=str(opened.folder.manifest))

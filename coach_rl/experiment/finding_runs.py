@@ -24,7 +24,8 @@ def find_run(run: Path, *, last_good: bool = False) -> tuple[RunFolder, Path | N
 
     Args:
         run: A run's folder (its last checkpoint), one of its checkpoints, or `RUN@STEP`: after so
-            many environment steps, or by its name (`RUN@best`).
+            many environment steps, or by its name (`RUN@best`). A folder of runs, also with
+            `@STEP`, means the newest of them.
         last_good: Whether to take the newest checkpoint of the run that can be read.
 
     Raises:
@@ -42,11 +43,8 @@ def find_run(run: Path, *, last_good: bool = False) -> tuple[RunFolder, Path | N
 
 def _named(run: Path) -> tuple[RunFolder, str | None]:
     """The run's folder and the name of the checkpoint in a path; None where it names none."""
-    path = run.expanduser().absolute()
-    name = None
-    if not path.exists() and "@" in path.name:
-        path = path.with_name(path.name.rpartition("@")[0])
-        name = run.name.rpartition("@")[2]
+    path, name = _split(in_newest_run(run)[0].expanduser().absolute())
+    if name is not None:
         name = f"step_{name}" if name.isdecimal() else name
     folder = RunFolder(path)
     if not os.path.lexists(folder.manifest):
@@ -71,10 +69,31 @@ def offering_last_good(folder: RunFolder) -> Iterator[None]:
         ) from error
 
 
+def in_newest_run(run: Path) -> tuple[Path, list[Path]]:
+    """A path in which a folder of runs is replaced by its newest run; also the runs in it.
+
+    Args:
+        run: `EXPERIMENT`, `EXPERIMENT@STEP`, or any other path, which stays as it is.
+    """
+    folder, step = _split(run)
+    runs = runs_in(folder)
+    if not runs:
+        return run, []
+    return (runs[-1] if step is None else Path(f"{runs[-1]}@{step}")), runs
+
+
 def runs_in(folder: Path) -> list[Path]:
     """The runs right below a folder, in the order in which they were begun."""
     runs = [manifest.parent for manifest in folder.expanduser().glob(f"*/{MANIFEST}")]
     return sorted(runs, key=lambda run: (read_manifest(RunFolder(run))["created"], run.name))
+
+
+def _split(path: Path) -> tuple[Path, str | None]:
+    """A path without `@STEP`, and the step; None where it has none."""
+    if path.expanduser().exists() or "@" not in path.name:
+        return path, None
+    name, _, step = path.name.rpartition("@")
+    return path.with_name(name or path.name), step
 
 
 def _no_run(path: Path) -> ConfigurationError:

@@ -13,13 +13,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from coach_rl.core.errors import CheckpointError, ConfigurationError
+from coach_rl.core.errors import CheckpointError, ConfigurationError, UnknownNameError
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.experiment.checkpoint import Checkpoint, steps_of
 from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
 from coach_rl.experiment.evaluation import live_graph
 from coach_rl.experiment.live_run import LiveRun
 from coach_rl.experiment.manifest import Origin, make_manifest
+from coach_rl.experiment.module_folders import imported_folders, let_import_named
 from coach_rl.experiment.new_streams import with_new_streams
 from coach_rl.experiment.opened_run import (
     OpenedRun,
@@ -36,6 +37,7 @@ from coach_rl.experiment.runner import check_room, check_sinks, follow_with, pol
 from coach_rl.experiment.spaces_json import spaces_to_json
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.strict_json import Json, read_text
+from coach_rl.experiment.trust import code_in_parameters, remember_own_code
 from coach_rl.graph_managers.graph_manager import GraphManager
 
 
@@ -119,6 +121,9 @@ def fork_experiment(
         root = opened.folder.path.parent.parent if root is None else root
         check_room(graph_manager, root / name, policy)
         check_sinks(graph_manager)
+        before = set(code_in_parameters(opened.graph_manager.parameters))
+        named = set(code_in_parameters(graph_manager.parameters)) - before
+        remember_own_code(named, None, imported_folders(named))
         is_preset = opened.manifest["preset"] is not None
         source = read_text(opened.folder.preset) if is_preset else None
         folder = create_run_folder(root, name, manifest, source)
@@ -154,7 +159,16 @@ def _changed(
             "leave it out"
         )
     graph_manager = opened.graph_manager
-    changed = apply_overrides(graph_manager.parameters, overrides)
+    try:
+        changed = apply_overrides(graph_manager.parameters, overrides)
+    except UnknownNameError as error:
+        if error.name not in (opened.manifest["panel"] or {}):
+            raise
+        raise ConfigurationError(
+            f"{error} ('{error.name}' is on the control panel of the run's preset; a fork changes "
+            "the run's own parameters, by their paths)"
+        ) from error
+    let_import_named(code_in_parameters(changed), Path.cwd())
     return type(graph_manager)(changed), overrides
 
 

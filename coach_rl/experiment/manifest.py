@@ -14,6 +14,7 @@ from coach_rl.core.errors import CoachError, CoachWarning, ConfigurationError
 from coach_rl.core.level_name import shown_level
 from coach_rl.core.steps import RunLength
 from coach_rl.experiment.introduction import differences
+from coach_rl.experiment.module_folders import imported_folders
 from coach_rl.experiment.panel import REQUIRED
 from coach_rl.experiment.parameters_json import decode, encode, reference
 from coach_rl.experiment.preset_file import Preset
@@ -62,6 +63,10 @@ def make_manifest(
     Raises:
         ConfigurationError: Something in the parameters could not be rebuilt from JSON.
     """
+    experiment = experiment_json(graph_manager, task, policy)
+    folders = imported_folders(code_of(graph_manager, experiment))
+    if origin.preset is not None:  # its entry has the files beside it
+        folders.pop(str(origin.preset.reference.path.parent), None)
     return {
         "schema_version": SCHEMA_VERSION,
         "name": name,
@@ -73,7 +78,8 @@ def make_manifest(
         "panel": encode(dict(origin.panel), "panel"),
         "differences": _differences(graph_manager, origin),
         "graph_manager": reference(type(graph_manager), "graph_manager"),
-        **experiment_json(graph_manager, task, policy),
+        "module_folders": folders,
+        **experiment,
         **made_with(),
         "resumes": [],
     }
@@ -140,7 +146,8 @@ def remember_code(graph_manager: GraphManager, manifest: Json, origin: Origin | 
     """Trust what a new run of the user uses, whenever it is rebuilt on this machine."""
     preset = None if origin is None else origin.preset
     source = None if preset is None else (preset.source, str(preset.reference.path))
-    remember_own_code(_code_of(graph_manager, manifest), source)
+    names = code_of(graph_manager, manifest)
+    remember_own_code(names, source, imported_folders(names))
 
 
 def check_importable(graph_manager: GraphManager, manifest: Json, *, evaluates_aside: bool) -> None:
@@ -157,7 +164,7 @@ def check_importable(graph_manager: GraphManager, manifest: Json, *, evaluates_a
     Warns:
         CoachWarning: It can be run, but not resumed or evaluated by the command.
     """
-    names = dict.fromkeys(_code_of(graph_manager, manifest))
+    names = dict.fromkeys(code_of(graph_manager, manifest))
     own = [each.partition(":")[2] for each in names if each.startswith("__main__:")]
     if not own:
         return
@@ -177,10 +184,18 @@ def check_importable(graph_manager: GraphManager, manifest: Json, *, evaluates_a
     )
 
 
-def _code_of(graph_manager: GraphManager, manifest: Json) -> list[str]:
-    """The names, `module:name`, of all code that a run uses."""
-    names = [manifest["graph_manager"], *code_in_json(manifest["parameters"])]
-    return [*names, *code_in_parameters(graph_manager.parameters)]
+def code_of(graph_manager: GraphManager, manifest: Json) -> list[str]:
+    """All code that an experiment names, each as `module:name`.
+
+    Args:
+        graph_manager: The experiment.
+        manifest: Its manifest, of which the parameters are read.
+    """
+    return [
+        reference(type(graph_manager), "graph_manager"),
+        *code_in_json(manifest["parameters"]),
+        *code_in_parameters(graph_manager.parameters),
+    ]
 
 
 def _preset_entry(preset: Preset) -> Json:

@@ -75,10 +75,11 @@ def read_call(text: str) -> tuple[str, list[object], dict[str, object]] | None:
 
 def _split(text: str) -> list[str]:
     """The parts between the `;` that stand outside quotes and brackets."""
-    parts, start, quote, open_brackets = [], 0, "", 0
+    parts, start, quote, open_brackets, is_escaped = [], 0, "", 0, False
     for index, character in enumerate(text):
         if quote:
-            quote = "" if character == quote and text[index - 1] != "\\" else quote
+            quote = "" if character == quote and not is_escaped else quote
+            is_escaped = character == "\\" and not is_escaped
         elif character in "'\"":
             quote = character
         elif character in _CLOSING:

@@ -7,14 +7,20 @@ through a forbidden state.
 """
 
 import dataclasses
-import difflib
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypeVar, get_args, get_origin
 
-from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError, suggestion
+from coach_rl.core.errors import (
+    ConfigurationError,
+    ParameterError,
+    UnknownNameError,
+    near_names,
+    suggestion,
+)
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import declared_types, fit
 from coach_rl.experiment.components import fitting, fitting_advice, made, short_name
+from coach_rl.experiment.familiar_names import FLAGS, familiar_settings
 from coach_rl.experiment.parameters_json import constructor_fields, encode
 from coach_rl.experiment.strict_json import Json
 
@@ -205,18 +211,19 @@ def _unknown(
     """The error about a name, with the longer paths that end in it, which may have been meant."""
     where, first = f"of '{path}'" if path else "", name.partition(".")[0]
     paths = [below for below, _, _ in parameter_paths(parameters, path)]
+    hint = "`coach describe PRESET` lists them"
     near = [below for below in paths if below.endswith(f".{name}")]
-    near = near or [below for below in paths if _is_near(name, below.rpartition(".")[2])]
-    if near and not difflib.get_close_matches(first, allowed):
+    familiar = familiar_settings(name, paths if path else [*allowed, *paths])
+    if familiar is not None:
+        near = (near or familiar)[:3]
+        return UnknownNameError("parameter", name, (), "" if near else hint, near, where=where)
+    near = near or [below for below in paths if near_names(name, [below.rpartition(".")[2]])]
+    if near and not near_names(first, allowed):
         return UnknownNameError("parameter", name, allowed, near=near[:3], where=where)
-    hint = "" if suggestion(first, allowed) else "`coach describe PRESET` lists them"
+    if not near_names(first, allowed) and name.lower() in FLAGS:
+        return UnknownNameError("parameter", name, allowed, near=FLAGS[name.lower()], where=where)
+    hint = "" if suggestion(first, allowed) else hint
     return UnknownNameError("parameter", first, set(allowed), hint, where=where)
-
-
-def _is_near(name: str, meant: str) -> bool:
-    """Return whether a name is a misspelt one, or the initials of its words."""
-    initials = "".join(word[:1] for word in meant.split("_"))
-    return name == initials or bool(difflib.get_close_matches(name.lower(), [meant.lower()]))
 
 
 def _path_below(name: str, change: Any) -> str:

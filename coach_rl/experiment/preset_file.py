@@ -7,16 +7,20 @@ graph_manager = preset.build({"learning_rate": 1e-3})
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 
 from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import fit
 from coach_rl.experiment.components import made, owners_advice
+from coach_rl.experiment.familiar_names import familiar_settings
+from coach_rl.experiment.module_folders import let_import_named
 from coach_rl.experiment.overrides import apply_overrides
 from coach_rl.experiment.panel import REQUIRED, PanelArgument, panel_arguments, panel_type
 from coach_rl.experiment.preset_module import file_error, load_module, preset_module
 from coach_rl.experiment.presets import DEFAULT_FUNCTION, PresetReference
+from coach_rl.experiment.trust import code_in_parameters
 from coach_rl.graph_managers.graph_manager import GraphManager
 
 _ON_PANEL = {"environment.level": "level", "schedule.training": "steps"}
@@ -56,7 +60,11 @@ class Preset:
         for name in values:
             if name not in self.panel:
                 raise UnknownNameError(
-                    "panel argument", name, self.panel, where=f"of {self.reference.name}"
+                    "panel argument",
+                    name,
+                    self.panel,
+                    near=familiar_settings(name, self.panel) or (),
+                    where=f"of {self.reference.name}",
                 )
         if isinstance(self.definition, GraphManager):
             return type(self.definition)(self.definition.parameters)
@@ -72,6 +80,8 @@ class Preset:
     def configure(self, overrides: Mapping[str, object]) -> GraphManager:
         """The experiment with overrides of the panel and of the resolved parameters.
 
+        The modules that it names are found in the working directory as well.
+
         Args:
             overrides: Values by panel name or dotted path.
 
@@ -82,10 +92,12 @@ class Preset:
         to_parameters = {name: overrides[name] for name in overrides if name not in self.panel}
         graph_manager = self.build(to_panel)
         self._check_steps(to_panel, graph_manager)
-        if not to_parameters:
-            return graph_manager
-        changed = apply_overrides(graph_manager.parameters, to_parameters, panel=self.panel)
-        return type(graph_manager)(changed)
+        if to_parameters:
+            parameters = graph_manager.parameters
+            changed = apply_overrides(parameters, to_parameters, panel=self.panel)
+            graph_manager = type(graph_manager)(changed)
+        let_import_named(code_in_parameters(graph_manager.parameters), Path.cwd())
+        return graph_manager
 
     def _check_steps(self, values: Mapping[str, object], built: GraphManager) -> None:
         """Refuse steps to train for that are on the panel and that nothing depends on."""

@@ -65,9 +65,7 @@ def let_import_from(folder: Path, source: str) -> None:
         ConfigurationError: It imports a file of its folder under whose name another preset's file
             has been imported already.
     """
-    if str(folder) in sys.path:
-        sys.path.remove(str(folder))
-    sys.path.insert(0, str(folder))
+    search_first(folder)
     for name in _imported_packages(source):
         own = [folder / f"{name}.py", folder / name / "__init__.py"]
         loaded = getattr(sys.modules.get(name), "__file__", None)
@@ -76,6 +74,13 @@ def let_import_from(folder: Path, source: str) -> None:
                 f"the preset imports '{name}' from {folder}, but {loaded} has been imported under "
                 "that name already; rename one, or load the presets in different processes"
             )
+
+
+def search_first(folder: Path) -> None:
+    """Put a folder in front of Python's search path."""
+    if str(folder) in sys.path:
+        sys.path.remove(str(folder))
+    sys.path.insert(0, str(folder))
 
 
 def imported_neighbours(folder: Path) -> dict[str, str | None]:

@@ -6,12 +6,12 @@ quick and one broken preset does not hide the others.
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
-from coach_rl.core.errors import ConfigurationError, UnknownNameError
+from coach_rl.core.errors import MOST_LISTED, ConfigurationError, UnknownNameError, near_names
 
 DEFAULT_FUNCTION = "graph_manager"
 """The object a preset file defines: a function that returns a GraphManager, or a ready-made one."""
@@ -63,7 +63,7 @@ def find_preset(text: str) -> PresetReference:
     shipped = shipped_presets()
     by_lower = {name.lower(): preset for name, preset in shipped.items()}
     if location.lower() not in by_lower:
-        raise UnknownNameError("preset", location, shipped, "`coach -l` lists them")
+        raise _unknown(location, shipped)
     found = by_lower[location.lower()]
     return found if function is None else replace(found, function=function)
 
@@ -87,6 +87,16 @@ def describe_presets() -> Iterator[tuple[str, str]]:
     """Every shipped preset and the first line of its docstring."""
     for name, preset in shipped_presets().items():
         yield name, _first_docstring_line(preset)
+
+
+def _unknown(name: str, shipped: Iterable[str]) -> UnknownNameError:
+    """The error about a name that no shipped preset has, with the presets that may be meant."""
+    beside = f"{name}.py"
+    near = [beside] if Path(beside).expanduser().is_file() else near_names(name, shipped)
+    having = [each for each in shipped if name.lower() in each.lower()]
+    return UnknownNameError(
+        "preset", name, shipped, "`coach -l` lists them", near or having[:MOST_LISTED]
+    )
 
 
 def _split_function(text: str) -> tuple[str, str | None]:

@@ -11,6 +11,7 @@ from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationErr
 from coach_rl.experiment.adaptations import moved, without_memories
 from coach_rl.experiment.checkpoint import list_checkpoints
 from coach_rl.experiment.manifest import sha256_of
+from coach_rl.experiment.module_folders import let_import_named, let_import_recorded
 from coach_rl.experiment.parameters_json import decode, resolve
 from coach_rl.experiment.preset_module import changed_neighbours, load_module, preset_module
 from coach_rl.experiment.provenance import changes_since, made_with
@@ -51,7 +52,8 @@ def rebuild(
         threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
         learns: Whether it continues learning; otherwise its replay memories keep nothing and take
             no room, and of its environments only that of evaluations is looked at.
-        trust: Modules whose code may be run, besides that of the user's own runs; see `trust`.
+        trust: Modules whose code may be run, besides that of the user's own runs; see `trust`. They
+            are found in the working directory, too.
         outside: Stands in for its environments, of which none is looked at; None keeps them.
 
     Returns:
@@ -76,6 +78,9 @@ def rebuild(
     if trusted.untrusted(names):  # the error names all at once
         names += texts_like_code([document])
     trusted.require(names, folder.manifest)
+    with _reading(folder.manifest):
+        let_import_recorded(manifest.get("module_folders", {}))
+    let_import_named((f"{module}:" for module in trust), Path.cwd())
     task = _task_now(_recorded_task(folder, manifest, trusted), device, threads)
     if outside is None:
         with _reading(folder.manifest):
@@ -147,6 +152,8 @@ def _warn_of_changes(folder: RunFolder, manifest: Json, task: TaskParameters) ->
         folder_then = Path(preset["file"]).parent
         recorded = preset.get("neighbours", {})
         changes += [f"another {name}" for name in changed_neighbours(folder_then, recorded)]
+    for place, files in manifest.get("module_folders", {}).items():
+        changes += [f"another {name}" for name in changed_neighbours(Path(place), files)]
     if changes:
         warnings.warn(
             f"{folder.path} was made with {', '.join(changes)}; its numbers may differ from those "

@@ -8,6 +8,7 @@ the user's state folder, where a run folder cannot write:
 
     ~/.local/state/coach_rl/own_code     (or below $XDG_STATE_HOME)
         module my_environments
+        folder /home/me/walking
         preset <sha256 of its source> /home/me/walk.py
 """
 
@@ -104,16 +105,26 @@ def shipped_preset(source: str) -> Path | None:
     return next((file for file in files if file.read_text(encoding="utf-8") == source), None)
 
 
-def remember_own_code(names: Iterable[str], preset: tuple[str, str] | None) -> None:
+def own_folders() -> set[str]:
+    """The folders that own runs on this machine have imported modules from."""
+    lines = (line for line in _own_code() if line.startswith("folder "))
+    return {line.removeprefix("folder ") for line in lines}
+
+
+def remember_own_code(
+    names: Iterable[str], preset: tuple[str, str] | None, folders: Iterable[str] = ()
+) -> None:
     """Remember what a run that the user begins uses.
 
     Args:
         names: All code that its manifest names, as `module:name`.
         preset: Source and file of its preset; None for a run without one.
+        folders: The folders that its modules have been imported from.
     """
     if preset is not None:  # which is known by its whole text
         names = [name for name in names if not name.startswith(PRESET_MODULE)]
     lines = [f"module {module}" for module in {*map(_module, OURS_ALONE.untrusted(names))}]
+    lines += [f"folder {folder}" for folder in folders]
     if preset is not None and shipped_preset(preset[0]) is None:
         lines.append(_preset_line(*preset))
     known = _own_code()

@@ -43,6 +43,11 @@ class Job:
     """The share of a machine that it takes."""
     tensorboard: bool = True
     """If True, its run writes TensorBoard files."""
+    command: tuple[str, ...] = ()
+    """The command line that makes this run alone, for its manifest; empty: as its fields give it.
+    """
+    modules_from: Path | None = None
+    """The folder in which modules that it names are found; None: the working directory."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,13 +12,18 @@ import fcntl
 import hashlib
 import json
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from coach_rl.core.errors import CheckpointError, ConfigurationError, in_one_line
 from coach_rl.core.file_writing import without_links
 from coach_rl.experiment.manifest import Origin, remember_code
+from coach_rl.experiment.module_folders import let_import_named
+from coach_rl.experiment.override_text import parse_overrides
+from coach_rl.experiment.overrides import said
 from coach_rl.experiment.parameters_json import encode, reference
 from coach_rl.experiment.preset_file import Preset, load_preset
 from coach_rl.experiment.presets import find_preset
@@ -35,9 +40,11 @@ from coach_rl.experiment.run_settings import Audience, RunResult, RunSettings
 from coach_rl.experiment.runner import run_experiment
 from coach_rl.experiment.stop_requests import StopRequests
 from coach_rl.experiment.strict_json import Json
+from coach_rl.experiment.trust import code_in_parameters
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.task import with_threads
 from coach_rl.studies.job import Job, JobResult, State
+from coach_rl.studies.job_command import coach_words
 from coach_rl.studies.stop_note import StopsWhenAsked
 
 Announce = Callable[[str], None]
@@ -46,16 +53,36 @@ Announce = Callable[[str], None]
 _LOOK_AGAIN_SECONDS = 1.0
 
 
-def identity(job: Job) -> str:
+def identity(job: Job, preset: Preset | None = None) -> str:
     """A digest of all that decides the numbers of a job's run.
 
     Where a run is computed and which checkpoints it keeps is no part of it, nor is the version of
     the code, which the manifest notes.
 
+    Args:
+        job: The job.
+        preset: The job's preset, if it has been loaded; None: it is loaded from its file.
+
     Raises:
         ConfigurationError: Its preset, or a change of it, does not resolve.
     """
-    return _identity_of(_configured(job)[1], job)
+    return _identity_of(_configured(job, preset)[1], job)
+
+
+def can_be_typed(job: Job, preset: Preset | None = None) -> bool:
+    """True if the text of a job's changes, as after `-cp`, is read as the same experiment.
+
+    Args:
+        job: The job.
+        preset: The job's preset, if it has been loaded; None: it is loaded from its file.
+    """
+    try:
+        typed = replace(job, overrides=parse_overrides(said(job.overrides)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the experiment itself gives them
+            return identity(typed, preset) == identity(job, preset)
+    except ConfigurationError:
+        return False
 
 
 def find_run(job: Job) -> RunFolder | None:
@@ -174,7 +201,13 @@ def _trained(
     if run is not None and _can_be_resumed(run):
         remember_code(graph_manager, read_manifest(run), origin)
         device = None if job.task.device == "auto" else job.task.device
-        return resume_experiment(run.path, device=device, settings=settings, audience=audience)
+        return resume_experiment(
+            run.path,
+            device=device,
+            command=origin.command,
+            settings=settings,
+            audience=audience,
+        )
     if run is not None:
         with locked(run.path):
             pass  # no other process makes it
@@ -199,7 +232,10 @@ def _came_to(result: RunResult) -> tuple[State, str]:
 
 def _configured(job: Job, loaded: Preset | None = None) -> tuple[Preset, GraphManager]:
     preset = loaded or load_preset(find_preset(job.preset))
-    return preset, preset.configure(job.overrides)
+    graph_manager = preset.configure(job.overrides)
+    if job.modules_from is not None:
+        let_import_named(code_in_parameters(graph_manager.parameters), job.modules_from)
+    return preset, graph_manager
 
 
 def _origin(job: Job, preset: Preset, digest: str) -> Origin:
@@ -207,6 +243,7 @@ def _origin(job: Job, preset: Preset, digest: str) -> Origin:
     return Origin(
         preset=preset,
         panel=preset.panel_values(given),
+        command=job.command or (coach_words(job) if can_be_typed(job, preset) else ()),
         job={"identity": digest, "labels": dict(job.labels)},
     )
 

@@ -42,7 +42,8 @@ class PresetParcel:
 
 def with_absolute_paths(job: Job) -> Job:
     """The job as a process with another working directory can be given it."""
-    found, job = find_preset(job.preset), replace(job, root=job.root.absolute())
+    found = find_preset(job.preset)
+    job = replace(job, root=job.root.absolute(), modules_from=Path.cwd())
     return job if _is_shipped(found) else replace(job, preset=f"{found.path}:{found.function}")
 
 

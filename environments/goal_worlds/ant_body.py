@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-import mujoco
 import numpy as np
 
 from coach_rl.core.errors import UnknownNameError
 from coach_rl.environments.goal_worlds.goal_task import damp, empty_scene
+from coach_rl.environments.mujoco.engine import mujoco
 
 _JOINTS = tuple(f"{joint}_{leg}" for leg in (1, 2, 3, 4) for joint in ("hip", "ankle"))
 OBSERVED = (

@@ -8,7 +8,6 @@ Subgoal Execution: Reliable Long-Horizon Planning in Hierarchical Reinforcement 
 from functools import cached_property
 from typing import ClassVar, Literal
 
-import mujoco
 import numpy as np
 
 from coach_rl.core.errors import require
@@ -23,6 +22,7 @@ from coach_rl.environments.goal_worlds.maze_map import (
     MazeMap,
 )
 from coach_rl.environments.mujoco import MujocoState, Scene
+from coach_rl.environments.mujoco.engine import mujoco
 
 _SIGNS = "123456789"
 _KEY_REWARD, _CHEST_REWARD = 1.0, 5.0

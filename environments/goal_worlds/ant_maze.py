@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import ClassVar, Literal
 
-import mujoco
 import numpy as np
 
 from coach_rl.core.errors import require
@@ -29,6 +28,7 @@ from coach_rl.environments.goal_worlds.ant_task import (
 )
 from coach_rl.environments.goal_worlds.maze_map import ANT_FALL, ANT_MAZE, ANT_PUSH, Cell, MazeMap
 from coach_rl.environments.mujoco import MujocoState, Range, Scene
+from coach_rl.environments.mujoco.engine import mujoco
 
 _BLOCK, _GAP = "B", "~"
 _GROUND = "#.SG" + _BLOCK

@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from typing import ClassVar
 
-import mujoco
 import numpy as np
 
 from coach_rl.core.errors import require
@@ -30,6 +29,7 @@ from coach_rl.environments.goal_worlds.goal_task import (
     require_thresholds,
 )
 from coach_rl.environments.mujoco import Range, Scene
+from coach_rl.environments.mujoco.engine import mujoco
 
 _SUBGOAL = elements("x", "y", "z", "x_velocity", "y_velocity")
 _HIGHEST, _FASTEST = 1.0, 3.0

@@ -8,7 +8,6 @@ Learning"), which NGTE and SSE took over.
 
 from typing import ClassVar
 
-import mujoco
 import numpy as np
 
 from coach_rl.core.errors import require
@@ -25,6 +24,7 @@ from coach_rl.environments.goal_worlds.maze_map import (
     ANT_U,
     ANT_W,
 )
+from coach_rl.environments.mujoco.engine import mujoco
 
 _ROUGH = (2.0, 0.1, 0.002)
 """Friction of the bottleneck's walls: sliding, torsional, rolling."""

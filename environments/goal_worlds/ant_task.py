@@ -2,7 +2,6 @@
 
 from typing import ClassVar
 
-import mujoco
 import numpy as np
 
 from coach_rl.core.frozen import FrozenMapping
@@ -12,6 +11,7 @@ from coach_rl.core.records import FloatArray
 from coach_rl.environments.goal_worlds.ant_body import POSITIONS, VELOCITIES
 from coach_rl.environments.goal_worlds.ant_pose import PosedAnt
 from coach_rl.environments.mujoco import MujocoState
+from coach_rl.environments.mujoco.engine import mujoco
 
 _CAMERA = FrozenMapping[str]({"azimuth": 90.0, "elevation": -65.0})
 WALL_COLOR = (0.2, 0.24, 0.32, 1)

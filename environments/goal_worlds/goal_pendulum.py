@@ -2,7 +2,6 @@
 
 from typing import ClassVar
 
-import mujoco
 import numpy as np
 
 from coach_rl.core.frozen import FrozenMapping
@@ -19,6 +18,7 @@ from coach_rl.environments.goal_worlds.goal_task import (
     require_thresholds,
 )
 from coach_rl.environments.mujoco import MujocoState, Range, Scene
+from coach_rl.environments.mujoco.engine import mujoco
 
 _CAMERA = FrozenMapping[str]({"distance": 2.4, "azimuth": 90.0, "elevation": -12.0})
 _HINGE_HEIGHT = 0.6

@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from typing import ClassVar, Literal
 
-import mujoco
 import numpy as np
 
 from coach_rl.core.errors import ParameterError, require
@@ -12,6 +11,7 @@ from coach_rl.core.marks import Place
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.mujoco import MujocoState, MujocoTask
+from coach_rl.environments.mujoco.engine import mujoco
 
 
 @parameter_class

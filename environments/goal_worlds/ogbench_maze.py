@@ -7,7 +7,6 @@ tasks of each maze, radii and time limits come from its package, whose environme
 from functools import cache
 from typing import ClassVar, Literal
 
-import mujoco
 import numpy as np
 
 from coach_rl.core.goals import GoalSpace
@@ -19,6 +18,7 @@ from coach_rl.environments.goal_worlds.ant_task import AntTask
 from coach_rl.environments.goal_worlds.packaged_maze import Layout, PackagedMaze, away, text_of
 from coach_rl.environments.gymnasium.recipe import imported
 from coach_rl.environments.mujoco import MujocoState, Scene
+from coach_rl.environments.mujoco.engine import mujoco
 
 _POSE_NOISE = 0.1
 """Noise of the ant's first pose: uniform on positions, normal on velocities."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-import mujoco
 import numpy as np
 
 from coach_rl.core.frozen import FrozenMapping
@@ -17,6 +16,7 @@ from coach_rl.environments.goal_worlds.ant_body import GROUND_COLOR
 from coach_rl.environments.goal_worlds.ant_task import GOAL_COLOR, WALL_COLOR, look_at
 from coach_rl.environments.goal_worlds.goal_task import GoalTask
 from coach_rl.environments.mujoco import MujocoState
+from coach_rl.environments.mujoco.engine import mujoco
 
 _FROM_ABOVE = FrozenMapping[str]({"azimuth": 90.0, "elevation": -89.9})
 _UNSEEN = (0.0, 0.0, 0.0, 0.0)

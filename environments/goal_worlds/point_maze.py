@@ -3,7 +3,6 @@
 from functools import cached_property
 from typing import Annotated, ClassVar
 
-import mujoco
 import numpy as np
 from annotated_types import Interval
 
@@ -20,6 +19,7 @@ from coach_rl.environments.goal_worlds.goal_task import (
 )
 from coach_rl.environments.goal_worlds.maze_map import FOUR_ROOMS, LARGE, MEDIUM, Cell, MazeMap, U
 from coach_rl.environments.mujoco import MujocoState, Scene
+from coach_rl.environments.mujoco.engine import mujoco
 
 _FROM_ABOVE = FrozenMapping[str]({"azimuth": 90.0, "elevation": -89.9})
 

@@ -7,7 +7,6 @@ alike (de Lazcano et al. 2024, after D4RL, Fu et al. 2020).
 from functools import cache
 from typing import ClassVar, Literal
 
-import mujoco
 import numpy as np
 
 from coach_rl.core.marks import Place
@@ -19,6 +18,7 @@ from coach_rl.environments.goal_worlds.ant_task import AntTask
 from coach_rl.environments.goal_worlds.packaged_maze import Layout, PackagedMaze, away, text_of
 from coach_rl.environments.gymnasium.recipe import imported
 from coach_rl.environments.mujoco import MujocoState, Scene
+from coach_rl.environments.mujoco.engine import mujoco
 
 _BODIES = 14
 """Bodies of Gymnasium's ant, the world included; more are the mark's."""

@@ -181,10 +181,11 @@ def entry_point(
     module = imported(module_name, kind=kind)
     found = getattr(module, attribute, None)
     if not callable(found):
+        package = module_name.partition(".")[0]
         offers = [
             f"{module_name}:{other}"
             for other, value in vars(module).items()
-            if callable(value) and not other.startswith("_")
+            if callable(value) and not other.startswith("_") and _package(value) == package
         ]
         raise UnknownNameError(kind, name, offers)
     is_function = isinstance(found, FunctionType)
@@ -205,10 +206,12 @@ def imported(module_name: str, *, kind: str) -> ModuleType:
     """The module of that name.
 
     Raises:
-        ConfigurationError: It, or something it needs, is not installed.
+        ConfigurationError: It, or something it needs, is not installed, or its code fails.
     """
     try:
         return importlib.import_module(module_name)
+    except CoachError:
+        raise
     except ImportError as error:
         module, extra = _missing(error)
         if extra is not None:
@@ -218,7 +221,13 @@ def imported(module_name: str, *, kind: str) -> ModuleType:
             ) from error
         raise ConfigurationError(
             f"the {kind}'s module '{module_name}' cannot be imported: {error}; install the "
-            "package, or put the file beside the preset (workers cannot import the preset itself)"
+            "package, start coach in the folder of the file (with --trust MODULE for a run that "
+            "was made elsewhere), or put the file beside the preset"
+        ) from error
+    except Exception as error:
+        raise ConfigurationError(
+            f"the {kind}'s module '{module_name}' cannot be imported: {type(error).__name__}: "
+            f"{error} ({raised_at(error)})"
         ) from error
     except KeyboardInterrupt:
         raise
@@ -318,9 +327,19 @@ def _missing(error: BaseException) -> tuple[str, str | None]:
 
 
 def _offers(module_name: str, module: object) -> list[str]:
+    """The environments of a module's package: the classes in the module, and registered ids."""
     classes = [
         name
         for name, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, gymnasium.Env)
     ]
-    return [f"{module_name}:{name}" for name in [*classes, *gymnasium.registry]]
+    known = {name: getattr(module, name) for name in classes}
+    known |= {name: spec.entry_point for name, spec in gymnasium.registry.items()}
+    package = module_name.partition(".")[0]
+    return [f"{module_name}:{name}" for name, made in known.items() if _package(made) == package]
+
+
+def _package(thing: object) -> str:
+    """The top-level package that a class or function, or what `module:Class` names, is in."""
+    module = thing if isinstance(thing, str) else getattr(thing, "__module__", None) or ""
+    return module.partition(":")[0].partition(".")[0]

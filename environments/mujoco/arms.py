@@ -2,12 +2,12 @@
 
 from typing import ClassVar
 
-import mujoco
 import numpy as np
 
 from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray
+from coach_rl.environments.mujoco.engine import mujoco
 from coach_rl.environments.mujoco.gymnasium_task import GymnasiumTask, norm
 from coach_rl.environments.mujoco.task import MujocoState, Number, Scene
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 
-import mujoco
 import numpy as np
 from gymnasium import spaces as gym_spaces
 from gymnasium.utils import seeding
@@ -38,6 +37,7 @@ from coach_rl.environments.faults import (
     simulator_trouble,
 )
 from coach_rl.environments.inbox import FloatInbox, row_seeds
+from coach_rl.environments.mujoco.engine import mujoco
 from coach_rl.environments.mujoco.render import FrameRenderer
 from coach_rl.environments.mujoco.simulators import Simulators
 from coach_rl.environments.mujoco.task import MujocoState, MujocoTask, Scene

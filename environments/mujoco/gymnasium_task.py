@@ -4,12 +4,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
-import mujoco
 import numpy as np
 
 from coach_rl.core.errors import UnknownNameError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, FloatArray
+from coach_rl.environments.mujoco.engine import mujoco
 from coach_rl.environments.mujoco.task import MujocoTask, Scene
 
 

@@ -6,12 +6,12 @@ import platform
 import warnings
 from collections.abc import Sequence
 
-import mujoco
 import numpy as np
 
 from coach_rl.core.errors import RunError, UnknownNameError
 from coach_rl.core.marks import Mark
 from coach_rl.core.records import Array
+from coach_rl.environments.mujoco.engine import OFF, mujoco
 from coach_rl.environments.mujoco.task import MujocoTask
 
 _FONT_SCALE = 150
@@ -125,13 +125,18 @@ def _camera(model: mujoco.MjModel, task: MujocoTask) -> mujoco.MjvCamera:
 
 def _contexts(
     model: mujoco.MjModel, width: int, height: int
-) -> tuple[mujoco.GLContext, mujoco.MjrContext]:
+) -> "tuple[mujoco.GLContext, mujoco.MjrContext]":  # without OpenGL there is no GLContext
     """OpenGL's context, and MuJoCo's on it: of the kind MUJOCO_GL names, or the first that works.
 
     Raises:
         RunError: None works.
     """
-    asked = os.environ.get("MUJOCO_GL", "").lower()
+    asked = os.environ.get("MUJOCO_GL", "").lower().strip()
+    if asked in OFF:
+        raise RunError(
+            f"cannot draw: MUJOCO_GL={asked} turns drawing off; unset it, or set it to egl, osmesa "
+            "or glfw"
+        )
     usual = ("cgl",) if platform.system() == "Darwin" else ("egl", "glfw", "osmesa")
     kinds = (asked,) if asked in ("egl", "glfw", "osmesa", "cgl") else usual
     reasons = []
@@ -146,5 +151,5 @@ def _contexts(
                 reasons.append(f"{kind}: {type(error).__name__} {error}".strip())
     raise RunError(
         f"cannot draw: no OpenGL on this machine ({'; '.join(reasons)}); "
-        "install Mesa's EGL or OSMesa library, or set MUJOCO_GL to egl, osmesa or glfw"
+        "install Mesa's EGL or OSMesa library, or unset MUJOCO_GL or set it to egl, osmesa or glfw"
     )

@@ -3,12 +3,12 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 
-import mujoco
 import numpy as np
 
 from coach_rl.core.errors import EnvironmentFault, UnknownNameError
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.mujoco.crew import Crew
+from coach_rl.environments.mujoco.engine import mujoco
 from coach_rl.environments.mujoco.task import MujocoTask, Scene
 
 _FORCES = frozenset({"cacc", "cfrc_ext", "cfrc_int"})

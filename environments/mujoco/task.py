@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-import mujoco
 import numpy as np
 
 from coach_rl.core.errors import ParameterError, UnknownNameError, require
@@ -12,6 +11,7 @@ from coach_rl.core.marks import Place
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive, Rising
 from coach_rl.core.records import Array, BoolArray, FloatArray
+from coach_rl.environments.mujoco.engine import mujoco
 
 Number = float | int
 """A number that stays an integer where it was given as one, as with Gymnasium: results show it."""

@@ -16,11 +16,12 @@ import pytest
 
 import coach_rl
 from coach_rl.cli import main as main_module
-from coach_rl.cli.arguments import parse_arguments
+from coach_rl.cli.arguments import command_first, parse_arguments
 from coach_rl.cli.flag_overrides import tracked
 from coach_rl.cli.main import main
 from coach_rl.cli.settings import Changes, Collecting, Film, Keeping, Length, Output, Train
 from coach_rl.cli.shell import program, word
+from coach_rl.cli.subcommands import SUBCOMMANDS
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.inspection import MEANINGS, USUAL_POINTS
 from coach_rl.experiment.run_folder import RunFolder, write_manifest
@@ -128,18 +129,53 @@ def test_every_flag_reads_into_its_field() -> None:
         ("describe -p x", "describe x"),
         ("-l", "list"),
         ("-l mujoco", "list mujoco"),
+        ("-p x --seed 3 --plain", "--plain --seed 3 train x"),
+        ("-p x -e list", "-e list train x"),
+        ("-p x", "run x"),
+        ("list", "--plain list --debug"),
+        ("describe x", "--plain describe x"),
     ],
 )
 def test_short_flags_and_named_commands_mean_the_same(short: str, named: str) -> None:
-    assert parse_arguments(short.split()) == parse_arguments(named.split())
+    one, other = (parse_arguments(command_first(words.split())) for words in (short, named))
+    assert one == other
+
+
+@pytest.mark.parametrize("name", [*SUBCOMMANDS])
+def test_every_command_takes_plain_and_debug_before_and_after_its_name(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (["--plain", "--debug", name, "--help"], [name, "--plain", "--debug", "--help"]):
+        with pytest.raises(SystemExit):
+            coach(*words)
+        out = capsys.readouterr().out
+        assert "--plain" in out
+        assert "--debug" in out
+
+
+def test_coach_alone_shows_three_first_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert coach() == 0
+    out, err = capsys.readouterr()
+    shown = re.findall(rf"^  {re.escape(program('coach'))} (.*?)  ", out, re.MULTILINE)
+    assert shown == ["list", "train CartPole_PPO", "play experiments/CartPole_PPO"]
+    assert err == ""
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("", "nothing to do; give -p PRESET"),
+        ("--seed 1", "nothing to do; give -p PRESET"),
         ("--sed 3 -p x", "unknown flag '--sed'; did you mean '--seed'"),
-        ("-p FAKE --render", "unknown flag '--render'"),
+        ("-p FAKE --render", "unknown flag '--render'; did you mean '-dg' or '-dm'?"),
+        ("-p FAKE --lr 1", "unknown flag '--lr'; did you mean '-cp \"learning_rate=...\"'?"),
+        ("-p FAKE --zzz", "unknown flag '--zzz' (`coach --help` shows all)"),
+        ("sweep -p FAKE --env x", "unknown flag '--env'; did you mean '-lvl'?"),
+        ("CartPole-PPO", "unknown command 'CartPole-PPO'; did you mean 'train CartPole_PPO'"),
+        ("-p skills", "unknown preset 'skills'; did you mean 'PointMass_PPO_Skills'?"),
+        ("describe Hopper", "unknown preset 'Hopper'; it is a level (task): give a preset, and"),
+        ("-p cartpole", "did you mean 'CartPole_PPO' or 'CartPole_DQN'?"),
+        ("-p HalfCheetah", "-lvl half_cheetah"),
+        ("-p FAKE learning_rate=1e-3", 'changes follow -cp: -cp "learning_rate=1e-3"'),
         ("-seed 1 -p FAKE", "unknown flag '-seed'; did you mean '--seed'"),
         ("cartpole_ppo", "is a preset; did you mean `coach train CartPole_PPO`?"),
         ("trian FAKE", "unknown command 'trian'; did you mean 'train'"),
@@ -201,11 +237,9 @@ def test_short_flags_and_named_commands_mean_the_same(short: str, named: str) ->
         ("evaluate run -lvl a -cp environment.level=b", "is given twice, by a flag and by -cp"),
         ("-p FAKE -crd run --evaluate", "`coach evaluate` ignores -p: it trains nothing"),
         ("-crd run --evaluate --print_networks_summary", "ignores --print_networks_summary"),
-        ("-l --plain", "`coach list` ignores --plain"),
         ("-crd run", "is neither a run's folder"),
         ("-l -p FAKE", "`coach list` ignores -p: it lists the presets and does nothing else"),
         ("describe", "`coach describe` needs a preset"),
-        ("describe FAKE --plain", "`coach describe` ignores --plain"),
         ("describe FAKE --seed 1", "`coach describe` ignores --seed"),
     ],
 )
@@ -219,6 +253,19 @@ def test_mistakes_take_one_line_and_leave_nothing(
     assert captured.err.count("\n") == 1
     assert captured.out == ""
     assert list(Path().iterdir()) == []
+
+
+def test_preset_file_beside_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("two_level.py").touch()
+    assert coach("-p", "two_level") == 2
+    assert "unknown preset 'two_level'; did you mean 'two_level.py'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("text", "steps"), [("100k", 100_000), ("1.1M", 1_100_000), ("2m", 2e6)])
+def test_numbers_may_end_in_k_or_m(text: str, steps: int) -> None:
+    settings = parse_arguments(["-p", "x", "--steps", text])
+    assert isinstance(settings, Train)
+    assert settings.length.steps == steps
 
 
 def test_listing_names_every_preset(capsys: pytest.CaptureFixture[str]) -> None:
@@ -320,8 +367,17 @@ def test_a_folder_of_runs_stands_for_its_newest(capsys: pytest.CaptureFixture[st
     said = f"newest of 2 runs in {runs}: {newest.name}\n"
     assert capsys.readouterr().out.count(said) == 2
     assert (newest / "checkpoints" / "step_40").is_dir()
+    assert coach("evaluate", f"{runs}@40", "--episodes", 2) == 0
+    assert f"{newest.name}/evaluations/step_40.json" in capsys.readouterr().out
+    assert coach("fork", f"{runs}@40", "--as", "forked", "--steps", 60, "-ntb") == 0
+    (forked,) = Path("experiments/forked").iterdir()
+    (parent,) = json.loads((forked / "manifest.json").read_text())["ancestry"]
+    assert (Path(parent["run"]).name, parent["checkpoint"]) == (newest.name, "step_40")
+    assert coach("fork", runs, "--as", "forked", "-cp", "learning_rate=1") == 2
+    said = capsys.readouterr().err
+    assert "did you mean 'agent.learning_rate'? ('learning_rate' is on the control panel" in said
     assert coach("-crd", "experiments") == 2
-    assert "there are runs of the experiments fake_preset in it" in capsys.readouterr().err
+    assert "there are runs of the experiments fake_preset, forked in it" in capsys.readouterr().err
 
 
 def test_where_nothing_can_be_written_an_evaluation_is_shown(
@@ -406,6 +462,16 @@ def test_a_fault_while_running_takes_one_line(capsys: pytest.CaptureFixture[str]
         f"its last checkpoint, {checkpoint}, was written before; "
         f"resume with: {program('coach')} -crd {word(only_run())}\n"
     )
+
+
+@pytest.mark.parametrize("fail_at", [5, 30])
+def test_failed_run_is_offered_to_be_resumed_only_if_something_was_saved(
+    fail_at: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert coach("-p", FAKE, "-ntb", "-cp", f"fail_at={fail_at}") == 1
+    assert ("resume with" in capsys.readouterr().err) == (fail_at == 30)
+    assert coach("watch", only_run(), "--plain") == 1
+    assert ("resume with" in capsys.readouterr().out) == (fail_at == 30)
 
 
 def test_a_run_that_cannot_be_resumed_is_not_offered_to_be(

@@ -35,6 +35,18 @@ def test_a_number_of_seeds_or_a_list_of_them() -> None:
         assert (settings.seeds, settings.jobs) == (seeds, 2)
 
 
+def test_manifests_hold_the_command_that_trains_one_seed_alone() -> None:
+    words = ("-p", FAKE, "--seeds=3,5", "-ntb", "--jobs", 1, "--steps", 20, "--plain")
+    assert coach(*words) == 0
+    commands = {
+        manifest["task"]["seed"]: manifest["command"]
+        for run in Path("experiments/fake_preset").glob("*/manifest.json")
+        for manifest in [read_manifest(RunFolder(run.parent))]
+    }
+    alone = ["coach", "-p", str(FAKE), "-ntb", "--steps", "20", "--plain", "--seed"]
+    assert commands == {seed: [*alone, str(seed)] for seed in (3, 5)}
+
+
 def test_on_is_about_runs_with_seeds_and_about_workers_without() -> None:
     runs = parse_arguments(["-p", "x", "--seeds", "2", "--on", "slurm:long"])
     assert isinstance(runs, TrainSeeds)

@@ -112,6 +112,8 @@ def test_a_tuple_is_advised_only_where_it_would_do() -> None:
     with pytest.raises(ConfigurationError) as caught:
         fit(-1.0, Positive[float] | tuple[Positive[float], ...], 2.0, "spacing")
     assert str(caught.value) == "spacing must be float > 0 | tuple[float > 0, ...], got -1.0"
+    with pytest.raises(ConfigurationError, match=r"tuple\[float, ...\], got -1.0$"):
+        fit(-1.0, Positive[float] | tuple[float, ...], 2.0, "spacing")
 
 
 def test_types_that_exist_only_for_checkers_are_named() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.pettingzoo import PettingZooParameters
 
@@ -46,6 +46,28 @@ def refused(tmp_path, **options):
     assert not (tmp_path / "told").exists()
     assert "\n" not in str(caught.value)
     return str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["CliffWalking", "PendulumEnv", "CartPole-v1x"])
+def test_unknown_name_in_own_module_does_not_suggest_gymnasium_s(name: str) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        GymnasiumParameters(level=f"makers_of_mine:{name}x").build(num_envs=1)
+    assert caught.value.allowed == []
+    with pytest.raises(UnknownNameError) as caught:
+        GymnasiumParameters(level="CartPole-v1", wrappers=(f"makers_of_mine:{name}x",)).build(
+            num_envs=1
+        )
+    assert set(caught.value.allowed) == {
+        f"makers_of_mine:{own}"
+        for own in ("Env", "unsaid", "something_else", "unknown", "said", "said_in_quotes")
+    }
+
+
+def test_module_that_fails_when_imported_is_reported_with_its_reason_and_line(tmp_path):
+    (tmp_path / "failing_of_mine.py").write_text("\nNone.upper\n")
+    text = refused(tmp_path, level="failing_of_mine:Env")
+    assert "AttributeError: 'NoneType' object has no attribute 'upper'" in text
+    assert "failing_of_mine.py, line 2" in text
 
 
 CALLABLES = [

@@ -14,6 +14,8 @@ import mujoco
 import numpy as np
 import pytest
 
+import coach_rl
+from coach_rl import environments
 from coach_rl.core.errors import (
     ActionError,
     CheckpointError,
@@ -436,6 +438,56 @@ def test_frames(tmp_path):
     if "NO GL" in done.stderr:
         pytest.skip(f"no OpenGL on this machine: {done.stderr.strip()}")
     assert done.returncode == 0, done.stderr
+
+
+WITHOUT_OPENGL = """
+import os
+from coach_rl import GoalWorldParameters, MujocoParameters
+from coach_rl.core.errors import RunError
+
+for kind, level in ((GoalWorldParameters, "goal_pendulum"), (MujocoParameters, "hopper")):
+    batch = kind(level=level).build(num_envs=1)
+    batch.reset(seed=0)
+    try:
+        batch.render()
+    except RunError as error:
+        print(error)
+    batch.close()
+assert os.environ["MUJOCO_GL"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("choice", "reason"),
+    [
+        ("off", "MUJOCO_GL=off turns drawing off"),
+        ("disable", "MUJOCO_GL=disable turns drawing off"),
+        ("osmesa", "AttributeError no library"),
+        ("egl", "AttributeError no library"),
+    ],
+)
+@pytest.mark.skipif(sys.platform != "linux", reason="MUJOCO_GL has other values there")
+def test_tasks_without_opengl_are_built_and_drawing_gives_the_reason(tmp_path, choice, reason):
+    (tmp_path / "OpenGL.py").write_text("raise AttributeError('no library')")
+    root = Path(coach_rl.__file__).parent.parent
+    path = os.pathsep.join(map(str, (tmp_path, root, *sys.path)))
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_OPENGL],
+        env={**os.environ, "MUJOCO_GL": choice, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [reason in line for line in done.stdout.splitlines()] == [True, True]
+
+
+def test_tasks_take_mujoco_from_the_engine_which_imports_it_without_opengl():
+    files = [path for path in Path(environments.__file__).parent.rglob("*.py")]
+    found = [
+        path.stem for path in files if re.search(r"^(import|from) mujoco", path.read_text(), re.M)
+    ]
+    assert found == []
 
 
 def test_without_opengl_the_error_says_what_to_do(monkeypatch):

@@ -159,7 +159,8 @@ def test_a_filter_is_added_where_there_was_none() -> None:
             "agent.network.head=Prioritised()",
             "head must be ReturnHead, got Prioritised(); fitting:",
         ),
-        ("agent.network.head=QuantileHeads()", "unknown component 'QuantileHeads'; did you mean"),
+        ("agent.network.head=QuantileHeads()", "unknown component 'QuantileHeads' in 'agent.net"),
+        ("agent.exploration=Softmax()", "'agent.exploration' (fitting: Boltzmann, Categorical,"),
         (
             "agent.network.head=QuantileHead(cuont=3)",
             "unknown argument 'cuont' of QuantileHead in 'agent.network.head'; did you mean",
@@ -205,7 +206,7 @@ def test_rules_of_the_component_are_passed_on() -> None:
         ("agent.clip=0.1", "'clip' of 'agent'; did you mean 'agent.algorithm.clip'"),
         ("gae_lamda=0.9", "'gae_lamda'; did you mean 'agent.algorithm.gae_lambda'"),
         ("discont=0.9", "'discont'; did you mean 'discount'"),
-        ("lr=1e-3", "did you mean 'agent.optimizer.learning_rate'"),
+        ("lr=1e-3", "did you mean 'learning_rate'"),
         ("discount=0.9, clip=0.1", "separate changes with ';'"),
         ("agent.optimizer.betas=(0.9, 0.99), discount=0.9", "separate changes with ';'"),
     ],

@@ -56,6 +56,8 @@ class Parameters:
         ),
         ("a=None; b=True; c=-1; d=1_000", {"a": None, "b": True, "c": -1, "d": 1000}),
         (r"a='it\'s; fine'", {"a": "it's; fine"}),
+        (r"a='x\\';b=2", {"a": "x\\", "b": 2}),
+        (r"a='x\\\';b';b=2", {"a": "x\\';b", "b": 2}),
         ('a=["x;", "y"]', {"a": ["x;", "y"]}),
         ("a=b==c", None),
         ("a", None),

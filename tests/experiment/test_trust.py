@@ -179,6 +179,7 @@ HOSTILE = {
     "preset.py by the name of a known one": preset(
         file="KNOWN", module="MODULE", graph_manager="GraphManager"
     ),
+    "folders that are none": whole(module_folders=[["FOLDER"]]),
     "a module by a preset's name": whole(graph_manager="coach_preset_x_0123456789ab:X"),
 }
 """Changes to a manifest, each of which names code that nobody trusts."""
@@ -203,6 +204,7 @@ def hostile_copy(original: Path, evil: Path, change: Callable[[Manifest], None])
     folder = Path(shutil.copytree(original, evil.parent / "run"))
     (folder / "preset.py").write_text(f"open({str(evil)!r}, 'w').close()\n")
     manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["module_folders"] = {str(folder): {}, str(evil.parent / "modules"): {}}
     change(manifest)
     text = json.dumps(manifest).replace("SENTINEL", str(evil)).replace("FOLDER", str(folder))
     known = load_preset(find_preset("CartPole_PPO"))

@@ -68,6 +68,17 @@ def test_the_manifest_says_whose_run_it_is(tmp_path):
     assert entry == {"identity": identity(job), "labels": {"study": "walks", "variant": "slow"}}
 
 
+def test_manifest_holds_the_command_that_makes_the_run_alone(tmp_path):
+    job = walk(tmp_path, learning_rate=0.25)
+    run = run_job(job).folder
+    command = read_manifest(RunFolder(run))["command"]
+    given = dict(zip(command[1::2], command[2::2], strict=True))
+    assert given.pop("-cp") == "learning_rate=0.25"
+    assert given == {"-p": WALK, "--seed": "3", "--device": "cpu", "-e": "walk"}
+    typed = replace(walk(tmp_path, seed=4), command=("coach", "as", "typed"))
+    assert read_manifest(RunFolder(run_job(typed).folder))["command"] == ["coach", "as", "typed"]
+
+
 def test_a_stopped_run_is_resumed_with_the_numbers_it_would_have_had(tmp_path):
     whole = run_job(walk(tmp_path / "whole", signal_at=1000))
     job = walk(tmp_path, signal_at=45)

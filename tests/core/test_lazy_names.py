@@ -1,0 +1,42 @@
+"""Names that are imported at their first use."""
+
+import sys
+
+import pytest
+
+PACKAGE = """
+from typing import TYPE_CHECKING
+from coach_rl.core.lazy_names import lazy_names
+if TYPE_CHECKING:
+    from lazy_package_of_mine.inner import Thing
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
+"""
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    folder = tmp_path / "lazy_package_of_mine"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(PACKAGE)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield folder
+    for name in [name for name in sys.modules if name.startswith("lazy_package_of_mine")]:
+        del sys.modules[name]
+
+
+def test_attribute_error_while_importing_is_the_reason_of_the_import_error(package):
+    (package / "inner.py").write_text("None.glGetError")
+    with pytest.raises(
+        ImportError, match=r"inner raised AttributeError: .* 'glGetError'"
+    ) as caught:
+        from lazy_package_of_mine import Thing  # noqa: F401
+    assert isinstance(caught.value.__cause__, AttributeError)
+
+
+def test_unknown_name_is_an_attribute_error(package):
+    (package / "inner.py").write_text("Thing = 1")
+    import lazy_package_of_mine
+
+    assert lazy_package_of_mine.Thing == 1
+    assert not hasattr(lazy_package_of_mine, "Other")
