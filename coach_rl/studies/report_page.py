@@ -28,8 +28,8 @@ from coach_rl.studies.level_figures import GOALS, level_figures, levels_with_goa
 from coach_rl.studies.report_pictures import report_pictures
 from coach_rl.studies.report_style import STYLE
 from coach_rl.studies.reproduction import coach_line
-from coach_rl.studies.run_groups import SUCCESS, RunGroup, Scored, bounds_of
-from coach_rl.studies.statistics import estimate
+from coach_rl.studies.run_groups import RunGroup, Scored, estimate_of
+from coach_rl.studies.scores import SUCCESS
 from coach_rl.studies.study import Study, Variant
 from coach_rl.studies.study_groups import variant_groups, variant_scores
 from coach_rl.studies.study_runs import StudyRun
@@ -270,7 +270,7 @@ def _levels(report: _Report) -> str:
         for level in levels_with_goals(each.runs):
             metric = f"{level}{GOALS}"
             shares = np.array([run.final[metric] for run in each.runs if metric in run.final])
-            found = estimate(shares, bounds=bounds_of(metric))
+            found = estimate_of(metric, shares)
             mean, iqm = shown(float(shares.mean()), metric), shown(found.value, metric)
             levels.append((each.runs, level))
             rows.append(
