@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _BROKEN_PIPE
     except KeyboardInterrupt as error:
         number = getattr(error, "signal", signal.SIGINT)
-        return _report(str(error) or "interrupted", _SIGNALLED + number, words)
+        return _report(str(error) or "interrupted", _SIGNALLED + number, words, kind="")
     except Exception as error:
         hint = "run again with --debug for the traceback"
         return _report(f"{in_one_line(error)}; {hint}", 1, words)
@@ -116,8 +116,8 @@ def _show_warning(
     print(text, end="", file=file or sys.stderr)
 
 
-def _report(message: str, exit_code: int, words: list[str]) -> int:
+def _report(message: str, exit_code: int, words: list[str], *, kind: str = "error: ") -> int:
     if "--debug" in words:
         traceback.print_exc()
-    print(f"coach: error: {' '.join(message.split())}", file=sys.stderr)
+    print(f"coach: {kind}{' '.join(message.split())}", file=sys.stderr)
     return exit_code

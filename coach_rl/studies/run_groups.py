@@ -318,8 +318,5 @@ def _one_per_seed(name: str, runs: list[RunScores], notes: list[str]) -> tuple[R
     for level in sorted({run.level for run in runs}):
         settings = differing_settings([run for run in runs if run.level == level])
         if settings:
-            notes.append(
-                f"{name} holds runs with different settings, which are averaged as one group: "
-                f"{settings}"
-            )
+            notes.append(f"{name} holds runs with different settings: {settings}")
     return tuple(best[key] for key in sorted(best))

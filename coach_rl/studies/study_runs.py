@@ -44,6 +44,8 @@ class StudyRun:
     """The run to be made."""
     folder: RunFolder | None
     """Its folder; None where it has not begun."""
+    found: RunScores | None = None
+    """Its evaluations and counters where they have been read already; None: they are read."""
     others: Sequence["StudyRun"] = field(default=(), repr=False, compare=False)
     """All runs of the study, which know whether success is reported on their level."""
 
@@ -76,7 +78,9 @@ class StudyRun:
 
     @cached_property
     def _read(self) -> RunScores | None:
-        return None if self.folder is None else read_scores(self.folder.path)
+        if self.found is not None or self.folder is None:
+            return self.found
+        return read_scores(self.folder.path)
 
     @cached_property
     def code(self) -> tuple[str, ...]:
@@ -95,6 +99,11 @@ class StudyRun:
         parts = [part.get("hardware", {}) for part in (manifest, *manifest["resumes"])]
         names = (part.get("host") or part.get("cpu") for part in parts)
         return tuple(dict.fromkeys(name for name in names if name))
+
+    @cached_property
+    def command(self) -> tuple[str, ...]:
+        """The command line that began it; empty where it is not recorded."""
+        return () if self.folder is None else tuple(read_manifest(self.folder).get("command", ()))
 
     def score(self, study: Study) -> float | None:
         """The study's metric after training; None where it is not known yet, or not reported."""

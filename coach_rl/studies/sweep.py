@@ -35,6 +35,8 @@ Verdict = Literal["beats", "ties", "loses"]
 
 SHIPPED = "shipped"
 """The variant that changes nothing of what is searched."""
+_LENGTH = ("schedule.training", "steps")
+"""Names of the length of a run: the path, and the name on panels that have it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,9 +178,18 @@ class SweepResult:
 
     @property
     def recommended(self) -> str:
-        """The best setting on fresh seeds, or else of the trials, as `-cp` takes it."""
+        """The best setting on fresh seeds, or else of the trials, as `-cp` takes it.
+
+        The length of the sweep's runs is left out, since trials are often shorter than a run that
+        trains to the end.
+        """
         best = self.best[0].overrides if self.winner is None else self.winner.overrides
-        return said({**self.sweep.overrides, **best})
+        changes = {**self.sweep.overrides, **best}
+        return said({
+            name: value
+            for name, value in changes.items()
+            if name not in _LENGTH or name in best
+        })  # fmt: skip
 
     def verdict(self, confirmation: Confirmation) -> Verdict:
         """The result of a setting on fresh seeds beside the shipped one."""

@@ -48,7 +48,9 @@ def conclusion(result: SweepResult) -> str:
     assert best is not None
     verdict, number = result.verdict(best), best.difference
     if number is None or number.reason not in ("", NO_SPREAD):
-        return f"Too few runs from fresh seeds have ended to compare {best.variant} with {SHIPPED}."
+        return (
+            f"Too few runs from fresh seeds have a score to compare {best.variant} with {SHIPPED}."
+        )
     words = {
         "beats": f"{best.variant} beats the shipped setting",
         "loses": f"{best.variant} loses to the shipped setting",

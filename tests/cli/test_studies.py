@@ -182,7 +182,7 @@ def test_report_compare_and_plot_take_the_study_file(capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["report", "experiments"], "'experiments' is a folder; give the study's file"),
+        (["report", "experiments"], "experiments holds no runs; give a run's folder, or"),
         (["report", "none.py"], "there is no study file 'none.py'"),
         (["report"], "the following arguments are required: STUDY.py"),
         (

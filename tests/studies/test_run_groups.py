@@ -157,7 +157,7 @@ def test_find_groups_different_settings_are_named(tmp_path):
         )  # fmt: skip
     _, notes = find_groups([tmp_path / "a"])
     assert notes == [
-        "trial holds runs with different settings, which are averaged as one group: "
+        "trial holds runs with different settings: "
         "rate 0.1 with seeds 0, 1, 0.5 with seed 2; "
         "agent.discount 0.9 with seeds 0, 1, 0.5 with seed 2"
     ]
@@ -169,4 +169,4 @@ def test_find_groups_settings_that_only_the_resolved_parameters_show_are_named(t
     old = {"seed": 2, "parameters": {"agent": {}}}  # an earlier version, without this setting
     write_run(tmp_path / "a" / "old", **old)
     _, notes = find_groups([tmp_path / "a"])
-    assert notes[0].endswith("group: agent.rate 0.1 with seed 0, 0.5 with seed 1")
+    assert notes[0].endswith("settings: agent.rate 0.1 with seed 0, 0.5 with seed 1")
