@@ -150,12 +150,13 @@ class Plots:
         spread = [
             text
             for text, is_drawn in (
-                ("thin lines: each seed", min(counts) < _SEEDS_OF_A_BAND),
+                ("thin lines: seeds", min(counts) < _SEEDS_OF_A_BAND),
                 ("band: 95 % interval", max(counts) >= _SEEDS_OF_A_BAND),
             )
             if is_drawn
         ]
-        title = f"{metric}: {_NAMES[self.statistic]} over seeds, {', '.join(spread)}"
+        separator = ", " if len(spread) == 1 else "\n"  # both are too wide for one panel
+        title = f"{metric}: {_NAMES[self.statistic]} over seeds{separator}{', '.join(spread)}"
         return self._panels(list(found), draw, title)
 
     def seeds(self, scored: Sequence[Scored]) -> "Figure | None":
