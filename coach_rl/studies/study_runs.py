@@ -220,5 +220,5 @@ def _code(part: Json) -> str:
     """The commit that a part of a run was made with, `*` where files differed; else the version."""
     git = (part.get("git") or {}).get("coach_rl")
     if git is None:
-        return f"version {part['versions']['coach-rl']}"
+        return f"version {part['versions'].get('coach-rl', 'unknown')}"
     return f"{git['commit'][:8]}{'*' if git['dirty'] else ''}"
