@@ -195,7 +195,8 @@ def _answer(report: _Report) -> str:
     if not report.scored:
         parts.append(_paragraph("No run has a score yet."))
     elif study.baseline is None:
-        parts.append(_paragraph("There is no baseline, so nothing is compared."))
+        owner = "The study names" if report.file else "There is"
+        parts.append(_paragraph(f"{owner} no baseline, so nothing is compared."))
     elif not report.comparisons:
         parts.append(
             _paragraph(f"There is nothing to compare with the baseline, {study.baseline}, yet.")
