@@ -162,7 +162,7 @@ def test_report_compare_and_plot_take_the_study_file(capsys):
     assert coach("run", "walks.py", "--plain", "--jobs", "2", "-ntb") == 0
     capsys.readouterr()
     assert main(["report", "walks.py"]) == 0
-    assert capsys.readouterr().out == "written to  walks.html\n"
+    assert capsys.readouterr().out == "baseline:   slow\nwritten to  walks.html\n"
     assert "Which walk is longer?" in Path("walks.html").read_text()
     assert main(["report", "walks.py", "--to", "reports/today.html"]) == 0
     assert Path("reports/today.html").exists()
