@@ -141,7 +141,7 @@ _USAGE = """coach train PRESET [flags]       or  coach -p PRESET [flags]
        coach describe PRESET [flags]
        coach check ENVIRONMENT
        coach study run|status|report FILE
-       coach report STUDY.py
+       coach report STUDY.py|FOLDER ...
        coach compare FOLDER FOLDER ...  or  coach compare STUDY.py
        coach plot FOLDER ...            or  coach plot STUDY.py
        coach dashboard [FOLDER ...]

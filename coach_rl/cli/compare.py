@@ -12,7 +12,6 @@ from coach_rl.cli.tables import show, table_console
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.printable_text import one_line
 from coach_rl.studies.comparison import (
-    IQM,
     compare,
     comparison_table,
     notes_on,
@@ -22,6 +21,7 @@ from coach_rl.studies.comparison import (
 from coach_rl.studies.run_groups import (
     AFTERWARDS,
     FINAL,
+    IQM,
     MOMENTS,
     RunGroup,
     default_metric,
@@ -40,12 +40,15 @@ def run(words: Sequence[str]) -> int:
     asked = asked_for(given)
     notes, metric = asked.notes, asked.metric
     scored, left_out = group_scores(asked.groups, metric=metric, at=asked.at)
-    baseline = asked.baseline or scored[-1].group
+    names = list(dict.fromkeys(each.group for each in scored))
+    baseline = asked.baseline or names[-1]
     found = compare(scored, baseline, metric=metric, statistic=given.statistic)
     notes += [*left_out, *notes_on(scored)]
     scores = score_table(scored, metric=metric, title=f"{metric} {said(asked.at)}")
     table = comparison_table(found)
     console = table_console()
+    chosen = "" if asked.baseline else ", the last group; --baseline NAME chooses another"
+    console.print(f"Baseline: {baseline}{chosen}", end="\n\n" if given.markdown else "\n")
     if given.markdown:
         console.print(scores.markdown(), table.markdown(), sep="\n\n")
     else:

@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _BROKEN_PIPE
     except KeyboardInterrupt as error:
         number = getattr(error, "signal", signal.SIGINT)
-        return _report(str(error) or "interrupted", _SIGNALLED + number, words)
+        return _report(str(error) or "interrupted", _SIGNALLED + number, words, kind="")
     except BaseException as error:
         if isinstance(error, SystemExit) and _is_argparse(error):
             raise
@@ -160,8 +160,8 @@ def _show_warning(
     print(text, end="", file=file or sys.stderr)
 
 
-def _report(message: str, exit_code: int, words: list[str]) -> int:
+def _report(message: str, exit_code: int, words: list[str], *, kind: str = "error: ") -> int:
     if "--debug" in words:
         traceback.print_exc()
-    print(f"coach: error: {one_line(message)}", file=sys.stderr)
+    print(f"coach: {kind}{one_line(message)}", file=sys.stderr)
     return exit_code

@@ -196,7 +196,7 @@ def _sweep(given: argparse.Namespace) -> int:
     print(f"written to  {short(page)}")
     print(conclusion(result))
     if result.best:
-        print(f"best panel: {_command(given, result.recommended)}")
+        print(f"train with it: {_command(given, result.recommended)}")
     return 0
 
 

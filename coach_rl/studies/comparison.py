@@ -9,18 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
-from coach_rl.studies.run_groups import Scored, bounds_of
+from coach_rl.studies.interval_text import difference_text, interval_text
+from coach_rl.studies.run_groups import IQM, Scored, bounds_of, difference_of, estimate_of
 from coach_rl.studies.statistics import (
-    STATISTICS,
+    NO_SPREAD,
+    NOT_FINITE,
+    POWER,
+    TOO_FEW,
     Difference,
     Estimate,
-    difference,
-    estimate,
     probability_of_improvement,
     standard_deviation,
 )
-
-IQM = "iqm"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,34 +38,56 @@ class Comparison:
 
     def verdict(self) -> str:
         """The result, in a sentence."""
-        found, metric = self.difference, self.metric
+        found = self.difference
+        if found.is_clear:
+            return self._established()
         ours, theirs = found.seeds
         unclear = (
             f"no difference is established between {self.group} and {self.baseline} with {ours} "
             f"and {theirs} seeds"
         )
-        if found.low is None or found.high is None:
+        if found.reason == TOO_FEW:
             return f"{unclear}, too few for an interval; train with 5 or more of each"
-        if not found.is_clear:
-            interval = f"95 % interval {interval_of(found, metric)}"
-            value = shown(found.value, metric)
-            return f"{unclear}: it is {value} ({interval}), which may be zero{self._sight()}"
-        side = "higher" if found.value > 0 else "lower"
-        by = f"{self.group} is {side} than {self.baseline} by {shown(abs(found.value), metric)}"
-        if found.low == found.high:
-            return f"{by} with each of its {ours} seeds beside {theirs}"
-        low, high = sorted((abs(found.low), abs(found.high)))
-        return f"{by} (95 % interval {shown(low, metric)} to {shown(high, metric)})"
+        if found.reason == NOT_FINITE:
+            return f"{unclear}: some scores are not finite"
+        facts = [f"95 % interval {difference_text(found, self.text)}"]
+        if found.reason == NO_SPREAD and found.of_episodes is None:
+            facts = ["no interval, because the seeds of each group are equal"]
+        if found.p_value is not None:
+            facts.append(f"permutation test over seeds p = {found.p_value:.2g}")
+        end = ", which may be zero" if found.p_value is None else ""
+        return f"{unclear}: it is {self.text(found.value)} ({', '.join(facts)}){end}{self._power()}"
 
-    def _sight(self) -> str:
-        """The difference that so many seeds would have seen, as the end of a sentence."""
+    def _established(self) -> str:
+        """The verdict where there is a difference."""
+        found = self.difference
+        side = "higher" if found.value > 0 else "lower"
+        by = f"{self.group} is {side} than {self.baseline} by {self.text(abs(found.value))}"
+        ends = (found.low, found.high) if found.of_episodes is None else found.of_episodes
+        low, high = sorted(abs(end) for end in ends if end is not None)
+        interval = f"95 % interval {self.text(low)} to {self.text(high)}"
+        if found.of_episodes is None:
+            return f"{by} ({interval})"
+        ours, theirs = found.seeds
+        return f"{by} with each of its {ours} seeds beside {theirs} ({interval} over episodes)"
+
+    def _power(self) -> str:
+        """The difference that so many seeds would establish, as another sentence."""
         low, high = bounds_of(self.metric)
-        seen = self.difference.detectable
-        if not seen:
+        size, (ours, theirs) = self.difference.detectable, self.difference.seeds
+        if size is None:
             return ""
-        if seen > high - low:
-            return "; so few seeds, which differ so much, cannot establish any"
-        return f"; so many seeds see a difference of {shown(seen, self.metric)} 4 times in 5"
+        seeds = f"{ours} seeds each" if ours == theirs else f"{ours} and {theirs} seeds"
+        if size > high - low:
+            return f". With {seeds}, which differ this much, no difference would be found"
+        return (
+            f". With {seeds}, only a difference of about {self.text(size)} would be found with "
+            f"{POWER:.0%} power".replace("%", " %")
+        )
+
+    def text(self, value: float) -> str:
+        """A value of the metric for people."""
+        return shown(value, self.metric)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,8 +140,12 @@ def compare(
                     baseline=baseline,
                     metric=metric,
                     statistic=statistic,
-                    difference=difference(
-                        scores, others, STATISTICS[statistic], bounds=bounds_of(metric)
+                    difference=difference_of(
+                        metric,
+                        scores,
+                        others,
+                        episodes=(own.episodes, theirs[own.level].episodes),
+                        statistic=statistic,
                     ),
                     improvement=probability_of_improvement([(scores, others)]),
                 )
@@ -207,7 +233,7 @@ def score_table(scored: Sequence[Scored], *, metric: str, title: str = "") -> Te
     header = ("", "level", "seeds", "mean", "std", "IQM", "95 % interval", "lowest", "highest")
     table = TextTable(title=title or metric, header=header)
     for each in scored:
-        found = estimate(each.scores, bounds=bounds_of(metric))
+        found = estimate_of(metric, each.scores, episodes=each.episodes)
         std = standard_deviation(each.scores)
         table.rows.append(
             (
@@ -237,9 +263,9 @@ def comparison_table(comparisons: Sequence[Comparison]) -> TextTable:
                 each.level,
                 f"{found.seeds[0]} and {found.seeds[1]}",
                 shown(found.value, each.metric) if found.is_clear else "not established",
-                interval_of(found, each.metric),
+                difference_text(found, each.text),
                 f"{chance.value:.2f}",
-                "-" if chance.low is None else f"{chance.low:.2f} to {chance.high:.2f}",
+                interval_text(chance, "{:.2f}".format),
             )
         )
     return table
@@ -253,7 +279,5 @@ def shown(value: float, metric: str) -> str:
 
 
 def interval_of(found: Estimate, metric: str) -> str:
-    """An interval for people; a dash where there is none."""
-    if found.low is None or found.high is None:
-        return "-"
-    return f"{shown(found.low, metric)} to {shown(found.high, metric)}"
+    """An interval of a metric for people, or what is known where there is none."""
+    return interval_text(found, lambda value: shown(value, metric))

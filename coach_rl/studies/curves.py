@@ -25,11 +25,13 @@ class GroupCurve:
     value: FloatArray
     """[P] the statistic over the seeds that have come so far."""
     low: FloatArray
-    """[P] lower ends of its intervals; NaN over one seed."""
+    """[P] lower ends of its intervals; NaN where there are none."""
     high: FloatArray
     """[P] upper ends."""
     seeds: IntArray
     """[P] seeds that have come so far."""
+    each: FloatArray
+    """[P, n] the value of each seed; NaN before its first evaluation and after its last."""
 
 
 def group_curve(
@@ -64,7 +66,9 @@ def group_curve(
         if mask.any():
             found = band(values[at][:, mask], statistic, bounds=bounds_of(metric))
             value[at], low[at], high[at] = found
-    return GroupCurve(where=where, value=value, low=low, high=high, seeds=present.sum(axis=-1))
+    return GroupCurve(
+        where=where, value=value, low=low, high=high, seeds=present.sum(axis=-1), each=values
+    )
 
 
 def _line(run: RunScores, metric: str, axis: Axis) -> tuple[FloatArray, FloatArray]:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from coach_rl.core.records import FloatArray
 from coach_rl.experiment.run_lock import RunInUseError, locked
 from coach_rl.studies.conduct import LOOK_SECONDS, conduct
 from coach_rl.studies.executors import Executor
 from coach_rl.studies.job_run import Announce
+from coach_rl.studies.run_groups import difference_of, episodes_behind
 from coach_rl.studies.scores import read_scores
-from coach_rl.studies.statistics import CONFIDENCE, difference
+from coach_rl.studies.statistics import CONFIDENCE
 from coach_rl.studies.sweep import SHIPPED, Confirmation, Metric, Sweep
 from coach_rl.studies.trials import Trial
 
@@ -40,33 +40,39 @@ def confirm(
     ]
     with _only_one_confirms(sweep.folder, announce):
         results = conduct(jobs, executor, announce=announce)
-    scores: dict[str, list[float]] = {variant: [] for variant in settings}
+    finals: dict[str, list[Mapping[str, float]]] = {variant: [] for variant in settings}
     for job, result in zip(jobs, results, strict=True):
-        value = math.nan
         if result.state == "done" and result.folder is not None:
-            value = metric.of(read_scores(result.folder).final)
+            final = read_scores(result.folder).final
+            if math.isfinite(metric.of(final)):
+                finals[job.labels["variant"]].append(final)
         else:
             announce(f"{job.labels['variant']}, seed {job.task.seed}, failed: {result.error}")
-        scores[job.labels["variant"]].append(value)
-    finite = {variant: _finite(values) for variant, values in scores.items()}
+    scores = {
+        variant: np.array([metric.of(final) for final in own], np.float64)
+        for variant, own in finals.items()
+    }
+    episodes = {variant: episodes_behind(metric.name, own) for variant, own in finals.items()}
     confidence = 1 - (1 - CONFIDENCE) / len(best)
     return tuple(
         Confirmation(
             variant=variant,
             overrides=overrides,
-            scores=finite[variant],
-            failed=len(seeds) - len(finite[variant]),
+            scores=scores[variant],
+            episodes=episodes[variant],
+            failed=len(seeds) - len(scores[variant]),
             difference=None
-            if variant == SHIPPED or not len(finite[variant]) or not len(finite[SHIPPED])
-            else difference(finite[variant], finite[SHIPPED], confidence=confidence),
+            if variant == SHIPPED or not len(scores[variant]) or not len(scores[SHIPPED])
+            else difference_of(
+                metric.name,
+                scores[variant],
+                scores[SHIPPED],
+                episodes=(episodes[variant], episodes[SHIPPED]),
+                confidence=confidence,
+            ),
         )
         for variant, overrides in settings.items()
     )
-
-
-def _finite(values: list[float]) -> FloatArray:
-    array = np.array(values, np.float64)
-    return array[np.isfinite(array)]
 
 
 @contextmanager

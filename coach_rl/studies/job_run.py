@@ -45,6 +45,7 @@ from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.task import with_threads
 from coach_rl.studies.job import Job, JobResult, State
 from coach_rl.studies.job_command import coach_words
+from coach_rl.studies.settings_compared import decisive
 from coach_rl.studies.stop_note import StopsWhenAsked
 
 Announce = Callable[[str], None]
@@ -263,11 +264,7 @@ def _made_of(graph_manager: GraphManager, job: Job) -> Json:
 
 def _digest(manifest: Json) -> str:
     """A digest of the entries of a manifest that decide its run's numbers."""
-    parameters, task = dict(manifest["parameters"]), dict(manifest["task"])
-    parameters.pop("checkpoints", None)
-    parameters.pop("threads", None)  # the task has those of the run
-    task.pop("device", None)
-    text = json.dumps([manifest["graph_manager"], parameters, task], sort_keys=True)
+    text = json.dumps(decisive(manifest), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -22,8 +22,8 @@ from coach_rl.core.records import Array, FloatArray
 from coach_rl.experiment.strict_json import write_text
 from coach_rl.studies.comparison import Comparison, comparison_table, score_table
 from coach_rl.studies.curves import Axis, GroupCurve, group_curve
-from coach_rl.studies.run_groups import RunGroup, Scored, bounds_of
-from coach_rl.studies.statistics import STATISTICS, estimate, performance_profile
+from coach_rl.studies.run_groups import RunGroup, Scored, bounds_of, estimate_of
+from coach_rl.studies.statistics import STATISTICS, performance_profile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +37,8 @@ FORMATS = ("png", "svg")
 _PANEL = (4.6, 3.3)
 """Inches of one panel."""
 _COLUMNS = 3
+_SEEDS_OF_A_BAND = 5
+"""Seeds of a curve with a band; of fewer, whose intervals are very wide, each seed is drawn."""
 _LETTERS_IN_AN_INCH = 13
 _STYLE: Any = {
     "font.size": 9,
@@ -143,7 +145,17 @@ class Plots:
             if self.axis == "steps":
                 axes.xaxis.set_major_formatter(_thousands)
 
-        title = f"{metric}: {_NAMES[self.statistic]} over seeds, band: 95 % interval"
+        counts = {int(curve.seeds.max()) for own in found.values() for curve in own.values()}
+        spread = [
+            text
+            for text, is_drawn in (
+                ("thin lines: seeds", min(counts) < _SEEDS_OF_A_BAND),
+                ("band: 95 % interval", max(counts) >= _SEEDS_OF_A_BAND),
+            )
+            if is_drawn
+        ]
+        separator = ", " if len(spread) == 1 else "\n"  # both are too wide for one panel
+        title = f"{metric}: {_NAMES[self.statistic]} over seeds{separator}{', '.join(spread)}"
         return self._panels(list(found), draw, title)
 
     def seeds(self, scored: Sequence[Scored]) -> "Figure | None":
@@ -156,9 +168,7 @@ class Plots:
             here = [each for each in scored if each.level == level]
             for row, each in enumerate(here):
                 colour = COLOURS[names.index(each.group) % len(COLOURS)]
-                found = estimate(
-                    each.scores, STATISTICS[self.statistic], bounds=bounds_of(self.metric)
-                )
+                found = estimate_of(self.metric, each.scores, statistic=self.statistic)
                 if found.low is not None and found.high is not None:
                     ends = [found.low, found.high]
                     axes.plot(ends, [row, row], color=colour, linewidth=5, alpha=0.25)
@@ -257,7 +267,7 @@ class Plots:
         return {name: curve for name, curve in found.items() if curve is not None}
 
     def _draw_curve(self, axes: "Axes", name: str, curve: GroupCurve) -> None:
-        """Draw a line, thin where some of the seeds have not come, and its band."""
+        """Draw a line, thin where some of the seeds have not come, and its band or its seeds."""
         colour, dash = self._look(name)
         most = int(curve.seeds.max())
         seeds = f"{most} seed" if most == 1 else f"{most} seeds"
@@ -268,7 +278,12 @@ class Plots:
             curve.where, whole, dash, color=colour, linewidth=1.8, label=f"{name} ({seeds})",
             marker="o" if few else None, markersize=3,
         )  # fmt: skip
-        axes.fill_between(curve.where, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
+        if most < _SEEDS_OF_A_BAND:
+            axes.plot(curve.where, curve.each, color=colour, linewidth=0.7, alpha=0.45)
+        else:
+            axes.fill_between(
+                curve.where, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0
+            )
 
     def _look(self, name: str) -> tuple[str, str]:
         """The colour and the dashes of a group."""
@@ -412,12 +427,15 @@ def _label(metric: str) -> str:
 
 
 def _limit(axes: "Axes", metric: str, curves: Sequence[GroupCurve]) -> None:
-    """Limit an axis to what the metric can be, or to the lines: few seeds have endless bands."""
+    """Limit an axis to what the metric can be, or to the lines: few seeds have very wide bands."""
     low, high = bounds_of(metric)
     margin = 0.03
     if not np.isfinite(high):
-        values = np.concatenate([curve.value for curve in curves])
-        low, high = float(np.nanmin(values)), float(np.nanmax(values))
+        values = [
+            curve.each.ravel() if curve.seeds.max() < _SEEDS_OF_A_BAND else curve.value
+            for curve in curves
+        ]
+        low, high = (float(end(np.concatenate(values))) for end in (np.nanmin, np.nanmax))
         margin = 0.25 * ((high - low) or abs(high) or 1.0)
     axes.set_ylim(low - margin, high + margin)
 

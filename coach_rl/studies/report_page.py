@@ -1,10 +1,13 @@
-"""A study's report as one HTML file, with its pictures inside: for a browser, a phone, a printer.
+"""A report as one HTML file, with its pictures inside: for a browser, a phone, a printer.
+
+It is that of a study, or of groups of runs without one.
 
 It needs no server and asks nothing of a network, which its own policy forbids it to.
 """
 
 import html
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -24,12 +27,13 @@ from coach_rl.studies.comparison import (
     score_table,
     shown,
 )
+from coach_rl.studies.folder_study import study_of_groups
 from coach_rl.studies.level_figures import GOALS, level_figures, levels_with_goals
 from coach_rl.studies.report_pictures import report_pictures
 from coach_rl.studies.report_style import STYLE
 from coach_rl.studies.reproduction import coach_line
-from coach_rl.studies.run_groups import SUCCESS, RunGroup, Scored, bounds_of
-from coach_rl.studies.statistics import estimate
+from coach_rl.studies.run_groups import RunGroup, Scored, estimate_of
+from coach_rl.studies.scores import SUCCESS
 from coach_rl.studies.study import Study, Variant
 from coach_rl.studies.study_groups import variant_groups, variant_scores
 from coach_rl.studies.study_runs import StudyRun
@@ -46,7 +50,9 @@ class _Report:
 
     study: Study
     runs: Sequence[StudyRun]
-    file: str
+    file: str | None
+    """The study's file, as it is typed; None for a report of folders."""
+    notes: Sequence[str]
     groups: list[RunGroup]
     scored: list[Scored]
     comparisons: list[Comparison]
@@ -65,15 +71,56 @@ def report_page(study: Study, runs: Sequence[StudyRun], *, file: str, when: date
     Raises:
         ConfigurationError: matplotlib is not installed.
     """
-    scored = variant_scores(study, runs)
+    groups, scored = variant_groups(study, runs), variant_scores(study, runs)
+    return _page(study, runs, file, (), groups, scored, f"coach report {file}", when)
+
+
+def folders_page(
+    groups: Sequence[RunGroup],
+    scored: Sequence[Scored],
+    *,
+    metric: str,
+    baseline: str | None,
+    notes: Sequence[str],
+    folders: Sequence[str],
+    when: datetime,
+) -> str:
+    """The report of groups of runs as an HTML page.
+
+    Args:
+        groups: The groups, as `find_groups` found them.
+        scored: Their scores, as `group_scores` found them.
+        metric: What the scores are.
+        baseline: The group that the others are compared with; None: nothing is compared.
+        notes: What a reader should know of the groups.
+        folders: The folders, as they are typed after `coach report`.
+        when: The time that the page bears.
+
+    Raises:
+        ConfigurationError: matplotlib is not installed.
+    """
+    study, runs = study_of_groups(groups, metric=metric, baseline=baseline, folders=folders)
+    command = f"coach report {' '.join(folders)}"
+    return _page(study, runs, None, notes, list(groups), list(scored), command, when)
+
+
+def _page(
+    study: Study,
+    runs: Sequence[StudyRun],
+    file: str | None,
+    notes: Sequence[str],
+    groups: list[RunGroup],
+    scored: list[Scored],
+    command: str,
+    when: datetime,
+) -> str:
     comparisons = (
         possible_comparisons(scored, study.baseline, metric=study.metric)
         if study.baseline in {each.group for each in scored}
         else []
     )
-    groups = variant_groups(study, runs)
     pictures = report_pictures(groups, metric=study.metric, scored=scored, comparisons=comparisons)
-    report = _Report(study, runs, file, groups, scored, comparisons, pictures)
+    report = _Report(study, runs, file, notes, groups, scored, comparisons, pictures)
     sections = {
         "Answer": _answer,
         "Variants": _variants,
@@ -106,7 +153,7 @@ def report_page(study: Study, runs: Sequence[StudyRun], *, file: str, when: date
 <main>
 {chr(10).join(parts)}
 </main>
-<footer>Written by <code>coach report {_text(file)}</code> on {written}.</footer>
+<footer>Written by <code>{_text(command)}</code> on {written}.</footer>
 </body>
 </html>
 """
@@ -114,16 +161,18 @@ def report_page(study: Study, runs: Sequence[StudyRun], *, file: str, when: date
 
 def _head(report: _Report) -> str:
     study = report.study
+    kind = "Runs in folders" if report.file is None else f"Study {study.name}"
+    variants = "group" if report.file is None else "variant"
     done = sum(why_missing(study, run) is None for run in report.runs)
     seeds = len({run.seed for run in report.runs})
     paragraphs = [part for part in re.split(r"\n\s*\n", study.about) if part.strip()]
     return "\n".join(
         [
             "<header>",
-            f'<p class="name">Study {_text(study.name)}</p>',
+            f'<p class="name">{_text(kind)}</p>',
             f"<h1>{_text(study.question or study.name)}</h1>",
             *map(_paragraph, paragraphs),
-            f'<p class="faint">{_count(len(study.variants), "variant")}, '
+            f'<p class="faint">{_count(len(study.variants), variants)}, '
             f"{_count(seeds, 'seed')}; {done} of {_count(len(report.runs), 'run')} with a "
             "score.</p>",
             "</header>",
@@ -133,6 +182,8 @@ def _head(report: _Report) -> str:
 
 def _answer(report: _Report) -> str:
     study, parts = report.study, []
+    if report.comparisons:
+        parts.append(_paragraph(f"Baseline: {study.baseline}. The others are compared with it."))
     missing = sum(why_missing(study, run) is not None for run in report.runs)
     if missing:
         parts.append(
@@ -144,7 +195,8 @@ def _answer(report: _Report) -> str:
     if not report.scored:
         parts.append(_paragraph("No run has a score yet."))
     elif study.baseline is None:
-        parts.append(_paragraph("The study names no baseline, so nothing is compared."))
+        owner = "The study names" if report.file else "There is"
+        parts.append(_paragraph(f"{owner} no baseline, so nothing is compared."))
     elif not report.comparisons:
         parts.append(
             _paragraph(f"There is nothing to compare with the baseline, {study.baseline}, yet.")
@@ -152,10 +204,10 @@ def _answer(report: _Report) -> str:
     items = []
     several = len({each.level for each in report.comparisons}) > 1
     for each in report.comparisons:
-        on = f" on {each.level}" if several else ""
         verdict = each.verdict()
+        verdict = f"On {each.level}: {verdict}" if several else f"{verdict[0].upper()}{verdict[1:]}"
         items.append(
-            f"<li>{_mark(each)} {_text(f'{verdict[0].upper()}{verdict[1:]}{on}.')} "
+            f"<li>{_mark(each)} {_text(f'{verdict}.')} "
             f'<span class="faint">{_text(_chance(each))}</span></li>'
         )
     if items:
@@ -238,7 +290,7 @@ def _scores(report: _Report) -> str:
         parts.append(_text_table(comparison_table(report.comparisons)))
     levels = {each.level for each in report.comparisons}
     compared = [each for each in report.scored if each.level in levels]
-    parts += [_paragraph(f"Note: {note}.") for note in notes_on(compared)]
+    parts += [_paragraph(f"Note: {note}.") for note in (*report.notes, *notes_on(compared))]
     return "\n".join(parts)
 
 
@@ -246,7 +298,8 @@ def _with_any_step(report: _Report, table: TextTable) -> TextTable:
     """The table of scores, and the success at any step beside it where that is known."""
     rows = []
     for each, row in zip(report.scored, table.rows, strict=True):
-        runs = [run for run in report.runs if run.variant == each.group]
+        own = {run.path for run in each.runs}
+        runs = [run for run in report.runs if run.scores is not None and run.scores.path in own]
         shares = [run.success_at_any_step(report.study) for run in runs]
         known = [share for share in shares if share is not None]
         rows.append((*row, _any_step(float(np.mean(known)) if known else None)))
@@ -270,7 +323,7 @@ def _levels(report: _Report) -> str:
         for level in levels_with_goals(each.runs):
             metric = f"{level}{GOALS}"
             shares = np.array([run.final[metric] for run in each.runs if metric in run.final])
-            found = estimate(shares, bounds=bounds_of(metric))
+            found = estimate_of(metric, shares)
             mean, iqm = shown(float(shares.mean()), metric), shown(found.value, metric)
             levels.append((each.runs, level))
             rows.append(
@@ -302,9 +355,11 @@ def _missing(report: _Report) -> str:
     if not lines:
         return ""
     items = "\n".join(f"<li>{_text(line)}</li>" for line in lines)
-    command = _code(f"coach study run {report.file}")
     why = "Why a run failed is in the folder faults/ of its own, if it came that far."
     failed = any(why_missing(report.study, run) == "failed" for run in report.runs)
+    if report.file is None:
+        return f"<ul>\n{items}\n</ul>\n{_paragraph(why) * failed}"
+    command = _code(f"coach study run {report.file}")
     hint = _paragraph(f"{why * failed} This makes what is missing:".strip())
     return f"<ul>\n{items}\n</ul>\n{hint}\n{command}"
 
@@ -382,6 +437,8 @@ def _every_run(report: _Report) -> str:
 
 def _again(report: _Report) -> str:
     study = report.study
+    if report.file is None:
+        return _recorded_commands(report)
     parts = [
         _paragraph("All runs of the study, in another folder of experiments:"),
         _code(f"coach study run {report.file} -ep again"),
@@ -404,16 +461,35 @@ def _again(report: _Report) -> str:
     return "\n".join(parts)
 
 
+def _recorded_commands(report: _Report) -> str:
+    """The commands in the manifests of the groups' runs, each once."""
+    parts = []
+    for variant in report.study.variants:
+        own = [run.command for run in report.runs if run.variant == variant.name]
+        lines = [shlex.join(words) for words in dict.fromkeys(own) if words]
+        if lines:
+            parts += [f"<h3>{_text(variant.name)}</h3>", *map(_code, lines)]
+    if not parts:
+        return _paragraph("The runs do not record a command, as those of a program don't.")
+    intro = "The commands that made the runs, as their folders record them:"
+    return "\n".join([_paragraph(intro), *parts])
+
+
 def _meaning(_report: _Report) -> str:
     words = {
         "mean, std": "Mean and standard deviation of the scores, over seeds.",
         "IQM": "Interquartile mean: the mean of the middle half of the seeds, which one lucky or "
         "unlucky seed moves little.",
         "95 % interval": "Repeating everything with new seeds, about 95 of 100 such intervals hold "
-        "the true value. It is about seeds, not about the episodes of one trained agent.",
-        "a difference": "The interval of the difference doesn't hold zero.",
-        "no difference established": "The interval holds zero. That doesn't mean that there is no "
-        "difference: a smaller one than so many seeds can see may be there.",
+        "the true value. It is about seeds, not about the episodes of one trained agent. There is "
+        "none over fewer than three seeds, nor where all seeds score the same: then the successes "
+        "of all episodes are given with their Clopper-Pearson interval, and the share of seeds "
+        "that may score otherwise, such as fail, without being among so many seeds.",
+        "a difference": "The interval of the difference doesn't hold zero, and a permutation test "
+        "over seeds agrees where there are enough of them. Where all seeds of each group score the "
+        "same, the interval is that over episodes.",
+        "no difference established": "That doesn't mean that there is no difference: a smaller one "
+        "than so many seeds can establish may be there.",
         "reached within": "The threshold at which a level's goal counts as reached, the least and "
         "the greatest where elements of the goal differ in it. It is the level's own: success in "
         "the environment may ask for less.",

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from coach_rl.studies.comparison import Comparison, interval_of, shown
 from coach_rl.studies.plots import COLOURS, Plots, drawing
-from coach_rl.studies.run_groups import RunGroup, Scored, bounds_of
-from coach_rl.studies.statistics import estimate
+from coach_rl.studies.run_groups import RunGroup, Scored, estimate_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,15 +17,15 @@ if TYPE_CHECKING:
 _WIDTH = 4.6
 """Inches, so that letters are large enough on a phone."""
 _CAPTIONS = {
-    "curves": "{metric} of evaluations while training: interquartile mean over seeds and its 95 % "
-    "interval, point by point",
+    "curves": "{metric} of evaluations while training: interquartile mean over seeds, and its 95 % "
+    "interval, point by point, or a thin line for each of fewer than five seeds",
     "seeds": "{metric} of each seed, a dot each; the line is the interquartile mean, the bar its "
     "95 % interval",
     "improvement": "Probability that a run scores higher than one of the baseline, and its 95 % "
     "interval; a bar that crosses the middle leaves it open",
     "profiles": "Share of seeds that score above each value, and its 95 % interval",
     "level": "Share of its goals that level {level} reaches while training: interquartile mean "
-    "over seeds and its 95 % interval",
+    "over seeds, and its 95 % interval or a thin line for each of fewer than five seeds",
 }
 
 
@@ -82,7 +81,7 @@ def _in_words(kind: str, scored: Sequence[Scored], comparisons: Sequence[Compari
     metric = comparisons[0].metric
     parts = []
     for each in scored:
-        found = estimate(each.scores, bounds=bounds_of(metric))
+        found = estimate_of(metric, each.scores, episodes=each.episodes)
         text = f"{each.group}: in the end {shown(found.value, metric)}"
         parts.append(f"{text} ({interval_of(found, metric)}).")
     return " ".join(parts)

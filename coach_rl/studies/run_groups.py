@@ -4,8 +4,9 @@ groups = find_groups([Path("experiments/flat"), Path("experiments/two_levels")])
 scores = group_scores(groups, metric="success_rate")
 """
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +14,30 @@ import numpy as np
 
 from coach_rl.core.errors import CheckpointError, ConfigurationError, UnknownNameError
 from coach_rl.core.printable_text import printable
-from coach_rl.core.records import FloatArray
-from coach_rl.studies.scores import RunScores, later_evaluations, read_scores, runs_below
+from coach_rl.core.records import Array, FloatArray, IntArray
+from coach_rl.studies.scores import (
+    SUCCESS,
+    RunScores,
+    failures_counted,
+    is_success,
+    later_evaluations,
+    metrics_of,
+    read_scores,
+    runs_below,
+    success_metrics,
+    with_failures,
+)
+from coach_rl.studies.settings_compared import differing_settings
+from coach_rl.studies.statistics import (
+    CONFIDENCE,
+    STATISTICS,
+    Difference,
+    Estimate,
+    difference,
+    estimate,
+)
 
-REWARD, SUCCESS = "reward_mean", "success_rate"
+REWARD, IQM = "reward_mean", "iqm"
 FINAL, LAST, AFTERWARDS = "final", "last", "afterwards"
 MOMENTS = {
     FINAL: "the evaluation at a run's end",
@@ -55,6 +76,68 @@ class Scored:
     """The runs."""
     scores: FloatArray
     """[n], the score of each."""
+    episodes: IntArray | None = None
+    """[n], the episodes of which each score is the share of successes; None where the scores are
+    something else, or a number is not known."""
+
+
+def estimate_of(
+    metric: str, scores: Array, *, episodes: IntArray | None = None, statistic: str = IQM
+) -> Estimate:
+    """A statistic over the seeds of a group, with its interval within the metric's bounds.
+
+    Args:
+        metric: What the scores are.
+        scores: [n], one per seed.
+        episodes: [n], of each score, or None; see `Scored`.
+        statistic: One of `STATISTICS`.
+    """
+    return estimate(scores, STATISTICS[statistic], bounds=bounds_of(metric), episodes=episodes)
+
+
+def difference_of(
+    metric: str,
+    scores: Array,
+    baseline: Array,
+    *,
+    episodes: tuple[IntArray | None, IntArray | None] = (None, None),
+    statistic: str = IQM,
+    confidence: float = CONFIDENCE,
+) -> Difference:
+    """The difference of two groups, with its interval within what the metric allows.
+
+    Args:
+        metric: What the scores are.
+        scores: [n], one per seed.
+        baseline: [m], of the group it is compared with.
+        episodes: [n] and [m], of each score, or None; see `Scored`.
+        statistic: One of `STATISTICS`.
+        confidence: The share of intervals that hold the true difference.
+    """
+    return difference(
+        scores,
+        baseline,
+        STATISTICS[statistic],
+        bounds=bounds_of(metric),
+        confidence=confidence,
+        episodes=episodes,
+    )
+
+
+def episodes_behind(metric: str, evaluations: Sequence[Mapping[str, float]]) -> IntArray | None:
+    """The episodes of which some scores are the shares of successes, [n].
+
+    Args:
+        metric: What the scores are.
+        evaluations: The metrics of the evaluation of each score.
+
+    Returns:
+        None where the metric is no share of episodes, or a number of episodes is not known.
+    """
+    counts = [evaluation.get("episodes", math.nan) for evaluation in evaluations]
+    if not is_success(metric) or not all(math.isfinite(count) and count > 0 for count in counts):
+        return None
+    return np.array(counts, np.int64)
 
 
 def find_groups(paths: Sequence[Path]) -> tuple[list[RunGroup], list[str]]:
@@ -73,19 +156,19 @@ def find_groups(paths: Sequence[Path]) -> tuple[list[RunGroup], list[str]]:
         ConfigurationError: There are no runs.
         CheckpointError: All runs are damaged.
     """
-    named: dict[str, list[RunScores]] = {}
+    found: list[tuple[str, RunScores]] = []
     seen: set[Path] = set()
     damaged: list[CheckpointError] = []
     names = _distinct_names(paths)
     for path, name in zip(paths, names, strict=True):
-        found = runs_below(path)
-        if not found:
+        folders = runs_below(path)
+        if not folders:
             what = "holds no runs" if path.expanduser().exists() else "does not exist"
             raise ConfigurationError(
                 f"{path} {what}; give a run's folder, or a folder with runs in it, such as "
                 "experiments/NAME (`coach runs FOLDER` lists them)"
             )
-        for folder in found:
+        for folder in folders:
             if folder.resolve() not in seen:
                 seen.add(folder.resolve())
                 try:
@@ -95,9 +178,13 @@ def find_groups(paths: Sequence[Path]) -> tuple[list[RunGroup], list[str]]:
                     continue
                 default = name if len(paths) > 1 else _folder_in(path.expanduser(), run)
                 group = printable(run.labels.get("variant", default))
-                named.setdefault(group, []).append(run)
-    if damaged and not named:
+                found.append((group, run))
+    if damaged and not found:
         raise damaged[0]
+    named: dict[str, list[RunScores]] = {}
+    counted = with_failures([run for _, run in found])
+    for (group, _), run in zip(found, counted, strict=True):
+        named.setdefault(group, []).append(run)
     notes = [f"a damaged run is left out: {error}" for error in damaged]
     groups = [
         RunGroup(name=name, runs=_one_per_seed(name, runs, notes)) for name, runs in named.items()
@@ -107,8 +194,8 @@ def find_groups(paths: Sequence[Path]) -> tuple[list[RunGroup], list[str]]:
 
 def default_metric(groups: Sequence[RunGroup]) -> str:
     """Success where every run that was evaluated reports it, the mean reward elsewhere."""
-    evaluated = [run for group in groups for run in group.runs if _metrics(run)]
-    has_success = [SUCCESS in _metrics(run) for run in evaluated]
+    evaluated = [metrics for group in groups for run in group.runs if (metrics := metrics_of(run))]
+    has_success = [SUCCESS in metrics for metrics in evaluated]
     return SUCCESS if has_success and all(has_success) else REWARD
 
 
@@ -132,14 +219,19 @@ def group_scores(
     require_metric(groups, metric)
     found, notes = [], []
     for level in sorted({level for group in groups for level in group.levels}):
+        evaluated = {
+            run.path: _evaluation(run, metric, at) for group in groups for run in group.on(level)
+        }
+        names = success_metrics([run for group in groups for run in group.on(level)])
+        names |= {name for each in evaluated.values() for name in each if is_success(name)}
         for group in groups:
             runs = group.on(level)
-            scores = [_score(run, metric, at) for run in runs]
-            kept = [(run, score) for run, score in zip(runs, scores, strict=True) if score == score]
+            evaluations = [failures_counted(evaluated[run.path], names) for run in runs]
+            known = [(run, of) for run, of in zip(runs, evaluations, strict=True)]
+            kept = [(run, of) for run, of in known if np.isfinite(of.get(metric, np.nan))]
             if len(kept) < len(runs):
-                states = Counter(
-                    run.state for run, score in zip(runs, scores, strict=True) if score != score
-                )
+                with_score = {run.path for run, _ in kept}
+                states = Counter(run.state for run in runs if run.path not in with_score)
                 counts = ", ".join(f"{count} {state}" for state, count in states.items())
                 notes.append(
                     f"{group.name} on {level}: {len(runs) - len(kept)} of {len(runs)} runs have no "
@@ -151,7 +243,8 @@ def group_scores(
                         group=group.name,
                         level=level,
                         runs=tuple(run for run, _ in kept),
-                        scores=np.array([score for _, score in kept], np.float64),
+                        scores=np.array([of[metric] for _, of in kept], np.float64),
+                        episodes=episodes_behind(metric, [of for _, of in kept]),
                     )
                 )
     if not found:
@@ -164,7 +257,7 @@ def group_scores(
 
 def require_metric(groups: Sequence[RunGroup], metric: str) -> None:
     """Raise `UnknownNameError` where no run has a metric."""
-    known = {name for group in groups for run in group.runs for name in _metrics(run)}
+    known = {name for group in groups for run in group.runs for name in metrics_of(run)}
     if not known:
         raise ConfigurationError("none of the runs has been evaluated yet")
     if metric not in known:
@@ -177,26 +270,25 @@ def bounds_of(metric: str) -> tuple[float, float]:
     return (0.0, 1.0) if is_share else (-np.inf, np.inf)
 
 
-def _score(run: RunScores, metric: str, at: str | int) -> float:
+def _evaluation(run: RunScores, metric: str, at: str | int) -> Mapping[str, float]:
+    """Metrics of the evaluation that scores a run; empty where there is none."""
     if at == FINAL:
-        return run.final.get(metric, np.nan)
+        return run.final
     if at == AFTERWARDS:
         made = later_evaluations(run.path)
-        return made[-1].get(metric, np.nan) if made else np.nan
-    values = run.curve.metrics.get(metric, np.empty(0))
+        return made[-1] if made else {}
     if at == LAST:
-        values = values[np.isfinite(values)]
-        return float(values[-1]) if len(values) else np.nan
-    (index,) = np.nonzero(run.curve.steps == at)
-    return float(values[index[-1]]) if len(index) and len(values) else np.nan
+        (index,) = np.nonzero(np.isfinite(run.curve.metrics.get(metric, np.empty(0))))
+    else:
+        (index,) = np.nonzero(run.curve.steps == at)
+    if not len(index):
+        return {}
+    values = {name: float(of[index[-1]]) for name, of in run.curve.metrics.items()}
+    return {name: value for name, value in values.items() if np.isfinite(value)}
 
 
 def _when(at: str | int) -> str:
     return f"in {MOMENTS[at]}" if isinstance(at, str) else f"at environment step {at:,}"
-
-
-def _metrics(run: RunScores) -> set[str]:
-    return {*run.curve.metrics, *run.final}
 
 
 def _distinct_names(paths: Sequence[Path]) -> list[str]:
@@ -232,4 +324,8 @@ def _one_per_seed(name: str, runs: list[RunScores], notes: list[str]) -> tuple[R
     presets = sorted({run.preset for run in runs})
     if len(presets) > 1:
         notes.append(f"{name} holds runs of different presets: {', '.join(presets)}")
+    for level in sorted({run.level for run in runs}):
+        settings = differing_settings([run for run in runs if run.level == level])
+        if settings:
+            notes.append(f"{name} holds runs with different settings: {settings}")
     return tuple(best[key] for key in sorted(best))

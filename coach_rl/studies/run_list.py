@@ -2,14 +2,14 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from coach_rl.core.errors import CheckpointError
 from coach_rl.experiment.run_folder import MANIFEST
 from coach_rl.studies.run_groups import REWARD
-from coach_rl.studies.scores import RunScores, read_scores, runs_below
+from coach_rl.studies.scores import RunScores, read_scores, runs_below, with_failures
 
 DAMAGED = "damaged"
 STATES = ("running", "done", "stopped", "pruned", "failed", DAMAGED)
@@ -46,7 +46,9 @@ class ListedRun:
 
 def list_runs(folder: Path) -> list[ListedRun]:
     """All runs in a folder, however deep, sorted by path."""
-    return [listed_run(path) for path in runs_below(folder)]
+    runs = [listed_run(path) for path in runs_below(folder)]
+    counted = iter(with_failures([run.scores for run in runs if run.scores is not None]))
+    return [run if run.scores is None else replace(run, scores=next(counted)) for run in runs]
 
 
 def listed_run(path: Path) -> ListedRun:

@@ -9,8 +9,8 @@ A run's folder is the only truth about it. Folders of earlier versions are read 
 import json
 import math
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -24,8 +24,11 @@ from coach_rl.experiment.parameters_json import decode
 from coach_rl.experiment.run_folder import MANIFEST, RunFolder, read_manifest
 from coach_rl.experiment.run_lock import Holder, holder_of
 from coach_rl.experiment.strict_json import Json, read_json, require_regular_file
+from coach_rl.studies.settings_compared import Settings, settings_of
 from coach_rl.studies.stop_note import stop_note
 
+SUCCESS = "success_rate"
+_SUCCESSES = "success_"
 _NOTHING = {"environment_steps": 0, "training_steps": 0, "episodes": 0, "wall_seconds": 0.0}
 """The counters of a run without a log."""
 _OF_ANOTHER_SHAPE = (KeyError, TypeError, AttributeError, ValueError, OverflowError)
@@ -94,6 +97,8 @@ class RunScores:
     """Its episodes: `reward`, `length`, `success`, ..."""
     thresholds: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Largest differences at which a goal counts as reached, one per element, by level."""
+    settings: Settings = field(default_factory=Settings)
+    """What it was trained with."""
 
     def best(self, metric: str, *, smallest: bool = False) -> float | None:
         """The best value of a metric among the evaluations while training; None without any."""
@@ -156,9 +161,62 @@ def read_scores(run: Path) -> RunScores:
             final=_final(summary),
             final_episodes=_episodes(summary.get("evaluated_episodes", {})),
             thresholds=_thresholds(manifest["parameters"]),
+            settings=settings_of(manifest),
         )
     except _OF_ANOTHER_SHAPE as error:
         raise CheckpointError(f"the run {run} is damaged: {_reason(error)}") from error
+
+
+def is_success(metric: str) -> bool:
+    """True for the shares of an evaluation's episodes with success, at the end or at any step."""
+    return metric.startswith(_SUCCESSES)
+
+
+def metrics_of(run: RunScores) -> set[str]:
+    """The metrics that any of a run's evaluations has."""
+    return {*run.curve.metrics, *run.final}
+
+
+def success_metrics(runs: Iterable[RunScores]) -> set[str]:
+    """The success metrics that any of some runs on the same level reports."""
+    return {name for run in runs for name in metrics_of(run) if is_success(name)}
+
+
+def failures_counted(metrics: Mapping[str, float], names: Iterable[str]) -> Mapping[str, float]:
+    """An evaluation's metrics with success 0 where it reports none, as many environments do.
+
+    Args:
+        metrics: Of the evaluation; empty where there was none, which stays so.
+        names: The success metrics that are reported on this level; none where it has no success.
+    """
+    if not metrics or SUCCESS in metrics:
+        return metrics
+    return {**metrics, **dict.fromkeys(names, 0.0)}
+
+
+def with_failures(runs: Sequence[RunScores]) -> list[RunScores]:
+    """Runs with success 0 in the evaluations that report none, where another on its level does.
+
+    An environment may report success only when there is one, so a run, or the beginning of one,
+    without success has no such metric. Runs on levels on which none reports it stay as they are.
+    """
+    levels: dict[str, list[RunScores]] = {}
+    for run in runs:
+        levels.setdefault(run.level, []).append(run)
+    names = {level: success_metrics(own) for level, own in levels.items()}
+    return [_with_failures(run, names[run.level]) for run in runs]
+
+
+def _with_failures(run: RunScores, names: set[str]) -> RunScores:
+    curve, missing = run.curve, np.full(len(run.curve), math.nan)
+    is_missing = np.isnan(curve.metrics.get(SUCCESS, missing))
+    filled = {
+        name: np.where(is_missing, 0.0, curve.metrics.get(name, missing))
+        for name in sorted(names)
+        if len(curve)
+    }
+    curve = replace(curve, metrics={**curve.metrics, **filled})
+    return replace(run, curve=curve, final=failures_counted(run.final, sorted(names)))
 
 
 def later_evaluations(run: Path) -> list[dict[str, float]]:

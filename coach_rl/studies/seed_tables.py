@@ -1,14 +1,15 @@
 """Runs that differ by their seed alone, in two tables: each of them, and what they say together."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from rich.table import Table
 
-from coach_rl.core.records import FloatArray
+from coach_rl.studies.interval_text import with_interval
 from coach_rl.studies.level_figures import GOALS, levels_with_goals
-from coach_rl.studies.scores import RunScores
-from coach_rl.studies.statistics import estimate, standard_deviation
+from coach_rl.studies.run_groups import episodes_behind, estimate_of
+from coach_rl.studies.scores import RunScores, with_failures
+from coach_rl.studies.statistics import NOT_FINITE, standard_deviation
 from coach_rl.telemetry.live_panel import duration_text
 
 
@@ -18,6 +19,7 @@ def seed_tables(runs: Sequence[RunScores]) -> list[Table]:
     Args:
         runs: Finished runs, one or more.
     """
+    runs = with_failures(runs)
     metrics = _metrics(runs)
     singly = _table("Final evaluation of each seed", ["seed", *metrics.values()])
     singly.add_column("steps", justify="right")
@@ -29,8 +31,8 @@ def seed_tables(runs: Sequence[RunScores]) -> list[Table]:
     columns = ["metric", "seeds", "mean", "standard deviation", "IQM (95 % interval)"]
     together = _table(f"Over {len(runs)} seeds" if len(runs) > 1 else "Over one seed", columns)
     for metric, name in metrics.items():
-        values = np.array([run.final[metric] for run in runs if metric in run.final], np.float64)
-        together.add_row(name, str(len(values)), *_over_seeds(metric, values))
+        finals = [run.final for run in runs if metric in run.final]
+        together.add_row(name, str(len(finals)), *_over_seeds(metric, finals))
     return [singly, together]
 
 
@@ -43,13 +45,14 @@ def _metrics(runs: Sequence[RunScores]) -> dict[str, str]:
     return {metric: name for metric, name in names.items() if metric in known}
 
 
-def _over_seeds(metric: str, values: FloatArray) -> list[str]:
+def _over_seeds(metric: str, finals: Sequence[Mapping[str, float]]) -> list[str]:
+    values = np.array([final[metric] for final in finals], np.float64)
     if not np.isfinite(values).all():
-        return ["not finite", "", ""]
+        return [NOT_FINITE, "", ""]
     mean, std = float(values.mean()), standard_deviation(values)
-    iqm = estimate(values)
-    ends = "" if iqm.low is None else f" ({_text(metric, iqm.low)} to {_text(metric, iqm.high)})"
-    return [_text(metric, mean), _text(metric, std), _text(metric, iqm.value) + ends]
+    iqm = estimate_of(metric, values, episodes=episodes_behind(metric, finals))
+    interval = with_interval(iqm, lambda value: _text(metric, value))
+    return [_text(metric, mean), _text(metric, std), interval]
 
 
 def _text(metric: str, value: float | None) -> str:

@@ -6,24 +6,30 @@ probability_of_improvement([(scores, baseline)])
 performance_profile(scores, thresholds)
 
 The unit is the seed: an interval is about training again with the next one, not about the
-episodes of one trained agent (`telemetry.statistics` has those). No number has an interval where
-there is one seed.
+episodes of one trained agent (`telemetry.statistics` has those).
 
-An interval is the estimate, give or take a quantile of Student's t times its standard error, which
-comes from a bootstrap over seeds. The percentile bootstrap, which is usual for this, cannot leave
-the range of the scores: with 3 seeds of a normal distribution it covers 75 % where it says 95 %,
-and with 5 seeds 83 %; BCa does no better. docs/comparing.md has the simulation.
+An interval is the estimate, give or take a quantile of Student's t times its standard error: the
+usual one for the mean, that of a bootstrap over seeds otherwise. The percentile bootstrap, which is
+usual for this, cannot leave the range of the scores: with 3 seeds of a normal distribution it
+covers 75 % where it says 95 %, and with 5 seeds 83 %; BCa does no better. docs/comparing.md has the
+simulation.
+
+There is no interval over fewer than `FEWEST_SEEDS` seeds, where scores are not finite (the estimate
+is NaN then), and where all scores are equal: such seeds say nothing about how much seeds differ.
+`EqualScores` has what is known in that case.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
 
 from coach_rl.core.errors import require
-from coach_rl.core.records import Array, FloatArray
+from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
 from coach_rl.core.seeding import generator
 from coach_rl.telemetry.statistics import interquartile_mean
 
@@ -35,9 +41,36 @@ Bounds = tuple[float, float]
 
 ANY: Bounds = (-math.inf, math.inf)
 CONFIDENCE = 0.95
+FEWEST_SEEDS = 3
+"""Seeds that an interval needs. With two, Student's interval is more than 6 times as wide as the
+two scores are apart on either side."""
 RESAMPLES = 2000
+"""Resamples of the bootstrap, and the most that are enumerated instead of drawn."""
+ARRANGEMENTS = 200_000
+"""The most arrangements of seeds that a permutation test enumerates; of more, it draws a tenth."""
+TOO_FEW, NOT_FINITE, NO_SPREAD = "too few seeds", "not finite", "no spread over seeds"
+"""Reasons for which there is no interval."""
 POWER = 0.8
-"""Chance of seeing a difference of the size that is called detectable."""
+"""Probability of establishing a difference of the size that is called detectable."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EqualScores:
+    """What is known where all seeds of a group have the same score."""
+
+    seeds: int
+    unseen_share: float
+    """The largest share of seeds with other scores, such as failures, that as many seeds miss with
+    a probability of 1 - confidence."""
+    successes: int | None = None
+    """Successes in the episodes of all seeds; None where the scores are no shares of episodes, or
+    the number of episodes is not known, as for the three fields below."""
+    episodes: int | None = None
+    """Episodes of all seeds."""
+    low: float | None = None
+    """Lower end of the Clopper-Pearson interval of the share of successes."""
+    high: float | None = None
+    """Upper end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +82,10 @@ class Estimate:
     """Lower end of its interval; None where there is none, as over one seed."""
     high: float | None = None
     """Upper end."""
+    reason: str = ""
+    """Why there is no interval; empty where there is one."""
+    equal: EqualScores | None = None
+    """What is known instead of an interval where all scores are equal; None elsewhere."""
 
     def holds(self, value: float) -> bool:
         """True if the interval holds a value; without an interval, every value is possible."""
@@ -62,13 +99,18 @@ class Difference(Estimate):
     seeds: tuple[int, int]
     """Seeds of each group."""
     detectable: float | None = None
-    """The true difference that so many seeds, which differ so much, would see 4 times in 5; None
-    where it is not known, as with one seed."""
-
-    @property
-    def is_clear(self) -> bool:
-        """True if there is a difference: zero is outside of the interval."""
-        return not self.holds(0.0)
+    """The true difference that is established with a probability of `POWER` by as many seeds that
+    differ as much; None where it is not known, as with one seed."""
+    p_value: float | None = None
+    """Of the permutation test over seeds; None where there is no interval and the groups have a
+    spread, and where even the clearest arrangement of as many seeds is not significant."""
+    of_episodes: tuple[float, float] | None = None
+    """Newcombe's interval of the difference of the shares of successes in all episodes; None but
+    where all scores of each group are equal and the numbers of episodes are known."""
+    is_clear: bool = False
+    """True if there is a difference, with at most 5 % of errors among equal groups: zero is outside
+    the interval, and the permutation test is significant where it can be. Without spread in both
+    groups `of_episodes` stands for the interval, and the permutation test must be significant."""
 
 
 def mean(scores: Array) -> FloatArray:
@@ -91,6 +133,7 @@ def estimate(
     *,
     bounds: Bounds = ANY,
     confidence: float = CONFIDENCE,
+    episodes: Array | None = None,
 ) -> Estimate:
     """A statistic over seeds, with its interval.
 
@@ -99,11 +142,19 @@ def estimate(
         statistic: Of what.
         bounds: Of the scores; the interval ends there.
         confidence: The share of intervals that hold the true value.
+        episodes: [n], the episodes of which each score is the share of successes; None where
+            scores are something else, or the numbers are not known.
     """
-    value, low, high = band(scores, statistic, bounds=bounds, confidence=confidence)
-    if len(scores) < 2:
-        return Estimate(value=float(value))
-    return Estimate(value=float(value), low=float(low), high=float(high))
+    scores = _checked(scores, confidence)
+    value, low, high = (float(part) for part in band(
+        scores, statistic, bounds=bounds, confidence=confidence
+    ))  # fmt: skip
+    if not math.isnan(low):
+        return Estimate(value=value, low=low, high=high)
+    reason = _why_no_interval(scores)
+    is_equal = reason == NO_SPREAD and bool(_is_equal(scores))
+    equal = _equal_scores(scores, episodes, confidence) if is_equal else None
+    return Estimate(value=value, reason=reason, equal=equal)
 
 
 def band(
@@ -122,32 +173,44 @@ def band(
         confidence: The share of intervals that hold the true value, point by point.
 
     Returns:
-        The statistic, lower and upper ends, [...] each; the ends are NaN for one seed.
+        The statistic, lower and upper ends, [...] each. The statistic is NaN where a score is not
+        finite; the ends are NaN wherever there is no interval.
     """
     scores = _checked(scores, confidence)
-    value, seeds = statistic(scores), scores.shape[-1]
-    if seeds < 2:
+    is_finite = np.asarray(np.isfinite(scores).all(axis=-1))
+    finite = np.where(is_finite[..., None], scores, 0.0)
+    value = np.asarray(np.where(is_finite, statistic(finite), math.nan))
+    seeds = scores.shape[-1]
+    if seeds < FEWEST_SEEDS:
         return value, np.full_like(value, math.nan), np.full_like(value, math.nan)
-    reach = student_t((1 + confidence) / 2, seeds - 1) * standard_error(scores, statistic)
+    error = standard_error(finite, statistic)
+    error = np.where(is_finite & (error > 0), error, math.nan)
+    reach = student_t((1 + confidence) / 2, seeds - 1) * error
     return value, np.maximum(value - reach, bounds[0]), np.minimum(value + reach, bounds[1])
 
 
 def standard_error(scores: Array, statistic: Statistic) -> FloatArray:
-    """Standard error of a statistic by a bootstrap over seeds.
+    """Standard error of a statistic: of the mean the usual one, else by a bootstrap over seeds.
+
+    It doesn't depend on the order of the scores.
 
     Args:
         scores: [..., n], seeds last, n of 2 or more.
         statistic: Of what.
 
     Returns:
-        [...]; that of the mean is the usual one, but for the noise of 2,000 resamples.
+        [...]; exactly 0 where all resamples have the same value, as where all scores are equal.
     """
-    scores = np.asarray(scores, np.float64)
+    scores = np.sort(np.asarray(scores, np.float64), axis=-1)
     seeds = scores.shape[-1]
-    rng = generator(0, "bootstrap over seeds", seeds)
-    drawn = rng.integers(0, seeds, (RESAMPLES, seeds))
-    resampled = statistic(scores[..., drawn])  # [..., RESAMPLES]
-    return np.asarray(resampled.std(axis=-1) * math.sqrt(seeds / (seeds - 1)))
+    if statistic is mean:
+        error = scores.std(axis=-1, ddof=1) / math.sqrt(seeds)
+        return np.where(_is_equal(scores), 0.0, error)
+    drawn, weight = _resamples(seeds)
+    resampled = statistic(scores[..., drawn])  # [..., R]
+    deviation = resampled - (resampled @ weight)[..., None]
+    error = np.sqrt(deviation**2 @ weight * seeds / (seeds - 1))
+    return np.where(_is_equal(scores) | _is_equal(resampled), 0.0, error)
 
 
 def difference(
@@ -157,13 +220,14 @@ def difference(
     *,
     bounds: Bounds = ANY,
     confidence: float = CONFIDENCE,
+    episodes: tuple[Array | None, Array | None] = (None, None),
 ) -> Difference:
     """The difference between the scores of two groups, with an interval.
 
     The groups are independent, also where their seeds have the same numbers: runs of two variants
     have nothing in common after the first update. Degrees of freedom are Welch's, so the groups
-    may differ in size and in spread. There is no interval with one seed, nor with two where no seed
-    differs from the others of its group.
+    may differ in size and in spread; a group without spread adds nothing to the standard error.
+    There is no interval where a group has too few seeds, and where neither has any spread.
 
     Args:
         scores: [n], one per seed.
@@ -171,27 +235,137 @@ def difference(
         statistic: What is compared.
         bounds: Of the scores; the interval ends where none could differ more.
         confidence: The share of intervals that hold the true difference.
+        episodes: [n] and [m], the episodes of which each score is the share of successes; None
+            where scores are something else, or the numbers are not known.
     """
     scores, baseline = _checked(scores, confidence), _checked(baseline, confidence)
-    value = float(statistic(scores) - statistic(baseline))
     seeds = (len(scores), len(baseline))
-    if min(seeds) < 2:
-        return Difference(value=value, seeds=seeds)
+    reason = _why_no_interval(scores, baseline)
+    if reason == NOT_FINITE:
+        return Difference(value=math.nan, seeds=seeds, reason=reason)
+    value = float(statistic(scores) - statistic(baseline))
+    if reason == TOO_FEW:
+        return Difference(value=value, seeds=seeds, reason=reason)
     variances = [float(standard_error(each, statistic)) ** 2 for each in (scores, baseline)]
     total = sum(variances)
-    if total == 0 and min(seeds) < 3:  # which happens by chance, where seeds succeed or fail
-        return Difference(value=value, seeds=seeds)
+    if total == 0:
+        return _difference_without_spread(value, scores, baseline, episodes, confidence)
     error = math.sqrt(total)
     parts = zip(variances, seeds, strict=True)
-    freedom = total**2 / sum(part**2 / (n - 1) for part, n in parts) if total else sum(seeds) - 2
+    freedom = total**2 / sum(part**2 / (n - 1) for part, n in parts)
     reach, most = student_t((1 + confidence) / 2, freedom) * error, bounds[1] - bounds[0]
+    is_outside, p_value = abs(value) > reach, None
+    if _least_p_value(*seeds, statistic) < 1 - confidence:
+        p_value = permutation_test(scores, baseline, statistic) if is_outside else None
+        is_outside = p_value is not None and p_value < 1 - confidence
     return Difference(
         value=value,
         low=max(value - reach, -most),
         high=min(value + reach, most),
         seeds=seeds,
         detectable=reach + student_t(POWER, freedom) * error,
+        p_value=p_value,
+        is_clear=is_outside,
     )
+
+
+def permutation_test(scores: Array, baseline: Array, statistic: Statistic = mean) -> float:
+    """The p-value of the permutation test over seeds: the groups are equal, and a difference luck.
+
+    It is the share of all ways to deal the scores to two groups of these sizes that have at least
+    as large a difference, on either side. Of ways with the same difference, as there are many for
+    the interquartile mean, the difference of the means decides. Of more than `ARRANGEMENTS` ways, a
+    tenth as many are drawn, the same ones at every call.
+
+    Args:
+        scores: [n], finite.
+        baseline: [m], finite.
+        statistic: The difference of what.
+    """
+    scores, baseline = np.asarray(scores, np.float64), np.asarray(baseline, np.float64)
+    every = np.sort(np.concatenate([scores, baseline]))
+    ours, theirs, is_complete = _arrangements(len(scores), len(baseline))
+    tolerance = 1e-9 * float(np.ptp(every))
+
+    def beyond(of: Statistic) -> FloatArray:
+        """How much larger than the true one each way's difference is, [K]."""
+        found = np.abs(of(every[ours]) - of(every[theirs]))
+        return np.asarray(found - abs(float(of(scores) - of(baseline))))
+
+    first, second = beyond(statistic), beyond(mean)
+    is_as_large = (first > tolerance) | ((first >= -tolerance) & (second >= -tolerance))
+    count = int(np.count_nonzero(is_as_large))
+    return count / len(ours) if is_complete else (count + 1) / (len(ours) + 1)
+
+
+def clopper_pearson(
+    successes: int, episodes: int, *, confidence: float = CONFIDENCE
+) -> tuple[float, float]:
+    """The exact interval of a share of episodes (Clopper and Pearson 1934, Biometrika 26:404)."""
+    tail = (1 - confidence) / 2
+    counts = np.arange(episodes + 1)
+    choices = np.array(
+        [
+            math.lgamma(episodes + 1) - math.lgamma(k + 1) - math.lgamma(episodes - k + 1)
+            for k in range(episodes + 1)
+        ]
+    )
+
+    def mass(share: float, inside: BoolArray) -> float:
+        """The probability of some counts where this is the true share."""
+        k = counts[inside]
+        log = choices[inside] + k * math.log(share) + (episodes - k) * math.log1p(-share)
+        return float(np.exp(log).sum())
+
+    def end(inside: BoolArray, *, is_rising: bool) -> float:
+        """The share at which the probability of some counts is that of the tail."""
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (
+                (low, middle) if (mass(middle, inside) > tail) == is_rising else (middle, high)
+            )
+        return (low + high) / 2
+
+    low = 0.0 if successes == 0 else end(counts >= successes, is_rising=True)
+    high = 1.0 if successes == episodes else end(counts <= successes, is_rising=False)
+    return low, high
+
+
+def newcombe(
+    ours: tuple[int, int], theirs: tuple[int, int], *, confidence: float = CONFIDENCE
+) -> tuple[float, float]:
+    """The interval of a difference of two shares of episodes.
+
+    It is the hybrid score interval of Newcombe 1998 (Statistics in Medicine 17:873, method 10).
+
+    Args:
+        ours: Successes and episodes.
+        theirs: Those of the other group.
+        confidence: The share of intervals that hold the true difference.
+    """
+    (p, n), (q, m) = ((successes / episodes, episodes) for successes, episodes in (ours, theirs))
+    (p_low, p_high), (q_low, q_high) = (
+        (float(end) for end in wilson(share, episodes, confidence=confidence))
+        for share, episodes in ((p, n), (q, m))
+    )
+    value = p - q
+    return (
+        value - math.hypot(p - p_low, q_high - q),
+        value + math.hypot(p_high - p, q - q_low),
+    )
+
+
+def wilson(
+    share: float | FloatArray, count: int, *, confidence: float = CONFIDENCE
+) -> tuple[FloatArray, FloatArray]:
+    """Wilson's score interval of a share of `count` (1927, JASA 22:209)."""
+    share = np.asarray(share, np.float64)
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    centre = (share + z**2 / (2 * count)) / (1 + z**2 / count)
+    root = np.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
+    reach = z / (1 + z**2 / count) * root
+    return np.maximum(centre - reach, 0.0), np.minimum(centre + reach, 1.0)
 
 
 def probability_of_improvement(
@@ -210,11 +384,14 @@ def probability_of_improvement(
     """
     require(len(pairs) > 0, "the probability of improvement over no environments is undefined")
     checked = [tuple(_checked(each, confidence) for each in pair) for pair in pairs]
+    reason = _why_no_interval(*itertools.chain(*checked))
+    if reason == NOT_FINITE:
+        return Estimate(value=math.nan, reason=reason)
     chances = [_chance(scores, baseline) for scores, baseline in checked]
     value = float(np.mean(chances))
     sizes = [(len(scores), len(baseline)) for scores, baseline in checked]
-    if min(min(pair) for pair in sizes) < 2:
-        return Estimate(value=value)
+    if reason == TOO_FEW:
+        return Estimate(value=value, reason=reason)
     freedom = sum(n + m - 2 for n, m in sizes)
     bound = student_t((1 + confidence) / 2, freedom) ** 2
     grid = np.linspace(0.0, 1.0, 20001)
@@ -234,17 +411,17 @@ def performance_profile(
         confidence: The share of intervals that hold the true share.
 
     Returns:
-        The share, lower and upper ends, [T] each; the ends are NaN for one seed.
+        The share, lower and upper ends, [T] each; all are NaN where a score is not finite, and the
+        ends where there are too few seeds.
     """
     scores, thresholds = _checked(scores, confidence), np.asarray(thresholds, np.float64)
     share = (scores[None, :] > thresholds[:, None]).mean(axis=-1)  # [T]
-    n = len(scores)
-    if n < 2:
-        return share, np.full_like(share, math.nan), np.full_like(share, math.nan)
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    reach = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return share, centre - reach, centre + reach
+    nothing = np.full_like(share, math.nan)
+    if not np.isfinite(scores).all():
+        return nothing, nothing, nothing
+    if len(scores) < FEWEST_SEEDS:
+        return share, nothing, nothing
+    return share, *wilson(share, len(scores), confidence=confidence)
 
 
 def student_t(chance: float, freedom: float) -> float:
@@ -261,6 +438,114 @@ def student_t(chance: float, freedom: float) -> float:
     mass = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])
     where = np.interp((2 * chance - 1) * mass[-1], mass, angle)
     return math.sqrt(freedom) * math.tan(where)
+
+
+def _is_equal(scores: FloatArray) -> BoolArray:
+    """Whether all seeds score the same, [...]; the scores are compared, not their noisy spread."""
+    return np.asarray(np.ptp(scores, axis=-1) == 0)
+
+
+def _why_no_interval(*groups: FloatArray) -> str:
+    """Why there is no interval where there is none."""
+    if not all(np.isfinite(scores).all() for scores in groups):
+        return NOT_FINITE
+    return TOO_FEW if min(map(len, groups)) < FEWEST_SEEDS else NO_SPREAD
+
+
+def _equal_scores(scores: FloatArray, episodes: Array | None, confidence: float) -> EqualScores:
+    """What is known of scores that are all equal."""
+    seeds = len(scores)
+    unseen_share = 1 - (1 - confidence) ** (1 / seeds)
+    if episodes is None:
+        return EqualScores(seeds=seeds, unseen_share=unseen_share)
+    successes, count = _pooled(scores, episodes)
+    low, high = clopper_pearson(successes, count, confidence=confidence)
+    return EqualScores(
+        seeds=seeds,
+        unseen_share=unseen_share,
+        successes=successes,
+        episodes=count,
+        low=low,
+        high=high,
+    )
+
+
+def _difference_without_spread(
+    value: float,
+    scores: FloatArray,
+    baseline: FloatArray,
+    episodes: tuple[Array | None, Array | None],
+    confidence: float,
+) -> Difference:
+    """The difference of two groups whose seeds are equal, which has no interval over seeds."""
+    of_episodes, is_clear = None, False
+    p_value = permutation_test(scores, baseline)
+    ours, theirs = episodes
+    if ours is not None and theirs is not None:
+        of_episodes = newcombe(
+            _pooled(scores, ours), _pooled(baseline, theirs), confidence=confidence
+        )
+        is_outside = of_episodes[0] > 0 or of_episodes[1] < 0
+        is_clear = is_outside and p_value < 1 - confidence
+    return Difference(
+        value=value,
+        seeds=(len(scores), len(baseline)),
+        reason=NO_SPREAD,
+        p_value=p_value,
+        of_episodes=of_episodes,
+        is_clear=is_clear,
+    )
+
+
+def _pooled(scores: FloatArray, episodes: Array) -> tuple[int, int]:
+    """Successes and episodes of all seeds."""
+    counts = np.asarray(episodes, np.int64)
+    require(
+        counts.shape == scores.shape and bool((counts > 0).all()),
+        f"episodes must be one positive number per score, got {counts.tolist()} for "
+        f"{len(scores)} scores",
+    )
+    return int(np.rint(scores * counts).sum()), int(counts.sum())
+
+
+@lru_cache(maxsize=64)
+def _resamples(seeds: int) -> tuple[IntArray, FloatArray]:
+    """Resamples of seeds, [R, n], and their probabilities [R].
+
+    They are all there are, each order of the same seeds once, where that makes no more than
+    `RESAMPLES`, and random ones elsewhere.
+    """
+    if math.comb(2 * seeds - 1, seeds) > RESAMPLES:
+        rng = generator(0, "bootstrap over seeds", seeds)
+        drawn = rng.integers(0, seeds, (RESAMPLES, seeds))
+        return drawn, np.full(RESAMPLES, 1 / RESAMPLES)
+    every = np.array(list(itertools.combinations_with_replacement(range(seeds), seeds)), np.int64)
+    counts = (every[:, :, None] == np.arange(seeds)).sum(axis=1)  # [R, n]
+    orders = np.array(
+        [math.factorial(seeds) / math.prod(map(math.factorial, row)) for row in counts.tolist()]
+    )
+    return every, orders / orders.sum()
+
+
+@lru_cache(maxsize=16)
+def _arrangements(n: int, m: int) -> tuple[IntArray, IntArray, bool]:
+    """Ways to deal n + m scores to two groups, [K, n] and [K, m], and whether these are all."""
+    is_complete = math.comb(n + m, n) <= ARRANGEMENTS
+    if is_complete:
+        chosen = itertools.chain.from_iterable(itertools.combinations(range(n + m), n))
+        ours = np.fromiter(chosen, np.int64).reshape(-1, n)
+    else:
+        rng = generator(0, "arrangements of seeds", n, m)
+        ours = np.argsort(rng.random((ARRANGEMENTS // 10, n + m)), axis=-1)[:, :n]
+    is_theirs = np.ones((len(ours), n + m), np.bool_)
+    np.put_along_axis(is_theirs, ours, False, axis=-1)
+    return ours, np.nonzero(is_theirs)[1].reshape(-1, m), is_complete
+
+
+@lru_cache(maxsize=64)
+def _least_p_value(n: int, m: int, statistic: Statistic) -> float:
+    """The p-value where all scores of one group are above all of the other's."""
+    return permutation_test(np.arange(n) + m, np.arange(m), statistic)
 
 
 def _chance(scores: FloatArray, baseline: FloatArray) -> float:

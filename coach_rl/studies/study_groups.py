@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coach_rl.studies.run_groups import RunGroup, Scored
+from coach_rl.studies.run_groups import RunGroup, Scored, episodes_behind
 from coach_rl.studies.study import Study
 from coach_rl.studies.study_runs import StudyRun
 
@@ -42,7 +42,7 @@ def variant_scores(study: Study, runs: Sequence[StudyRun]) -> list[Scored]:
     found = []
     for variant in study.variants:
         known = [
-            (run.scores, score)
+            (run.scores, score, run.evaluation(study))
             for run in runs
             if run.variant == variant.name
             and run.scores is not None
@@ -54,8 +54,9 @@ def variant_scores(study: Study, runs: Sequence[StudyRun]) -> list[Scored]:
                 Scored(
                     group=variant.name,
                     level=known[0][0].level,
-                    runs=tuple(run for run, _ in known),
-                    scores=np.array([score for _, score in known], np.float64),
+                    runs=tuple(run for run, _, _ in known),
+                    scores=np.array([score for _, score, _ in known], np.float64),
+                    episodes=episodes_behind(study.metric, [of for _, _, of in known]),
                 )
             )
     return sorted(found, key=lambda each: each.level)

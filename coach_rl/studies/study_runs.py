@@ -6,7 +6,7 @@ earlier version of the code, are its own wherever their parameters are the same.
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -21,8 +21,15 @@ from coach_rl.experiment.strict_json import Json, read_json
 from coach_rl.studies.earlier_runs import is_run_of
 from coach_rl.studies.job import Job
 from coach_rl.studies.job_run import find_run, is_finished
-from coach_rl.studies.run_groups import SUCCESS
-from coach_rl.studies.scores import RunScores, read_scores, runs_below
+from coach_rl.studies.scores import (
+    SUCCESS,
+    RunScores,
+    failures_counted,
+    read_scores,
+    runs_below,
+    success_metrics,
+    with_failures,
+)
 from coach_rl.studies.study import Study
 from coach_rl.studies.study_jobs import VARIANT, jobs_of
 
@@ -37,6 +44,10 @@ class StudyRun:
     """The run to be made."""
     folder: RunFolder | None
     """Its folder; None where it has not begun."""
+    found: RunScores | None = None
+    """Its evaluations and counters where they have been read already; None: they are read."""
+    others: Sequence["StudyRun"] = field(default=(), repr=False, compare=False)
+    """All runs of the study, which know whether success is reported on their level."""
 
     @property
     def variant(self) -> str:
@@ -55,8 +66,21 @@ class StudyRun:
 
     @cached_property
     def scores(self) -> RunScores | None:
-        """Its evaluations and counters; None where it has not begun."""
-        return None if self.folder is None else read_scores(self.folder.path)
+        """Its evaluations and counters; None where it has not begun.
+
+        Success that it doesn't report is 0 where another run on its level reports success.
+        """
+        own = self._read
+        if own is None:
+            return None
+        others = [run._read for run in self.others if run is not self]
+        return with_failures([own, *(each for each in others if each is not None)])[0]
+
+    @cached_property
+    def _read(self) -> RunScores | None:
+        if self.found is not None or self.folder is None:
+            return self.found
+        return read_scores(self.folder.path)
 
     @cached_property
     def code(self) -> tuple[str, ...]:
@@ -76,24 +100,30 @@ class StudyRun:
         names = (part.get("host") or part.get("cpu") for part in parts)
         return tuple(dict.fromkeys(name for name in names if name))
 
+    @cached_property
+    def command(self) -> tuple[str, ...]:
+        """The command line that began it; empty where it is not recorded."""
+        return () if self.folder is None else tuple(read_manifest(self.folder).get("command", ()))
+
     def score(self, study: Study) -> float | None:
         """The study's metric after training; None where it is not known yet, or not reported."""
-        return self._evaluation(study).get(study.metric)
+        return self.evaluation(study).get(study.metric)
 
     def success_at_any_step(self, study: Study) -> float | None:
         """Share of the episodes that succeed at any step, beside a score of those at the last.
 
         None where the study's metric is another one, or where it is not reported.
         """
-        return self._evaluation(study).get(_AT_ANY_STEP) if study.metric == SUCCESS else None
+        return self.evaluation(study).get(_AT_ANY_STEP) if study.metric == SUCCESS else None
 
-    def _evaluation(self, study: Study) -> Mapping[str, float]:
+    def evaluation(self, study: Study) -> Mapping[str, float]:
         """Metrics of the evaluation that scores it; empty where there is none."""
         if not self.is_done or self.scores is None or self.folder is None:
             return {}
         if study.episodes is None:
             return self.scores.final
-        return evaluation_of(self.folder, study.episodes) or {}
+        found = evaluation_of(self.folder, study.episodes) or {}
+        return failures_counted(found, sorted(success_metrics([self.scores])))
 
 
 def study_runs(
@@ -114,10 +144,12 @@ def study_runs(
         if not folder.is_dir():
             raise ConfigurationError(f"there is no folder {folder} to look for earlier runs in")
     runs = [StudyRun(job=job, folder=find_run(job)) for job in jobs_of(study, root=root)]
-    if all(run.is_done for run in runs):
-        return runs
-    candidates = list(_finished([root / study.name, *earlier]))
-    return [run if run.is_done else _made_earlier(run, candidates) for run in runs]
+    if not all(run.is_done for run in runs):
+        candidates = list(_finished([root / study.name, *earlier]))
+        runs = [run if run.is_done else _made_earlier(run, candidates) for run in runs]
+    together: list[StudyRun] = []
+    together += [replace(run, others=together) for run in runs]
+    return together
 
 
 def evaluation_of(folder: RunFolder, episodes: int) -> dict[str, float] | None:
@@ -188,5 +220,5 @@ def _code(part: Json) -> str:
     """The commit that a part of a run was made with, `*` where files differed; else the version."""
     git = (part.get("git") or {}).get("coach_rl")
     if git is None:
-        return f"version {part['versions']['coach-rl']}"
+        return f"version {part['versions'].get('coach-rl', 'unknown')}"
     return f"{git['commit'][:8]}{'*' if git['dirty'] else ''}"

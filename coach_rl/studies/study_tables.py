@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from coach_rl.core.records import FloatArray, IntArray
+from coach_rl.studies.interval_text import difference_text, with_interval
 from coach_rl.studies.level_figures import GOALS, level_figures, levels_with_goals
+from coach_rl.studies.run_groups import difference_of, episodes_behind, estimate_of
 from coach_rl.studies.scores import RunScores
 from coach_rl.studies.statistics import (
-    Estimate,
-    difference,
-    estimate,
+    NOT_FINITE,
+    TOO_FEW,
     probability_of_improvement,
     standard_deviation,
 )
@@ -37,6 +38,9 @@ class _Group:
     """Their evaluations and counters."""
     scores: FloatArray
     """[seeds]"""
+    episodes: IntArray | None
+    """[seeds], the episodes of which each score is the share of successes; None where the scores
+    are something else."""
     at_any_step: list[float | None]
     """Shares of episodes with success at any step; see `StudyRun.success_at_any_step`."""
 
@@ -70,6 +74,7 @@ def _group(study: Study, variant: Variant, runs: Sequence[StudyRun]) -> _Group:
         [run for run, _, _ in found],
         [numbers for _, numbers, _ in found],
         np.array([score for _, _, score in found], np.float64),
+        episodes_behind(study.metric, [run.evaluation(study) for run, _, _ in found]),
         [run.success_at_any_step(study) for run, _, _ in found],
     )
 
@@ -93,7 +98,7 @@ def _scores(study: Study, groups: Sequence[_Group]) -> str:
             str(len(group.runs)),
             _mean(group.scores, shown),
             shown(float(np.median(group.scores))),
-            _interval(estimate(group.scores), shown, least=0.0),
+            with_interval(estimate_of(study.metric, group.scores, episodes=group.episodes), shown),
             _mean(any_step, _percent) if any_step else "",
             "" if best is None else _mean(values[:, best], shown),
             "" if best is None else f"{steps[best]:,}",
@@ -134,15 +139,21 @@ def _comparison(study: Study, groups: Sequence[_Group]) -> str:
         is_other = group is not baseline and bool(group.runs)
         if not is_other or group.numbers[0].level != baseline.numbers[0].level:
             continue
-        found = difference(group.scores, baseline.scores)
+        found = difference_of(
+            study.metric,
+            group.scores,
+            baseline.scores,
+            episodes=(group.episodes, baseline.episodes),
+        )
         chance = probability_of_improvement([(group.scores, baseline.scores)])
-        if found.low is None:
-            verdict = "one seed says nothing of others"
+        if found.reason in (TOO_FEW, NOT_FINITE):
+            verdict = found.reason
         elif not found.is_clear:
             verdict = "no clear difference"
         else:
             verdict = "higher" if found.value > 0 else "lower"
-        rows.append([group.variant.name, _interval(found, shown), _interval(chance, _percent)])
+        interval = f"{shown(found.value)} ({difference_text(found, shown)})"
+        rows.append([group.variant.name, interval, with_interval(chance, _percent)])
         rows[-1] += ["" if found.detectable is None else shown(found.detectable), verdict]
     head = [f"against {study.baseline}", "difference of IQMs (95 %)"]
     head += ["chance that a run scores higher (95 %)", "detectable difference", "verdict"]
@@ -292,16 +303,6 @@ def _mean(values: Sequence[float] | FloatArray, shown: Callable[[float], str]) -
     spread = standard_deviation(np.asarray(values))
     mean = shown(float(np.mean(values)))
     return mean if spread is None else f"{mean} ± {shown(spread)}"
-
-
-def _interval(found: Estimate, shown: Callable[[float], str], *, least: float = -1.0) -> str:
-    """A number with its interval; of a rate, as much of it as is possible."""
-    if found.low is None or found.high is None:
-        return shown(found.value)
-    low, high = found.low, found.high
-    if shown is _percent:
-        low, high = max(low, least), min(high, 1.0)
-    return f"{shown(found.value)} ({shown(low)} to {shown(high)})"
 
 
 def _range(values: Sequence[int]) -> str:

@@ -18,24 +18,26 @@ from typing import Literal
 import numpy as np
 
 from coach_rl.core.errors import ConfigurationError, require
-from coach_rl.core.records import FloatArray
+from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.experiment.overrides import said
 from coach_rl.experiment.preset_file import Preset
 from coach_rl.experiment.runner import DEFAULT_ROOT
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.studies.job import Job, Needs
+from coach_rl.studies.scores import is_success
 from coach_rl.studies.search_space import SearchSpace, check_search, parse_search
 from coach_rl.studies.statistics import Difference
 from coach_rl.studies.trials import Pruner, Sampler, Trial
 from coach_rl.telemetry.best_evaluation import AUTO
 
 Verdict = Literal["beats", "ties", "loses"]
-"""Result of a comparison with the shipped setting: it ties where the interval holds zero."""
+"""Result of a comparison with the shipped setting: it ties where no difference is established."""
 
 SHIPPED = "shipped"
 """The variant that changes nothing of what is searched."""
-_SUCCESS = "success_"
+_LENGTH = ("schedule.training", "steps")
+"""Names of the length of a run: the path, and the name on panels that have it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +125,7 @@ class Metric:
 
     def of(self, metrics: Mapping[str, float]) -> float:
         """Its value; no success is reported where there was none yet."""
-        missing = 0.0 if self.name.startswith(_SUCCESS) else math.nan
+        missing = 0.0 if is_success(self.name) else math.nan
         return float(metrics.get(self.name, missing))
 
     def curve(self, metrics: Mapping[str, FloatArray], length: int) -> list[float]:
@@ -144,6 +146,9 @@ class Confirmation:
     """[n], one for each seed that came to its end."""
     failed: int
     """Seeds that did not."""
+    episodes: IntArray | None = None
+    """[n], the episodes of which each score is the share of successes; None where the scores are
+    something else."""
     difference: Difference | None
     """The lead over the scores of the shipped setting; None for that one itself, or where one of
     them has no scores. All intervals hold together with a confidence of 95 %."""
@@ -174,9 +179,18 @@ class SweepResult:
 
     @property
     def recommended(self) -> str:
-        """The best setting on fresh seeds, or else of the trials, as `-cp` takes it."""
+        """The best setting on fresh seeds, or else of the trials, as `-cp` takes it.
+
+        The length of the sweep's runs is left out, since trials are often shorter than a run that
+        trains to the end.
+        """
         best = self.best[0].overrides if self.winner is None else self.winner.overrides
-        return said({**self.sweep.overrides, **best})
+        changes = {**self.sweep.overrides, **best}
+        return said({
+            name: value
+            for name, value in changes.items()
+            if name not in _LENGTH or name in best
+        })  # fmt: skip
 
     def verdict(self, confirmation: Confirmation) -> Verdict:
         """The result of a setting on fresh seeds beside the shipped one."""

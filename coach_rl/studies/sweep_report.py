@@ -5,8 +5,15 @@ from pathlib import Path
 
 from coach_rl.core.typed_values import describe_value
 from coach_rl.experiment.strict_json import write_text
+from coach_rl.studies.interval_text import difference_text, with_interval
+from coach_rl.studies.run_groups import estimate_of
 from coach_rl.studies.search_space import said_space
-from coach_rl.studies.statistics import Estimate, estimate, mean, standard_deviation
+from coach_rl.studies.statistics import (
+    NO_SPREAD,
+    Difference,
+    mean,
+    standard_deviation,
+)
 from coach_rl.studies.sweep import SHIPPED, Confirmation, SweepResult
 from coach_rl.studies.trials import Trial
 
@@ -40,14 +47,16 @@ def conclusion(result: SweepResult) -> str:
     best = result.winner
     assert best is not None
     verdict, number = result.verdict(best), best.difference
-    if number is None or number.low is None or number.high is None:
-        return f"Too few runs from fresh seeds have ended to compare {best.variant} with {SHIPPED}."
+    if number is None or number.reason not in ("", NO_SPREAD):
+        return (
+            f"Too few runs from fresh seeds have a score to compare {best.variant} with {SHIPPED}."
+        )
     words = {
         "beats": f"{best.variant} beats the shipped setting",
         "loses": f"{best.variant} loses to the shipped setting",
-        "ties": f"{best.variant} ties with the shipped setting: the interval holds zero",
+        "ties": f"{best.variant} ties with the shipped setting: no difference is established",
     }
-    what = f"{number.value:+.4g} {result.metric.name}, {number.low:.4g} to {number.high:.4g}"
+    what = f"{number.value:+.4g} {result.metric.name}, {difference_text(number, _number)}"
     seeds = f"over {number.seeds[0]} fresh seeds each" if number.seeds else ""
     return f"On fresh seeds {words[verdict]} ({what}, {seeds})."
 
@@ -97,14 +106,14 @@ def _fresh_row(result: SweepResult, each: Confirmation) -> list[str]:
     seeds = str(len(each.scores)) + (f" ({each.failed} failed)" if each.failed else "")
     if not len(each.scores):
         return [each.variant, seeds, "", "", "", "", ""]
-    spread = standard_deviation(each.scores)
+    spread, name = standard_deviation(each.scores), result.metric.name
     return [
         each.variant,
         seeds,
         _number(float(mean(each.scores))),
         _number(spread),
-        _interval(estimate(each.scores)),
-        "" if each.difference is None else _interval(each.difference),
+        with_interval(estimate_of(name, each.scores, episodes=each.episodes), _number),
+        "" if each.difference is None else _with_interval(each.difference),
         "" if each.difference is None else result.verdict(each),
     ]
 
@@ -127,10 +136,8 @@ def _values(trial: Trial, names: Sequence[str]) -> list[str]:
     return [describe_value(trial.overrides[name]) for name in names]
 
 
-def _interval(number: Estimate) -> str:
-    if number.low is None or number.high is None:
-        return _number(number.value)
-    return f"{_number(number.value)} ({_number(number.low)} to {_number(number.high)})"
+def _with_interval(number: Difference) -> str:
+    return f"{_number(number.value)} ({difference_text(number, _number)})"
 
 
 def _number(value: float | None) -> str:

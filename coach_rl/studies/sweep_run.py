@@ -7,7 +7,7 @@ from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-from coach_rl.experiment.overrides import overrides_json
+from coach_rl.experiment.overrides import overrides_json, said
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.stop_requests import Interrupted, StopRequests
@@ -192,7 +192,7 @@ class _Searching:
         text = f"pruned at evaluation {len(seen)}, {self._metric.name} {seen[-1]:.4g}"
         ask_to_stop(folder, f"{text}, as trial {number} of the sweep {self._sweep.name}")
         self._trials.conclude(number, "pruned")
-        self._announce(f"trial {number} {text}")
+        self._announce(f"trial {number} ({said(self._trials.all()[number].overrides)}) {text}")
         return True
 
     def _conclude(self, number: int, *, value: float = math.nan, error: str = "") -> None:
@@ -200,12 +200,14 @@ class _Searching:
             error = f"its last evaluation has no finite {self._metric.name}"
         if error:
             self._trials.conclude(number, "failed", error=error)
-            self._announce(f"trial {number} failed: {error}")
+            tried = said(self._trials.all()[number].overrides)
+            self._announce(f"trial {number} ({tried}) failed: {error}")
         else:
             self._trials.conclude(number, "done", value=value)
             best = self._trials.best()[0]
             of_all = "the best so far" if best.number == number else f"best: trial {best.number}"
-            self._announce(f"trial {number} came to {self._metric.name} {value:.4g}, {of_all}")
+            tried = said(self._trials.all()[number].overrides)
+            self._announce(f"trial {number} ({tried}): {self._metric.name} {value:.4g}, {of_all}")
 
     def _has_followed(self, trial: Trial) -> bool:
         """End a trial as the one ended that tries the same."""

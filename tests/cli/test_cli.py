@@ -506,7 +506,7 @@ def test_a_second_ctrl_c_says_where_the_run_can_be_resumed(
     assert coach("-p", FAKE, "-ntb") == 130
     checkpoint = only_run() / "checkpoints" / "step_20"
     assert capsys.readouterr().err == (
-        "coach: error: interrupted. The run had done 30 environment steps; "
+        "coach: interrupted. The run had done 30 environment steps; "
         f"its last checkpoint, {checkpoint}, was written before; "
         f"resume with: {program('coach')} -crd {word(only_run())}\n"
     )

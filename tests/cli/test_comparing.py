@@ -28,6 +28,7 @@ def coach(capsys, *words):
 def test_compare_says_by_how_much(capsys):
     code, out, _ = coach(capsys, "compare", "experiments/good", "experiments/bad")
     assert code == 0
+    assert out.startswith("Baseline: bad, the last group; --baseline NAME chooses another\n")
     assert "On point: good is higher than bad by 10 (95 % interval " in out
     assert "reward_mean of the evaluation at a run's end" in out
 
@@ -35,6 +36,7 @@ def test_compare_says_by_how_much(capsys):
 def test_compare_takes_the_folders_in_one_and_a_baseline(capsys):
     code, out, _ = coach(capsys, "compare", "experiments", "--baseline", "good", "--markdown")
     assert code == 0
+    assert out.startswith("Baseline: good\n")
     assert "bad is lower than good by 10" in out
     assert "| bad | point | 5 | 3 | 1.58 | 3 |" in out
 
@@ -55,6 +57,10 @@ def test_compare_takes_another_moment_and_metric(capsys):
         (["compare", "experiments", "--metric", "rewards"], "unknown metric 'rewards'"),
         (["compare", "experiments", "--at", "soon"], "'soon' is none of final, last, afterwards"),
         (["compare", "experiments", "--baseline", "goo"], "did you mean 'good'?"),
+        (["report", "experiments", "--metric", "rewards"], "unknown metric 'rewards'"),
+        (["report", "experiments", "--baseline", "goo"], "did you mean 'good'?"),
+        (["report", "experiments", "study.py"], "'study.py' is no folder; give folders"),
+        (["report", "experiments", "--runs", "x"], "--runs adds runs to a study"),
         (["compare"], "the following arguments are required: FOLDER"),
         (["plot", "experiments", "--metric", "rewards"], "unknown metric 'rewards'"),
         (["plot", "experiments", "--baseline", "goo"], "did you mean 'good'?"),
@@ -72,6 +78,30 @@ def test_wrong_input_is_one_line(capsys, words, message):
     assert (code, out.count("Delete")) == (2, 0)
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_report_takes_folders_and_names_the_baseline_first(capsys, tmp_path):
+    for seed in range(2):
+        write_run(
+            tmp_path / "experiments" / "odd" / f"seed{seed}",
+            seed=seed,
+            panel={"rate": 0.1 * (seed + 1)},
+            command=["coach", "-p", "A", "--seed", str(seed)],
+            summary={"evaluation": {"reward_mean": 3.0}},
+        )
+    code, out, _ = coach(capsys, "report", "experiments/odd", "experiments/good", "experiments/bad")
+    assert code == 0
+    assert out.startswith("baseline:   bad, the last group; --baseline NAME chooses another\n")
+    assert "note:       odd holds runs with different settings: rate 0.1 with seed 0, 0.2" in out
+    page = (tmp_path / "report.html").read_text()
+    assert "<p>Baseline: bad. The others are compared with it.</p>" in page
+    assert "Good is higher than bad by 10 (95 % interval" in page
+    assert "odd holds runs with different settings" in page
+    assert "<code>coach -p A --seed 1</code>" in page
+    assert "study" not in page.lower()
+    code, out, _ = coach(capsys, "report", "experiments", "--baseline", "good", "--to", "x.html")
+    assert (code, out.splitlines()[0]) == (0, "baseline:   good")
+    assert "Bad is lower than good by 10" in (tmp_path / "x.html").read_text()
 
 
 def test_plot_writes_pictures(capsys, tmp_path):

@@ -10,6 +10,8 @@ from coach_rl.cli.arguments import parse_arguments
 from coach_rl.cli.main import main
 from coach_rl.cli.settings import Collecting, Train, TrainSeeds
 from coach_rl.experiment.run_folder import RunFolder, read_manifest
+from coach_rl.experiment.stop_requests import Interrupted
+from coach_rl.studies.job import JobResult
 
 FAKE = Path(__file__).parent.parent / "experiment" / "fake_preset.py"
 
@@ -120,3 +122,14 @@ def test_a_seed_that_fails_does_not_end_the_others_and_is_said(
     )
     assert "Over 2 seeds" in out
     assert seeds_of("broken") == [0, 2]
+
+
+def test_seeds_an_interrupt_is_a_stop_and_no_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_args: object, **_named: object) -> list[JobResult]:
+        raise Interrupted("stopped; 1 of 2 runs are done", signal=2)
+
+    monkeypatch.setattr("coach_rl.cli.seeds.conduct", interrupted)
+    assert coach("-p", FAKE, "--plain", "-ntb", "-c", "--seeds", "2") == 130
+    assert capsys.readouterr().err == "coach: stopped; 1 of 2 runs are done\n"

@@ -162,7 +162,7 @@ def test_report_compare_and_plot_take_the_study_file(capsys):
     assert coach("run", "walks.py", "--plain", "--jobs", "2", "-ntb") == 0
     capsys.readouterr()
     assert main(["report", "walks.py"]) == 0
-    assert capsys.readouterr().out == "written to  walks.html\n"
+    assert capsys.readouterr().out == "baseline:   slow\nwritten to  walks.html\n"
     assert "Which walk is longer?" in Path("walks.html").read_text()
     assert main(["report", "walks.py", "--to", "reports/today.html"]) == 0
     assert Path("reports/today.html").exists()
@@ -182,7 +182,7 @@ def test_report_compare_and_plot_take_the_study_file(capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["report", "experiments"], "'experiments' is a folder; give the study's file"),
+        (["report", "experiments"], "experiments holds no runs; give a run's folder, or"),
         (["report", "none.py"], "there is no study file 'none.py'"),
         (["report"], "the following arguments are required: STUDY.py"),
         (

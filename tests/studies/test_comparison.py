@@ -13,15 +13,16 @@ from coach_rl.studies.run_groups import find_groups, group_scores
 from tests.studies.written_runs import write_seeds
 
 
-def scored_of(tmp_path, metric="reward_mean", **groups):
+def scored_of(tmp_path, metric="reward_mean", episodes=None, **groups):
     folders = [
-        write_seeds(tmp_path / name, scores, metric=metric) for name, scores in groups.items()
+        write_seeds(tmp_path / name, scores, metric=metric, episodes=episodes)
+        for name, scores in groups.items()
     ]
     return group_scores(find_groups(folders)[0], metric=metric)[0]
 
 
-def verdict(tmp_path, metric="reward_mean", **groups):
-    scored = scored_of(tmp_path, metric, **groups)
+def verdict(tmp_path, metric="reward_mean", episodes=None, **groups):
+    scored = scored_of(tmp_path, metric, episodes, **groups)
     (found,) = compare(scored, "b", metric=metric, statistic="mean")
     return found.verdict()
 
@@ -38,7 +39,8 @@ def test_no_difference_is_called_where_the_interval_holds_zero(tmp_path):
     assert said.startswith(
         "no difference is established between a and b with 3 and 3 seeds: it is -0.5"
     )
-    assert "which may be zero; so many seeds see a difference of 3" in said
+    assert "which may be zero. With 3 seeds each, only a difference of about 3" in said
+    assert said.endswith(" would be found with 80 % power")
 
 
 def test_no_difference_is_called_with_one_seed(tmp_path):
@@ -53,14 +55,38 @@ def test_shares_end_at_their_bounds(tmp_path):
     said = verdict(tmp_path, "success_rate", a=[1.0, 0.0, 1.0], b=[0.0, 0.0, 1.0])
     assert "(95 % interval -" in said
     assert "to 100.0 %)" in said
-    assert "so few seeds, which differ so much, cannot establish any" in said
+    assert "With 3 seeds each, which differ this much, no difference would be found" in said
 
 
-def test_seeds_that_all_agree_are_said(tmp_path):
-    said = verdict(tmp_path, "success_rate", a=[1.0, 1.0, 1.0], b=[0.0, 0.0, 0.0])
-    assert said == "a is higher than b by 100.0 % with each of its 3 seeds beside 3"
-    said = verdict(tmp_path / "two", "success_rate", a=[1.0, 1.0], b=[0.0, 0.0])
-    assert said.startswith("no difference is established")
+def test_verdict_equal_scores_states_episodes_and_the_permutation_test(tmp_path):
+    equal = {"a": [1.0] * 3, "b": [0.5] * 3}
+    unclear = "no difference is established between a and b with 3 and 3 seeds: it is 50.0 % "
+    # Of the 20 ways to deal 6 scores to two groups of 3, 2 are as extreme.
+    assert verdict(tmp_path / "3", "success_rate", episodes=100, **equal) == (
+        unclear + "(95 % interval 44.2 % to 55.6 % over episodes, permutation test over seeds p = "
+        "0.1)"
+    )  # Newcombe's interval of 300 of 300 beside 150 of 300
+    assert verdict(tmp_path / "unknown", "success_rate", **equal) == (
+        unclear + "(no interval, because the seeds of each group are equal, permutation test over "
+        "seeds p = 0.1)"
+    )
+    said = verdict(tmp_path / "5", "success_rate", episodes=100, a=[1.0] * 5, b=[0.5] * 5)
+    assert said == (
+        "a is higher than b by 50.0 % with each of its 5 seeds beside 5 (95 % interval 45.6 % to "
+        "54.4 % over episodes)"
+    )
+    said = verdict(tmp_path / "two", "success_rate", episodes=100, a=[1.0] * 2, b=[0.0] * 2)
+    assert said.endswith("too few for an interval; train with 5 or more of each")
+
+
+def test_score_table_equal_scores_shows_episodes_and_unseen_failures(tmp_path):
+    scored = scored_of(tmp_path, "success_rate", episodes=100, a=[1.0] * 5, b=[0.9] * 3)
+    found = [row[6] for row in score_table(scored, metric="success_rate").rows]
+    assert found == [
+        # The 500th root of 0.025, and 1 less the 5th root of 0.05.
+        "500 of 500 episodes, 99.3 % to 100.0 %; up to 45 % of seeds may fail",
+        "270 of 300 episodes, 86.0 % to 93.2 %; up to 63 % of seeds may differ",
+    ]
 
 
 def test_tables_have_a_line_for_each_group(tmp_path):
@@ -70,12 +96,14 @@ def test_tables_have_a_line_for_each_group(tmp_path):
         ("a", "point", "3", "2", "1"),
         ("b", "point", "1", "7", "-"),
     ]
-    assert table.rows[1][6] == "-"  # one seed has no interval
+    assert table.rows[1][6] == "too few seeds"
     lines = comparison_table(compare(scored, "b", metric="reward_mean")).markdown().split("\n")
     assert lines[0] == (
         "|  | level | seeds | difference | 95 % interval | P(higher) | 95 % interval |"
     )
-    assert lines[2] == "| a | point | 3 and 1 | not established | - | 0.00 | - |"
+    assert lines[2] == (
+        "| a | point | 3 and 1 | not established | too few seeds | 0.00 | too few seeds |"
+    )
 
 
 def test_different_environments_are_refused(tmp_path):

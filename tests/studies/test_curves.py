@@ -14,23 +14,29 @@ def run(folder, seed, rewards):
     return read_scores(write_run(folder / str(seed), seed=seed, log=log))
 
 
+def two(folder, rewards, others):
+    """A run, and two with the same other rewards, so that there are enough for an interval."""
+    return [run(folder, 0, rewards), run(folder, 1, others), run(folder, 2, others)]
+
+
 def curve(runs, axis="steps"):
     return group_curve(runs, metric="reward_mean", axis=axis, statistic=mean)
 
 
 def test_runs_are_averaged_at_each_evaluation(tmp_path):
-    found = curve([run(tmp_path, 0, {10: 1, 20: 3}), run(tmp_path, 1, {10: 3, 20: 5})])
+    found = curve(two(tmp_path, {10: 1, 20: 3}, {10: 4, 20: 6}))
     assert found.where.tolist() == [10, 20]
-    assert found.value.tolist() == [2, 4]
-    assert found.seeds.tolist() == [2, 2]
+    assert found.value.tolist() == [3, 5]
+    assert found.seeds.tolist() == [3, 3]
+    assert found.each.tolist() == [[1, 4, 4], [3, 6, 6]]
     assert (found.low < found.value).all()
 
 
 def test_between_evaluations_lines_are_straight_and_end_with_the_run(tmp_path):
-    found = curve([run(tmp_path, 0, {10: 1, 30: 3}), run(tmp_path, 1, {20: 6})])
+    found = curve(two(tmp_path, {10: 1, 30: 3}, {20: 5}))
     assert found.where.tolist() == [10, 20, 30]
-    assert found.value.tolist() == [1, (2 + 6) / 2, 3]
-    assert found.seeds.tolist() == [1, 2, 1]
+    assert found.value.tolist() == [1, (2 + 5 + 5) / 3, 3]
+    assert found.seeds.tolist() == [1, 3, 1]
     assert np.isnan(found.low).tolist() == [True, False, True]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.studies.run_groups import default_metric, find_groups, group_scores
-from tests.studies.written_runs import LOG, write_run, write_seeds
+from tests.studies.written_runs import LOG, record, write_run, write_seeds
 
 
 def names(paths):
@@ -61,7 +61,7 @@ def test_no_runs_are_refused(tmp_path, made, what):
 
 def test_success_is_the_metric_where_all_report_it(tmp_path):
     a = write_seeds(tmp_path / "a", [0.5], metric="success_rate")
-    b = write_seeds(tmp_path / "b", [0.5], metric="reward_mean")
+    b = write_seeds(tmp_path / "b", [0.5], metric="reward_mean", level="without success")
     assert default_metric(find_groups([a])[0]) == "success_rate"
     assert default_metric(find_groups([a, b])[0]) == "reward_mean"
 
@@ -98,3 +98,75 @@ def test_what_cannot_be_scored_is_refused(tmp_path):
         group_scores(groups, metric="rewards")
     with pytest.raises(ConfigurationError, match="none of the runs has been evaluated"):
         group_scores(find_groups([write_run(tmp_path / "b")])[0], metric="reward_mean")
+
+
+def write_rare(folder, rates, *, level="point"):
+    """Runs of an environment that reports success only when there is one, evaluated twice."""
+    for seed, rate in enumerate(rates):
+        scalars = {} if rate is None else {"evaluation/success_rate": rate}
+        log = record("evaluation", 100, {"evaluation/reward_mean": 0.0})
+        log += record("evaluation", 200, {"evaluation/reward_mean": 1.0, **scalars})
+        evaluation = {"reward_mean": 1.0, "episodes": 10, "success_rate": rate}
+        path = folder / f"seed{seed}"
+        write_run(path, seed=seed, level=level, log=log, summary={"evaluation": evaluation})
+    return folder
+
+
+@pytest.mark.parametrize("at", ["final", "last", 200])
+def test_group_scores_runs_that_never_succeed_count_as_zero(tmp_path, at):
+    a = write_rare(tmp_path / "a", [1.0, None, None])
+    b = write_rare(tmp_path / "b", [None, None])
+    without = write_rare(tmp_path / "c", [None, None], level="without success")
+    groups, _ = find_groups([a, b, without])
+    scored, notes = group_scores(groups, metric="success_rate", at=at)
+    assert {each.group: each.scores.tolist() for each in scored} == {"a": [1, 0, 0], "b": [0, 0]}
+    assert notes == [
+        "c on without success: 2 of 2 runs have no such score and are left out (2 done)"
+    ]
+    assert default_metric(groups) == "reward_mean"
+    assert default_metric(groups[:2]) == "success_rate"
+
+
+def test_find_groups_curves_begin_at_zero_success(tmp_path):
+    groups, _ = find_groups([write_rare(tmp_path / "a", [1.0, None])])
+    assert [run.curve.metrics["success_rate"].tolist() for run in groups[0].runs] == [
+        [0.0, 1.0],
+        [0.0, 0.0],
+    ]
+
+
+def test_group_scores_episodes_stand_beside_success_rates_only(tmp_path):
+    groups, _ = find_groups([write_rare(tmp_path / "a", [1.0, None])])
+    (success,), _ = group_scores(groups, metric="success_rate")
+    assert success.episodes.tolist() == [10, 10]
+    (reward,), _ = group_scores(groups, metric="reward_mean")
+    assert reward.episodes is None
+
+
+def test_find_groups_different_settings_are_named(tmp_path):
+    panels = [{"rate": 0.1, "steps": 9}, {"rate": 0.1, "steps": 9}, {"rate": 0.5, "steps": 9}]
+    for seed, panel in enumerate(panels):
+        changed = {"agent.discount": [0.9, 0.5]} if seed == 2 else {}
+        write_run(
+            tmp_path / "a" / f"{seed}",
+            seed=seed,
+            panel=panel,
+            differences=changed,
+            parameters={"agent": {"discount": 0.5 if seed == 2 else 0.9, "rate": panel["rate"]},
+                        "checkpoints": {"every": seed}},
+        )  # fmt: skip
+    _, notes = find_groups([tmp_path / "a"])
+    assert notes == [
+        "trial holds runs with different settings: "
+        "rate 0.1 with seeds 0, 1, 0.5 with seed 2; "
+        "agent.discount 0.9 with seeds 0, 1, 0.5 with seed 2"
+    ]
+
+
+def test_find_groups_settings_that_only_the_resolved_parameters_show_are_named(tmp_path):
+    for seed, rate in enumerate((0.1, 0.5)):
+        write_run(tmp_path / "a" / f"{seed}", seed=seed, parameters={"agent": {"rate": rate}})
+    old = {"seed": 2, "parameters": {"agent": {}}}  # an earlier version, without this setting
+    write_run(tmp_path / "a" / "old", **old)
+    _, notes = find_groups([tmp_path / "a"])
+    assert notes[0].endswith("settings: agent.rate 0.1 with seed 0, 0.5 with seed 1")

@@ -49,6 +49,9 @@ class Run:
     def score(self, study: Study) -> float | None:
         return self.value
 
+    def evaluation(self, study: Study) -> dict[str, float]:
+        return self.final
+
     def success_at_any_step(self, study: Study) -> float | None:
         return self.any_step
 
@@ -125,7 +128,7 @@ def test_difference_from_the_baseline_is_called_only_where_it_is_clear():
 
 def test_one_seed_says_nothing_of_others():
     text = report(study_of(A, B, baseline="a"), [Run("a", 1, 1.0), Run("b", 1, 2.0)])
-    assert "| b | 1.0 | 100 % |  | one seed says nothing of others |" in text
+    assert "| b | 1.0 (too few seeds) | 100 % (too few seeds) |  | too few seeds |" in text
 
 
 def test_variants_on_another_level_are_not_compared():

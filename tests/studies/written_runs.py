@@ -60,7 +60,16 @@ SUMMARY = {
 }
 
 
-def write_seeds(folder, scores, *, level="point", metric="reward_mean", steps=2000, **manifest):
+def write_seeds(
+    folder,
+    scores,
+    *,
+    level="point",
+    metric="reward_mean",
+    steps=2000,
+    episodes=None,
+    **manifest,
+):
     """Finished runs, one per score, whose two evaluations while training lead up to it."""
     for seed, score in enumerate(scores):
         log = "".join(
@@ -68,7 +77,7 @@ def write_seeds(folder, scores, *, level="point", metric="reward_mean", steps=20
             + record("evaluation", step, {f"evaluation/{metric}": share * score})
             for step, share in ((steps // 2, 0.5), (steps, 1.0))
         )
-        summary = {"steps_per_second": 9.0, "evaluation": {metric: score}}
+        summary = {"steps_per_second": 9.0, "evaluation": {metric: score, "episodes": episodes}}
         path = folder / f"seed{seed}"
         write_run(path, seed=seed, level=level, log=log, summary=summary, **manifest)
     return folder
