@@ -3,7 +3,8 @@
     coach study run benchmarks/studies/ppo_mujoco.py --jobs 2
     coach study report benchmarks/studies/ppo_mujoco.py --write
 
-`ppo_mujoco.py:contact` is the study of Ant, Humanoid, HumanoidStandup and Pusher.
+`ppo_mujoco.py:contact` is the study of Ant, Humanoid, HumanoidStandup and Pusher,
+`ppo_mujoco.py:swimmer` that of Swimmer's own settings.
 
 The seeds are none that a setting was tuned on.
 """
@@ -35,6 +36,27 @@ def study() -> Study:
 def contact() -> Study:
     """PPO on Ant, Humanoid, HumanoidStandup and Pusher."""
     return _study("mujoco_ppo_contact", ("ant", "humanoid", "humanoid_standup", "pusher"))
+
+
+def swimmer() -> Study:
+    """PPO on Swimmer, as shipped and with the settings of other tasks for noise and advantages."""
+    before = {
+        "agent.algorithm.normalise_advantage": False,
+        "agent.network.initial_log_std": -0.5,
+    }
+    return Study(
+        name="mujoco_ppo_swimmer",
+        question="Do normalised advantages and more noise at first teach every seed to swim?",
+        variants=(
+            Variant(name="as shipped", preset="Mujoco_PPO", level="swimmer"),
+            Variant(name="neither", preset="Mujoco_PPO", level="swimmer", changes=before),
+        ),
+        baseline="neither",
+        seeds=range(30, 35),
+        steps=1_000_000,
+        device="cpu",
+        pages=("../results/ppo_mujoco.md",),
+    )
 
 
 def _study(name: str, levels: tuple[str, ...]) -> Study:
