@@ -12,6 +12,7 @@ import hashlib
 import re
 import sys
 import traceback
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
@@ -103,7 +104,7 @@ def imported_neighbours(folder: Path) -> dict[str, str | None]:
     return dict(sorted(found.items()))
 
 
-def changed_neighbours(folder: Path, recorded: dict[str, str | None]) -> list[str]:
+def changed_neighbours(folder: Path, recorded: Mapping[str, str | None]) -> list[str]:
     """Return the recorded files in whose place another one is imported now.
 
     A file that is neither in its folder nor where Python searches is left out: what needs it fails,
