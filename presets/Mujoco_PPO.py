@@ -51,10 +51,10 @@ TASKS = {
     # run away (seen on reacher and swimmer): scale rewards.
     "inverted_double_pendulum": TaskSettings(scale_returns=False),
     "reacher": TaskSettings(scale_returns=False),
-    # The reward of swimming comes late: with 0.99 every published run stays below 140. Rewards
-    # divided by the deviation of such long sums give advantages whose size changes a hundredfold
-    # during a run: without normalisation, and with less noise at first, policies of some seeds
-    # settle for a slow gait or collapse (benchmarks/results/ppo_mujoco.md).
+    # The reward of swimming comes late: with 0.99 every published run stays below 140. Scaled by
+    # the standard deviation of such long sums, advantages change their size a hundredfold during a
+    # run. Without normalisation, and with less noise at first, seeds learn more slowly, and the
+    # policies of some collapse (benchmarks/results/ppo_mujoco.md).
     "swimmer": TaskSettings(
         discount=0.9999,
         gae_lambda=0.98,

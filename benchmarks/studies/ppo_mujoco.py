@@ -52,7 +52,7 @@ def swimmer() -> Study:
             Variant(name="neither", preset="Mujoco_PPO", level="swimmer", changes=before),
         ),
         baseline="neither",
-        seeds=range(30, 35),
+        seeds=(*range(10, 15), *range(30, 35)),
         steps=1_000_000,
         device="cpu",
         pages=("../results/ppo_mujoco.md",),

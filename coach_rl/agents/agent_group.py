@@ -122,7 +122,7 @@ class AgentGroupParameters:
             )
             first = next(each for each in self.members if each.shares == member.shares)
             require(
-                _named(member.agent, "") == _named(first.agent, ""),
+                _named(member.agent, first.agent.name) == first.agent,
                 f"the members '{first.agent.name}' and '{member.agent.name}' share "
                 f"'{member.shares}', and their agents differ in more than their names",
             )

@@ -23,11 +23,14 @@ import importlib.util
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 
 MOST_LISTED = 12
 """Number of names up to which a message lists all."""
 _SIMILAR = 0.75
 """Similarity from which a name is suggested, of 1 for the same; above that of most other words."""
+_SHARED_BEGINNING, _SHARED_LETTERS = 0.6, 3
+"""Fraction of a name, and number of its letters, that a suggested name may begin with instead."""
 
 
 class CoachError(Exception):
@@ -146,8 +149,20 @@ def suggestion(name: str, allowed: Iterable[str], limit: int = MOST_LISTED) -> s
 def near_names(name: str, allowed: Iterable[str]) -> list[str]:
     """Up to three names that one may be a misspelling of, in any case, the most similar first."""
     by_lower = {known.lower(): known for known in allowed}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=_SIMILAR)
-    return [by_lower[key] for key in near]
+    similar = {key: _similarity(name.lower(), key) for key in by_lower}
+    near = sorted(similar, key=similar.__getitem__, reverse=True)[:3]
+    return [by_lower[key] for key in near if similar[key] >= _SIMILAR]
+
+
+def _similarity(name: str, known: str) -> float:
+    """Similarity of two names, 1 for the same; high for swapped letters and a shared beginning."""
+    ratio = difflib.SequenceMatcher(None, known, name).ratio()
+    shared = sum(
+        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(name, known, strict=False))
+    )
+    begins_alike = shared >= max(_SHARED_LETTERS, _SHARED_BEGINNING * len(name))
+    is_near = begins_alike or sorted(name) == sorted(known)
+    return max(ratio, _SIMILAR) if is_near else ratio
 
 
 def require_unix() -> None:

@@ -74,11 +74,7 @@ def live_graph(
     Raises:
         ConfigurationError: The graph cannot be built.
     """
-    require(
-        isinstance(graph_manager, GraphManager),
-        f"an experiment is a GraphManager, got {describe_value(graph_manager)}; call the preset's "
-        "function, or write load_preset(find_preset(NAME)).build()",
-    )
+    require_graph_manager(graph_manager)
     task = with_threads(task, graph_manager.parameters.threads)
     with torch_settings(task), exits_as_errors():
         try:
@@ -94,6 +90,15 @@ def live_graph(
             group.announce(Order.END)
         finally:
             graph_manager.close()
+
+
+def require_graph_manager(value: object) -> None:
+    """Raise `ConfigurationError` for what is no graph manager, such as a preset's function."""
+    require(
+        isinstance(value, GraphManager),
+        f"an experiment is a GraphManager, got {describe_value(value)}; call the preset's "
+        "function, or write load_preset(find_preset(NAME)).build()",
+    )
 
 
 @contextmanager

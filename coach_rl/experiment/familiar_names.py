@@ -196,6 +196,6 @@ def familiar_flags(flag: str) -> list[str] | None:
 
 
 def _is_at(name: str, target: str) -> bool:
-    """Whether a name is a target, or its path in another agent."""
+    """True if a name is a target, or its path in another agent."""
     _, dot, below = target.partition("agent.")
     return name == target or (bool(dot) and name.endswith(f".{below}"))

@@ -15,7 +15,7 @@ from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper
 from coach_rl.experiment.data_parallel import check_group, own_device
 from coach_rl.experiment.disk_space import check_disk_space
-from coach_rl.experiment.evaluation import live_graph
+from coach_rl.experiment.evaluation import live_graph, require_graph_manager
 from coach_rl.experiment.live_run import LiveRun
 from coach_rl.experiment.loaded_levels import load_levels
 from coach_rl.experiment.manifest import Origin, check_importable, make_manifest, remember_code
@@ -65,6 +65,7 @@ def run_experiment(
             recorded.
         RunError: Something went wrong while running.
     """
+    require_graph_manager(graph_manager)
     task, settings, audience = (
         task or TaskParameters(),
         settings or RunSettings(),

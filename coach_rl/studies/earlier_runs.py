@@ -2,7 +2,8 @@
 
 A manifest of an earlier version of the code may lack fields that its classes have now, which stand
 for their defaults, have other names for some, and name classes of coach_rl by the modules where
-they were then.
+they were then. The default also stands for a missing `scale_actions` of PPO: it changes nothing
+where actions are mapped to [-1, 1], as in all presets.
 """
 
 from dataclasses import MISSING, Field, is_dataclass

@@ -98,7 +98,7 @@ class RunScores:
     thresholds: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Largest differences at which a goal counts as reached, one per element, by level."""
     settings: Settings = field(default_factory=Settings)
-    """What it was trained with."""
+    """Settings that it was trained with."""
 
     def best(self, metric: str, *, smallest: bool = False) -> float | None:
         """The best value of a metric among the evaluations while training; None without any."""

@@ -34,7 +34,7 @@ class Trained(Protocol):
 
     @property
     def settings(self) -> Settings:
-        """What it was trained with."""
+        """Settings that it was trained with."""
 
 
 def decisive(manifest: Json) -> tuple[Json, Json, Json]:

@@ -56,7 +56,7 @@ POWER = 0.8
 
 @dataclass(frozen=True, kw_only=True)
 class EqualScores:
-    """What is known where all seeds of a group have the same score."""
+    """Bounds that hold where all seeds of a group have the same score."""
 
     seeds: int
     unseen_share: float
@@ -83,9 +83,9 @@ class Estimate:
     high: float | None = None
     """Upper end."""
     reason: str = ""
-    """Why there is no interval; empty where there is one."""
+    """Reason for having no interval; empty where there is one."""
     equal: EqualScores | None = None
-    """What is known instead of an interval where all scores are equal; None elsewhere."""
+    """Bounds instead of an interval where all scores are equal; None elsewhere."""
 
     def holds(self, value: float) -> bool:
         """True if the interval holds a value; without an interval, every value is possible."""
@@ -208,8 +208,8 @@ def standard_error(scores: Array, statistic: Statistic) -> FloatArray:
         return np.where(_is_equal(scores), 0.0, error)
     drawn, weight = _resamples(seeds)
     resampled = statistic(scores[..., drawn])  # [..., R]
-    deviation = resampled - (resampled @ weight)[..., None]
-    error = np.sqrt(deviation**2 @ weight * seeds / (seeds - 1))
+    centred = resampled - (resampled @ weight)[..., None]
+    error = np.sqrt(centred**2 @ weight * seeds / (seeds - 1))
     return np.where(_is_equal(scores) | _is_equal(resampled), 0.0, error)
 
 
@@ -441,19 +441,19 @@ def student_t(chance: float, freedom: float) -> float:
 
 
 def _is_equal(scores: FloatArray) -> BoolArray:
-    """Whether all seeds score the same, [...]; the scores are compared, not their noisy spread."""
+    """True where all seeds score the same, [...]; compares scores, not their noisy spread."""
     return np.asarray(np.ptp(scores, axis=-1) == 0)
 
 
 def _why_no_interval(*groups: FloatArray) -> str:
-    """Why there is no interval where there is none."""
+    """Reason for having no interval; empty where there is one."""
     if not all(np.isfinite(scores).all() for scores in groups):
         return NOT_FINITE
     return TOO_FEW if min(map(len, groups)) < FEWEST_SEEDS else NO_SPREAD
 
 
 def _equal_scores(scores: FloatArray, episodes: Array | None, confidence: float) -> EqualScores:
-    """What is known of scores that are all equal."""
+    """Bounds for scores that are all equal."""
     seeds = len(scores)
     unseen_share = 1 - (1 - confidence) ** (1 / seeds)
     if episodes is None:

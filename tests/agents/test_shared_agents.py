@@ -283,7 +283,7 @@ def test_members_of_a_group_above_share_out_the_sub_goal_and_have_rewards_of_the
             earned = sum(step[number] for step in steps[begin:end])
             assert own["/rewards"][0, decision] == pytest.approx(earned, abs=1e-5)
             action = own[f"/agents/{'xy'[number]}/actions"][0, decision, 0]
-            assert goal[number] == pytest.approx(np.clip(action, -0.5, 0.5))
+            assert goal[number] == pytest.approx(0.5 * np.clip(action, -1, 1))
     graph_manager.close()
 
 

@@ -91,7 +91,7 @@ def test_the_manifest_rebuilds_the_experiment(tmp_path: Path) -> None:
     folder = make(tmp_path, preset, learning_rate=0.25)
     manager, task, manifest = rebuild(folder)
     assert manager.parameters == preset.build({"learning_rate": 0.25}).parameters
-    assert task == TaskParameters(seed=5, device=resolved_device("auto"))
+    assert task == TaskParameters(seed=5, device=resolved_device("auto"), threads=1)
     assert manifest["preset"]["name"] == "fake_preset"
     assert folder.preset.read_text() == FAKE.read_text()
 
