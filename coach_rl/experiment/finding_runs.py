@@ -97,15 +97,12 @@ def _split(path: Path) -> tuple[Path, str | None]:
 
 
 def _no_run(path: Path) -> ConfigurationError:
-    """The error about a path that means no run, with the runs that there are in it."""
+    """The error about a path that means no run, with the experiments that there are in it."""
     folder = path if path.exists() else path.with_name(path.name.rpartition("@")[0] or path.name)
-    runs = sorted(found.parent.name for found in folder.glob(f"*/{MANIFEST}"))
     experiments = sorted({found.parent.parent.name for found in folder.glob(f"*/*/{MANIFEST}")})
     advice = "`coach runs FOLDER` lists those in a folder"
     if experiments:
         advice = f"there are runs of the experiments {', '.join(experiments)} in it; name one"
-    if runs:
-        advice = f"name one of the runs in {folder.name}: {', '.join(runs)}"
     return ConfigurationError(
         f"{path} is neither a run's folder (with a manifest.json) nor a checkpoint in one; {advice}"
     )

@@ -12,6 +12,8 @@ import hashlib
 import re
 import sys
 import traceback
+from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 
@@ -102,9 +104,19 @@ def imported_neighbours(folder: Path) -> dict[str, str | None]:
     return dict(sorted(found.items()))
 
 
-def changed_neighbours(folder: Path, recorded: dict[str, str | None]) -> list[str]:
-    """Return the recorded files that have changed or are gone."""
-    return [name for name, digest in recorded.items() if _digest(folder / name) != digest]
+def changed_neighbours(folder: Path, recorded: Mapping[str, str | None]) -> list[str]:
+    """Return the recorded files in whose place another one is imported now.
+
+    A file that is neither in its folder nor where Python searches is left out: what needs it fails,
+    and nothing else depends on it.
+    """
+    places = (folder, *map(Path, sys.path))
+    return [
+        name
+        for name, digest in recorded.items()
+        for file in islice(filter(Path.is_file, (place / name for place in places)), 1)
+        if _digest(file) != digest
+    ]
 
 
 def preset_module(path: Path, source: str) -> str:

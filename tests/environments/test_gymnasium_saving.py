@@ -3,6 +3,7 @@
 import copy
 import gc
 import json
+import statistics
 import tracemalloc
 import warnings
 
@@ -219,11 +220,13 @@ def test_endless_episode_keeps_the_bytes_of_its_actions_at_most(resume, most, ve
         return tracemalloc.get_traced_memory()[0]
 
     tracemalloc.start()
-    before = traced_after(500)
-    kept = (traced_after(1000) - before) / 4000
+    traced = [traced_after(count) for count in (500, 1000, 1000, 1000)]
     tracemalloc.stop()
     environment.close()
-    assert kept < most  # an action has 8 bytes; all else is the same for any number of steps
+    # An action has 8 bytes. What grows with the steps does so in all three thousands; a cache that
+    # Python or another thread fills meanwhile, in one of them.
+    kept = statistics.median(np.diff(traced) / 4000)
+    assert kept < most
 
 
 def test_restart_cannot_be_saved_and_says_why():

@@ -471,9 +471,11 @@ def test_tasks_without_opengl_are_built_and_drawing_gives_the_reason(tmp_path, c
     (tmp_path / "OpenGL.py").write_text("raise AttributeError('no library')")
     root = Path(coach_rl.__file__).parent.parent
     path = os.pathsep.join(map(str, (tmp_path, root, *sys.path)))
+    environ = {**os.environ, "MUJOCO_GL": choice, "PYTHONPATH": path}
+    environ.pop("PYOPENGL_PLATFORM", None)  # which MuJoCo sets once it has drawn in this process
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_OPENGL],
-        env={**os.environ, "MUJOCO_GL": choice, "PYTHONPATH": path},
+        env=environ,
         capture_output=True,
         text=True,
         check=False,

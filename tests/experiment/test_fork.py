@@ -22,6 +22,7 @@ from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.resuming import resume_experiment
 from coach_rl.experiment.runner import Audience, RunResult, RunSettings, run_experiment
+from coach_rl.experiment.stop_requests import Interrupted
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
@@ -183,9 +184,6 @@ def test_another_seed_draws_other_numbers(parent: Path, tmp_path: Path) -> None:
 
 
 def test_a_stopped_fork_resumes_like_any_run(parent: Path, tmp_path: Path) -> None:
-    class Stop(BaseException):
-        pass
-
     class Stopper:
         def __init__(self) -> None:
             self.left = 4
@@ -193,7 +191,7 @@ def test_a_stopped_fork_resumes_like_any_run(parent: Path, tmp_path: Path) -> No
         def write(self, record: object) -> None:
             self.left -= 1
             if not self.left:
-                raise Stop
+                raise KeyboardInterrupt
 
         def flush(self) -> None: ...
 
@@ -201,7 +199,7 @@ def test_a_stopped_fork_resumes_like_any_run(parent: Path, tmp_path: Path) -> No
 
     quiet = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2))
     start = Path(f"{parent}@{middle(parent)}")
-    with pytest.raises(Stop):
+    with pytest.raises(Interrupted):
         fork_experiment(
             start,
             name="killed",

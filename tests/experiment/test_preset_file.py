@@ -1,5 +1,6 @@
 """A preset imports the files beside it: when it is loaded, in worker processes, after a resume."""
 
+import hashlib
 import json
 import shutil
 import sys
@@ -12,6 +13,7 @@ import pytest
 from coach_rl.cli.main import main
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.experiment.preset_file import load_preset
+from coach_rl.experiment.preset_module import changed_neighbours
 from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.run_folder import RunFolder, write_manifest
 
@@ -107,6 +109,33 @@ def test_neighbours_are_found_in_training_resuming_evaluating_and_in_workers(
     shutil.rmtree(docking)
     assert coach("-crd", run, "--evaluate", 1) == 2
     assert "No module named 'docking_env'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("here", "elsewhere", "changed"),
+    [
+        ("A = 1", None, []),
+        ("A = 2", None, ["helper.py"]),
+        ("A = 1", "A = 2", []),
+        (None, None, []),
+        (None, "A = 1", []),
+        (None, "A = 2", ["helper.py"]),
+    ],
+)
+def test_changed_neighbours_of_a_file_that_is_gone_compares_the_one_imported_in_its_place(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    here: str | None,
+    elsewhere: str | None,
+    changed: list[str],
+) -> None:
+    for name, source in (("here", here), ("elsewhere", elsewhere)):
+        (tmp_path / name).mkdir()
+        if source is not None:
+            (tmp_path / name / "helper.py").write_text(source)
+    monkeypatch.syspath_prepend(str(tmp_path / "elsewhere"))
+    recorded = {"helper.py": hashlib.sha256(b"A = 1").hexdigest()[:12]}
+    assert changed_neighbours(tmp_path / "here", recorded) == changed
 
 
 def test_a_class_of_the_preset_itself_is_no_use_to_workers(

@@ -19,6 +19,7 @@ from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.resuming import resume_experiment
 from coach_rl.experiment.run_logs import log_notes, planned_cuts
 from coach_rl.experiment.runner import Audience, RunSettings, run_experiment
+from coach_rl.experiment.stop_requests import Interrupted
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.records import LogRecord
@@ -31,19 +32,18 @@ OFTEN = RunSettings(
 """A checkpoint whenever one can be taken."""
 
 
-class Killed(BaseException):
-    """Nothing in the package catches this, so nothing is saved after it."""
-
-
 class KillAt:
-    """Kills the run after its own files have taken in a record of a kind, phase and step."""
+    """Stops the run once its own files hold the record of a kind, phase and step.
+
+    As a second Ctrl-C does: nothing is saved after it.
+    """
 
     def __init__(self, *where: Any) -> None:
         self.where = where
 
     def write(self, record: LogRecord) -> None:
         if (record.kind, record.phase.value, record.environment_steps) == self.where:
-            raise Killed
+            raise KeyboardInterrupt
 
     def close(self) -> None: ...
 
@@ -60,7 +60,7 @@ def run(root: Path, killed_at: tuple[str, str, int] | None = None) -> Path:
             settings=OFTEN,
             audience=Audience(sinks=sinks),
         )
-    except Killed:
+    except Interrupted:
         assert killed_at is not None
     (folder,) = (root / "stack").iterdir()
     return folder
@@ -130,7 +130,7 @@ def test_a_run_killed_before_a_pointer_says_where_its_first_checkpoint_is_contin
     uninterrupted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*arguments: object) -> None:
-        raise Killed
+        raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
         patched.setattr("coach_rl.experiment.checkpoint_keeper.point", killed)
@@ -147,7 +147,7 @@ def test_a_run_killed_before_its_first_checkpoint_leaves_no_event_files_behind(
     uninterrupted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*arguments: object) -> None:
-        raise Killed
+        raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
         patched.setattr(CheckpointKeeper, "save", killed)

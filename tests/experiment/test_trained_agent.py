@@ -324,14 +324,17 @@ def test_spaces_that_were_not_recorded_are_asked_of_the_environment(trained, tmp
 def test_a_run_is_named_by_its_folder_and_a_checkpoint_by_its_path_or_name(trained, tmp_path):
     run = trained("CartPole_DQN")
     by_path = coach_rl.load(str(run / "checkpoints" / "last"))
-    for by_name in (coach_rl.load(run, checkpoint="step_600"), coach_rl.load(run, checkpoint=600)):
+    for by_name in (
+        coach_rl.load(run, checkpoint="step_600"),
+        coach_rl.load(run, checkpoint=600),
+        coach_rl.load(run.parent),  # the experiment: its newest run
+        coach_rl.load(f"{run.parent}@600"),
+    ):
         assert by_path.act(np.ones(4)) == by_name.act(np.ones(4))
     with pytest.raises(CoachError, match=r"unknown checkpoint 'best' in .*"):
         coach_rl.load(run, checkpoint="best")
     with pytest.raises(CoachError, match="neither a run's folder"):
         coach_rl.load(tmp_path)
-    with pytest.raises(CoachError, match=rf"; name one of the runs in .*{run.name}"):
-        coach_rl.load(run.parent)
     fresh = changed(run, tmp_path)
     shutil.rmtree(fresh / "checkpoints")
     with pytest.raises(CoachError, match="no checkpoint yet"):
