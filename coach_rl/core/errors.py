@@ -150,7 +150,7 @@ def near_names(name: str, allowed: Iterable[str]) -> list[str]:
     """Up to three names that one may be a misspelling of, in any case, the most similar first."""
     by_lower = {known.lower(): known for known in allowed}
     similar = {key: _similarity(name.lower(), key) for key in by_lower}
-    near = sorted(similar, key=similar.__getitem__, reverse=True)[:3]
+    near = sorted(similar, key=lambda key: (similar[key], key), reverse=True)[:3]
     return [by_lower[key] for key in near if similar[key] >= _SIMILAR]
 
 

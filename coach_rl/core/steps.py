@@ -155,7 +155,7 @@ class Hours(StepUnit):
         is_number = isinstance(self.count, int | float) and not isinstance(self.count, bool)
         require(
             is_number and 0 <= self.count < float("inf"),
-            f"Hours.count must be a number of 0 or more, got {self.count!r}",
+            f"Hours.count must be a finite number of 0 or more, got {self.count!r}",
         )
 
     def __str__(self) -> str:

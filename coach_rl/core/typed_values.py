@@ -192,7 +192,7 @@ def _convert_tuple(
 def _convert_to_class(value: object, wanted: type, current: object) -> object:
     whole = _whole_number(value)
     if wanted is Hours and isinstance(value, int | float) and not isinstance(value, bool):
-        return Hours(value) if value >= 0 else _checked(value, wanted)
+        return Hours(value) if 0 <= value < float("inf") else _checked(value, wanted)
     if issubclass(wanted, StepUnit):
         unit = wanted if wanted is not StepUnit else type(current)
         if whole is not None and whole >= 0 and issubclass(unit, StepUnit) and unit is not StepUnit:

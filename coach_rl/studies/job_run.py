@@ -127,7 +127,8 @@ def remember_job(job: Job) -> None:
         ConfigurationError: Its preset, or a change of it, does not resolve.
     """
     preset, graph_manager = _configured(job)
-    remember_code(graph_manager, _made_of(graph_manager, job), _origin(job, preset, ""))
+    origin = _origin(job, preset, graph_manager, digest="")
+    remember_code(graph_manager, _made_of(graph_manager, job), origin)
 
 
 def run_job(
@@ -182,7 +183,7 @@ def _run(
                 beginning.close()
 
             audience = Audience(sinks=(asked,), on_start=on_start, announce=announce)
-            origin = _origin(job, preset, digest)
+            origin = _origin(job, preset, graph_manager, digest)
             try:
                 return _came_to(_trained(job, graph_manager, run, origin, audience))
             except ConfigurationError as error:
@@ -239,12 +240,15 @@ def _configured(job: Job, loaded: Preset | None = None) -> tuple[Preset, GraphMa
     return preset, graph_manager
 
 
-def _origin(job: Job, preset: Preset, digest: str) -> Origin:
+def _origin(job: Job, preset: Preset, graph_manager: GraphManager, digest: str) -> Origin:
     given = {name: value for name, value in job.overrides.items() if name in preset.panel}
+    command = job.command
+    if not command and can_be_typed(job, preset):
+        command = coach_words(job, graph_manager.parameters.threads)
     return Origin(
         preset=preset,
         panel=preset.panel_values(given),
-        command=job.command or (coach_words(job) if can_be_typed(job, preset) else ()),
+        command=command,
         job={"identity": digest, "labels": dict(job.labels)},
     )
 

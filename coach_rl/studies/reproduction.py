@@ -3,6 +3,8 @@
 import shlex
 from collections.abc import Sequence
 
+from coach_rl.experiment.preset_file import load_preset
+from coach_rl.experiment.presets import find_preset
 from coach_rl.studies.job import Job
 from coach_rl.studies.job_command import coach_words
 from coach_rl.studies.job_run import can_be_typed
@@ -19,10 +21,12 @@ def coach_line(jobs: Sequence[Job]) -> str | None:
         None where no line can say what the jobs change: a value of a type of their own.
     """
     job = jobs[0]
-    if not can_be_typed(job):
+    preset = load_preset(find_preset(job.preset))
+    if not can_be_typed(job, preset):
         return None
+    threads = preset.configure(job.overrides).parameters.threads
     seeds = [each.task.seed for each in jobs]
-    words = coach_words(job, seeds=seeds, name=f"{job.name}_again")
+    words = coach_words(job, threads, seeds=seeds, name=f"{job.name}_again")
     return " ".join(
         in_quotes(word) if before == "-cp" else shlex.quote(word)
         for before, word in zip(("", *words), words, strict=False)

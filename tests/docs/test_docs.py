@@ -145,7 +145,7 @@ def understand(line):
         if words == ["--help"]:
             return
         if words[0] in SUBCOMMANDS:
-            importlib.import_module(SUBCOMMANDS[words[0]])._parser().parse_args(words[1:])
+            importlib.import_module(SUBCOMMANDS[words[0]])._parser().read(words[1:])
             return
         read = parse_arguments(words)
         described = isinstance(read, Train | Describe)
