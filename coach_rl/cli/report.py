@@ -1,6 +1,7 @@
 """`coach report STUDY.py` and `coach report FOLDER ...`: a report as one HTML file."""
 
 import argparse
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ def run(words: Sequence[str]) -> int:
     # Not at the top, here and below: these import torch, which takes seconds.
     from coach_rl.studies.plots import require_matplotlib
 
-    of_folders = [each for each in given.what if Path(each).is_dir()]
+    of_folders = [each for each in given.what if not re.search(r"\.py(:\w+)?$", each)]
     if of_folders and len(of_folders) < len(given.what):
         other = next(each for each in given.what if each not in of_folders)
         raise ConfigurationError(

@@ -3,7 +3,7 @@
 A module that a new experiment names is found in the working directory, as by `python -m`. The
 manifest records the folder and the files imported from it. When the run is opened again, they are
 imported from there, but only from folders that the user's own runs on this machine have used (see
-`trust`): a run folder from somebody else cannot make Python search a folder by naming it.
+`trust`): a run folder of another user cannot make Python search a folder by naming it.
 """
 
 import sys

@@ -182,7 +182,7 @@ class VectorEnvironment:
                 warnings.warn(failure, CoachWarning, stacklevel=2)
 
     def _started(self, seed: Any) -> tuple[Observation, list[Info]]:
-        """Start every row anew; copies of what the vector environment shows."""
+        """Reset every row; copies of what the vector environment shows."""
         observation, info = self._vector.reset(seed=seed)
         self._reset_infos = set(info)
         return self._arrays(observation), [_row_info(info, row) for row in range(self.num_envs)]

@@ -441,7 +441,7 @@ def test_the_audience_hears_every_record_and_closes_its_own_sinks(tmp_path: Path
 
 
 class Stop(BaseException):
-    """An exit of somebody's own."""
+    """An exit of its own kind."""
 
 
 @pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), Stop("enough")])
