@@ -164,9 +164,9 @@ def test_time_limits():
         (lambda: GoalPendulum(xml_file="a.xml"), ParameterError, "leave xml_file empty"),
         (lambda: parameters("goal_pendulm"), UnknownNameError, "goal_pendulum"),
         (
-            lambda: parameters("goal_pendulum", kwargs={"lenght": 1.0}),
+            lambda: parameters("goal_pendulum", kwargs={"lengths": 1.0}),
             UnknownNameError,
-            "unknown parameter 'lenght' of GoalPendulum; did you mean 'length'",
+            "unknown parameter 'lengths' of GoalPendulum; did you mean 'length'",
         ),
         (
             lambda: parameters("goal_pendulum", kwargs={"mass": 0.0}),

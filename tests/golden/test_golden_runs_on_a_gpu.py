@@ -1,4 +1,4 @@
-"""Golden runs on a GPU: captured updates, storage of memories, resuming, moving to and fro."""
+"""Golden runs on a GPU: captured updates, storage of memories, resuming, moving between devices."""
 
 import importlib.util
 import json
