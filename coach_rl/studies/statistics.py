@@ -102,7 +102,7 @@ class Difference(Estimate):
     """The true difference that is established with a probability of `POWER` by as many seeds that
     differ as much; None where it is not known, as with one seed."""
     p_value: float | None = None
-    """Of the permutation test over seeds; None where there is no interval and the groups have a
+    """p of the permutation test over seeds; None where there is no interval and the groups have a
     spread, and where even the clearest arrangement of as many seeds is not significant."""
     of_episodes: tuple[float, float] | None = None
     """Newcombe's interval of the difference of the shares of successes in all episodes; None but
@@ -288,7 +288,7 @@ def permutation_test(scores: Array, baseline: Array, statistic: Statistic = mean
     tolerance = 1e-9 * float(np.ptp(every))
 
     def beyond(of: Statistic) -> FloatArray:
-        """How much larger than the true one each way's difference is, [K]."""
+        """Excess of each arrangement's difference over the observed one, [K]."""
         found = np.abs(of(every[ours]) - of(every[theirs]))
         return np.asarray(found - abs(float(of(scores) - of(baseline))))
 

@@ -66,7 +66,7 @@ def test_ranges_are_read(text, said):
         ("a=__import__('os').getcwd()", "cannot read the range"),
         ("a=log(open('x'), 1)", "unknown component 'open'"),
         ("a=log(1e-4, 1); a=log(1, 2)", "given twice"),
-        ("a=lgo(1e-4, 1)", "allowed: choice, int, log, uniform"),
+        ("a=lgo(1e-4, 1)", "did you mean 'log'"),
         ("a=log(1, 1e-4)", r"lower bound stands first, write log\(0.0001, 1.0\)"),
         ("a=uniform(1, 1)", "lower bound stands first"),
         ("a=log(0, 1)", "begins above 0"),
