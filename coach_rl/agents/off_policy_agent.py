@@ -254,7 +254,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         """Store transitions in the replay memory and count what it will show in the statistics."""
         self.memory.add(transition)
         if self._comparison is not None:
-            self._comparison.look(transition)
+            self._comparison.compare(transition)
         if self.normaliser is not None:
             self.normaliser.update(self.memory.as_shown(transition.observation))
 

@@ -44,7 +44,7 @@ class HindsightComparison:
         hindsight = memory.layout.hindsight if isinstance(memory, ReplayMemory) else None
         return cls(hindsight, owner) if hindsight is not None and hindsight.ratio else None
 
-    def look(self, transition: Transition) -> None:
+    def compare(self, transition: Transition) -> None:
         """Compare transitions as they are stored.
 
         Warns:

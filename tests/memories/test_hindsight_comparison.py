@@ -52,7 +52,7 @@ def warned(*stored, **hindsight):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for each in stored:
-            comparison.look(each)
+            comparison.compare(each)
     assert all(each.category is CoachWarning for each in caught)
     return [str(each.message) for each in caught]
 
@@ -116,9 +116,9 @@ def test_failures_of_the_level_below_have_rewards_of_their_own():
         "agent 'a'",
     )
     missed = np.array([End.HORIZON, End.GOAL], np.uint8)
-    comparison.look(transitions([2.0, 0.1], [-7.0, 0.0], True, below=missed))
+    comparison.compare(transitions([2.0, 0.1], [-7.0, 0.0], True, below=missed))
     with pytest.warns(CoachWarning, match="is -7, and"):
-        comparison.look(transitions([2.0], [-7.0], True, below=missed[1:]))
+        comparison.compare(transitions([2.0], [-7.0], True, below=missed[1:]))
 
 
 def test_goals_with_a_time_are_compared_when_it_is_up():
@@ -131,9 +131,9 @@ def test_goals_with_a_time_are_compared_when_it_is_up():
         return replace(transition, next_observation=transition.next_observation | times)
 
     stored = transitions([0.1, 0.1, 2.0], [0.0, 1.0, 0.0], [False, True, True])
-    comparison.look(left(stored, 3, 0, 0))
+    comparison.compare(left(stored, 3, 0, 0))
     with pytest.warns(CoachWarning, match="is 0, and hindsight's GoalSpace gives 1"):
-        comparison.look(left(transitions([0.1], [0.0], True), 0))
+        comparison.compare(left(transitions([0.1], [0.0], True), 0))
 
 
 @pytest.mark.parametrize(
