@@ -6,10 +6,11 @@ from coach_rl.core.agents import RowState, TrainingReport
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import SpaceError
 from coach_rl.core.records import Array, IntArray, Outcome
+from coach_rl.core.saved import Saved
 from coach_rl.core.state import State
 
 
-class ActingOnly:
+class ActingOnly(Saved):
     """An agent without a memory or anything to learn; its kinds add `new_rows` and `act`.
 
     Args:
@@ -44,13 +45,6 @@ class ActingOnly:
     def trajectories(self) -> dict[str, Array]:
         """Nothing is kept."""
         return {}
-
-    def state_dict(self) -> State:
-        """Nothing changes."""
-        return {}
-
-    def load_state_dict(self, state: State) -> None:
-        """Nothing to load."""
 
     def policy_state_dict(self) -> State:
         """Nothing is learned."""

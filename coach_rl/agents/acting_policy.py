@@ -13,8 +13,8 @@ from coach_rl.architectures.numpy_policy import Forward, torch_forward
 from coach_rl.core.agents import RowState
 from coach_rl.core.clock import Clock
 from coach_rl.core.records import ActionRequest, Array, FloatArray, Observation
+from coach_rl.core.saved import Saved
 from coach_rl.core.spaces import Space
-from coach_rl.core.state import State
 from coach_rl.exploration_policies import (
     AnyExplorationPolicy,
     AnyParameterExploration,
@@ -74,22 +74,15 @@ AnyActingPolicy: TypeAlias = ActingPolicy[Any]
 
 
 @dataclass(kw_only=True)
-class PerturbedRows:
+class PerturbedRows(Saved):
     """Row state of a policy that explores with its parameters as well as with its actions."""
+
+    SAVED = ("actions", "parameters")
 
     actions: RowState
     """Row state of the exploration policy."""
     parameters: RowState
     """Row state of the perturbations."""
-
-    def state_dict(self) -> State:
-        """Both."""
-        return {"actions": self.actions.state_dict(), "parameters": self.parameters.state_dict()}
-
-    def load_state_dict(self, state: State) -> None:
-        """Load both."""
-        self.actions.load_state_dict(state["actions"])
-        self.parameters.load_state_dict(state["parameters"])
 
 
 class PerturbedPolicy(ActingPolicy[PerturbedRows]):

@@ -8,7 +8,7 @@ places between them. docs/algorithms/hrac.md lists every detail and its source.
 import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -24,11 +24,10 @@ from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
+from coach_rl.core.saved import Saved
 from coach_rl.core.seeding import (
     generator,
-    generator_state,
     integer_seed,
-    load_generator_state,
 )
 from coach_rl.core.state import State
 from coach_rl.functional.adjacency import contrastive_loss, embedded_distance
@@ -151,7 +150,7 @@ class PlacePairs(NamedTuple):
     """True where they are adjacent, bool [B]."""
 
 
-class Adjacency:
+class Adjacency(Saved):
     """Learns an embedding of places from the trajectories of the level below.
 
     Args:
@@ -161,6 +160,15 @@ class Adjacency:
         context: The context of the agent whose sub-goals it constrains.
         owner: That agent, for messages.
     """
+
+    SAVED: ClassVar[dict[str, str]] = {
+        "cells": "cells",
+        "network": "network",
+        "trained": "trained",
+        "engine": "engine",
+        "generator": "_rng",
+        "learned": "_learned",
+    }
 
     def __init__(
         self,
@@ -218,26 +226,6 @@ class Adjacency:
         """Results of the newest round, and the seconds spent since the last call."""
         seconds, self._seconds = self._seconds, 0.0
         return {**self._learned, "time/adjacency": seconds}
-
-    def state_dict(self) -> State:
-        """Everything."""
-        return {
-            "cells": self.cells.state_dict(),
-            "network": self.network.state_dict(),
-            "trained": self.trained.clone(),
-            "engine": self.engine.state_dict(),
-            "generator": generator_state(self._rng),
-            "learned": dict(self._learned),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on bit for bit from a saved state."""
-        self.cells.load_state_dict(state["cells"])
-        self.network.load_state_dict(state["network"])
-        self.trained.copy_(state["trained"])
-        self.engine.load_state_dict(state["engine"])
-        load_generator_state(self._rng, state["generator"])
-        self._learned = dict(state["learned"])
 
     def _train(self) -> None:
         """Learn from all pairs of cells, and see how many of them are taken for what they are."""

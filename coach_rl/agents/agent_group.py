@@ -314,6 +314,8 @@ class Seat:
 class GroupRows(MemberRows):
     """The state a group keeps per row of one stack."""
 
+    SAVED = ("playing",)
+
     playing: dict[str, BoolArray]
     """[N] by member: its own episode continues."""
     places: dict[str, int]
@@ -335,17 +337,6 @@ class GroupRows(MemberRows):
                 for name, places in self.places.items()
             }
         )
-
-    def state_dict(self) -> State:
-        """Everything."""
-        playing = {name: playing.copy() for name, playing in self.playing.items()}
-        return {**super().state_dict(), "playing": playing}
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        super().load_state_dict(state)
-        for name, playing in self.playing.items():
-            playing[:] = state["playing"][name]
 
 
 class AgentGroup(MemberAgents):

@@ -6,14 +6,17 @@ from typing import Generic, TypeVar
 from coach_rl.core.agents import RowState
 from coach_rl.core.records import Array, BoolArray, Observation
 from coach_rl.core.row_noise import RowNoise
+from coach_rl.core.saved import Saved
 from coach_rl.core.state import State
 
 Exploration = TypeVar("Exploration", bound=RowState)
 
 
 @dataclass(kw_only=True)
-class AgentRows(Generic[Exploration]):
+class AgentRows(Saved, Generic[Exploration]):
     """The state an agent keeps per row of one stack; all arrays [N, ...]."""
+
+    SAVED = ("filters", "heatup_noise", "exploration", "heatup", "follows", "pending", "choice")
 
     filters: dict[str, Array]
     """Memory of the filters that keep something per row."""
@@ -39,26 +42,3 @@ class AgentRows(Generic[Exploration]):
     def follow(self, decisions: State) -> None:
         """Take the next choices from here."""
         self.followed = decisions
-
-    def state_dict(self) -> State:
-        """Everything."""
-        return {
-            "filters": {name: values.copy() for name, values in self.filters.items()},
-            "heatup_noise": self.heatup_noise.state_dict(),
-            "exploration": self.exploration.state_dict(),
-            "heatup": self.heatup.copy(),
-            "follows": self.follows.copy(),
-            "pending": {key: values.copy() for key, values in self.pending.items()},
-            "choice": {name: values.copy() for name, values in self.choice.items()},
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        for name, values in self.filters.items():
-            values[:] = state["filters"][name]
-        self.heatup_noise.load_state_dict(state["heatup_noise"])
-        self.exploration.load_state_dict(state["exploration"])
-        self.heatup[:] = state["heatup"]
-        self.follows[:] = state["follows"]
-        self.pending = {key: values.copy() for key, values in state["pending"].items()}
-        self.choice = {name: values.copy() for name, values in state["choice"].items()}

@@ -7,6 +7,7 @@ docs/algorithms/higl.md lists every detail and its source.
 """
 
 import time
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,8 +18,8 @@ from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import FloatArray, IntArray, Observation
-from coach_rl.core.seeding import generator, generator_state, load_generator_state
-from coach_rl.core.state import State
+from coach_rl.core.saved import Saved
+from coach_rl.core.seeding import generator
 from coach_rl.memories.columns import OBSERVATIONS
 from coach_rl.memories.ring_store import RingStore
 from coach_rl.memories.row_history import UnreadSteps
@@ -55,7 +56,7 @@ class LandmarkParameters:
     one is."""
 
 
-class LandmarkPlanner:
+class LandmarkPlanner(Saved):
     """Chooses the place that a sub-goal is drawn to.
 
     Args:
@@ -66,6 +67,13 @@ class LandmarkPlanner:
         novelty: Keeps novel states; None: only coverage counts.
         seed: Seed for drawing candidates.
     """
+
+    SAVED: ClassVar[dict[str, str]] = {
+        "new": "_new",
+        "generator": "_rng",
+        "counts": "_counts",
+        "novelty": "novelty",
+    }
 
     def __init__(
         self,
@@ -155,24 +163,6 @@ class LandmarkPlanner:
             found["landmarks/goal_share"] = near / planned
             found["landmarks/no_way_share"] = blocked / planned
         return {**found, "time/landmarks": seconds}
-
-    def state_dict(self) -> State:
-        """Everything."""
-        novelty = {} if self.novelty is None else {"novelty": self.novelty.state_dict()}
-        return {
-            "new": self._new.state_dict(),
-            "generator": generator_state(self._rng),
-            "counts": self._counts.copy(),
-            **novelty,
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on bit for bit from a saved state."""
-        self._new.load_state_dict(state["new"])
-        load_generator_state(self._rng, state["generator"])
-        self._counts[:] = state["counts"]
-        if self.novelty is not None:
-            self.novelty.load_state_dict(state["novelty"])
 
     def _candidates(self) -> tuple[Observation, FloatArray]:
         """The landmarks: states as the level below keeps them, [K, ...] each, and places [K, G]."""

@@ -21,12 +21,15 @@ from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.inspection_points import Inspectable, InspectionPoint
 from coach_rl.core.profiling import HasTimedCalls, TimedCall
 from coach_rl.core.records import Array
+from coach_rl.core.saved import Saved
 from coach_rl.core.state import State
 
 
 @dataclass(kw_only=True)
-class MemberRows:
+class MemberRows(Saved):
     """The state that agents keep together per row of one stack."""
+
+    SAVED = ("members",)
 
     members: dict[str, RowState]
     """Each member's own row state."""
@@ -39,15 +42,6 @@ class MemberRows:
         """Let each member follow its part."""
         for name, rows in self.members.items():
             following(rows, name).follow(decisions[name])
-
-    def state_dict(self) -> State:
-        """Each member's."""
-        return {"members": {name: rows.state_dict() for name, rows in self.members.items()}}
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        for name, rows in self.members.items():
-            rows.load_state_dict(state["members"][name])
 
 
 class MemberAgents:

@@ -126,16 +126,9 @@ class TerminationBatch(NamedTuple):
 class OptionCriticRows(AgentRows[RowNoise]):
     """The state of PPO's rows, and the random numbers by which options end."""
 
+    SAVED = ("termination",)
+
     termination: RowNoise
-
-    def state_dict(self) -> State:
-        """Everything."""
-        return {**super().state_dict(), "termination": self.termination.state_dict()}
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        super().load_state_dict(state)
-        self.termination.load_state_dict(state["termination"])
 
 
 class OptionCriticAgent(PPOAgent):

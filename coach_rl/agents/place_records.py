@@ -4,13 +4,13 @@ import numpy as np
 
 from coach_rl.agents.places import Places
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
-from coach_rl.core.state import State
+from coach_rl.core.saved import Saved
 
 _DRAWN = 8
 """Goals drawn at random for a row that explores."""
 
 
-class PlaceRecords:
+class PlaceRecords(Saved):
     """Counts of visits to M places, and when each came to where it is.
 
     Args:
@@ -18,6 +18,8 @@ class PlaceRecords:
         novelty: Whether the most novel of all places is the most worth exploring, or the least
             visited one of a few that are drawn.
     """
+
+    SAVED = ("visits", "_sought", "changes", "stands_since")
 
     def __init__(self, places: Places, *, novelty: bool) -> None:
         self._places, self._novelty = places, novelty
@@ -87,19 +89,3 @@ class PlaceRecords:
         drawn = goals[np.arange(len(goals)), is_near.argmax(axis=1)]
         known = self._places.roadmap.places[places]
         return np.where(is_near.any(axis=1)[:, None], drawn, known)
-
-    def state_dict(self) -> State:
-        """The counts, and when places came to where they are."""
-        return {
-            "visits": self.visits.copy(),
-            "sought": self._sought.copy(),
-            "changes": self.changes,
-            "stands_since": self.stands_since.copy(),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from saved counts of as many places."""
-        self.visits[:] = state["visits"]
-        self._sought[:] = state["sought"]
-        self.changes = state["changes"]
-        self.stands_since[:] = state["stands_since"]

@@ -20,6 +20,7 @@ from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Action, ActionRequest, Observation
 from coach_rl.core.roles import CodeNamingParameters
+from coach_rl.core.saved import Saved
 from coach_rl.core.spaces import Space, check_actions, clipped_to_space
 from coach_rl.core.state import State
 
@@ -81,7 +82,7 @@ class ScriptedAgentParameters(CodeNamingParameters):
         return ScriptedAgent(self, space=context.spaces.action)
 
 
-class ScriptedRows:
+class ScriptedRows(Saved):
     """A script remembers nothing of its rows."""
 
     def decisions(self) -> State:
@@ -90,13 +91,6 @@ class ScriptedRows:
 
     def follow(self, decisions: State) -> None:
         """Nothing to follow."""
-
-    def state_dict(self) -> State:
-        """Nothing."""
-        return {}
-
-    def load_state_dict(self, state: State) -> None:
-        """Nothing to load."""
 
 
 class ScriptedAgent(ActingOnly):

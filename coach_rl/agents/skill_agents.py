@@ -35,7 +35,6 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.core.state import State
 
 
 @parameter_class
@@ -93,17 +92,10 @@ class SkillAgentsParameters:
 class SkillRows(MemberRows):
     """The state that the agents of skills keep per row of one stack."""
 
+    SAVED = ("latest",)
+
     latest: IntArray
     """[N] the option that the row carried out last; -1 where it has not begun."""
-
-    def state_dict(self) -> State:
-        """Everything."""
-        return {**super().state_dict(), "latest": self.latest.copy()}
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        super().load_state_dict(state)
-        self.latest[:] = state["latest"]
 
 
 class SkillAgents(MemberAgents):

@@ -7,7 +7,7 @@ source.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated, ClassVar, Protocol
 
 import numpy as np
 from annotated_types import Ge
@@ -21,9 +21,9 @@ from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
-from coach_rl.core.seeding import generator, generator_state, load_generator_state
+from coach_rl.core.saved import Saved
+from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space
-from coach_rl.core.state import State
 from coach_rl.memories.replay_memory import ReplayMemory
 from coach_rl.memories.row_history import RowHistory
 
@@ -86,7 +86,7 @@ class LowSteps:
     """[B, G] what was left to go when the decision was over."""
 
 
-class SubGoalCorrection:
+class SubGoalCorrection(Saved):
     """Finds the sub-goals under which the level below would most likely act as it did.
 
     Args:
@@ -94,6 +94,8 @@ class SubGoalCorrection:
         low: The level below, see `correctable`.
         seed: Seed for drawing candidates.
     """
+
+    SAVED: ClassVar[dict[str, str]] = {"generator": "_rng", "counts": "_counts"}
 
     def __init__(self, params: SubGoalCorrectionParameters, *, low: LevelBelow, seed: int) -> None:
         self.goal = low.goal
@@ -241,15 +243,6 @@ class SubGoalCorrection:
             "train/subgoals_achieved": achieved / drawn,
             "train/subgoals_overwritten": overwritten / drawn,
         }
-
-    def state_dict(self) -> State:
-        """The random stream, and what there is to tell."""
-        return {"generator": generator_state(self._rng), "counts": self._counts.copy()}
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on bit for bit where the saved one stood."""
-        load_generator_state(self._rng, state["generator"])
-        self._counts[:] = state["counts"]
 
 
 def correctable(place: LevelPlace) -> LevelBelow:

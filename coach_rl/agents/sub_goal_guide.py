@@ -29,8 +29,8 @@ from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.records import FloatArray, IntArray
+from coach_rl.core.saved import Saved
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.state import State
 from coach_rl.functional.adjacency import adjacency_penalty, embedded_distance
 from coach_rl.memories.batches import TransitionBatch
 from coach_rl.memories.replay_memory import ReplayMemory
@@ -86,7 +86,7 @@ class SubGoalGuideParameters:
         return SubGoalGuide(adjacency, steps=steps, goal=goal, memory=memory, planner=planner)
 
 
-class SubGoalGuide:
+class SubGoalGuide(Saved):
     """Adds to an actor's loss what its sub-goals should keep to; see `learner.Guide`.
 
     Args:
@@ -96,6 +96,8 @@ class SubGoalGuide:
         memory: The memory of the agent of that level.
         planner: Chooses landmarks; None: there are none.
     """
+
+    SAVED = ("adjacency", "_new", "planner")
 
     def __init__(
         self,
@@ -154,22 +156,6 @@ class SubGoalGuide:
     def timed_calls(self) -> list[TimedCall]:
         """The calls whose times a profile shows."""
         return [TimedCall(self, "learn", "adjacency"), TimedCall(self, "prepared", "landmarks")]
-
-    def state_dict(self) -> State:
-        """Everything."""
-        planner = {} if self.planner is None else {"planner": self.planner.state_dict()}
-        return {
-            "adjacency": self.adjacency.state_dict(),
-            "new": self._new.state_dict(),
-            **planner,
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on bit for bit from a saved state."""
-        self.adjacency.load_state_dict(state["adjacency"])
-        self._new.load_state_dict(state["new"])
-        if self.planner is not None:
-            self.planner.load_state_dict(state["planner"])
 
     def _achieved(self, batch: TransitionBatch) -> Tensor:
         """The goals [B, G] that the batch's observations achieve."""

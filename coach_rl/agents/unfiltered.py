@@ -3,11 +3,11 @@
 from gymnasium import spaces
 
 from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray, Observation
+from coach_rl.core.saved import Saved
 from coach_rl.core.spaces import Space
-from coach_rl.core.state import State
 
 
-class UnfilteredInput:
+class UnfilteredInput(Saved):
     """Passes observations and rewards through."""
 
     changed_keys: frozenset[str] = frozenset()
@@ -44,15 +44,8 @@ class UnfilteredInput:
         """The same."""
         return reward
 
-    def state_dict(self) -> State:
-        """Nothing."""
-        return {}
 
-    def load_state_dict(self, state: State) -> None:
-        """Nothing to take over."""
-
-
-class UnfilteredOutput:
+class UnfilteredOutput(Saved):
     """Passes actions through."""
 
     def __init__(self, space: Space) -> None:
@@ -65,10 +58,3 @@ class UnfilteredOutput:
     def inverse(self, action: Action) -> Action:
         """The same."""
         return action
-
-    def state_dict(self) -> State:
-        """Nothing."""
-        return {}
-
-    def load_state_dict(self, state: State) -> None:
-        """Nothing to take over."""

@@ -14,6 +14,7 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Action, ActionRequest, FloatArray
 from coach_rl.core.row_noise import RowNoise
+from coach_rl.core.saved import Saved
 from coach_rl.core.spaces import Space, actions_from_uniform, uniform_size
 from coach_rl.core.state import State
 
@@ -31,8 +32,10 @@ class UniformAgentParameters:
 
 
 @dataclass(kw_only=True)
-class UniformRows:
+class UniformRows(Saved):
     """The random streams of the rows, and what was drawn from them last."""
+
+    SAVED = ("noise", "drawn")
 
     noise: RowNoise
     drawn: FloatArray
@@ -48,15 +51,6 @@ class UniformRows:
     def follow(self, decisions: State) -> None:
         """Take the next numbers from here."""
         self.followed = decisions["drawn"]
-
-    def state_dict(self) -> State:
-        """Streams, and what was drawn last."""
-        return {"noise": self.noise.state_dict(), "drawn": self.drawn.copy()}
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on with the saved streams."""
-        self.noise.load_state_dict(state["noise"])
-        self.drawn[:] = state["drawn"]
 
 
 class UniformAgent(ActingOnly):

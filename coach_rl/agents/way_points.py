@@ -10,7 +10,7 @@ import numpy as np
 
 from coach_rl.agents.roadmap import Roadmap
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
-from coach_rl.core.state import State
+from coach_rl.core.saved import Saved
 
 Tries = tuple[tuple[int, int], ...]
 """Tries to get from one place to another."""
@@ -23,7 +23,7 @@ _BELIEVED = 4
 halve p."""
 
 
-class _Averages:
+class _Averages(Saved):
     """Running averages, each of what was observed of one thing.
 
     The value that one begins with counts as four observations. Every observation weighs as much as
@@ -33,6 +33,8 @@ class _Averages:
         values: The values that they begin with, [K].
         forgetting: The lowest weight of a new observation; 0: nothing changes.
     """
+
+    SAVED = ("values", "counts")
 
     def __init__(self, values: FloatArray, forgetting: float) -> None:
         self.values = values
@@ -56,17 +58,8 @@ class _Averages:
         values[here], counts[here] = self.values[there], self.counts[there]
         self.values, self.counts = values, counts
 
-    def state_dict(self) -> State:
-        """Everything."""
-        return {"values": self.values.copy(), "counts": self.counts.copy()}
 
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self.values[:] = state["values"]
-        self.counts[:] = state["counts"]
-
-
-class WayPointGraph:
+class WayPointGraph(Saved):
     """Shortest paths over a roadmap, by what it is expected to cost to pass its edges.
 
     An edge that is passed with probability p is missed (1 - p) / p times before it is, so it counts
@@ -99,6 +92,17 @@ class WayPointGraph:
         goal: Number of elements, the first ones, that are alike for the level below: until edges
             are tried, their p doesn't depend on those between `asked` and `goal`; None: all.
     """
+
+    SAVED = (
+        "_try_costs",
+        "_edge_passed",
+        "_misses",
+        "_group_passed",
+        "_outcome_met",
+        "_setbacks",
+        "_place_setbacks",
+        "_may_be_met",
+    )
 
     def __init__(
         self,
@@ -339,29 +343,8 @@ class WayPointGraph:
         ]
         return np.array(found, np.float64)
 
-    def state_dict(self) -> State:
-        """Estimates and counts of tries, and the costs of a try."""
-        return {
-            "try_costs": self._try_costs.copy(),
-            "edge_passed": self._edge_passed.state_dict(),
-            "misses": self._misses.copy(),
-            "group_passed": self._group_passed.state_dict(),
-            "outcome_met": self._outcome_met.state_dict(),
-            "setbacks": self._setbacks.state_dict(),
-            "place_setbacks": self._place_setbacks.state_dict(),
-            "may_be_met": self._may_be_met.copy(),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state, of the same roadmap."""
-        self._try_costs = state["try_costs"].copy()
-        self._edge_passed.load_state_dict(state["edge_passed"])
-        self._misses[:] = state["misses"]
-        self._group_passed.load_state_dict(state["group_passed"])
-        self._outcome_met.load_state_dict(state["outcome_met"])
-        self._setbacks.load_state_dict(state["setbacks"])
-        self._place_setbacks.load_state_dict(state["place_setbacks"])
-        self._may_be_met[:] = state["may_be_met"]
+    def note_loaded(self) -> None:
+        """What follows from a saved state."""
         self._forget_searches()
 
     def _costs(self, *, cautious: bool = False, missed: Tries = ()) -> FloatArray:

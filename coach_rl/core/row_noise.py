@@ -5,14 +5,14 @@ from typing import Literal
 import numpy as np
 
 from coach_rl.core.records import FloatArray, IntArray
-from coach_rl.core.seeding import generator, generator_state, load_generator_state
-from coach_rl.core.state import State
+from coach_rl.core.saved import Saved
+from coach_rl.core.seeding import generator
 
 BLOCK = 128
 """Draws that a row takes from its generator at a time."""
 
 
-class RowNoise:
+class RowNoise(Saved):
     """Random numbers for rows, each from its own stream.
 
     The k-th draw of row i is the same whether the row runs alone or among many, and in whatever
@@ -25,6 +25,8 @@ class RowNoise:
         seed: Row i draws from the stream (seed, name, i).
         name: What the numbers are for.
     """
+
+    SAVED = ("_generators", "_blocks", "_used")
 
     def __init__(
         self, *, num_rows: int, size: int, kind: Literal["normal", "uniform"], seed: int, name: str
@@ -43,21 +45,6 @@ class RowNoise:
         numbers = self._blocks[rows, used]
         self._used[rows] = used + 1
         return numbers
-
-    def state_dict(self) -> State:
-        """Generators, drawn blocks, and how much of each is used."""
-        return {
-            "generators": [generator_state(rng) for rng in self._generators],
-            "blocks": self._blocks.copy(),
-            "used": self._used.copy(),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on with the saved streams."""
-        for rng, saved in zip(self._generators, state["generators"], strict=True):
-            load_generator_state(rng, saved)
-        self._blocks[:] = state["blocks"]
-        self._used[:] = state["used"]
 
     def _refill(self, rows: IntArray) -> None:
         shape = self._blocks.shape[1:]

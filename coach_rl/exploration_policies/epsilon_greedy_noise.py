@@ -9,10 +9,10 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
+from coach_rl.core.saved import Saved
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import Space
-from coach_rl.core.state import State
 from coach_rl.exploration_policies.action_spaces import BoxActions
 from coach_rl.exploration_policies.exploration_policy import (
     AnyExplorationPolicy,
@@ -49,22 +49,15 @@ class EpsilonGreedyNoise:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpsilonGreedyNoiseRows:
+class EpsilonGreedyNoiseRows(Saved):
     """The state kept per row."""
+
+    SAVED = ("draws", "noise")
 
     draws: RowNoise
     """1 + A uniform numbers a decision: whether, and the action."""
     noise: RowState
     """The other policy's."""
-
-    def state_dict(self) -> State:
-        """Both."""
-        return {"draws": self.draws.state_dict(), "noise": self.noise.state_dict()}
-
-    def load_state_dict(self, state: State) -> None:
-        """Both."""
-        self.draws.load_state_dict(state["draws"])
-        self.noise.load_state_dict(state["noise"])
 
 
 class EpsilonGreedyNoisePolicy:

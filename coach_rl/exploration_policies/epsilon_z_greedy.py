@@ -13,10 +13,10 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
+from coach_rl.core.saved import Saved
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import Space
-from coach_rl.core.state import State
 from coach_rl.exploration_policies.action_spaces import BoxActions, DiscreteActions
 from coach_rl.exploration_policies.exploration_policy import (
     AnyExplorationPolicy,
@@ -56,8 +56,10 @@ class EpsilonZGreedy:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpsilonZGreedyRows:
+class EpsilonZGreedyRows(Saved):
     """The state kept per row."""
+
+    SAVED = ("draws", "action", "left", "noise")
 
     draws: RowNoise
     """2 + A uniform numbers a decision: whether, how long, and the action."""
@@ -67,22 +69,6 @@ class EpsilonZGreedyRows:
     """Decisions left to repeat it for, [N]."""
     noise: RowState
     """The other policy's."""
-
-    def state_dict(self) -> State:
-        """Streams, open repetitions and the other policy's rows."""
-        return {
-            "draws": self.draws.state_dict(),
-            "action": self.action.copy(),
-            "left": self.left.copy(),
-            "noise": self.noise.state_dict(),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on where they were."""
-        self.draws.load_state_dict(state["draws"])
-        self.action[:] = state["action"]
-        self.left[:] = state["left"]
-        self.noise.load_state_dict(state["noise"])
 
 
 class EpsilonZGreedyPolicy:

@@ -5,8 +5,8 @@ from gymnasium import spaces
 from coach_rl.core.clock import Clock
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
+from coach_rl.core.saved import Saved
 from coach_rl.core.spaces import Space
-from coach_rl.core.state import State
 from coach_rl.exploration_policies.action_spaces import BoxActions, DiscreteActions
 from coach_rl.exploration_policies.exploration_policy import AnyExplorationPolicy
 
@@ -22,15 +22,8 @@ class Greedy:
         return GreedyPolicy(BoxActions(action_space, policy="Greedy"))
 
 
-class NothingToRemember:
+class NothingToRemember(Saved):
     """The row state of a policy that draws nothing."""
-
-    def state_dict(self) -> State:
-        """Empty."""
-        return {}
-
-    def load_state_dict(self, state: State) -> None:
-        """Nothing to take over."""
 
 
 class GreedyPolicy:

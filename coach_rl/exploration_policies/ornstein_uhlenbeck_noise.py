@@ -13,9 +13,9 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
+from coach_rl.core.saved import Saved
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.spaces import Space
-from coach_rl.core.state import State
 from coach_rl.exploration_policies.action_spaces import BoxActions
 from coach_rl.exploration_policies.scheduled import check_ends, scheduled
 
@@ -54,22 +54,15 @@ class OrnsteinUhlenbeckNoise:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OrnsteinUhlenbeckRows:
+class OrnsteinUhlenbeckRows(Saved):
     """The state of each row's process."""
+
+    SAVED = ("noise", "level")
 
     noise: RowNoise
     """A standard normal number for each element and decision."""
     level: FloatArray
     """x, float32 [N, A], in half-ranges of each element."""
-
-    def state_dict(self) -> State:
-        """Streams and levels."""
-        return {"noise": self.noise.state_dict(), "level": self.level.copy()}
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on where they were."""
-        self.noise.load_state_dict(state["noise"])
-        self.level[:] = state["level"]
 
 
 class OrnsteinUhlenbeckPolicy:

@@ -16,9 +16,9 @@ from coach_rl.core.errors import SpaceError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
+from coach_rl.core.saved import Saved
 from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space
-from coach_rl.core.state import State
 from coach_rl.exploration_policies.action_spaces import BoxActions
 
 
@@ -55,7 +55,7 @@ class ParameterNoise:
         return ParameterNoiseExploration(self, actions, perturbable)
 
 
-class ParameterNoiseRows:
+class ParameterNoiseRows(Saved):
     """Each row's perturbation, and how its scale came about.
 
     A direction is drawn from the stream (seed, row, number of the episode), so it is not saved but
@@ -67,6 +67,8 @@ class ParameterNoiseRows:
         scale: Initial.
         perturbable: [P].
     """
+
+    SAVED = ("_seed", "_episodes", "scale", "distance", "squares", "decisions")
 
     def __init__(self, *, num_rows: int, seed: int, scale: float, perturbable: BoolArray) -> None:
         self.directions: FloatArray = np.zeros((num_rows, len(perturbable)), np.float32)
@@ -90,25 +92,8 @@ class ParameterNoiseRows:
             self._episodes[row] += 1
             self._draw(row)
 
-    def state_dict(self) -> State:
-        """All but the directions."""
-        return {
-            "seed": self._seed,
-            "episodes": self._episodes.copy(),
-            "scale": self.scale.copy(),
-            "distance": self.distance.copy(),
-            "squares": self.squares.copy(),
-            "decisions": self.decisions.copy(),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Take over a saved state, and draw its directions again."""
-        self._seed = int(state["seed"])
-        self._episodes[:] = state["episodes"]
-        self.scale[:] = state["scale"]
-        self.distance[:] = state["distance"]
-        self.squares[:] = state["squares"]
-        self.decisions[:] = state["decisions"]
+    def note_loaded(self) -> None:
+        """What follows from a saved state."""
         for row in np.flatnonzero(self._episodes).tolist():
             self._draw(row)
 

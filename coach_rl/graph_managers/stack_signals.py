@@ -8,8 +8,8 @@ import numpy as np
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, EnvResponse
+from coach_rl.core.saved import Saved
 from coach_rl.core.signals import SignalChannel
-from coach_rl.core.state import State
 from coach_rl.telemetry.signal_windows import SignalWindows
 
 MOST_NAMED = 30
@@ -25,7 +25,7 @@ class SignalParameters:
     each."""
 
 
-class StackSignals:
+class StackSignals(Saved):
     """Collects the signals of a stack while it ticks.
 
     Args:
@@ -33,6 +33,8 @@ class StackSignals:
         params: Which infos; None: none.
         channel: What the agents note through, shared with the run's other stack; None: nothing.
     """
+
+    SAVED = ("_windows", "_has_checked")
 
     def __init__(
         self,
@@ -108,15 +110,6 @@ class StackSignals:
                 f"signals.infos: no info of the environment has matched "
                 f"{', '.join(map(repr, unmatched))} so far; it has reported {there or 'none'}"
             )
-
-    def state_dict(self) -> State:
-        """The statistics since the last report."""
-        return {"windows": self._windows.state_dict(), "has_checked": self._has_checked}
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on with saved statistics."""
-        self._windows.load_state_dict(state["windows"])
-        self._has_checked = state["has_checked"]
 
     def _choose(self, name: str, values: Array, answer: EnvResponse) -> bool:
         """Return whether an info is to be logged that has come for the first time."""

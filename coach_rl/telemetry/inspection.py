@@ -14,8 +14,8 @@ from coach_rl.core.errors import CoachWarning, InspectionError, UnknownNameError
 from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.inspection_points import Columns, InspectionPoint
 from coach_rl.core.records import Array, BoolArray
+from coach_rl.core.saved import Saved
 from coach_rl.core.spaces import inside
-from coach_rl.core.state import State
 
 MOST_DUMPS = 10
 """Times that an inspection keeps what it has found something in, for files."""
@@ -39,7 +39,7 @@ class Finding:
     """Columns that were looked at, if they are to be written to a file."""
 
 
-class Inspector:
+class Inspector(Saved):
     """Looks at what passes one point.
 
     Args:
@@ -49,6 +49,8 @@ class Inspector:
         column: Name of the only column to look at, or the beginning of several; empty for all.
         note: Takes what is found.
     """
+
+    SAVED = ("_looks", "_dumps", "_forms")
 
     def __init__(
         self,
@@ -94,15 +96,6 @@ class Inspector:
                     wrong[path] = f"{self._subject(name)} {account}"
         if scalars:
             self._note(self._finding(number, scalars, wrong, columns))
-
-    def state_dict(self) -> State:
-        """Return the number of looks and dumps so far, and the forms that columns had."""
-        return {"looks": self._looks, "dumps": self._dumps, "forms": dict(self._forms)}
-
-    def load_state_dict(self, state: State) -> None:
-        """Take over what `state_dict` returned."""
-        self._looks, self._dumps = state["looks"], state["dumps"]
-        self._forms = dict(state["forms"])
 
     def _chosen(self, columns: Columns) -> dict[str, Array]:
         """The columns to look at, with one axis at least."""

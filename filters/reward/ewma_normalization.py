@@ -9,8 +9,8 @@ from gymnasium import spaces
 from coach_rl.core.errors import NonFiniteError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, IntArray
+from coach_rl.core.saved import Saved
 from coach_rl.core.spaces import Space
-from coach_rl.core.state import State
 from coach_rl.filters.space_requirements import box, box_of
 from coach_rl.filters.stages import InputStage, RowMemory
 
@@ -31,13 +31,15 @@ class RewardEwmaNormalizationFilter:
         return EwmaSubtraction(box_of("RewardEwmaNormalizationFilter", space), alpha=self.alpha)
 
 
-class EwmaSubtraction(InputStage):
+class EwmaSubtraction(Saved, InputStage):
     """Keeps the average; rewards of one call count as if they came one by one, in their order.
 
     Args:
         space: Of a reward.
         alpha: Weight of a new reward.
     """
+
+    SAVED = ("_weighted_sum", "_weight")
 
     def __init__(self, space: spaces.Box, *, alpha: float) -> None:
         super().__init__(box(np.full((), -np.inf), np.full((), np.inf), space.dtype))
@@ -69,11 +71,3 @@ class EwmaSubtraction(InputStage):
     def apply(self, rewards: Array, _memory: RowMemory, _rows: IntArray, /) -> Array:
         """Rewards [R] less the average."""
         return rewards - self.average
-
-    def state_dict(self) -> State:
-        """The average's two sums."""
-        return {"weighted_sum": self._weighted_sum, "weight": self._weight}
-
-    def load_state_dict(self, state: State) -> None:
-        """Take over what `state_dict` returned."""
-        self._weighted_sum, self._weight = float(state["weighted_sum"]), float(state["weight"])
