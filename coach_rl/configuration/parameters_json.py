@@ -114,6 +114,18 @@ def resolve(name: str, path: str = "parameters", *, trust: Trust = OURS_ALONE) -
     return _resolved(name, path)
 
 
+def with_current_names(document: Json) -> Json:
+    """The same document with classes and functions named as this version names them."""
+    match document:
+        case dict():
+            named = {TYPE_TAG, ENUM_TAG, REFERENCE_TAG} & document.keys()
+            parts = {key: with_current_names(part) for key, part in document.items()}
+            return parts | {key: current_name(str(document[key])) for key in named}
+        case list():
+            return [with_current_names(part) for part in document]
+    return document
+
+
 def _resolved(name: str, path: str) -> Any:
     module_name, _, qualified_name = current_name(str(name)).partition(":")
     if not module_name or not qualified_name:
