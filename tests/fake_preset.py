@@ -12,11 +12,10 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.divergence import STOP, DivergenceParameters
 from coach_rl.core.errors import ConfigurationError, DivergedError, NonFiniteError, require
-from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import generator, generator_state, load_generator_state
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
@@ -26,7 +25,6 @@ from coach_rl.graph_managers.evaluating import never
 from coach_rl.graph_managers.evaluator import Evaluator
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import ScheduleParameters, ValidationParameters
-from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.records import Evaluation, LogRecord
 
 
@@ -123,17 +121,15 @@ class WalkGraphManager(GraphManager):
 
     def create_graph(
         self,
-        task: TaskParameters | None = None,
+        runtime: Runtime | None = None,
         *,
         training: bool = True,
         evaluation_envs: int | None = None,
-        on_activity: OnActivity = ignore_activity,
-        group: ProcessGroup = ONE_PROCESS,
     ) -> None:
-        task = task or TaskParameters()
+        runtime = runtime or Runtime()
         if self.parameters.environment.level == "moon":
             raise ConfigurationError("unknown level 'moon'")
-        self._rng = generator(task.seed, "walk")
+        self._rng = generator(runtime.seed, "walk")
         self._weights = torch.zeros(3)
         self._history = np.zeros(0)
 

@@ -93,14 +93,15 @@ def fork_experiment(
     if checkpoint is None:
         raise CheckpointError(f"the run {opened.folder.path} has no checkpoint yet to fork from")
     graph_manager, changes = _changed(opened, dict(overrides or {}), steps)
-    task = opened.task if seed is None else replace(opened.task, seed=seed)
+    runtime = opened.runtime if seed is None else replace(opened.runtime, seed=seed)
     if "threads" in changes and threads is None:
-        task = replace(task, threads=graph_manager.parameters.threads)
+        runtime = replace(runtime, threads=graph_manager.parameters.threads)
     videos = videos_of(graph_manager, settings)
     follow_with(graph_manager, audience)
     stop = StopRequests(audience.announce)
     on_activity = stop.following(audience.on_activity)
-    with stop, live_graph(graph_manager, task, on_activity=on_activity):
+    runtime = replace(runtime, on_activity=on_activity)
+    with stop, live_graph(graph_manager, runtime):
         with fitting(checkpoint, said(changes)):
             state = checkpoint.state
             if seed is not None:
@@ -111,7 +112,7 @@ def fork_experiment(
         policy = policy_of(graph_manager, settings)
         manifest = make_manifest(
             graph_manager,
-            task,
+            runtime,
             name=name,
             origin=Origin(command=tuple(command)),
             policy=policy,
@@ -132,13 +133,13 @@ def fork_experiment(
                 folder,
                 graph_manager.state_dict,
                 policy=policy,
-                seed=task.seed,
+                seed=runtime.seed,
                 on_activity=on_activity,
             )
             keeper.begin_at(checkpoint, graph_manager.clock.environment_steps)
             done = graph_manager.clock.environment_steps
             return LiveRun(
-                graph_manager, task, folder, settings, audience, stop, keeper, videos, done
+                graph_manager, runtime, folder, settings, audience, stop, keeper, videos, done
             ).go()
 
 

@@ -1,6 +1,6 @@
 """A run while it lasts: training, its files and checkpoints, signals, the evaluation at the end.
 
-LiveRun(graph_manager, task, folder, settings, audience, stop, keeper, videos, None).go()
+LiveRun(graph_manager, runtime, folder, settings, audience, stop, keeper, videos, None).go()
 
 What goes wrong with files costs their lines; what goes wrong with learning is answered as the
 experiment's `divergence` says.
@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import CheckpointError, DivergedError, RunError, exits_as_errors
+from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.evaluating import EvaluationStopped
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.histograms import Histograms
-from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints
 from coach_rl.runs.evidence import write_columns, write_evidence
 from coach_rl.runs.files import file_sinks, service_sinks
@@ -43,7 +43,7 @@ class LiveRun:
     """A run whose graph is built and whose folder exists."""
 
     graph_manager: GraphManager
-    task: TaskParameters
+    runtime: Runtime
     folder: RunFolder
     settings: RunSettings
     audience: Audience
@@ -71,7 +71,7 @@ class LiveRun:
         """Train to the end or to a stop, save, evaluate."""
         self._record_updates()
         if self.audience.on_start is not None:
-            self.audience.on_start(self.graph_manager, self.task, self.folder)
+            self.audience.on_start(self.graph_manager, self.runtime, self.folder)
         summary = None
         sinks = RunSinks(
             self.folder.path,
@@ -86,7 +86,7 @@ class LiveRun:
                 opened.enter_context(self._profiled(sinks))
             if self.settings.evaluate_aside or self.graph_manager.awaits_evaluations:
                 process = EvaluationProcess(
-                    self.folder, self.task, self.trust, profile=self.settings.profile
+                    self.folder, self.runtime, self.trust, profile=self.settings.profile
                 )
                 self.evaluator = opened.enter_context(process)
             try:
@@ -146,7 +146,7 @@ class LiveRun:
             if self.evaluator is not None:
                 self.evaluator.forget()
             times = roll_back(
-                self.graph_manager, self.folder, self.keeper, self.task.seed, error=error
+                self.graph_manager, self.folder, self.keeper, self.runtime.seed, error=error
             )
             scalars = {"divergence/environment_steps": float(done), "divergence/roll_backs": times}
             sinks.write(self._record("roll_back", scalars))
@@ -296,7 +296,7 @@ class LiveRun:
         try:
             evaluation = final_evaluation(
                 self.graph_manager,
-                self.task,
+                self.runtime,
                 self.settings.final_episodes,
                 is_stopped=self.stop.is_requested,
             )
@@ -314,7 +314,7 @@ class LiveRun:
             incidents=self._incidents(sinks),
         )
         try:
-            write_summary(self.folder, summary, self.keeper.best, seed=self.task.seed)
+            write_summary(self.folder, summary, self.keeper.best, seed=self.runtime.seed)
         except OSError as error:
             self.failures.note("summaries", "the summary", error)
         return summary

@@ -24,7 +24,7 @@ class RunProfile:
         graph = graph_manager.graph
         self._process = process
         self._has_put_aside = False
-        self._profiler = profiler = _new_profiler(graph.task.device)
+        self._profiler = profiler = _new_profiler(graph.runtime.device)
         self.time_parts(graph_manager)
         profiler.time(graph, "tick", "tick")
         for stack in graph.stacks:

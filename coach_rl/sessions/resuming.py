@@ -4,6 +4,7 @@ result = resume_experiment(run_folder, steps=EnvironmentSteps(200_000))
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
@@ -88,24 +89,24 @@ def resume_experiment(
         audience.on_activity("reading the checkpoint")
         opened = open_run(run, device=device, threads=threads, last_good=last_good, trust=trust)
         audience.on_activity("")
-        folder, checkpoint, task = opened.folder, opened.checkpoint, opened.task
+        folder, checkpoint = opened.folder, opened.checkpoint
+        runtime = replace(opened.runtime, group=group, on_activity=on_activity)
         if not (last_good or drop_later):
             require_latest(opened)
         start = folder.path if checkpoint is None else checkpoint.path
         group.announce(Order.RESUME, text=str(start))
         graph_manager = opened.graph_manager
         graph_manager = with_changes(graph_manager, changes) if changes else graph_manager
-        check_group(graph_manager, task, group)
-        own_task = own_device(task, group)
+        check_group(graph_manager, runtime)
         videos = videos_of(graph_manager, settings)
         follow_with(graph_manager, audience)
-        with live_graph(graph_manager, own_task, on_activity=on_activity, group=group):
+        with live_graph(graph_manager, own_device(runtime)):
             policy = policy_of(graph_manager, settings)
             keeper = CheckpointKeeper(
                 folder,
                 graph_manager.state_dict,
                 policy=policy,
-                seed=task.seed,
+                seed=runtime.seed,
                 on_activity=on_activity,
             )
             if checkpoint is None:
@@ -142,14 +143,14 @@ def resume_experiment(
                     **made_with(),
                 }
             )
-            manifest |= experiment_json(graph_manager, task, policy)
+            manifest |= experiment_json(graph_manager, runtime, policy)
             manifest["processes"] = group.size
             write_manifest(folder, manifest)
             group.announce(Order.RUN, text=str(folder.path.absolute()))
             done = None if checkpoint is None else graph_manager.clock.environment_steps
             return LiveRun(
                 graph_manager,
-                task,
+                runtime,
                 folder,
                 settings,
                 audience,

@@ -16,6 +16,7 @@ from coach_rl.agents.planning.places import FarthestPoints
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import MujocoParameters
@@ -33,7 +34,6 @@ from coach_rl.graph_managers import (
     HACGraphManager,
     HACGraphParameters,
     LevelParameters,
-    TaskParameters,
 )
 from coach_rl.graph_managers.graph_manager import BasicRLGraphManager
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
@@ -102,7 +102,7 @@ def with_workers(params, workers=2, **collection):
 def manager_of(params, seed=5):
     kind = HACGraphManager if isinstance(params, HACGraphParameters) else BasicRLGraphManager
     manager = (GraphManager if type(params) is GraphParameters else kind)(params)
-    manager.create_graph(TaskParameters(seed=seed, device="cpu"))
+    manager.create_graph(Runtime(seed=seed, device="cpu"))
     return manager
 
 

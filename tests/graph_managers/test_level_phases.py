@@ -23,9 +23,9 @@ from coach_rl import (
     ParameterError,
     PPOAgentParameters,
     PPOAlgorithmParameters,
+    Runtime,
     ScheduleParameters,
     SuccessRate,
-    TaskParameters,
     TD3AgentParameters,
     TorsoParameters,
     TrainingSteps,
@@ -95,7 +95,7 @@ def parameters(agent=hac, *, training=600, heatup=0, **levels):
 
 def built(params):
     manager = GraphManager(params)
-    manager.create_graph(TaskParameters(seed=3, device="cpu"))
+    manager.create_graph(Runtime(seed=3, device="cpu"))
     return manager
 
 
@@ -334,7 +334,7 @@ def test_the_summary_says_which_success_rates_were_waited_for_in_vain(tmp_path):
             low={"goal_space": easy, "frozen_from": reached, "frozen_until": never},
         )
     )
-    result = run_experiment(manager, TaskParameters(device="cpu"), name="waits", root=tmp_path)
+    result = run_experiment(manager, Runtime(device="cpu"), name="waits", root=tmp_path)
     assert result.summary.incidents == (
         "level 'top' waited for a success rate of level 'low' of 1 over 500 sub-episodes to the "
         "end (frozen_from)",

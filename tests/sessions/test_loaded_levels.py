@@ -17,6 +17,7 @@ from coach_rl.cli.main import main
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
@@ -27,7 +28,6 @@ from coach_rl.graph_managers import (
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,
-    TaskParameters,
 )
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.sessions.evaluation import evaluate_untrained
@@ -37,7 +37,7 @@ from coach_rl.sessions.runner import Audience, RunSettings, run_experiment
 from coach_rl.testing import assert_same_state
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
-TASK = TaskParameters(seed=7, device="cpu")
+TASK = Runtime(seed=7, device="cpu")
 QUIET = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
 NORMALISED = InputFilter(observation={"observation": (ObservationNormalizationFilter(),)})
 

@@ -18,6 +18,7 @@ from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import End
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.environments.toy import GoalPointMassParameters, PointMassParameters
@@ -26,7 +27,6 @@ from coach_rl.graph_managers import (
     HACGraphParameters,
     LevelParameters,
     ScheduleParameters,
-    TaskParameters,
 )
 from coach_rl.memories import (
     HindsightActionParameters,
@@ -82,7 +82,7 @@ def parameters(levels=None, *, steps=600, **changes):
 
 def built(params, seed=0):
     manager = HACGraphManager(params)
-    manager.create_graph(TaskParameters(seed=seed, device="cpu"))
+    manager.create_graph(Runtime(seed=seed, device="cpu"))
     return manager
 
 
