@@ -88,7 +88,8 @@ def test_training_waits_where_too_many_evaluations_are_to_come():
 
 def test_a_run_says_that_it_waits_for_evaluations():
     experiment, said = manager_of(parameters()), []
-    experiment.graph.on_activity = said.append
+    graph = experiment.graph
+    graph.runtime = replace(graph.runtime, on_activity=said.append)
     evaluations(experiment.improve(evaluator=SlowEvaluator(parameters(), looks=10_000)))
     waits = [text for text in said if text.startswith("waiting for")]
     assert waits
