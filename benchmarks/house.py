@@ -113,7 +113,7 @@ def entered(run: Run) -> list[tuple[str, int]]:
             _command(run)
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type] # as sys.setprofile takes it
+        threading.setprofile(None)
 
     import coach_rl
 
