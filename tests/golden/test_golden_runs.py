@@ -10,6 +10,7 @@ from golden_runs import RECORDED, RUNS, figures
 
 from coach_rl.configuration.presets import shipped_presets
 
+pytestmark = pytest.mark.golden
 ABSOLUTE = 1e-6
 """Difference that passes for equal where figures are close to 0."""
 
