@@ -305,12 +305,15 @@ def figures(run: GoldenRun, folder: Path) -> dict[str, Any]:
     return figures_of(run_folder(run, folder, "-c"), run)
 
 
-def figures_of(made: Path, run: GoldenRun, *, from_line: int = 0) -> dict[str, Any]:
+def figures_of(
+    made: Path, run: GoldenRun, *, kinds: tuple[str, ...] = UNTIMED, from_line: int = 0
+) -> dict[str, Any]:
     """The figures of a finished run.
 
     Args:
         made: Its folder.
         run: The run.
+        kinds: Kinds of records to keep.
         from_line: Lines of its log that are left out.
     """
     records = map(json.loads, (made / "log.jsonl").read_text().splitlines()[from_line:])
@@ -320,7 +323,7 @@ def figures_of(made: Path, run: GoldenRun, *, from_line: int = 0) -> dict[str, A
         "log": [
             {n: each[n] for n in names} | {"scalars": untimed(each["scalars"])}
             for each in records
-            if each["kind"] in UNTIMED
+            if each["kind"] in kinds
         ],
         "networks": networks(load_file(last / "tensors.safetensors")),
     }
