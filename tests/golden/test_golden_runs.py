@@ -5,7 +5,7 @@ import json
 import pytest
 from golden_runs import RECORDED, RUNS, differences, figures, is_installed
 
-from coach_rl.experiment.presets import shipped_presets
+from coach_rl.configuration.presets import shipped_presets
 
 
 def test_every_shipped_preset_has_a_golden_run():
