@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from coach_rl.core.roles import KeepingParameters, LearnerParameters, MovableParameters
     from coach_rl.core.row_noise import RowNoise
     from coach_rl.core.running_statistics import RunningStatistics
+    from coach_rl.core.saved import Saved, SavedAttribute
     from coach_rl.core.schedules import (
         ConstantSchedule,
         ExponentialSchedule,
@@ -109,8 +110,8 @@ __all__ = [
     "MarkRenderable", "MovableParameters", "NonFiniteError", "Observation", "OptionSpace",
     "Outcome", "OutputFilter", "OutputFilterParameters", "ParameterError", "Phase",
     "PiecewiseSchedule", "Renderable", "RowNoise", "RowState", "RunError", "RunLength",
-    "RunningStatistics", "Schedule", "Signals", "Space", "SpaceError", "State", "Stateful",
-    "StepUnit", "SuccessRate", "Symmetry", "SymmetryParameters", "TimedCall", "TimedGoalSpace",
-    "TrainingReport", "TrainingSteps", "Transition", "UnknownNameError", "generator",
-    "parameter_class", "parse_inspections",
+    "RunningStatistics", "Saved", "SavedAttribute", "Schedule", "Signals", "Space", "SpaceError",
+    "State", "Stateful", "StepUnit", "SuccessRate", "Symmetry", "SymmetryParameters", "TimedCall",
+    "TimedGoalSpace", "TrainingReport", "TrainingSteps", "Transition", "UnknownNameError",
+    "generator", "parameter_class", "parse_inspections",
 ]  # fmt: skip

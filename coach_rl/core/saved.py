@@ -10,7 +10,7 @@ array, a tensor, a random generator of numpy or torch, an object with `state_dic
 
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -38,6 +38,11 @@ class SavedAttribute:
     """Whether its state, a dict, is merged into its owner's instead of having a key there."""
 
 
+SavedNames: TypeAlias = tuple[str | SavedAttribute, ...]
+"""Attributes by name or, where that doesn't say all, as a `SavedAttribute`. Type checkers want it
+at a class whose subclasses list more: `SAVED: ClassVar[SavedNames] = (...)`."""
+
+
 class Saved:
     """An object whose state is what `SAVED` lists: first for its bases, then for its own class.
 
@@ -46,7 +51,7 @@ class Saved:
     an array, the length of a list, the keys of a dict.
     """
 
-    SAVED: ClassVar[tuple[str | SavedAttribute, ...]] = ()
+    SAVED: ClassVar[SavedNames] = ()
 
     def state_dict(self) -> State:
         """The listed attributes by key."""
