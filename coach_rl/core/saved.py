@@ -15,7 +15,6 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from coach_rl.core.errors import CheckpointError
-from coach_rl.core.records import Array
 from coach_rl.core.seeding import generator_state, load_generator_state
 from coach_rl.core.state import State
 
@@ -137,8 +136,7 @@ def _loaded(now: Any, saved: Any, path: str, *, extra: bool = False) -> Any:
         path: Its name in messages.
         extra: Whether a dict may have been saved with more keys.
     """
-    if isinstance(now, np.ndarray) and _fits(now, saved):
-        now[...] = saved  # first, since forks of certified decisions load arrays at every decision
+    if _filled(now, saved):
         return now
     if now is None or (saved is None and not _has_state(now)):
         return _copied(saved)
@@ -153,27 +151,30 @@ def _loaded(now: Any, saved: Any, path: str, *, extra: bool = False) -> Any:
         return now if all(parts[key] is part for key, part in now.items()) else parts
     if isinstance(now, list):
         return [_loaded(part, old, path) for part, old in zip(now, saved, strict=True)]
-    return now if _filled(now, saved) else saved
+    return saved
 
 
 def _filled(now: Any, saved: Any) -> bool:
-    """Fill an object, a generator, an array or a tensor; False for a plain value."""
-    if _has_state(now):
+    """Fill an array, an object, a generator or a tensor; False for others, or another form."""
+    if isinstance(now, np.ndarray):
+        fits = isinstance(saved, np.ndarray) and _is_alike(now, saved)
+        if fits:
+            now[...] = saved
+        return fits
+    if _has_state(now) and isinstance(saved, dict):
         now.load_state_dict(_for_torch(saved) if _is_of_torch(now) else saved)
-    elif isinstance(now, np.random.Generator):
+    elif isinstance(now, np.random.Generator) and isinstance(saved, dict):
         load_generator_state(now, saved)
-    elif hasattr(now, "set_state"):
+    elif hasattr(now, "set_state") and hasattr(saved, "clone"):
         now.set_state(saved.clone())
-    elif hasattr(now, "copy_"):
+    elif hasattr(now, "copy_") and hasattr(saved, "clone") and _is_alike(now, saved):
         now.detach().copy_(saved)
     else:
         return False
     return True
 
 
-def _fits(now: Array, saved: Any) -> bool:
-    if not isinstance(saved, np.ndarray):
-        return False
+def _is_alike(now: Any, saved: Any) -> bool:
     return bool(now.shape == saved.shape and now.dtype == saved.dtype)
 
 
