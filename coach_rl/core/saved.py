@@ -14,14 +14,14 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from coach_rl.core.errors import CheckpointError
+from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.seeding import generator_state, load_generator_state
 from coach_rl.core.state import State
 
 
 @dataclass(frozen=True)
 class SavedAttribute:
-    """An attribute that is not saved as its name alone says."""
+    """An attribute that needs more than its name to be saved."""
 
     name: str
     """The attribute."""
@@ -29,28 +29,36 @@ class SavedAttribute:
     key: str = ""
     """Its key in the state; empty: the name without leading underscores."""
     optional: bool = False
-    """Whether it is left out of the state while it is None. Where it is None here, the saved state
-    of a part is ignored."""
+    """Whether it is left out of the state while it is None. An object that was saved and is None
+    here stays None."""
     varies: bool = False
-    """Whether the saved value may have another form; it replaces the one that is here."""
+    """Whether the saved value, a plain one, may have another form; it replaces the one here."""
     inline: bool = False
-    """Whether its state, a dict, is merged into its owner's instead of having a key there."""
+    """Whether its state, a dict, is merged into the owner's state instead of having a key there."""
 
 
 SavedNames: TypeAlias = tuple[str | SavedAttribute, ...]
-"""Attributes by name or, where that doesn't say all, as a `SavedAttribute`. Type checkers want it
-at a class whose subclasses list more: `SAVED: ClassVar[SavedNames] = (...)`."""
+"""The type of `SAVED`. Type checkers need it where subclasses list attributes of their own, too:
+`SAVED: ClassVar[SavedNames] = (...)`."""
 
 
 class Saved:
-    """An object whose state is what `SAVED` lists: first for its bases, then for its own class.
+    """An object whose state is the attributes that `SAVED` lists, in its bases and its own class.
 
-    Neither the state nor what is loaded from it shares memory with the object. Loading fills arrays
-    and tensors in place. What was saved must have the form of what is here: the shape and dtype of
-    an array, the length of a list, the keys of a dict.
+    Neither the state nor what is loaded from it shares memory with the object. Loading fills
+    arrays, tensors, generators and objects in place. A saved value must have the form of the one
+    here: the shape and dtype of an array, the length of a list, the keys of a dict.
     """
 
     SAVED: ClassVar[SavedNames] = ()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        listed: object = cls.SAVED
+        if isinstance(listed, str):
+            raise ConfigurationError(
+                f"{cls.__name__}.SAVED must be a tuple, got {listed!r}; write ({listed!r},)"
+            )
 
     def state_dict(self) -> State:
         """The listed attributes by key."""
@@ -71,14 +79,14 @@ class Saved:
         owner = type(self).__name__
         for each in _attributes(self):
             now, path = getattr(self, each.name), f"{owner}.{each.key}"
+            if now is None and (each.inline or _is_of_part(each, state)):
+                continue
             if each.inline:
                 loaded = _copied(state) if each.varies else _loaded(now, state, path, extra=True)
             elif each.key not in state and each.optional and not _has_state(now):
                 loaded = None
             else:
                 saved = _part(state, each.key, owner)
-                if each.optional and now is None and isinstance(saved, dict):
-                    continue
                 loaded = _copied(saved) if each.varies else _loaded(now, saved, path)
             if loaded is not now:
                 setattr(self, each.name, loaded)
@@ -102,6 +110,11 @@ def _listed(cls: type) -> tuple[SavedAttribute, ...]:
             each = item if isinstance(item, SavedAttribute) else SavedAttribute(item)
             found[each.name] = replace(each, key=each.key or each.name.lstrip("_"))
     return tuple(found.values())
+
+
+def _is_of_part(each: SavedAttribute, state: State) -> bool:
+    """Whether an optional attribute was saved as an object, not as a plain value."""
+    return each.optional and isinstance(state.get(each.key), dict)
 
 
 def _has_state(value: Any) -> bool:

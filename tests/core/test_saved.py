@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from coach_rl.core.errors import CheckpointError
+from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.saved import Saved, SavedAttribute
 
 
@@ -227,6 +227,7 @@ def test_inline_part_has_its_keys_among_those_of_its_owner(saved, now):
     loaded = Inline(now)
     loaded.load_state_dict(state)
     assert loaded.state_dict() == state
+    assert (loaded.part is None) == (saved is None)
 
 
 def test_attributes_of_bases_are_saved_first_and_once():
@@ -265,6 +266,11 @@ def test_note_loaded_finds_all_attributes_loaded():
     loaded = Derived(0)
     loaded.load_state_dict({"value": 4})
     assert loaded.doubled == 8
+
+
+def test_text_instead_of_a_tuple_is_refused():
+    with pytest.raises(ConfigurationError, match=r"Wrong\.SAVED must be .* write \('value',\)"):
+        type("Wrong", (Saved,), {"SAVED": "value"})
 
 
 def test_nothing_listed_is_an_empty_state():
