@@ -200,7 +200,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         raise SpaceError(f"agent '{self.name}' has nothing that could be loaded")
 
     def state_dict(self) -> State:
-        """What is known, and what `SAVED` lists; rows belong to the levels."""
+        """Policy and listed attributes; rows belong to the levels."""
         return {**self.policy_state_dict(), **super().state_dict()}
 
     def load_state_dict(self, state: State) -> None:
