@@ -123,4 +123,4 @@ def test_state_that_no_policy_carries_is_refused_in_members_of_a_group():
         )
     )
     with pytest.raises(ConfigurationError, match=f"agent of 'one': ForgottenAgent {REFUSED}"):
-        manager_of(replace(parameters(), agent=group)).policies()
+        manager_of(replace(parameters(), agent=group)).evaluations.policies()
