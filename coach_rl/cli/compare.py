@@ -8,7 +8,7 @@ from pathlib import Path
 
 from coach_rl.cli.studies import add_places
 from coach_rl.cli.subcommands import Parser
-from coach_rl.cli.tables import show, table_console
+from coach_rl.cli.tables import table_console
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.printable_text import one_line
 from coach_rl.studies.comparison import (
@@ -18,7 +18,7 @@ from coach_rl.studies.comparison import (
     overall_improvement,
     score_table,
 )
-from coach_rl.studies.run_groups import (
+from coach_rl.studies.runs import (
     AFTERWARDS,
     FINAL,
     IQM,
@@ -29,9 +29,9 @@ from coach_rl.studies.run_groups import (
     group_scores,
 )
 from coach_rl.studies.statistics import STATISTICS
-from coach_rl.studies.study_file import load_study
-from coach_rl.studies.study_groups import variant_groups
-from coach_rl.studies.study_runs import study_runs
+from coach_rl.studies.study import load_study
+from coach_rl.studies.study_runs import study_runs, variant_groups
+from coach_rl.telemetry.tables import markdown, rich_table
 
 
 def run(words: Sequence[str]) -> int:
@@ -44,16 +44,15 @@ def run(words: Sequence[str]) -> int:
     baseline = asked.baseline or names[-1]
     found = compare(scored, baseline, metric=metric, statistic=given.statistic)
     notes += [*left_out, *notes_on(scored)]
-    scores = score_table(scored, metric=metric, title=f"{metric} {said(asked.at)}")
-    table = comparison_table(found)
+    title = f"{metric} {said(asked.at)}"
+    tables = [score_table(scored, metric=metric, title=title), comparison_table(found)]
     console = table_console()
     chosen = "" if asked.baseline else ", the last group; --baseline NAME chooses another"
     console.print(f"Baseline: {baseline}{chosen}", end="\n\n" if given.markdown else "\n")
     if given.markdown:
-        console.print(scores.markdown(), table.markdown(), sep="\n\n")
+        console.print(*map(markdown, tables), sep="\n\n")
     else:
-        show(scores, console)
-        show(table, console)
+        console.print(*map(rich_table, tables), sep="")
     console.print()
     for each in found:
         console.print(f"On {each.level}: {each.verdict()}.")

@@ -9,7 +9,7 @@ from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.printable_text import one_line
 from coach_rl.studies.comparison import notes_on, possible_comparisons
 from coach_rl.studies.plots import Plots, require_matplotlib
-from coach_rl.studies.run_groups import RunGroup, Scored, group_scores, require_metric
+from coach_rl.studies.runs import RunGroup, Scored, group_scores, require_metric
 
 
 def run(words: Sequence[str]) -> int:

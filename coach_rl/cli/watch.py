@@ -11,8 +11,8 @@ from coach_rl.cli.shell import program, short, word
 from coach_rl.cli.subcommands import Parser
 from coach_rl.core.printable_text import printable
 from coach_rl.experiment.run_folder import ONLY_RECORDS, RunFolder, read_manifest
-from coach_rl.studies.live_table import LiveTable
-from coach_rl.studies.watching import (
+from coach_rl.studies.live import (
+    LiveTable,
     Standing,
     plan_from,
     runs_to_watch,

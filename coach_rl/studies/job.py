@@ -1,10 +1,12 @@
 """One run of many, as data that another process or host can be given."""
 
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
+from coach_rl.core.errors import RunError
 from coach_rl.graph_managers.task import TaskParameters
 
 State = Literal["done", "stopped", "failed"]
@@ -60,3 +62,32 @@ class JobResult:
     """The run's folder; None where it failed before there was one."""
     error: str = ""
     """Reason of a failure, one line."""
+
+
+class LostJob(RunError):
+    """The process that ran a job is gone: killed, out of memory, preempted, or its host is down."""
+
+
+class Executor(Protocol):
+    """A giver of jobs to processes, which call `run_job`.
+
+    with closing(LocalPool(4)) as executor:
+        future = executor.submit(job)
+        result = future.result()   # LostJob where its process has gone
+    """
+
+    slots: int
+    """Jobs that can run at once."""
+
+    def submit(self, job: Job) -> Future[JobResult]:
+        """Give a job out; it waits for a free slot, and its future is running from then on."""
+        ...
+
+    def close(self, *, cancel: bool = False) -> None:
+        """Wait for the jobs given out and end the processes; harmless when repeated.
+
+        Args:
+            cancel: Whether to cancel the jobs that wait and to ask those that run to stop, which
+                save themselves first; asked once more they stop at once.
+        """
+        ...

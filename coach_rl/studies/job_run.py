@@ -11,9 +11,10 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import shlex
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -44,9 +45,7 @@ from coach_rl.experiment.trust import code_in_parameters
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.task import with_threads
 from coach_rl.studies.job import Job, JobResult, State
-from coach_rl.studies.job_command import coach_words
-from coach_rl.studies.settings_compared import decisive
-from coach_rl.studies.stop_note import StopsWhenAsked
+from coach_rl.studies.scores import StopsWhenAsked, decisive
 
 Announce = Callable[[str], None]
 """Called with a line about what a run is doing."""
@@ -292,3 +291,58 @@ def _only_one_begins(experiment: Path, digest: str) -> Iterator[None]:
 
 def _ignore(_text: str) -> None:
     """Say nothing."""
+
+
+def coach_words(
+    job: Job, threads: int, *, seeds: Sequence[int] = (), name: str | None = None
+) -> tuple[str, ...]:
+    """The words of a `coach` command line that makes the run of a job.
+
+    Args:
+        job: Its changes can be typed, see `can_be_typed`.
+        threads: The number that its preset states after its changes, which needs no flag.
+        seeds: Several seeds to make it with; empty for its own.
+        name: Another experiment's name; None for its own.
+    """
+    words = ["coach", "-p", job.preset]
+    if job.overrides:
+        words += ["-cp", said(job.overrides)]
+    many = ",".join(map(str, seeds))
+    words += ["--seeds", many] if len(seeds) > 1 else ["--seed", str(job.task.seed)]
+    settings = {
+        "--device": (job.task.device, "auto"),
+        "--threads": (job.task.threads or threads, threads),
+        "--matmul_precision": (job.task.matmul_precision, "highest"),
+    }
+    for flag, (value, default) in settings.items():
+        if value != default:
+            words += [flag, str(value)]
+    return (*words, "-e", job.name if name is None else name)
+
+
+def coach_line(jobs: Sequence[Job]) -> str | None:
+    """The `coach` line that makes some jobs again, which differ by their seeds alone.
+
+    Args:
+        jobs: One or more; the runs go to an experiment of another name, `NAME_again`, since where
+            they are now they are done.
+
+    Returns:
+        None where no line can say what the jobs change: a value of a type of their own.
+    """
+    job = jobs[0]
+    preset = load_preset(find_preset(job.preset))
+    if not can_be_typed(job, preset):
+        return None
+    threads = preset.configure(job.overrides).parameters.threads
+    seeds = [each.task.seed for each in jobs]
+    words = coach_words(job, threads, seeds=seeds, name=f"{job.name}_again")
+    return " ".join(
+        in_quotes(word) if before == "-cp" else shlex.quote(word)
+        for before, word in zip(("", *words), words, strict=False)
+    )
+
+
+def in_quotes(changes: str) -> str:
+    """Changes, which often have quotes of their own, as one word of a command line."""
+    return shlex.quote(changes) if set(changes) & set('"$`\\!') else f'"{changes}"'

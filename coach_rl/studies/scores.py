@@ -9,23 +9,24 @@ A run's folder is the only truth about it. Folders of earlier versions are read 
 import json
 import math
 import os
+import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.level_name import shown_level
-from coach_rl.core.printable_text import printable
+from coach_rl.core.printable_text import one_line, printable
 from coach_rl.core.records import FloatArray, IntArray
+from coach_rl.experiment.introduction import flat
 from coach_rl.experiment.parameters_json import decode
 from coach_rl.experiment.run_folder import MANIFEST, RunFolder, read_manifest
 from coach_rl.experiment.run_lock import Holder, holder_of
-from coach_rl.experiment.strict_json import Json, read_json, require_regular_file
-from coach_rl.studies.settings_compared import Settings, settings_of
-from coach_rl.studies.stop_note import stop_note
+from coach_rl.experiment.strict_json import Json, read_json, require_regular_file, write_text
+from coach_rl.telemetry.records import LogRecord
 
 SUCCESS = "success_rate"
 _SUCCESSES = "success_"
@@ -39,6 +40,16 @@ RunState = Literal["running", "done", "stopped", "pruned", "failed"]
 
 A run that was killed is `stopped`, like one that was asked to stop; `pruned` if a sweep did so.
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """All that decides the numbers of a run, except its seed."""
+
+    chosen: Mapping[str, Json] = field(default_factory=dict)
+    """The values of the preset's panel by name, and those set by path."""
+    resolved: Mapping[str, Json] = field(default_factory=dict)
+    """All parameters by path."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -380,3 +391,122 @@ def _state(folder: RunFolder, holder: Holder | None, environment_steps: int) -> 
     if at and max(at) >= environment_steps:
         return "failed"
     return "pruned" if stop_note(folder.path).startswith("pruned") else "stopped"
+
+
+_MOST = 6
+"""Settings that are named."""
+
+
+class Trained(Protocol):
+    """A run that has settings and a seed."""
+
+    @property
+    def seed(self) -> int:
+        """Its seed."""
+
+    @property
+    def settings(self) -> Settings:
+        """Settings that it was trained with."""
+
+
+def decisive(manifest: Json) -> tuple[Json, Json, Json]:
+    """The entries of a manifest that decide its run's numbers: class, parameters, task.
+
+    Where a run is computed and which checkpoints it keeps is no part of them.
+    """
+    parameters, task = dict(manifest["parameters"]), dict(manifest["task"])
+    parameters.pop("checkpoints", None)
+    parameters.pop("threads", None)  # the task has those of the run
+    task.pop("device", None)
+    return manifest["graph_manager"], parameters, task
+
+
+def settings_of(manifest: Json) -> Settings:
+    """The settings in a manifest."""
+    graph_manager, parameters, task = decisive(manifest)
+    task.pop("seed", None)
+    resolved = {**flat(parameters), **flat(task, "task"), "graph_manager": graph_manager}
+    panel = flat(manifest.get("panel") or {})
+    by_path = [name for name in manifest.get("differences", {}) if name in resolved]
+    chosen = {**panel, **{name: resolved[name] for name in by_path}}
+    return Settings(chosen=chosen, resolved=resolved)
+
+
+def differing_settings(runs: Sequence[Trained]) -> str:
+    """The settings in which runs differ, with the seeds of each value; empty where none does.
+
+    They are named as they were given, by panel name or path, and by the paths of the resolved
+    parameters where that shows no difference, as between presets or versions of the code. What a
+    run of an earlier version does not have is no difference.
+    """
+    names = list(dict.fromkeys(name for run in runs for name in run.settings.chosen))
+    documents = [{**run.settings.resolved, **run.settings.chosen} for run in runs]
+    found = _differing(names, documents, runs)
+    if not found:
+        resolved = [run.settings.resolved for run in runs]
+        found = _differing(list(dict.fromkeys(n for of in resolved for n in of)), resolved, runs)
+    more = f"; and {len(found) - _MOST} more" if len(found) > _MOST else ""
+    return "; ".join(found[:_MOST]) + more
+
+
+def _differing(
+    names: Sequence[str], documents: Sequence[Mapping[str, Json]], runs: Sequence[Trained]
+) -> list[str]:
+    """A text for each name whose value differs among the documents that have it."""
+    found = []
+    for name in names:
+        seeds: dict[str, list[int]] = {}
+        for document, run in zip(documents, runs, strict=True):
+            if name in document:
+                value = json.dumps(document[name], sort_keys=True)
+                seeds.setdefault(value, []).append(run.seed)
+        if len(seeds) > 1:
+            each = ", ".join(f"{value} with {_seeds(of)}" for value, of in seeds.items())
+            found.append(f"{name} {each}")
+    return found
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    distinct = sorted(set(seeds))
+    return f"seed{'s' if len(distinct) > 1 else ''} {', '.join(map(str, distinct))}"
+
+
+NOTE = "stop_note.txt"
+
+
+def ask_to_stop(run: Path, why: str) -> None:
+    """Ask the job that makes a run to stop.
+
+    Args:
+        run: The run's folder.
+        why: The reason in a line; its first word tells what became of the run, e.g. `pruned`.
+    """
+    write_text(run / NOTE, f"{why}\n")
+
+
+def stop_note(run: Path) -> str:
+    """The reason why a run was asked to stop; empty where it was not."""
+    try:
+        return one_line((run / NOTE).read_text(encoding="utf-8", errors="replace"))
+    except FileNotFoundError:
+        return ""
+
+
+class StopsWhenAsked:
+    """A sink that stops its run, in this process, once there is a note."""
+
+    def __init__(self) -> None:
+        self.run: Path | None = None
+        """The run's folder; None until it has one."""
+
+    def write(self, record: LogRecord) -> None:
+        """Look for the note where about a thousand steps have gone by."""
+        if (
+            record.kind in ("progress", "evaluation")
+            and self.run is not None
+            and stop_note(self.run)
+        ):
+            signal.raise_signal(signal.SIGTERM)
+
+    def close(self) -> None:
+        """Close nothing."""

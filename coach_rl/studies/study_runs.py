@@ -4,23 +4,27 @@ A run is known by its parameters. Those that were made outside of the study, by 
 earlier version of the code, are its own wherever their parameters are the same.
 """
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, Field, dataclass, field, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.experiment.evaluation import evaluate_run
+from coach_rl.experiment.parameters_json import TYPE_TAG, constructor_fields, encode, reference
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset
 from coach_rl.experiment.run_folder import RunFolder, read_manifest
 from coach_rl.experiment.runner import DEFAULT_ROOT
 from coach_rl.experiment.strict_json import Json, read_json
-from coach_rl.studies.earlier_runs import is_run_of
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.task import TaskParameters, with_threads
 from coach_rl.studies.job import Job
 from coach_rl.studies.job_run import find_run, is_finished
+from coach_rl.studies.runs import RunGroup, Scored, scored
 from coach_rl.studies.scores import (
     SUCCESS,
     RunScores,
@@ -30,8 +34,7 @@ from coach_rl.studies.scores import (
     success_metrics,
     with_failures,
 )
-from coach_rl.studies.study import Study
-from coach_rl.studies.study_jobs import VARIANT, jobs_of
+from coach_rl.studies.study import VARIANT, Study, Variant, jobs_of
 
 _AT_ANY_STEP = "success_any_rate"
 
@@ -222,3 +225,193 @@ def _code(part: Json) -> str:
     if git is None:
         return f"version {part['versions'].get('coach-rl', 'unknown')}"
     return f"{git['commit'][:8]}{'*' if git['dirty'] else ''}"
+
+
+_NAMES_THEN = {"HRLGraphParameters": "GraphParameters"}
+"""Names of today's classes, by those that they had."""
+_FIELDS_THEN = {
+    ("GraphAgentParameters", "worst"): "lowest_probability",
+    ("GraphAgentParameters", "doubt"): "retry_discount",
+    ("GraphAgentParameters", "besides"): "fixed_goal",
+}
+"""Names of today's fields, by their class and those that they had."""
+_VALUES_THEN = {("LevelParameters", "testing_rate"): (0.0, None)}
+"""Values that said then what another one says now: (then, now), by class and field."""
+
+
+def is_run_of(manifest: Json, graph_manager: GraphManager, task: TaskParameters) -> bool:
+    """Return whether a manifest is that of a run with these parameters, on whatever device.
+
+    Args:
+        manifest: A run's manifest.
+        graph_manager: The experiment, resolved.
+        task: Seed, threads, precision.
+    """
+    parameters = {
+        **manifest["parameters"],
+        "checkpoints": encode(graph_manager.parameters.checkpoints),
+        "threads": graph_manager.parameters.threads,  # the task has those of the run
+    }
+    task = with_threads(task, graph_manager.parameters.threads)
+    recorded_task = {"threads": 1, **manifest["task"], "device": task.device}
+    return (
+        _is_same_class(manifest["graph_manager"], type(graph_manager))
+        and parameter_difference(parameters, graph_manager.parameters) is None
+        and parameter_difference(recorded_task, task) is None
+    )
+
+
+def parameter_difference(recorded: Json, value: object, path: str = "") -> str | None:
+    """The path of the first parameter that a record has otherwise; None where it has the same.
+
+    Args:
+        recorded: Parameters as `encode` wrote them once.
+        value: Parameters of today.
+        path: Where they stand.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        if not (isinstance(recorded, dict) and _is_same_class(recorded.get(TYPE_TAG), type(value))):
+            return path
+        of_class = type(value).__name__
+        recorded = {_FIELDS_THEN.get((of_class, name), name): of for name, of in recorded.items()}
+        names = [field.name for field in constructor_fields(type(value))]
+        gone = [name for name in recorded if name not in (TYPE_TAG, *names)]
+        if gone:
+            return _join(path, gone[0])
+        for field in constructor_fields(type(value)):
+            of = getattr(value, field.name)
+            below = _join(path, field.name)
+            if field.name not in recorded:
+                found = None if of == _default(field) else below
+            elif _VALUES_THEN.get((of_class, field.name)) == (recorded[field.name], of):
+                found = None
+            else:
+                found = parameter_difference(recorded[field.name], of, below)
+            if found is not None:
+                return found
+        return None
+    if isinstance(value, tuple) and isinstance(recorded, list) and len(value) == len(recorded):
+        parts = (
+            parameter_difference(old, new, _join(path, str(index)))
+            for index, (old, new) in enumerate(zip(recorded, value, strict=True))
+        )
+        return next((found for found in parts if found is not None), None)
+    return None if recorded == encode(value) else path
+
+
+def _is_same_class(recorded: object, kind: type) -> bool:
+    """Return whether a recorded class is this one, in coach_rl wherever it was defined then."""
+    now, then = reference(kind), str(recorded)
+    if not (now.startswith("coach_rl.") and then.startswith("coach_rl.")):
+        return now == then
+    name = then.partition(":")[2]
+    return now.partition(":")[2] == _NAMES_THEN.get(name, name)
+
+
+def _default(field: Field[object]) -> object:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def variant_groups(study: Study, runs: Sequence[StudyRun]) -> list[RunGroup]:
+    """The runs of each variant that have begun; variants without any are left out.
+
+    Args:
+        study: The study.
+        runs: Its runs, as `study_runs` found them.
+    """
+    groups = [
+        RunGroup(
+            name=variant.name,
+            runs=tuple(
+                sorted(
+                    (run.scores for run in runs if run.variant == variant.name and run.scores),
+                    key=lambda run: (run.level, run.seed),
+                )
+            ),
+        )
+        for variant in study.variants
+    ]
+    return [group for group in groups if group.runs]
+
+
+def variant_scores(study: Study, runs: Sequence[StudyRun]) -> list[Scored]:
+    """The scores of each variant's finished runs; variants without any are left out.
+
+    Args:
+        study: The study.
+        runs: Its runs, as `study_runs` found them.
+    """
+    found = []
+    for variant in study.variants:
+        own = [run for run in runs if run.variant == variant.name]
+        known = [
+            (run.scores, run.evaluation(study))
+            for run in own
+            if run.scores and math.isfinite(run.evaluation(study).get(study.metric, math.nan))
+        ]
+        if known:
+            found.append(scored(variant.name, known[0][0].level, known, study.metric))
+    return found
+
+
+def study_of_groups(
+    groups: Sequence[RunGroup], *, metric: str, baseline: str | None, folders: Sequence[str]
+) -> tuple[Study, list[StudyRun]]:
+    """The study whose variants are some groups of runs, and its runs.
+
+    A variant's changes are the settings of its first run that differ between the groups.
+
+    Args:
+        groups: The groups.
+        metric: What scores a run in its final evaluation.
+        baseline: The group that the others are compared with; None for none.
+        folders: The folders that were given, which the study asks about.
+    """
+    firsts = [group.runs[0] for group in groups]
+    names = dict.fromkeys(name for run in firsts for name in run.settings.chosen)
+    differing = [name for name in names if len({repr(_setting(run, name)) for run in firsts}) > 1]
+    variants = tuple(
+        Variant(
+            name=group.name,
+            preset=first.preset or "(a program)",
+            level=", ".join(group.levels),
+            changes={name: of for name in differing if (of := _setting(first, name)) is not None},
+            seeds=tuple(sorted({run.seed for run in group.runs})),
+        )
+        for group, first in zip(groups, firsts, strict=True)
+    )
+    study = Study(
+        name="runs",
+        question=f"{metric} of the runs in {', '.join(folders)}",
+        variants=variants,
+        seeds=tuple(sorted({run.seed for group in groups for run in group.runs})),
+        metric=metric,
+        baseline=baseline,
+    )
+    runs = [
+        StudyRun(job=_job(group.name, run), folder=RunFolder(run.path), found=run)
+        for group in groups
+        for run in group.runs
+    ]
+    return study, runs
+
+
+def _setting(run: RunScores, name: str) -> object:
+    """A setting of a run; None where it has none of this name."""
+    value = run.settings.chosen.get(name, run.settings.resolved.get(name))
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _job(group: str, run: RunScores) -> Job:
+    """The job that a run would be, for its names."""
+    return Job(
+        preset=run.preset,
+        task=TaskParameters(seed=run.seed),
+        name=run.experiment,
+        root=run.path.parent.parent,
+        labels={VARIANT: group},
+    )

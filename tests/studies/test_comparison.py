@@ -9,7 +9,8 @@ from coach_rl.studies.comparison import (
     score_table,
     shown,
 )
-from coach_rl.studies.run_groups import find_groups, group_scores
+from coach_rl.studies.runs import find_groups, group_scores
+from coach_rl.telemetry.tables import markdown
 from tests.studies.written_runs import write_seeds
 
 
@@ -81,7 +82,7 @@ def test_verdict_equal_scores_states_episodes_and_the_permutation_test(tmp_path)
 
 def test_score_table_equal_scores_shows_episodes_and_unseen_failures(tmp_path):
     scored = scored_of(tmp_path, "success_rate", episodes=100, a=[1.0] * 5, b=[0.9] * 3)
-    found = [row[6] for row in score_table(scored, metric="success_rate").rows]
+    found = [row[6] for row in score_table(scored, metric="success_rate").cells()]
     assert found == [
         # The 500th root of 0.025, and 1 less the 5th root of 0.05.
         "500 of 500 episodes, 99.3 % to 100.0 %; up to 45 % of seeds may fail",
@@ -91,13 +92,13 @@ def test_score_table_equal_scores_shows_episodes_and_unseen_failures(tmp_path):
 
 def test_tables_have_a_line_for_each_group(tmp_path):
     scored = scored_of(tmp_path, a=[1.0, 2.0, 3.0], b=[7.0])
-    table = score_table(scored, metric="reward_mean")
-    assert [row[:5] for row in table.rows] == [
-        ("a", "point", "3", "2", "1"),
-        ("b", "point", "1", "7", "-"),
+    cells = score_table(scored, metric="reward_mean").cells()
+    assert [row[:5] for row in cells] == [
+        ["a", "point", "3", "2", "1"],
+        ["b", "point", "1", "7", "-"],
     ]
-    assert table.rows[1][6] == "too few seeds"
-    lines = comparison_table(compare(scored, "b", metric="reward_mean")).markdown().split("\n")
+    assert cells[1][6] == "too few seeds"
+    lines = markdown(comparison_table(compare(scored, "b", metric="reward_mean"))).split("\n")
     assert lines[0] == (
         "|  | level | seeds | difference | 95 % interval | P(higher) | 95 % interval |"
     )

@@ -12,8 +12,8 @@ from coach_rl.cli.main import main
 from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.experiment.strict_json import sealed
 from coach_rl.studies import run_records
-from coach_rl.studies.run_groups import find_groups
 from coach_rl.studies.run_records import unpack_records
+from coach_rl.studies.runs import find_groups
 from coach_rl.studies.scores import read_scores
 from coach_rl.telemetry.jsonl import JsonlReader
 from tests.studies.written_runs import LOG, SUMMARY, record, write_run

@@ -8,9 +8,9 @@ from coach_rl import ConfigurationError, Study, Variant
 from coach_rl.experiment.run_folder import RunFolder, read_manifest, write_manifest
 from coach_rl.studies.job_run import run_job
 from coach_rl.studies.run_records import unpack_records, write_records
-from coach_rl.studies.study_jobs import jobs_of
+from coach_rl.studies.study import jobs_of
 from coach_rl.studies.study_runs import evaluate_missing, study_runs
-from coach_rl.studies.study_tables import report
+from coach_rl.studies.tables import report
 from tests.studies.walks import WALK
 
 STUDY = Study(

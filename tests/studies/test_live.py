@@ -1,0 +1,232 @@
+"""Many runs as people watch them: a table on a terminal, lines elsewhere."""
+
+import io
+import json
+import re
+import shutil
+import socket
+import threading
+from contextlib import closing
+from dataclasses import replace
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.experiment.run_lock import LOCK, locked
+from coach_rl.studies import Standing, live, watch
+from coach_rl.studies.conduct import JobStatus
+from coach_rl.studies.job_run import run_job
+from coach_rl.studies.live import LiveTable, runs_to_watch, standing_of, watch_all
+from coach_rl.telemetry import ConsoleSink
+from tests.studies.walks import walk
+from tests.waiting import wait_until
+
+PROGRESS = (
+    '{"kind": "progress", "phase": "train", "environment_steps": 25, "training_steps": 0, '
+    '"episodes": 2, "wall_seconds": 5.0, "level": "", "agent": "", '
+    '"scalars": {"time/steps_per_second": 1234.5}}\n'
+)
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """The status of a run that is in the middle: 45 of 100 steps."""
+    job = walk(tmp_path_factory.mktemp("runs"), signal_at=45)
+    return JobStatus(job=job, state="running", folder=run_job(job).folder)
+
+
+def screen(height=30):
+    return Console(file=StringIO(), force_terminal=True, width=100, height=height, no_color=True)
+
+
+def taken(console):
+    """What has been written since the last time, without colours and cursor movements."""
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", console.file.getvalue())
+    console.file.seek(0)
+    console.file.truncate()
+    return text
+
+
+def test_a_row_shows_state_progress_speed_score_and_time_left(stopped):
+    with (stopped.folder / "log.jsonl").open("a") as file:
+        file.write(PROGRESS)
+    console = screen()
+    with closing(LiveTable(console, plain=False)) as table:
+        table.show([stopped, replace(stopped, state="waiting", folder=None)])
+        text = taken(console)
+    assert "seed 3  running" in text
+    assert "25" in text.split("running")[1]
+    assert "1,234" in text
+    assert "0:15" in text  # 5 seconds for a quarter
+    assert "2 runs: 1 running, 1 waiting" in text
+
+
+def test_a_table_longer_than_the_terminal_keeps_what_runs_and_what_failed(stopped):
+    def numbered(seed, state, error=""):
+        job = replace(stopped.job, task=replace(stopped.job.task, seed=seed))
+        return JobStatus(job=job, state=state, folder=None, error=error)
+
+    many = [numbered(seed, "waiting") for seed in range(100, 200)]
+    many[50], many[70] = numbered(150, "running"), numbered(170, "failed", "no such level")
+    console = screen(height=14)
+    with closing(LiveTable(console, plain=False)) as table:
+        table.show(many)
+        text = taken(console)
+    for part in ("seed 150", "seed 170", "seed 170: no such level", "98 waiting"):
+        assert part in text
+    assert text.count("\n") < 14
+    assert "seed 199" in taken(console)  # the whole table stays
+
+
+def test_lines_tell_each_change_once_and_running_runs_now_and_then(stopped, monkeypatch):
+    console = Console(file=StringIO(), width=100)
+    table = LiveTable(console, plain=False)
+    for state in ("waiting", "running", "running", "done", "done"):
+        table.show([replace(stopped, state=state)])
+    lines = console.file.getvalue().splitlines()
+    assert [line.split()[3] for line in lines] == ["running", "done"]
+    assert "evaluation" in lines[1]
+    monkeypatch.setattr(live, "PLAIN_SECONDS", 0.0)
+    table.show([replace(stopped, state="running", losses=1)])
+    table.show([replace(stopped, state="running", losses=1)])
+    lines = console.file.getvalue().splitlines()
+    assert len(lines) == 4
+    assert "running, 2. time" in lines[-1]
+
+
+def test_a_log_that_is_cut_and_written_again_is_read_again(stopped):
+    log = stopped.folder / "log.jsonl"
+    console = Console(file=StringIO(), width=100)
+    table = LiveTable(console, plain=True)
+    log.write_text(PROGRESS * 3)
+    table.show([stopped])
+    log.write_text(PROGRESS.replace("25", "50"))
+    table.show([replace(stopped, state="stopped")])
+    first, second = console.file.getvalue().splitlines()
+    assert "25 steps  25%" in first
+    assert "50 steps  50%" in second
+
+
+def test_a_variant_is_part_of_the_name(stopped):
+    console = Console(file=StringIO(), width=100)
+    labelled = replace(stopped.job, labels={"variant": "fast"})
+    LiveTable(console, plain=True).show([replace(stopped, job=labelled, state="done")])
+    assert console.file.getvalue().startswith("fast seed 3")
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory):
+    """A run that is done and one that was stopped."""
+    root = tmp_path_factory.mktemp("runs")
+    done = run_job(walk(root / "done")).folder
+    return done, run_job(walk(root / "stopped", signal_at=45, seed=4)).folder
+
+
+@pytest.fixture
+def runs(originals, tmp_path):
+    return [shutil.copytree(run, tmp_path / run.name) for run in originals]
+
+
+@pytest.fixture
+def output():
+    return io.StringIO()
+
+
+def viewer(output):
+    return ConsoleSink(console=Console(file=output, width=200))
+
+
+def test_a_run_that_is_done_is_shown_as_it_stands(runs, output):
+    assert watch(runs[0], viewer(output), poll_seconds=0.0) == Standing("done")
+    (line,) = output.getvalue().splitlines()
+    assert "100 steps" in line
+    assert "final evaluation" in line
+
+
+def test_a_run_is_followed_until_it_ends(runs, output):
+    log = runs[0] / "log.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join(lines[:2]))
+    ended = []
+
+    def watching():
+        ended.append(watch(runs[0], viewer(output), poll_seconds=0.01))
+
+    with locked(runs[0]):
+        thread = threading.Thread(target=watching)
+        thread.start()
+        wait_until(output.getvalue)
+        assert "final evaluation" not in output.getvalue()
+        with log.open("a") as file:
+            file.writelines(lines[2:])
+        wait_until(lambda: "final evaluation" in output.getvalue())
+        assert not ended
+    thread.join()
+    assert ended == [Standing("done")]
+
+
+def test_a_silent_run_says_what_its_last_record_announced(runs, output, monkeypatch):
+    monkeypatch.setattr("coach_rl.studies.live.BUSY_SECONDS", 0.0)
+    log = runs[0] / "log.jsonl"
+    begins = json.loads(log.read_text().splitlines()[0]) | {"kind": "phase", "phase": "test"}
+    log.write_text(json.dumps(begins) + "\n")
+    told = []
+
+    class Told(ConsoleSink):
+        def tell(self, activity, *, for_seconds=0.0):
+            told.append(activity)
+
+    sink = Told(console=Console(file=output, width=200))
+    with locked(runs[0]):
+        thread = threading.Thread(target=watch, args=(runs[0], sink), kwargs={"poll_seconds": 0.01})
+        thread.start()
+        wait_until(lambda: told)
+    thread.join()
+    assert set(told) == {"evaluating"}
+
+
+def test_the_state_of_runs(runs):
+    done, stopped = runs
+    assert standing_of(done).state == "done"
+    assert standing_of(stopped) == Standing("stopped")
+    with locked(stopped):
+        assert standing_of(stopped).state == "running"
+        assert " on host " in standing_of(stopped).account
+    gone = {"process": 2**22 - 1, "host": socket.gethostname(), "started": 1.0}
+    (stopped / LOCK).write_text(json.dumps(gone))
+    state = standing_of(stopped)
+    assert state.state == "stopped"
+    assert state.account.endswith("is gone without having ended the run")
+    (stopped / "faults").mkdir()
+    (stopped / "faults" / "step_45.txt").write_text("row 3 died:\nKeyError\n\ntraceback:\nlong\n")
+    assert standing_of(stopped) == Standing("failed", "row 3 died: KeyError")
+
+
+def test_a_folder_stands_for_what_runs_in_it_or_else_for_the_newest(runs, tmp_path):
+    done, stopped = runs
+    (stopped / "log.jsonl").touch()
+    assert runs_to_watch([tmp_path]) == [stopped]
+    with locked(done):
+        assert runs_to_watch([tmp_path]) == [done]
+        with locked(stopped):
+            assert runs_to_watch([tmp_path]) == sorted(runs)
+    assert runs_to_watch([done, stopped, done]) == [done, stopped]
+    with pytest.raises(ConfigurationError, match="does not exist; name a run's folder"):
+        runs_to_watch([tmp_path / "nowhere"])
+    with pytest.raises(ConfigurationError, match="holds no runs"):
+        runs_to_watch([done / "checkpoints"])
+
+
+def test_several_runs_are_a_table_until_all_are_over(runs, output):
+    with closing(LiveTable(Console(file=output, width=200), plain=True)) as table:
+        assert watch_all(runs, table, poll_seconds=0.0) == ["done", "stopped"]
+    first, second = output.getvalue().splitlines()
+    assert first.split()[1] == "done"
+    assert second.split()[1] == "stopped"
+
+
+def test_what_is_no_run_cannot_be_watched(tmp_path, output):
+    with pytest.raises(ConfigurationError, match="is not a run's folder"):
+        watch(tmp_path, viewer(output))
