@@ -71,7 +71,7 @@ def _columns(folder: Path, metric: str) -> tuple[Column, ...]:
     """The columns of a list of the runs in a folder."""
 
     def state(each: ListedRun) -> str:
-        holder = each.scores and each.scores.holder
+        holder = None if each.scores is None else each.scores.holder
         return each.state if holder is None else f"{each.state} on {holder.host}"
 
     def of_scores(name: str) -> Callable[[ListedRun], object]:

@@ -1,4 +1,4 @@
-"""One run of many, as data that another process or host can be given."""
+"""One run of many, as data for another process or host."""
 
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -65,29 +65,29 @@ class JobResult:
 
 
 class LostJob(RunError):
-    """The process that ran a job is gone: killed, out of memory, preempted, or its host is down."""
+    """The process of a job has ended: killed, out of memory, preempted, or its host is down."""
 
 
 class Executor(Protocol):
-    """A giver of jobs to processes, which call `run_job`.
+    """Runs jobs in processes, which call `run_job`.
 
     with closing(LocalPool(4)) as executor:
         future = executor.submit(job)
-        result = future.result()   # LostJob where its process has gone
+        result = future.result()   # LostJob where its process has ended
     """
 
     slots: int
     """Jobs that can run at once."""
 
     def submit(self, job: Job) -> Future[JobResult]:
-        """Give a job out; it waits for a free slot, and its future is running from then on."""
+        """Queue a job; its future is running once it has a slot."""
         ...
 
     def close(self, *, cancel: bool = False) -> None:
-        """Wait for the jobs given out and end the processes; harmless when repeated.
+        """Wait for the submitted jobs and end the processes; may be repeated.
 
         Args:
-            cancel: Whether to cancel the jobs that wait and to ask those that run to stop, which
-                save themselves first; asked once more they stop at once.
+            cancel: If True, cancel waiting jobs, and stop running ones, which save themselves
+                first; a second call stops them at once.
         """
         ...

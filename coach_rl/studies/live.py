@@ -1,4 +1,4 @@
-"""Many runs as people watch them: a live table on a terminal, plain lines elsewhere."""
+"""Live views of runs: a table of many, plain lines without a terminal, or one run's records."""
 
 import time
 from collections import Counter
@@ -28,7 +28,7 @@ from coach_rl.telemetry.live_panel import duration_text, number_text, success_te
 from coach_rl.telemetry.records import LogRecord
 
 PLAIN_SECONDS = 60.0
-"""Time between two plain lines about a run whose state stays the same."""
+"""Interval of plain lines about a run whose state stays the same."""
 _OTHER_LINES = 6
 """Lines of a terminal that rows of the table cannot have."""
 _STYLES = {"running": "bold", "done": "green", "failed": "red", "stopped": "yellow"}
@@ -73,22 +73,22 @@ class LiveTable:
         self._live: Live | None = None
         """None until the table is first shown, with `plain`, and after `close`."""
         self._runs: dict[Path, _WatchedRun] = {}
-        self._said: dict[int, tuple[str, float]] = {}
+        self._printed: dict[int, tuple[str, float]] = {}
         """The last line about a job, by its index, and its time."""
         self._newest: Sequence[Row] = ()
 
     def show(self, statuses: Sequence[JobStatus]) -> None:
-        """Show where the jobs stand."""
+        """Show the status of all jobs."""
         self.show_rows([_row(status) for status in statuses])
 
     def show_rows(self, rows: Sequence[Row]) -> None:
-        """Show where runs stand."""
+        """Show the status of runs."""
         self._newest = rows
         for row in rows:
             if row.folder is not None:
-                self._run(row.folder).look()
+                self._run(row.folder).update()
         if self._plain:
-            self._say(rows)
+            self._print_changes(rows)
             return
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False)
@@ -100,7 +100,7 @@ class LiveTable:
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def close(self) -> None:
-        """Leave the whole table standing and give the terminal back."""
+        """Show the whole table once more and release the terminal."""
         if self._live is not None:
             self._live.vertical_overflow = "visible"
             self._live.update(self._table(self._newest), refresh=True)
@@ -129,9 +129,9 @@ class LiveTable:
         for row in rows:
             table.add_row(*self._cells(row))
         counts = Counter(row.state for row in self._newest)
-        said = ", ".join(f"{count} {state}" for state, count in counts.items())
+        states = ", ".join(f"{count} {state}" for state, count in counts.items())
         failures = [Text(f"{each.name}: {each.error}") for each in rows if each.error]
-        return Group(table, *failures, Text(f"{len(self._newest)} runs: {said}", style="dim"))
+        return Group(table, *failures, Text(f"{len(self._newest)} runs: {states}", style="dim"))
 
     def _cells(self, row: Row) -> list[Text | ProgressBar]:
         run = None if row.folder is None else self._run(row.folder)
@@ -150,14 +150,14 @@ class LiveTable:
             Text(run.left_text if is_running else ""),
         ]
 
-    def _say(self, rows: Sequence[Row]) -> None:
+    def _print_changes(self, rows: Sequence[Row]) -> None:
         now = time.monotonic()
         for index, row in enumerate(rows):
-            said, when = self._said.get(index, ("waiting", now))
+            printed, when = self._printed.get(index, ("waiting", now))
             key = f"{row.state} {row.losses}"
             is_due = row.state == "running" and now - when >= PLAIN_SECONDS
-            if (key != said and key != "waiting 0") or is_due:
-                self._said[index] = (key, now)
+            if (key != printed and key != "waiting 0") or is_due:
+                self._printed[index] = (key, now)
                 self.tell(self._line(row))
 
     def _line(self, row: Row) -> str:
@@ -187,8 +187,8 @@ class _WatchedRun:
         """The share of the run that is done; None where that isn't known."""
         self.speed_text = self.score_text = self.left_text = ""
 
-    def look(self) -> None:
-        """Take in what has been written since."""
+    def update(self) -> None:
+        """Read the records written since the last call."""
         for record in self._log.read():
             self.environment_steps = record.environment_steps
             match record.kind:
@@ -245,50 +245,50 @@ class Viewer(Protocol):
         ...
 
     def close(self) -> None:
-        """Leave the newest numbers standing."""
+        """Leave the newest numbers status."""
         ...
 
 
 @dataclass(frozen=True)
-class Standing:
-    """The state of a run, and what there is to say about it."""
+class RunStatus:
+    """The state of a run, and its reason."""
 
     state: RunState
-    account: str = ""
+    reason: str = ""
     """The process that holds it, or the reason of its end, in one line; empty where it is done."""
 
 
-def standing_of(run: Path) -> Standing:
-    """The state of a run, as its folder tells.
+def run_status(run: Path) -> RunStatus:
+    """The status of a run, read from its folder.
 
     Raises:
         CheckpointError: Its manifest, summary or log is damaged.
     """
     if (holder := holder_of(run)) is not None:
-        return Standing("running", str(holder))
+        return RunStatus("running", str(holder))
     scores = read_scores(run)
     match scores.state:
         case "running":
-            return Standing("running", str(scores.holder))
+            return RunStatus("running", str(scores.holder))
         case "failed":
-            return Standing("failed", _failure(run))
+            return RunStatus("failed", _failure(run))
         case "stopped" if (lost := lost_holder_of(run)) is not None:
-            return Standing("stopped", f"{lost}, is gone without having ended the run")
+            return RunStatus("stopped", f"{lost}, has ended without ending the run")
         case "done" as state:
-            return Standing(state)
+            return RunStatus(state)
         case state:
-            return Standing(state, stop_note(run))
+            return RunStatus(state, stop_note(run))
 
 
-def watch(run: Path, viewer: Viewer | None = None, *, poll_seconds: float = 0.5) -> Standing:
+def watch(run: Path, viewer: Viewer | None = None, *, poll_seconds: float = 0.5) -> RunStatus:
     """Show a run while it lasts, and return its state at the end.
 
-    A run that is not running is shown as it stands.
+    A run that is not running is shown as it is.
 
     Args:
         run: The run's folder.
         viewer: What shows its records; left open. None for this process's terminal.
-        poll_seconds: Seconds between two looks at its log.
+        poll_seconds: Polling interval of its log.
 
     Raises:
         ConfigurationError: It is not a run's folder.
@@ -306,7 +306,7 @@ def watch(run: Path, viewer: Viewer | None = None, *, poll_seconds: float = 0.5)
     reader, newest = JsonlReader(log), None
     was_over = False
     while True:
-        standing = standing_of(run)  # before its log, which a run that ends now completes
+        status = run_status(run)  # before its log, which a run that ends now completes
         records = reader.read()
         newest = records[-1] if records else newest
         if records and reader.is_anew:
@@ -314,9 +314,9 @@ def watch(run: Path, viewer: Viewer | None = None, *, poll_seconds: float = 0.5)
         else:
             for record in records:
                 viewer.write(record)
-        is_over = standing.state != "running"
+        is_over = status.state != "running"
         if is_over and was_over:
-            return standing
+            return status
         was_over = is_over  # a run that has just begun takes its lock in a moment
         silence, activity = _silence(log), _activity(newest)
         if not is_over and silence >= (BUSY_SECONDS if activity else SILENT_SECONDS):
@@ -338,34 +338,34 @@ def watch_all(
     Args:
         runs: Their folders.
         table: Left open.
-        poll_seconds: Seconds between two looks at them.
+        poll_seconds: Polling interval.
     """
-    over: dict[Path, Standing] = {}
+    over: dict[Path, RunStatus] = {}
     while len(over) < len(runs):
         rows = []
         for run in runs:
-            standing = over.get(run) or _standing_in_table(run)
-            if standing.state != "running":
-                over[run] = standing
-            error = standing.account if standing.state == "failed" else ""
+            status = over.get(run) or _status_in_table(run)
+            if status.state != "running":
+                over[run] = status
+            error = status.reason if status.state == "failed" else ""
             name = printable(f"{run.parent.name}/{run.name}")
-            rows.append(Row(name=name, state=standing.state, folder=run, error=error))
+            rows.append(Row(name=name, state=status.state, folder=run, error=error))
         table.show_rows(rows)
         if len(over) < len(runs):
             time.sleep(poll_seconds)
     return [over[run].state for run in runs]
 
 
-def _standing_in_table(run: Path) -> Standing:
+def _status_in_table(run: Path) -> RunStatus:
     """The state of one of several runs; a damaged one counts as failed."""
     try:
-        return standing_of(run)
+        return run_status(run)
     except CheckpointError as error:
-        return Standing("failed", one_line(str(error)))
+        return RunStatus("failed", one_line(str(error)))
 
 
 def runs_to_watch(paths: Sequence[Path]) -> list[Path]:
-    """The runs that folders stand for: all that are running, or else the newest.
+    """The runs to watch in folders: all that are running, or else the newest.
 
     Args:
         paths: Folders of runs, or of many, however deep. Several that are runs are all taken.

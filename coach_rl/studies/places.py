@@ -1,4 +1,4 @@
-"""Places where jobs run: from the word after `--on` to an executor."""
+"""Places where jobs run: executors by the argument of `--on`, and this machine's capacity."""
 
 import math
 import os
@@ -29,7 +29,7 @@ def executor(
     Args:
         on: The place, one of `PLACES`: processes of this machine, or a cluster.
         jobs: What it is for, one job or more.
-        at_once: Jobs at once on this machine; None: as many as it carries.
+        at_once: Jobs at once on this machine; None: as many as fit.
         on_warning: Called, in some thread of this machine's pool, with a job and a warning of its
             run; None prints it.
 
@@ -40,7 +40,7 @@ def executor(
     check_place(on)
     place, _, detail = on.partition(":")
     if place == LOCAL:
-        at_once = at_once or carried_runs(_most(jobs))
+        at_once = at_once or max_parallel_runs(_most(jobs))
         return LocalPool(min(at_once, len(jobs)), on_warning=on_warning)
     if at_once is not None:
         raise ConfigurationError(
@@ -68,14 +68,14 @@ def _most(jobs: Sequence[Job]) -> Needs:
 
 
 MEMORY_GB = 0.5
-"""Memory of a run that doesn't say what it needs; see benchmarks/results/pool_overhead.md."""
+"""Memory of a run without stated needs; see benchmarks/results/pool_overhead.md."""
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _MEMBERSHIP = Path("/proc/self/cgroup")
 
 
-def carried_runs(needs: Needs) -> int:
-    """Runs that this machine carries at once, by free memory and by the cores it may use.
+def max_parallel_runs(needs: Needs) -> int:
+    """Number of runs that fit on this machine at once, by free memory and usable cores.
 
     There is always room for one.
 
@@ -118,7 +118,7 @@ def _free_memory() -> float:
 
 
 def _file_cache(group: Path) -> float:
-    """Bytes of files that a control group holds in memory and gives back when asked."""
+    """Bytes of files that a control group caches and releases on demand."""
     statistics = dict(line.split() for line in _entry(group / "memory.stat").splitlines())
     return float(statistics.get("total_inactive_file", statistics.get("inactive_file", 0)))
 

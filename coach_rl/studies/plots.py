@@ -73,13 +73,13 @@ class GroupCurve:
     where: FloatArray
     """[P] environment steps or hours."""
     value: FloatArray
-    """[P] the statistic over the seeds that have come so far."""
+    """[P] the statistic over the seeds that have reached the point."""
     low: FloatArray
     """[P] lower ends of its intervals; NaN where there are none."""
     high: FloatArray
     """[P] upper ends."""
     seeds: IntArray
-    """[P] seeds that have come so far."""
+    """[P] seeds that have reached the point."""
     each: FloatArray
     """[P, n] the value of each seed; NaN before its first evaluation and after its last."""
 
@@ -223,7 +223,7 @@ class Plots:
             margin = 0.05 * (np.ptp(every) or abs(every[0]) or 1.0)
             at = np.linspace(every.min() - margin, every.max() + margin, 400)
             for each in here:
-                colour, dash = self._look(each.group)
+                colour, dash = self._style_of(each.group)
                 share, low, high = performance_profile(each.scores, at)
                 label = f"{each.group} ({len(each.scores)})"
                 axes.step(at, share, dash, color=colour, label=label, where="post")
@@ -247,7 +247,7 @@ class Plots:
         axes = figure.subplots()
         several = len({each.level for each in comparisons}) > 1
         for row, each in enumerate(comparisons):
-            colour, _ = self._look(each.group)
+            colour, _ = self._style_of(each.group)
             chance = each.improvement
             if chance.low is not None and chance.high is not None:
                 axes.plot(
@@ -290,8 +290,8 @@ class Plots:
         return {name: curve for name, curve in found.items() if curve is not None}
 
     def _draw_curve(self, axes: "Axes", name: str, curve: GroupCurve) -> None:
-        """Draw a line, thin where some of the seeds have not come, and its band or its seeds."""
-        colour, dash = self._look(name)
+        """Draw a line, thin where some of the seeds have not arrived, and its band or its seeds."""
+        colour, dash = self._style_of(name)
         most = int(curve.seeds.max())
         seeds = f"{most} seed" if most == 1 else f"{most} seeds"
         whole = np.where(curve.seeds == most, curve.value, np.nan)
@@ -308,7 +308,7 @@ class Plots:
                 curve.where, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0
             )
 
-    def _look(self, name: str) -> tuple[str, str]:
+    def _style_of(self, name: str) -> tuple[str, str]:
         """The colour and the dashes of a group."""
         index = [group.name for group in self.groups].index(name)
         return COLOURS[index % len(COLOURS)], DASHES[index // len(COLOURS) % len(DASHES)]
@@ -389,7 +389,7 @@ class Plots:
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """The look of all pictures, while entered.
+    """The style of all pictures, while entered.
 
     Raises:
         ConfigurationError: matplotlib is not installed.
@@ -488,7 +488,7 @@ def group_curve(
     )  # [P, n]
     present = np.isfinite(values)
     value, low, high = (np.full(len(where), np.nan) for _ in range(3))
-    for mask in np.unique(present, axis=0):  # the points that the same runs have come to
+    for mask in np.unique(present, axis=0):  # the points that the same runs have reached
         at = (present == mask).all(axis=-1)
         if mask.any():
             found = band(values[at][:, mask], statistic, bounds=bounds_of(metric))

@@ -1,7 +1,7 @@
 """A report as one HTML file, with its pictures inside: for a browser, a phone, a printer.
 
 It is that of a study, or of groups of runs without one. It needs no server, and its own policy
-forbids it to load anything. The page is `report.html.jinja`, which asks a `_Report` for tables.
+forbids it to load anything. The page is `report.html.jinja`, which shows the tables of a `_Report`.
 """
 
 import io
@@ -206,13 +206,13 @@ class _Report:
         for variant in study.variants:
             steps = variant.steps or study.steps
             levels = next((each.levels for each in self.groups if each.name == variant.name), [])
-            given = "the preset's" if variant.level is None else shown_level(variant.level)
+            stated = "the preset's" if variant.level is None else shown_level(variant.level)
             cells.append(
                 {
                     "variant": variant.name + " (baseline)" * (variant.name == study.baseline),
                     "changes": _changes(variant),
                     "preset": variant.preset.rpartition("/")[2],
-                    "level": ", ".join(levels) or given,
+                    "level": ", ".join(levels) or stated,
                     "steps": "the preset's" if steps is None else f"{steps:,}",
                     "seeds": ", ".join(map(str, variant.seeds or study.seeds)),
                 }

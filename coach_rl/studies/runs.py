@@ -182,7 +182,7 @@ def find_groups(paths: Sequence[Path]) -> tuple[list[RunGroup], list[str]]:
         paths: Runs, experiments, studies, or folders of any of them.
 
     Returns:
-        The groups in the order of the folders, and what there is to say about them, a line each.
+        The groups in the order of the folders, and notes on them, a line each.
 
     Raises:
         ConfigurationError: There are no runs.
@@ -242,7 +242,7 @@ def group_scores(
         at: Of which evaluation: one of `MOMENTS`, or that at so many environment steps.
 
     Returns:
-        Those of each level that have runs with a score, level by level, and what there is to say.
+        Those of each level that have runs with a score, level by level, and notes, a line each.
 
     Raises:
         UnknownNameError: No run has this metric.
@@ -316,7 +316,7 @@ def _when(at: str | int) -> str:
 
 
 def _distinct_names(paths: Sequence[Path]) -> list[str]:
-    """The folders' names, with as many of those above as tell them apart."""
+    """The folders' names, with as many parents as distinguish them."""
     parts = [path.expanduser().absolute().resolve().parts for path in paths]
     for length in range(1, max(map(len, parts), default=0) + 1):
         names = ["/".join(each[-length:]) for each in parts]
@@ -396,7 +396,7 @@ def list_runs(folder: Path) -> list[ListedRun]:
 
 
 def listed_run(path: Path) -> ListedRun:
-    """A run as the list has it; damage is noted, not raised."""
+    """A run of the list; damage is noted, not raised."""
     size = _size(path)
     try:
         scores = read_scores(path)
@@ -417,7 +417,7 @@ def selected(
     level: str = "",
     study: str = "",
 ) -> list[ListedRun]:
-    """Those that fit all that is asked for; empty means any.
+    """The runs that match all filters; an empty filter matches any.
 
     Args:
         runs: Of which.

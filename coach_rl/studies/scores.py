@@ -38,7 +38,7 @@ _OF_ANOTHER_SHAPE = (KeyError, TypeError, AttributeError, ValueError, OverflowEr
 RunState = Literal["running", "done", "stopped", "pruned", "failed"]
 """The state of a run: held by a process, ended with a summary, ended by an error, or neither.
 
-A run that was killed is `stopped`, like one that was asked to stop; `pruned` if a sweep did so.
+A run that was killed is `stopped`, like one stopped by a note; `pruned` if a sweep did so.
 """
 
 
@@ -394,7 +394,7 @@ def _state(folder: RunFolder, holder: Holder | None, environment_steps: int) -> 
 
 
 _MOST = 6
-"""Settings that are named."""
+"""Largest number of settings that are named."""
 
 
 class Trained(Protocol):
@@ -474,26 +474,26 @@ def _seeds(seeds: Sequence[int]) -> str:
 NOTE = "stop_note.txt"
 
 
-def ask_to_stop(run: Path, why: str) -> None:
-    """Ask the job that makes a run to stop.
+def write_stop_note(run: Path, why: str) -> None:
+    """Make the job of a run stop.
 
     Args:
         run: The run's folder.
-        why: The reason in a line; its first word tells what became of the run, e.g. `pruned`.
+        why: The reason in a line; its first word is the state of the run, e.g. `pruned`.
     """
     write_text(run / NOTE, f"{why}\n")
 
 
 def stop_note(run: Path) -> str:
-    """The reason why a run was asked to stop; empty where it was not."""
+    """The reason in a run's stop note; empty where there is none."""
     try:
         return one_line((run / NOTE).read_text(encoding="utf-8", errors="replace"))
     except FileNotFoundError:
         return ""
 
 
-class StopsWhenAsked:
-    """A sink that stops its run, in this process, once there is a note."""
+class StopOnNote:
+    """A sink that stops its run, in this process, once there is a stop note."""
 
     def __init__(self) -> None:
         self.run: Path | None = None

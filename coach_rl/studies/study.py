@@ -46,7 +46,7 @@ from coach_rl.studies.job_run import identity
 
 @parameter_class
 class Published:
-    """Scores that others have published, to stand beside one's own."""
+    """Scores that others have published, to compare with one's own."""
 
     score: float
     """The score."""
@@ -67,7 +67,7 @@ class Variant:
     name: str
     """Its name in tables and in the manifests of its runs."""
     preset: str
-    """A shipped preset or a preset file, as after `-p`; files are looked for beside the study."""
+    """A shipped preset or a preset file, as after `-p`; paths are relative to the study's file."""
     changes: Mapping[str, object] = field(default_factory=dict)
     """Changes of the preset's panel and parameters, by panel name or dotted path."""
     changes_by_seed: Mapping[NonNegative[int], Mapping[str, object]] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Variant:
     matmul_precision: MatmulPrecision = "highest"
     """Precision of float32 matrix products."""
     needs: Needs | None = None
-    """Cores and memory that each of its runs takes; None: as the study says."""
+    """Cores and memory that each of its runs takes; None: the study's."""
     published: Published | None = None
     """Scores to compare it with; None: there are none."""
 
@@ -125,7 +125,7 @@ class Study:
     """Episodes of an evaluation after training that scores a run, as `coach evaluate` makes it.
     None: the final evaluation that every run ends with is its score."""
     pages: tuple[str, ...] = ()
-    """Pages in which its report stands between marks, by their paths from the study's file."""
+    """Pages with its report between marks, relative to the study's file."""
     device: str = "auto"
     """Device of the networks: auto, cpu, cuda or cuda:N."""
     threads: Positive[int] | None = None
@@ -155,7 +155,7 @@ class Study:
 def _require_one_line(name: str, text: str) -> None:
     require(
         bool(text.strip()) and not any(each in text for each in "|\n\r"),
-        f"{name} must be one line of text without '|', for it stands in tables; got {text!r}",
+        f"{name} must be one line of text without '|', since it is shown in tables; got {text!r}",
     )
 
 
@@ -174,7 +174,7 @@ DEFAULT_FUNCTION = "study"
 def load_study(text: str) -> Study:
     """The study in `FILE.py` or, where a file has several, `FILE.py:FUNCTION`.
 
-    The preset files and pages that it names are looked for from its folder.
+    The preset files and pages that it names are relative to its folder.
 
     Raises:
         ConfigurationError: There is no such file, it fails, or what it returns is no Study.
@@ -255,7 +255,7 @@ STUDY, VARIANT = "study", "variant"
 def jobs_of(study: Study, *, root: Path = DEFAULT_ROOT, tensorboard: bool = True) -> list[Job]:
     """A job for each seed of each variant, all variants of a seed before the next seed.
 
-    So a study that is interrupted has something to say about every variant.
+    So a study that is interrupted has results for every variant.
 
     Args:
         study: The study.
@@ -303,7 +303,7 @@ def jobs_of(study: Study, *, root: Path = DEFAULT_ROOT, tensorboard: bool = True
 
 
 def check_study(study: Study) -> None:
-    """Build the experiment of every variant, so that what is wrong is said before anything runs.
+    """Build the experiment of every variant, so that errors are raised before anything runs.
 
     A variant with changes of single seeds has an experiment for each seed.
 
@@ -329,7 +329,7 @@ def check_study(study: Study) -> None:
 
 
 def _check_job(study: Study, job: Job) -> None:
-    """Build the experiment of a job, and look for the study's metric among its own."""
+    """Build the experiment of a job, and check that it has the study's metric."""
     graph_manager = load_preset(find_preset(job.preset)).configure(job.overrides)
     levels = [level.name for level in graph_manager.parameters.levels]
     require_known_metric(f"in the study '{study.name}'", study.metric, levels)

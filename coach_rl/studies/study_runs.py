@@ -1,4 +1,4 @@
-"""The runs of a study: each that it asks for, and what has become of it.
+"""The runs of a study: each that it consists of, and its state.
 
 A run is known by its parameters. Those that were made outside of the study, by hand or by an
 earlier version of the code, are its own wherever their parameters are the same.
@@ -41,7 +41,7 @@ _AT_ANY_STEP = "success_any_rate"
 
 @dataclass(frozen=True, kw_only=True)
 class StudyRun:
-    """A run that a study asks for."""
+    """A run of a study."""
 
     job: Job
     """The run to be made."""
@@ -132,7 +132,7 @@ class StudyRun:
 def study_runs(
     study: Study, *, root: Path = DEFAULT_ROOT, earlier: Sequence[Path] = ()
 ) -> list[StudyRun]:
-    """The runs that a study asks for, in the order of its jobs.
+    """The runs of a study, in the order of its jobs.
 
     Args:
         study: The study.
@@ -145,7 +145,7 @@ def study_runs(
     """
     for folder in earlier:
         if not folder.is_dir():
-            raise ConfigurationError(f"there is no folder {folder} to look for earlier runs in")
+            raise ConfigurationError(f"there is no folder {folder} with earlier runs")
     runs = [StudyRun(job=job, folder=find_run(job)) for job in jobs_of(study, root=root)]
     if not all(run.is_done for run in runs):
         candidates = list(_finished([root / study.name, *earlier]))
@@ -198,7 +198,7 @@ def evaluate_missing(study: Study, runs: Iterable[StudyRun]) -> Iterable[StudyRu
 
 
 def _finished(folders: Sequence[Path]) -> Iterable[tuple[RunFolder, Json]]:
-    """Finished runs with their manifests; what cannot be read is said, and left out."""
+    """Finished runs with their manifests; damaged ones are left out with a warning."""
     for folder in map(RunFolder, sorted({run for each in folders for run in runs_below(each)})):
         if is_finished(folder):
             try:
@@ -236,11 +236,11 @@ _FIELDS_THEN = {
 }
 """Names of today's fields, by their class and those that they had."""
 _VALUES_THEN = {("LevelParameters", "testing_rate"): (0.0, None)}
-"""Values that said then what another one says now: (then, now), by class and field."""
+"""Values with the meaning of others today: (then, now), by class and field."""
 
 
 def is_run_of(manifest: Json, graph_manager: GraphManager, task: TaskParameters) -> bool:
-    """Return whether a manifest is that of a run with these parameters, on whatever device.
+    """Return whether a manifest is that of a run with these parameters, on any device.
 
     Args:
         manifest: A run's manifest.
@@ -262,12 +262,12 @@ def is_run_of(manifest: Json, graph_manager: GraphManager, task: TaskParameters)
 
 
 def parameter_difference(recorded: Json, value: object, path: str = "") -> str | None:
-    """The path of the first parameter that a record has otherwise; None where it has the same.
+    """The path of the first parameter that differs from a record; None if none does.
 
     Args:
         recorded: Parameters as `encode` wrote them once.
         value: Parameters of today.
-        path: Where they stand.
+        path: Their path.
     """
     if is_dataclass(value) and not isinstance(value, type):
         if not (isinstance(recorded, dict) and _is_same_class(recorded.get(TYPE_TAG), type(value))):
@@ -369,7 +369,7 @@ def study_of_groups(
         groups: The groups.
         metric: What scores a run in its final evaluation.
         baseline: The group that the others are compared with; None for none.
-        folders: The folders that were given, which the study asks about.
+        folders: The folders, for the study's question.
     """
     firsts = [group.runs[0] for group in groups]
     names = dict.fromkeys(name for run in firsts for name in run.settings.chosen)

@@ -28,7 +28,7 @@ from coach_rl.telemetry.tables import Column, Table, markdown, table, written
 TAIL = 20
 """Evaluations at the end of a run that are averaged, where it has twice as many or more."""
 MARKS = 6
-"""Evaluations of a run that its curve is shown at, where no published curve says otherwise."""
+"""Evaluations of a run that its curve is shown at, without a published curve."""
 ANY, PUBLISHED = "success at any step", "published"
 """Columns of some studies: success at any step of an episode, and scores of others."""
 GOALS = "/goal_share"
@@ -457,7 +457,7 @@ def write_blocks(pages: Sequence[Path], study: str, text: str, *, runs: int) -> 
     Nothing is written where one of the pages cannot be.
 
     Args:
-        pages: Files, and folders whose `.md` files are looked at.
+        pages: Files, and folders with `.md` files.
         study: The study's name.
         text: What goes between the marks.
         runs: Number of runs that the text is about.
@@ -478,9 +478,9 @@ def write_blocks(pages: Sequence[Path], study: str, text: str, *, runs: int) -> 
         if mark_of(study) in before:
             changed[page] = with_block(before, study, text, runs=runs, source=str(page))
     if not changed:
-        looked = ", ".join(map(str, pages))
+        searched = ", ".join(map(str, pages))
         raise ConfigurationError(
-            f"no page in {looked} has a block of the study '{study}'; put the lines "
+            f"no page in {searched} has a block of the study '{study}'; put the lines "
             f"{mark_of(study)} and {END} where its tables belong"
         )
     for page, content in changed.items():
@@ -492,7 +492,7 @@ def with_block(page: str, study: str, text: str, *, runs: int, source: str) -> s
     """A page with a text in every block of a study.
 
     Args:
-        page: The page's text, with whatever ends of lines it has.
+        page: The page's text, with any line endings.
         study: The study's name.
         text: What goes between the marks.
         runs: Number of runs that the text is about.

@@ -15,10 +15,10 @@ from rich.console import Console
 
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.experiment.run_lock import LOCK, locked
-from coach_rl.studies import Standing, live, watch
+from coach_rl.studies import RunStatus, live, watch
 from coach_rl.studies.conduct import JobStatus
 from coach_rl.studies.job_run import run_job
-from coach_rl.studies.live import LiveTable, runs_to_watch, standing_of, watch_all
+from coach_rl.studies.live import LiveTable, run_status, runs_to_watch, watch_all
 from coach_rl.telemetry import ConsoleSink
 from tests.studies.walks import walk
 from tests.waiting import wait_until
@@ -139,7 +139,7 @@ def viewer(output):
 
 
 def test_a_run_that_is_done_is_shown_as_it_stands(runs, output):
-    assert watch(runs[0], viewer(output), poll_seconds=0.0) == Standing("done")
+    assert watch(runs[0], viewer(output), poll_seconds=0.0) == RunStatus("done")
     (line,) = output.getvalue().splitlines()
     assert "100 steps" in line
     assert "final evaluation" in line
@@ -164,7 +164,7 @@ def test_a_run_is_followed_until_it_ends(runs, output):
         wait_until(lambda: "final evaluation" in output.getvalue())
         assert not ended
     thread.join()
-    assert ended == [Standing("done")]
+    assert ended == [RunStatus("done")]
 
 
 def test_a_silent_run_says_what_its_last_record_announced(runs, output, monkeypatch):
@@ -189,19 +189,19 @@ def test_a_silent_run_says_what_its_last_record_announced(runs, output, monkeypa
 
 def test_the_state_of_runs(runs):
     done, stopped = runs
-    assert standing_of(done).state == "done"
-    assert standing_of(stopped) == Standing("stopped")
+    assert run_status(done).state == "done"
+    assert run_status(stopped) == RunStatus("stopped")
     with locked(stopped):
-        assert standing_of(stopped).state == "running"
-        assert " on host " in standing_of(stopped).account
+        assert run_status(stopped).state == "running"
+        assert " on host " in run_status(stopped).reason
     gone = {"process": 2**22 - 1, "host": socket.gethostname(), "started": 1.0}
     (stopped / LOCK).write_text(json.dumps(gone))
-    state = standing_of(stopped)
+    state = run_status(stopped)
     assert state.state == "stopped"
-    assert state.account.endswith("is gone without having ended the run")
+    assert state.reason.endswith("has ended without ending the run")
     (stopped / "faults").mkdir()
     (stopped / "faults" / "step_45.txt").write_text("row 3 died:\nKeyError\n\ntraceback:\nlong\n")
-    assert standing_of(stopped) == Standing("failed", "row 3 died: KeyError")
+    assert run_status(stopped) == RunStatus("failed", "row 3 died: KeyError")
 
 
 def test_a_folder_stands_for_what_runs_in_it_or_else_for_the_newest(runs, tmp_path):

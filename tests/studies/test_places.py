@@ -7,7 +7,7 @@ import pytest
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.studies import places
 from coach_rl.studies.job import Needs
-from coach_rl.studies.places import carried_runs, check_place, executor
+from coach_rl.studies.places import check_place, executor, max_parallel_runs
 from tests.studies.walks import walk
 
 
@@ -50,15 +50,15 @@ def write(folder, **files):
 
 
 def test_a_run_for_each_core_that_this_process_may_use(of_machine, monkeypatch):
-    assert carried_runs(Needs()) == 8
-    assert carried_runs(Needs(cores=3)) == 2
+    assert max_parallel_runs(Needs()) == 8
+    assert max_parallel_runs(Needs(cores=3)) == 2
     monkeypatch.setattr(places.os, "sched_getaffinity", lambda _: {1, 2})
-    assert carried_runs(Needs()) == 2
+    assert max_parallel_runs(Needs()) == 2
 
 
 def test_memory_bounds_them_where_it_is_short(of_machine):
-    assert carried_runs(Needs(memory_gb=5.0)) == 3
-    assert carried_runs(Needs(memory_gb=100.0)) == 1
+    assert max_parallel_runs(Needs(memory_gb=5.0)) == 3
+    assert max_parallel_runs(Needs(memory_gb=100.0)) == 1
 
 
 def test_a_container_bounds_cores_and_memory(of_machine):
@@ -66,10 +66,10 @@ def test_a_container_bounds_cores_and_memory(of_machine):
     (of_machine / "membership").write_text("0::/jobs/one\n")
     write(of_machine / "jobs", cpu_max="400000 100000\n", memory_max="max\n")
     write(of_machine / "jobs" / "one", cpu_max="max 100000\n")
-    assert carried_runs(Needs()) == 4
+    assert max_parallel_runs(Needs()) == 4
     write(of_machine / "jobs", memory_max="8000000000\n", memory_current="6000000000\n")
     write(of_machine / "jobs", memory_stat="anon 1\ninactive_file 1000000000\n")
-    assert carried_runs(Needs(memory_gb=1.5)) == 2
+    assert max_parallel_runs(Needs(memory_gb=1.5)) == 2
 
 
 def test_a_container_of_the_older_kind_bounds_them_too(of_machine):
@@ -78,7 +78,7 @@ def test_a_container_of_the_older_kind_bounds_them_too(of_machine):
     (of_machine / "memory").mkdir()
     (of_machine / "cpu" / "cpu.cfs_quota_us").write_text("250000\n")
     (of_machine / "cpu" / "cpu.cfs_period_us").write_text("100000\n")
-    assert carried_runs(Needs()) == 2
+    assert max_parallel_runs(Needs()) == 2
     (of_machine / "memory" / "memory.limit_in_bytes").write_text("3000000000\n")
     (of_machine / "memory" / "memory.usage_in_bytes").write_text("2000000000\n")
-    assert carried_runs(Needs(memory_gb=0.6)) == 1
+    assert max_parallel_runs(Needs(memory_gb=0.6)) == 1

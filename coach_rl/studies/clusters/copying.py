@@ -1,8 +1,8 @@
-"""A run's folder and its copy on another machine, brought up to date file by file.
+"""Copies of runs and presets on other machines; a run's copy is updated file by file.
 
     copy_run(RunCopy(folder), store)       # what has changed in the folder goes to the store
 
-Files are known by their checksums, so content that is there already, under whatever name, is not
+Files are known by their checksums, so content that is there already, under any name, is not
 sent again: checkpoints share most of theirs. A copy that is interrupted leaves a run that can be
 resumed: a checkpoint appears whole, after the log lines it counts on, and the summary comes last.
 """
@@ -59,7 +59,7 @@ class RunSource(Protocol):
         """Its files now; FileNotFoundError where they change meanwhile."""
 
     def read(self, path: str, begin: int, end: int) -> bytes:
-        """Part of a file; FileNotFoundError where it is gone."""
+        """Part of a file; FileNotFoundError where it was removed."""
 
 
 class RunTarget(Protocol):
@@ -69,7 +69,7 @@ class RunTarget(Protocol):
         """One path for each content that it lacks."""
 
     def put(self, state: FileState, begin: int, data: bytes) -> None:
-        """Take in part of a content, from its first bytes to its last."""
+        """Receive part of a content, from its first bytes to its last."""
 
     def commit(self, listing: Listing) -> str:
         """Make the copy what was listed; returns its folder's name."""
@@ -79,7 +79,7 @@ def copy_run(source: RunSource, target: RunTarget) -> str:
     """Bring the copy of a run up to date.
 
     Args:
-        source: The run, which may go on meanwhile.
+        source: The run, which may continue meanwhile.
         target: Its copy.
 
     Returns:
@@ -145,7 +145,7 @@ class RunCopy:
         return sorted(path for sha256, path in wanted.items() if sha256 not in here)
 
     def put(self, state: FileState, begin: int, data: bytes) -> None:
-        """Take in part of a content, which has arrived once it matches its checksum."""
+        """Receive part of a content, which has arrived once it matches its checksum."""
         self._arrived.mkdir(parents=True, exist_ok=True)
         part = self._arrived / f"{state.sha256}.part"
         with part.open("ab" if begin else "wb") as file:
@@ -329,7 +329,7 @@ class RunStore:
         return self._copy(attempt).missing(listing)
 
     def put(self, attempt: str, state: FileState, begin: int, data: bytes) -> None:
-        """Take in part of a content."""
+        """Receive part of a content."""
         self._copy(attempt).put(state, begin, data)
 
     def commit(self, attempt: str, listing: Listing) -> str:
@@ -367,7 +367,7 @@ class RunStore:
         return copy
 
     def _new(self, experiment: Path, name: str) -> RunCopy:
-        """A run's folder under a name that is free: on each host, names are counted anew."""
+        """A run's folder under a name that is free: each host counts names on its own."""
         taken = {each.copy.run.path for each in self._attempts.values() if each.copy is not None}
         path, number = experiment / name, 1
         while path in taken or path.exists():
@@ -383,7 +383,7 @@ _LEFT_OUT = ("__pycache__", "node_modules", "site-packages")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PresetParcel:
+class PresetBundle:
     """The folder of a preset."""
 
     reference: PresetReference
@@ -395,13 +395,13 @@ class PresetParcel:
 
 
 def with_absolute_paths(job: Job) -> Job:
-    """The job as a process with another working directory can be given it."""
+    """The job for a process with another working directory."""
     found = find_preset(job.preset)
     job = replace(job, root=job.root.absolute(), modules_from=Path.cwd())
     return job if _is_shipped(found) else replace(job, preset=f"{found.path}:{found.function}")
 
 
-def packed(job: Job) -> PresetParcel | None:
+def bundled(job: Job) -> PresetBundle | None:
     """The preset of a job with its folder; None for a preset that comes with coach_rl."""
     reference = find_preset(job.preset)
     file = reference.path
@@ -412,27 +412,27 @@ def packed(job: Job) -> PresetParcel | None:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
         for path in files or ():
             archive.write(path, path.relative_to(file.parent))
-    return PresetParcel(
+    return PresetBundle(
         reference=reference,
         digest=_digest(file, files),
         archive=None if files is None else buffer.getvalue(),
     )
 
 
-def unpacked(parcel: PresetParcel) -> Preset:
-    """The preset, loaded from where it came from, if that is shared, or else from a copy.
+def unbundle(bundle: PresetBundle) -> Preset:
+    """The preset, loaded from its original path, if that is shared, or else from a copy.
 
-    It says of itself that it is where it came from: there its user will look for it.
+    Its reference is still the original path, which its user knows.
 
     Raises:
-        ConfigurationError: It is not here, and its folder was too large to come along; or it fails.
+        ConfigurationError: It is not here, and its folder was too large to send; or it fails.
     """
-    copy = replace(parcel.reference, path=_unpacked(parcel))
-    return replace(load_preset(copy), reference=parcel.reference)
+    copy = replace(bundle.reference, path=_unpacked(bundle))
+    return replace(load_preset(copy), reference=bundle.reference)
 
 
 def own_folder() -> Path:
-    """The user's folder on this machine for what comes from others."""
+    """The user's folder on this machine for copies from other machines."""
     folder = Path(tempfile.gettempdir()) / f"coach_rl-{getpass.getuser()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.is_symlink() or folder.stat().st_uid != os.getuid():
@@ -446,20 +446,20 @@ def _is_shipped(reference: PresetReference) -> bool:
     return reference.path in {preset.path for preset in shipped_presets().values()}
 
 
-def _unpacked(parcel: PresetParcel) -> Path:
-    file = parcel.reference.path
-    if file.is_file() and _digest(file, _files(file.parent)) == parcel.digest:
+def _unpacked(bundle: PresetBundle) -> Path:
+    file = bundle.reference.path
+    if file.is_file() and _digest(file, _files(file.parent)) == bundle.digest:
         return file
-    if parcel.archive is None:
+    if bundle.archive is None:
         raise ConfigurationError(
             f"the preset {file} is not on this machine, and its folder holds more than "
             f"{MOST_BYTES // 1_000_000} MB, too much to send; put the preset and what it needs "
             "into a folder of their own, or on a path that all machines share"
         )
-    home = own_folder() / "presets" / parcel.digest
+    home = own_folder() / "presets" / bundle.digest
     if not home.exists():
         unfinished = Path(tempfile.mkdtemp(dir=own_folder()))
-        with zipfile.ZipFile(io.BytesIO(parcel.archive)) as archive:
+        with zipfile.ZipFile(io.BytesIO(bundle.archive)) as archive:
             archive.extractall(unfinished)
         home.parent.mkdir(exist_ok=True)
         try:

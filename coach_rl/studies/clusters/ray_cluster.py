@@ -19,7 +19,7 @@ import psutil  # type: ignore[import-untyped]  # has no types
 
 from coach_rl.core.errors import CoachError, ConfigurationError, RunError, how_to_install
 from coach_rl.core.own_ray import start_own_ray
-from coach_rl.studies.clusters.copying import RunStore, packed, with_absolute_paths
+from coach_rl.studies.clusters.copying import RunStore, bundled, with_absolute_paths
 from coach_rl.studies.clusters.ray_worker import Errand, run_errand
 from coach_rl.studies.job import Job, JobResult, LostJob, Needs
 from coach_rl.studies.job_run import find_identity, identity, remember_job
@@ -104,7 +104,7 @@ class RayCluster:
         home, digest = self._home(here.root), identity(here)
         run = find_identity(here.root / here.name, digest)
         if here.preset not in self._parcels:
-            made = packed(here)
+            made = bundled(here)
             self._parcels[here.preset] = None if made is None else self._ray.put(made)
         parcel = self._parcels[here.preset]
         errand = Errand(

@@ -25,11 +25,11 @@ from coach_rl.experiment.run_lock import GONE_AFTER_SECONDS, RunInUseError
 from coach_rl.studies.clusters.copying import (
     FileState,
     Listing,
-    PresetParcel,
+    PresetBundle,
     RunCopy,
     copy_run,
     own_folder,
-    unpacked,
+    unbundle,
 )
 from coach_rl.studies.job import Job, JobResult
 from coach_rl.studies.job_run import run_job
@@ -98,7 +98,7 @@ class HomeStore:
         self._call("end", self._attempt, listing)
 
 
-def run_errand(errand: Errand, parcel: PresetParcel | None, store: object) -> JobResult:
+def run_errand(errand: Errand, parcel: PresetBundle | None, store: object) -> JobResult:
     """Run a job on this machine.
 
     Args:
@@ -114,7 +114,7 @@ def run_errand(errand: Errand, parcel: PresetParcel | None, store: object) -> Jo
     return run_for(errand, parcel, call)
 
 
-def run_for(errand: Errand, parcel: PresetParcel | None, call: Call) -> JobResult:
+def run_for(errand: Errand, parcel: PresetBundle | None, call: Call) -> JobResult:
     """Run a job for a driver whose `RunStore` is called by `call`.
 
     Args:
@@ -124,7 +124,7 @@ def run_for(errand: Errand, parcel: PresetParcel | None, call: Call) -> JobResul
     """
     job = errand.job
     try:
-        preset = None if parcel is None else unpacked(parcel)
+        preset = None if parcel is None else unbundle(parcel)
         is_shared = (job.root / errand.mark).is_file()
         _begin(call, errand, None if is_shared else errand.run)
         if is_shared:

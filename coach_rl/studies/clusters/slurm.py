@@ -33,14 +33,14 @@ MINUTES = 24 * 60
 MOST_TIMEOUTS = 1000
 """Number of times that a job's time may be up."""
 MOST_JOBS = 100
-"""Jobs that Slurm is taken to run at once; how many do is its own affair."""
-LOOK_SECONDS = 0.5
+"""Jobs that Slurm is taken to run at once; Slurm itself decides."""
+POLL_SECONDS = 0.5
 
 _ASKING = threading.Lock()
 """Held while submitit asks Slurm: all its jobs share what it was answered, and it has no lock."""
 
 _ALIVE = ("COMPLETING", "CONFIGURING", "PENDING", "PREEMPTED", "REQUEUED", "RUNNING", "SUSPENDED")
-"""States of jobs that have not come to their end in Slurm, or will be started again."""
+"""States of jobs that have not ended in Slurm, or will be started again."""
 
 
 @dataclass
@@ -50,7 +50,7 @@ class SubmittedJob:
     job: Job
 
     def __call__(self) -> JobResult:
-        """Run it; where Slurm wants the machine back, save the run and have it queued again."""
+        """Run it; on preemption, save the run and queue it again."""
         preemption = _preemption_signal()
         requeue = signal.getsignal(preemption)
         frames: list[FrameType | None] = []
@@ -181,8 +181,8 @@ class Slurm:
         return task if _state(task) in _ALIVE else None
 
     def _watch(self) -> None:
-        """Note which jobs have begun and what became of them."""
-        while not self._over.wait(LOOK_SECONDS):
+        """Update the futures of jobs that have begun or ended."""
+        while not self._over.wait(POLL_SECONDS):
             for given in list(self._given):
                 with _ASKING:
                     is_done = given.task.done(force_check=self._is_cancelled)
@@ -194,10 +194,10 @@ class Slurm:
                         self._settle(given)
 
     def _settle(self, given: _Given) -> None:
-        """Pass on what became of a job."""
+        """Set the result of a job's future."""
         task, future = given.task, given.future
         stopped = JobResult(job=given.job, state="stopped", folder=None)
-        output = f"what it has said is in {task.paths.stderr}"
+        output = f"its output is in {task.paths.stderr}"
         lost = LostJob(f"its process ended without a result; {output}")
         has_result = task.paths.result_pickle.exists()
         is_cancelled = self._is_cancelled or (
@@ -228,7 +228,7 @@ def _imported() -> ModuleType:
 
 
 def _preemption_signal() -> int:
-    """The signal by which Slurm says that it wants the machine back."""
+    """The signal of a preemption by Slurm."""
     from submitit.core.job_environment import JobEnvironment
 
     return int(JobEnvironment._usr_sig())
@@ -245,5 +245,5 @@ def _state(task: Any) -> str:
 
 
 def _one_line(error: BaseException) -> str:
-    """The last line of an error, where submitit and Slurm say what is wrong."""
+    """The last line of an error, which is the informative one of submitit and Slurm."""
     return ["no reason given", *filter(None, map(str.strip, str(error).splitlines()))][-1]

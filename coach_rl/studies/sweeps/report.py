@@ -14,7 +14,7 @@ from coach_rl.studies.statistics import (
     standard_deviation,
     with_interval,
 )
-from coach_rl.studies.sweeps.search_space import said_space
+from coach_rl.studies.sweeps.search_space import format_space
 from coach_rl.studies.sweeps.sweep import SHIPPED, Confirmation, SweepResult
 from coach_rl.studies.sweeps.trials import Trial
 from coach_rl.telemetry.tables import markdown, written
@@ -40,7 +40,7 @@ def report(result: SweepResult) -> str:
 def conclusion(result: SweepResult) -> str:
     """The comparison of the best setting with the shipped one, in a sentence."""
     if not result.best:
-        return "No trial came to its end, so there is no best one."
+        return "No trial was completed, so there is no best one."
     if not result.confirmations:
         return (
             f"Trial {result.best[0].number} is the best of {len(result.best)}, by luck as well as "
@@ -71,7 +71,7 @@ def _summary(result: SweepResult) -> str:
     of_all = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
     best = "largest" if result.metric.is_largest_best else "smallest"
     return (
-        f"`{result.sweep.preset}`, {said_space(result.space)}. {len(result.trials)} trials by "
+        f"`{result.sweep.preset}`, {format_space(result.space)}. {len(result.trials)} trials by "
         f"{result.sweep.sampler}, pruned by {result.sweep.pruner}: {of_all}. The best has the "
         f"{best} {result.metric.name} in the evaluation at its end, seed {result.sweep.task.seed}."
     )

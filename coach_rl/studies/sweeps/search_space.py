@@ -2,8 +2,8 @@
 
     learning_rate=log(1e-4, 3e-3); layers=choice((128, 128), (256, 256))
 
-A setting is a name on the preset's panel or a dotted path, as after `-cp`. What is written is read,
-never executed, and every bound and every choice is tried on the preset before anything is run.
+A setting is a name on the preset's panel or a dotted path, as after `-cp`. Values are parsed,
+never evaluated, and every bound and every choice is tried on the preset before anything is run.
 """
 
 import itertools
@@ -54,7 +54,7 @@ class Dimension(ABC):
 
     @abstractmethod
     def probes(self) -> tuple[object, ...]:
-        """Values that stand for all of them, to be tried on a preset."""
+        """Representative values, to be tried on a preset."""
 
     @abstractmethod
     def grid(self) -> tuple[Drawn, ...] | None:
@@ -122,7 +122,7 @@ class Choice(Dimension):
     """One of several values of any kind."""
 
     values: Mapping[str, object]
-    """The values, each by its text, which stands for it in the journal."""
+    """The values, each by its text, which represents it in the journal."""
 
     def __str__(self) -> str:
         """The choice as it is written."""
@@ -167,7 +167,7 @@ def parse_search(text: str) -> SearchSpace:
     return space
 
 
-def said_space(space: SearchSpace) -> str:
+def format_space(space: SearchSpace) -> str:
     """The search space as it is written, each range in one way."""
     return "; ".join(f"{name}={dimension}" for name, dimension in space.items())
 
@@ -181,9 +181,9 @@ def check_search(space: SearchSpace, preset: Preset, fixed: Overrides) -> None:
         fixed: The changes that all its runs have in common.
 
     Raises:
-        UnknownNameError: A setting does not exist; says the nearest ones.
+        UnknownNameError: A setting does not exist; the message has the nearest ones.
         ConfigurationError: A setting has no type or is fixed as well, or the preset refuses a
-            value whatever the other settings are.
+            value with any others.
     """
     parameters = preset.configure(fixed).parameters
     typed = {path: (value, kind) for path, value, kind in parameter_paths(parameters)}
@@ -228,7 +228,7 @@ def _whole(name: str, dimension: Dimension, fits_one: Callable[[], object]) -> s
 def _require_allowed(
     change: Overrides, space: SearchSpace, preset: Preset, fixed: Overrides
 ) -> None:
-    """Raise the preset's own error unless some values of the other settings go with a change."""
+    """Raise the preset's own error unless a change is allowed with some values of the others."""
     refused: ConfigurationError | None = None
     for others in _other_values(space, *change):
         try:

@@ -4,7 +4,7 @@
     with closing(LocalPool(2)) as pool:
         result = run_sweep(sweep, pool)
 
-Each trial is an ordinary run. Its evaluations, read from its log, tell the pruner; its evaluation
+Each trial is an ordinary run. Its evaluations, read from its log, go to the pruner; its evaluation
 at the end is its value. The best of many trials was lucky as well as good, so the best few and the
 preset as it is train again from fresh seeds, and only those scores are compared.
 """
@@ -31,13 +31,18 @@ from coach_rl.experiment.runner import DEFAULT_ROOT
 from coach_rl.experiment.stop_requests import Interrupted, StopRequests
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.task import TaskParameters
-from coach_rl.studies.conduct import LOOK_SECONDS, Track, conduct, stop_all
+from coach_rl.studies.conduct import POLL_SECONDS, JobTracker, conduct, stop_all
 from coach_rl.studies.job import Executor, Job, Needs
 from coach_rl.studies.job_run import Announce, identity
 from coach_rl.studies.runs import difference_of, episodes_behind
-from coach_rl.studies.scores import ask_to_stop, is_success, read_scores
+from coach_rl.studies.scores import is_success, read_scores, write_stop_note
 from coach_rl.studies.statistics import CONFIDENCE, Difference
-from coach_rl.studies.sweeps.search_space import SearchSpace, check_search, parse_search, said_space
+from coach_rl.studies.sweeps.search_space import (
+    SearchSpace,
+    check_search,
+    format_space,
+    parse_search,
+)
 from coach_rl.studies.sweeps.trials import Pruner, Sampler, SweepSettings, Trial, Trials
 from coach_rl.telemetry.best_evaluation import AUTO
 
@@ -90,8 +95,7 @@ class Sweep:
         require(self.confirmed >= 0, f"confirmed must be 0 or more, got {self.confirmed}")
         require(
             self.fresh_seeds >= 2 or not self.confirmed,
-            f"fresh_seeds must be 2 or more, for one run tells nothing of others, got "
-            f"{self.fresh_seeds}",
+            f"fresh_seeds must be 2 or more, since one run has no spread, got {self.fresh_seeds}",
         )
 
     @property
@@ -153,7 +157,7 @@ class Confirmation:
     overrides: Mapping[str, object]
     """Its changes of the preset."""
     scores: FloatArray
-    """[n], one for each seed that came to its end."""
+    """[n], one for each seed that was completed."""
     failed: int
     """Seeds that did not."""
     episodes: IntArray | None = None
@@ -178,7 +182,7 @@ class SweepResult:
     importances: Mapping[str, float]
     """The weight of each setting, in shares of 1; empty where there are too few trials."""
     confirmations: tuple[Confirmation, ...]
-    """The shipped setting and the best trials on fresh seeds; empty where none was asked for."""
+    """The shipped setting and the best trials on fresh seeds; empty without confirmation."""
 
     @property
     def winner(self) -> Confirmation | None:
@@ -257,8 +261,8 @@ def run_sweep(sweep: Sweep, executor: Executor, *, announce: Announce | None = N
 
     Args:
         sweep: The search.
-        executor: Gives the runs to processes; closed by whoever made it, and by a signal.
-        announce: Called with a line when a trial ends; None for nobody.
+        executor: Runs the trials; closed by its owner, and by a signal.
+        announce: Called with a line when a trial ends.
 
     Raises:
         ConfigurationError: The search space doesn't fit the preset, or the folder holds another
@@ -277,14 +281,14 @@ def run_sweep(sweep: Sweep, executor: Executor, *, announce: Announce | None = N
     )
     description = {
         "preset": preset.reference.name,
-        "search": said_space(space),
+        "search": format_space(space),
         "changes": overrides_json(sweep.overrides),
         "metric": metric.name,
         "shipped setting": identity(sweep.job({}, {}))[:16],
     }
     trials = Trials(sweep.folder, space, settings, description)
     try:
-        _Searching(sweep, trials, metric, executor, announce).to_the_end()
+        _Searching(sweep, trials, metric, executor, announce).run()
         best = tuple(trials.best())
         confirmations = confirm(sweep, metric, best[: sweep.confirmed], executor, announce)
     finally:
@@ -302,10 +306,10 @@ def run_sweep(sweep: Sweep, executor: Executor, *, announce: Announce | None = N
 
 @dataclass
 class _Live:
-    """A trial that this process conducts."""
+    """A trial of this process."""
 
     trial: Trial
-    track: Track
+    track: JobTracker
     seen: tuple[int, int] | None = None
     """Size and time of its log when it was last read; None before."""
 
@@ -330,11 +334,11 @@ class _Searching:
         self._repeated: list[Trial] = []
         """Trials that try what an earlier one tries already, and share its end."""
 
-    def to_the_end(self) -> None:
-        """Make trials until there are as many as asked for, and all have ended."""
+    def run(self) -> None:
+        """Run trials until all of the requested number have ended."""
         with StopRequests():
             try:
-                while self._is_going_on():
+                while self._start_trials():
                     self._look()
             except KeyboardInterrupt as error:
                 stop_all(self._executor, self._announce)
@@ -345,26 +349,26 @@ class _Searching:
                     signal=getattr(error, "signal", 2),
                 ) from None
 
-    def _is_going_on(self) -> bool:
-        """Give out what there is to do; False once every trial has ended."""
+    def _start_trials(self) -> bool:
+        """Start as many trials as there are slots; False once every trial has ended."""
         for trial in self._trials.left_over():
             self._announce(f"trial {trial.number} was left unfinished; it continues")
-            self._take_on(trial)
+            self._start(trial)
         while len(self._live) < self._executor.slots:
             begun = self._trials.begin(self._most)
             if begun is None:
                 break
-            self._take_on(begun)
+            self._start(begun)
         return any(trial.state == "running" for trial in self._trials.all())
 
-    def _take_on(self, trial: Trial) -> None:
+    def _start(self, trial: Trial) -> None:
         if self._leader(trial) is not None:
             if not self._has_followed(trial):
                 self._repeated.append(trial)
             return
-        track = Track(self._sweep.job(trial.overrides, {"trial": str(trial.number)}))
+        track = JobTracker(self._sweep.job(trial.overrides, {"trial": str(trial.number)}))
         track.resolve()
-        track.give_out(self._executor)
+        track.submit(self._executor)
         self._live.append(_Live(trial, track))
 
     def _leader(self, trial: Trial) -> Trial | None:
@@ -376,16 +380,16 @@ class _Searching:
         """Wait for something to happen, and see what."""
         futures = [live.track.future for live in self._live if live.track.future is not None]
         if futures and len(futures) == len(self._live):
-            wait(futures, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
+            wait(futures, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
         elif not self._live:  # other processes have what is running
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
         self._live = [live for live in self._live if not self._has_ended(live)]
         self._repeated = [trial for trial in self._repeated if not self._has_followed(trial)]
 
     def _has_ended(self, live: _Live) -> bool:
         """Look at a trial's run; conclude the trial if it is over or should be."""
         number = live.trial.number
-        live.track.take_in(self._executor)
+        live.track.collect(self._executor)
         folder = live.track.status().folder
         if folder is not None:
             self._trials.note_run(number, folder.name)
@@ -416,7 +420,7 @@ class _Searching:
     def _prune(self, number: int, folder: Path) -> bool:
         seen = self._trials.all()[number].evaluations
         text = f"pruned at evaluation {len(seen)}, {self._metric.name} {seen[-1]:.4g}"
-        ask_to_stop(folder, f"{text}, as trial {number} of the sweep {self._sweep.name}")
+        write_stop_note(folder, f"{text}, as trial {number} of the sweep {self._sweep.name}")
         self._trials.conclude(number, "pruned")
         self._announce(f"trial {number} ({said(self._trials.all()[number].overrides)}) {text}")
         return True
@@ -524,4 +528,4 @@ def _only_one_confirms(folder: Path, announce: Announce) -> Iterator[None]:
             if not is_announced:
                 announce("another process runs the fresh seeds; waiting for it")
             is_announced = True
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)

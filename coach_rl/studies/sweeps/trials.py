@@ -8,7 +8,7 @@
 Several processes may work on one sweep. What a trial tries depends only on the sweep's seed, its
 number and the trials before it, so a sweep that is killed and started again continues with what it
 would have tried. A trial appears in the journal with all it tries at once, and is held by a lock
-that ends with its process; one that nobody holds is taken over.
+that ends with its process; one without a holder is taken over.
 """
 
 import fcntl
@@ -53,7 +53,7 @@ Pruner = Literal["median", "halving", "none"]
 TrialState = Literal["running", "done", "pruned", "failed"]
 
 _SPARED_EVALUATIONS = 2
-"""The first evaluations of a run, which say little, don't end it."""
+"""The first evaluations of a run, which are unreliable, don't end it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class SweepSettings:
     pruner: Pruner = "median"
     """Rule by which trials end early: those whose best evaluation so far is below the median of the
     others' at that time; successive halving (Li et al. 2020, arXiv:1810.05934), which lets a third
-    go on at evaluations 3, 9, 27, ...; or none."""
+    continue at evaluations 3, 9, 27, ...; or none."""
     seed: int = 0
     """Seed of the sampler."""
     is_largest_best: bool = True
@@ -75,7 +75,7 @@ class SweepSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One try: values for all settings of the search space, and what came of them."""
+    """One try: values for all settings of the search space, and its result."""
 
     number: int
     """Its number, from 0."""
@@ -143,7 +143,7 @@ class Trials:
         """Begin a trial and hold it; None where there are enough.
 
         Args:
-            most: Trials in all, of whatever state and process.
+            most: Trials in all, of any state and process.
         """
         from optuna.trial import TrialState as State
         from optuna.trial import create_trial
@@ -209,12 +209,12 @@ class Trials:
         value: float | None = None,
         error: str = "",
     ) -> None:
-        """End a trial and let it go.
+        """End a trial and release it.
 
         Args:
             number: The trial.
             state: How it ended.
-            value: What it came to, where it is done.
+            value: Its result, where it is done.
             error: Why it failed, one line.
         """
         from optuna.trial import TrialState as State
@@ -248,7 +248,7 @@ class Trials:
         return shares
 
     def close(self) -> None:
-        """Let go of the trials that are held, which others may take over."""
+        """Release the trials that are held, which others may take over."""
         while self._held:
             self._held.popitem()[1].close()
 
@@ -325,7 +325,7 @@ class Trials:
             study: Study = optuna.create_study(
                 storage=JournalStorage(backend),
                 study_name="sweep",
-                sampler=optuna.samplers.RandomSampler(),  # never asked: see `_drawn`
+                sampler=optuna.samplers.RandomSampler(),  # unused: see `_drawn`
                 pruner=self._pruner(optuna),
                 direction=self._direction,
                 load_if_exists=True,
@@ -355,9 +355,7 @@ class Trials:
         folder = self._folder / _HELD / str(number)
         folder.mkdir(exist_ok=True)
         with ExitStack() as stack, warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", CoachWarning
-            )  # that a process is gone is why we are here
+            warnings.simplefilter("ignore", CoachWarning)  # of the process that has ended
             stack.enter_context(locked(folder))
             self._held[number] = stack.pop_all()
 
@@ -386,7 +384,7 @@ class _Lock:
         return True
 
     def release(self) -> None:
-        """Give it back."""
+        """Release it."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -5,7 +5,7 @@ import pytest
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.experiment.preset_file import load_preset
 from coach_rl.experiment.presets import find_preset, shipped_presets
-from coach_rl.studies.sweeps.search_space import check_search, parse_search, said_space
+from coach_rl.studies.sweeps.search_space import check_search, format_space, parse_search
 
 PRESET = """
 from coach_rl import *
@@ -53,7 +53,7 @@ def preset(tmp_path):
     ],
 )
 def test_ranges_are_read(text, said):
-    assert said_space(parse_search(text)) == said
+    assert format_space(parse_search(text)) == said
     assert parse_search(said) == parse_search(text)
 
 

@@ -15,7 +15,7 @@ from coach_rl.experiment.run_folder import RunFolder, read_manifest
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.studies.job import JobResult
 from coach_rl.studies.job_run import run_job
-from coach_rl.studies.scores import NOTE, ask_to_stop, stop_note
+from coach_rl.studies.scores import NOTE, stop_note, write_stop_note
 from coach_rl.studies.statistics import difference
 from coach_rl.studies.sweeps.report import conclusion, report, write_report
 from coach_rl.studies.sweeps.sweep import Confirmation, Sweep, run_sweep
@@ -103,7 +103,7 @@ def test_a_killed_sweep_ends_as_if_it_had_not_been(tmp_path):
     program = (
         "import os, signal, sys; from pathlib import Path\n"
         "from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper\n"
-        "from tests.studies.test_sweep import Here, run_sweep, walks\n"
+        "from tests.studies.sweeps.test_sweep import Here, run_sweep, walks\n"
         "save, root = CheckpointKeeper.save, Path(sys.argv[1])\n"
         "def save_or_die(keeper, reasons, record):\n"
         "    save(keeper, reasons, record)\n"
@@ -168,7 +168,7 @@ def test_wrong_sweeps_write_nothing(tmp_path):
 def test_a_note_stops_a_run_that_can_be_resumed(tmp_path):
     job = walk(tmp_path, steps=100, signal_at=15)
     stopped = run_job(job)
-    ask_to_stop(stopped.folder, "pruned by hand")
+    write_stop_note(stopped.folder, "pruned by hand")
     again = run_job(job)
     assert (again.state, again.folder) == ("stopped", stopped.folder)
     (again.folder / NOTE).unlink()
