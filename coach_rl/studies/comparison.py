@@ -1,6 +1,6 @@
 """Differences between groups of runs, and whether they are more than chance.
 
-scored, notes = group_scores(groups, metric="success_rate")
+scored, notes = group_scores(frame, metric="success_rate")
 for comparison in compare(scored, "flat", metric="success_rate"):
     print(comparison.verdict())
 """

@@ -233,7 +233,7 @@ class Viewer(Protocol):
     """A sink that shows the records of a run, from any time on: `ConsoleSink`, `NotebookSink`."""
 
     def write(self, record: LogRecord) -> None:
-        """Take in one record."""
+        """Show one record."""
         ...
 
     def catch_up(self, records: Iterable[LogRecord]) -> None:
@@ -245,7 +245,7 @@ class Viewer(Protocol):
         ...
 
     def close(self) -> None:
-        """Leave the newest numbers status."""
+        """Leave the newest numbers visible."""
         ...
 
 

@@ -1,6 +1,6 @@
 """Pictures of groups of runs: curves, probabilities of improvement, profiles, levels.
 
-    plots = Plots(groups, metric="success_rate", axis="steps", statistic="iqm")
+    plots = Plots(frame, metric="success_rate", axis="steps", statistic="iqm")
     plots.write(Path("plots"), scored=scored, comparisons=comparisons)
 
 The colours are those of Okabe and Ito, which the colour-blind can tell apart.
@@ -19,7 +19,7 @@ from coach_rl.core.file_writing import replacing
 from coach_rl.core.records import Array, FloatArray, IntArray
 from coach_rl.experiment.strict_json import write_text
 from coach_rl.studies.comparison import Comparison, comparison_table, score_table
-from coach_rl.studies.runs import RunGroup, Scored, bounds_of, estimate_of
+from coach_rl.studies.runs import RunFrame, Scored, bounds_of, estimate_of
 from coach_rl.studies.scores import RunScores
 from coach_rl.studies.statistics import STATISTICS, Statistic, band, performance_profile
 from coach_rl.telemetry.tables import csv_text, markdown, written
@@ -88,7 +88,7 @@ class GroupCurve:
 class Plots:
     """Pictures of the same groups of runs."""
 
-    groups: Sequence[RunGroup]
+    frame: RunFrame
     metric: str
     axis: Axis = "steps"
     statistic: str = "iqm"
@@ -185,7 +185,7 @@ class Plots:
         """The score of each seed, beside their statistic; None where there are no scores."""
         if not scored:
             return None
-        names = [group.name for group in self.groups]
+        names = self.frame.groups
 
         def draw(axes: "Axes", level: str) -> None:
             here = [each for each in scored if each.level == level]
@@ -265,15 +265,14 @@ class Plots:
 
     @property
     def _environments(self) -> list[str]:
-        return sorted({level for group in self.groups for level in group.levels})
+        return self.frame.levels
 
     @property
     def hierarchy_metrics(self) -> list[tuple[str, str]]:
         """Names of the levels of hierarchies, and the metrics of the goals that they reach."""
         metrics = {
             metric: None
-            for group in self.groups
-            for run in group.runs
+            for run in self.frame.runs
             for metric in run.curve.metrics
             if metric.endswith(_OF_LEVELS)
         }
@@ -282,10 +281,13 @@ class Plots:
     def _curves_on(self, level: str, metric: str) -> dict[str, GroupCurve]:
         statistic = STATISTICS[self.statistic]
         found = {
-            group.name: group_curve(
-                group.on(level), metric=metric, axis=self.axis, statistic=statistic
+            group: group_curve(
+                self.frame.where(group=group, level=level).runs,
+                metric=metric,
+                axis=self.axis,
+                statistic=statistic,
             )
-            for group in self.groups
+            for group in self.frame.groups
         }
         return {name: curve for name, curve in found.items() if curve is not None}
 
@@ -310,7 +312,7 @@ class Plots:
 
     def _style_of(self, name: str) -> tuple[str, str]:
         """The colour and the dashes of a group."""
-        index = [group.name for group in self.groups].index(name)
+        index = self.frame.groups.index(name)
         return COLOURS[index % len(COLOURS)], DASHES[index // len(COLOURS) % len(DASHES)]
 
     def _panels(
@@ -322,9 +324,9 @@ class Plots:
         columns = min(_COLUMNS, len(names))
         rows = -(-len(names) // columns)
         width = max(_PANEL[0] * columns, self.least_width)
-        longest = max(len(group.name) for group in self.groups) + len("      (10 seeds)")
+        longest = max(map(len, self.frame.groups)) + len("      (10 seeds)")
         side_by_side = max(1, int(width * _LETTERS_IN_AN_INCH / longest))
-        lines = -(-len(self.groups) // side_by_side)
+        lines = -(-len(self.frame.groups) // side_by_side)
         size = (width, _PANEL[1] * rows + 0.4 + 0.2 * lines)
         figure = Figure(figsize=size, layout="constrained")
         grid = figure.subplots(rows, columns, squeeze=False)

@@ -30,11 +30,11 @@ from coach_rl.studies.comparison import (
 )
 from coach_rl.studies.job_run import coach_line
 from coach_rl.studies.plots import COLOURS, Plots, drawing
-from coach_rl.studies.runs import RunGroup, Scored, estimate_of
+from coach_rl.studies.runs import RunFrame, Scored, estimate_of
 from coach_rl.studies.scores import SUCCESS, RunScores
 from coach_rl.studies.statistics import Estimate
 from coach_rl.studies.study import Study, Variant
-from coach_rl.studies.study_runs import StudyRun, study_of_groups, variant_groups, variant_scores
+from coach_rl.studies.study_runs import StudyRun, study_frame, study_of_frame
 from coach_rl.studies.tables import (
     ANY,
     LEVEL_COLUMNS,
@@ -81,19 +81,20 @@ def report_page(study: Study, runs: Sequence[StudyRun], *, file: str, when: date
     Raises:
         ConfigurationError: matplotlib is not installed.
     """
+    frame = study_frame(study, runs)
     report = _Report(
         study=study,
         runs=runs,
         file=file,
-        groups=variant_groups(study, runs),
-        scored=sorted(variant_scores(study, runs), key=lambda each: each.level),
+        frame=frame,
+        scored=frame.scored(study.metric),
         command=f"coach report {file}",
     )
     return _page(report, when)
 
 
 def folders_page(
-    groups: Sequence[RunGroup],
+    frame: RunFrame,
     scored: Sequence[Scored],
     *,
     metric: str,
@@ -105,7 +106,7 @@ def folders_page(
     """The report of groups of runs as an HTML page.
 
     Args:
-        groups: The groups, as `find_groups` found them.
+        frame: The runs, as `find_runs` found them.
         scored: Their scores, as `group_scores` found them.
         metric: What the scores are.
         baseline: The group that the others are compared with; None: nothing is compared.
@@ -116,10 +117,10 @@ def folders_page(
     Raises:
         ConfigurationError: matplotlib is not installed.
     """
-    study, runs = study_of_groups(groups, metric=metric, baseline=baseline, folders=folders)
+    study, runs = study_of_frame(frame, metric=metric, baseline=baseline, folders=folders)
     command = f"coach report {' '.join(folders)}"
     report = _Report(
-        study=study, runs=runs, notes=notes, groups=groups, scored=scored, command=command
+        study=study, runs=runs, notes=notes, frame=frame, scored=scored, command=command
     )
     return _page(report, when)
 
@@ -146,7 +147,7 @@ class _Report:
 
     study: Study
     runs: Sequence[StudyRun]
-    groups: Sequence[RunGroup]
+    frame: RunFrame
     scored: Sequence[Scored]
     command: str
     """The command line that writes the page."""
@@ -178,7 +179,7 @@ class _Report:
     @cached_property
     def pictures(self) -> "dict[str, list[Picture]]":
         return report_pictures(
-            self.groups,
+            self.frame,
             metric=self.study.metric,
             scored=self.scored,
             comparisons=self.comparisons,
@@ -205,7 +206,7 @@ class _Report:
         study, cells = self.study, []
         for variant in study.variants:
             steps = variant.steps or study.steps
-            levels = next((each.levels for each in self.groups if each.name == variant.name), [])
+            levels = self.frame.where(group=variant.name).levels
             stated = "the preset's" if variant.level is None else shown_level(variant.level)
             cells.append(
                 {
@@ -278,7 +279,7 @@ class _Report:
             return lambda own: float(np.mean([getattr(each, name) for each in _numbers(own)]))
 
         def hosts(own: _Own) -> str:
-            counts = Counter(host for run in own[1] for host in run.hosts)
+            counts = Counter(host for each in _numbers(own) for host in each.hosts)
             return ", ".join(f"{name} ({count})" for name, count in counts.items()) or "unknown"
 
         def speed(own: _Own) -> float | None:
@@ -317,8 +318,8 @@ class _Report:
         columns = (
             Column("variant", lambda run: run.variant, is_text=True),
             Column("state", of_numbers("state"), is_text=True),
-            Column("code", lambda run: ", ".join(run.code), is_text=True),
-            Column("host", lambda run: ", ".join(run.hosts), is_text=True),
+            Column("code", lambda run: ", ".join(run.scores.code), is_text=True),
+            Column("host", lambda run: ", ".join(run.scores.hosts), is_text=True),
             Column("folder", lambda run: run.folder.path, is_text=True),
             Column("seed", lambda run: run.seed),
             Column("score", lambda run: run.score(study), lambda of: shown(of, study.metric)),
@@ -336,7 +337,7 @@ class _Report:
 
     def versions(self) -> int:
         """Number of versions of the code that made the runs."""
-        return len({code for run in self.runs for code in run.code})
+        return len({code for each in _numbers(("", self._begun)) for code in each.code})
 
     def commands(self) -> dict[str, list[str | None]]:
         """The command lines that make each variant's runs; None for one that none can write.
@@ -347,7 +348,7 @@ class _Report:
         for variant in self.study.variants:
             own = [run for run in self.runs if run.variant == variant.name]
             if self.file is None:
-                words = dict.fromkeys(run.command for run in own if run.command)
+                words = dict.fromkeys(each.command for each in _numbers(("", own)) if each.command)
                 lines: list[str | None] = [shlex.join(each) for each in words]
             else:
                 jobs = sorted((run.job for run in own), key=lambda job: job.task.seed)
@@ -396,7 +397,7 @@ class Picture:
 
 
 def report_pictures(
-    groups: Sequence[RunGroup],
+    frame: RunFrame,
     *,
     metric: str,
     scored: Sequence[Scored],
@@ -405,7 +406,7 @@ def report_pictures(
     """Pictures by kind, one for each environment, so that they can be read on a phone.
 
     Args:
-        groups: The runs of each variant.
+        frame: The runs of all variants.
         metric: Of evaluations, the study's.
         scored: The scores of the variants.
         comparisons: With the baseline.
@@ -417,18 +418,16 @@ def report_pictures(
         ConfigurationError: matplotlib is not installed.
     """
     found: dict[str, list[Picture]] = {}
-    levels = sorted({level for group in groups for level in group.levels})
-    for number, environment in enumerate(levels):
-        here = [replace(group, runs=group.on(environment)) for group in groups]
+    for number, environment in enumerate(frame.levels):
         of_scores = [each for each in scored if each.level == environment]
         of_comparisons = [each for each in comparisons if each.level == environment]
         with drawing():
-            plots = Plots(groups=here, metric=metric, least_width=_WIDTH)
+            plots = Plots(frame=frame.where(level=environment), metric=metric, least_width=_WIDTH)
             figures = plots.pictures(of_scores, of_comparisons)
             for name, figure in figures.items():
                 kind, _, level = name.partition("_")
                 caption = f"{_CAPTIONS[kind].format(metric=metric, level=level)}."
-                if len(levels) > 1:
+                if len(frame.levels) > 1:
                     caption += f" On {environment}."
                 described = f"{caption} {_in_words(kind, of_scores, of_comparisons)}".strip()
                 svg = _inside(figure, f"{name}{number}-", described)

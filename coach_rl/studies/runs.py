@@ -1,16 +1,19 @@
-"""Groups of runs that differ in their seeds only, and the score of each run.
+"""The table of runs, the score of each, and lists of runs.
 
-groups = find_groups([Path("experiments/flat"), Path("experiments/two_levels")])
-scores = group_scores(groups, metric="success_rate")
+frame, notes = find_runs([Path("experiments/flat"), Path("experiments/two_levels")])
+scores, notes = group_scores(frame, metric="success_rate")
+
+Seeds, the variants of a study, comparisons, pictures and reports are views of such a frame.
 """
 
 import math
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -52,22 +55,76 @@ MOMENTS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunGroup:
-    """Runs under one name."""
+class Row:
+    """A run in a frame."""
 
-    name: str
+    group: str
     """The variant of a study, or a folder."""
-    runs: tuple[RunScores, ...]
-    """Sorted by level and seed."""
+    run: RunScores
+    """Its seed, settings, state, and evaluations."""
+    evaluation: Mapping[str, float] = field(default_factory=dict)
+    """Metrics of the evaluation that scores it; empty while there is none."""
 
-    def on(self, level: str) -> tuple[RunScores, ...]:
-        """Those of an environment's level."""
-        return tuple(run for run in self.runs if run.level == level)
+
+@dataclass(frozen=True, kw_only=True)
+class RunFrame:
+    """The table of runs: a row for each, in groups that differ in their seeds only."""
+
+    groups: tuple[str, ...]
+    """Names of the groups, in order; a part of a frame may have none of their runs."""
+    rows: tuple[Row, ...]
+
+    @property
+    def runs(self) -> tuple[RunScores, ...]:
+        """The runs."""
+        return tuple(row.run for row in self.rows)
 
     @property
     def levels(self) -> list[str]:
         """The levels of their environments."""
         return sorted({run.level for run in self.runs})
+
+    @property
+    def metrics(self) -> set[str]:
+        """The metrics that any of their evaluations has."""
+        return {name for run in self.runs for name in metrics_of(run)}
+
+    def where(self, *, group: str | None = None, level: str | None = None) -> Self:
+        """The rows of a group, of a level, or both."""
+        kept = (
+            row
+            for row in self.rows
+            if group in (None, row.group) and level in (None, row.run.level)
+        )
+        return replace(self, rows=tuple(kept))
+
+    def scored(self, metric: str) -> "list[Scored]":
+        """The finite scores of each group on each level, level by level.
+
+        Args:
+            metric: Which metric of the evaluations scores the runs.
+        """
+        found = []
+        for level in self.levels:
+            for group in self.groups:
+                here = self.where(group=group, level=level).rows
+                kept = [row for row in here if math.isfinite(row.evaluation.get(metric, math.nan))]
+                if kept:
+                    evaluations = [row.evaluation for row in kept]
+                    is_at_the_end = metric == SUCCESS
+                    found.append(
+                        Scored(
+                            group=group,
+                            level=level,
+                            runs=tuple(row.run for row in kept),
+                            scores=np.array([of[metric] for of in evaluations], np.float64),
+                            episodes=episodes_behind(metric, evaluations),
+                            any_step=tuple(
+                                of.get(_ANY_STEP) if is_at_the_end else None for of in evaluations
+                            ),
+                        )
+                    )
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,33 +204,8 @@ def episodes_behind(metric: str, evaluations: Sequence[Mapping[str, float]]) -> 
     return np.array(counts, np.int64)
 
 
-def scored(
-    group: str,
-    level: str,
-    evaluated: Sequence[tuple[RunScores, Mapping[str, float]]],
-    metric: str,
-) -> Scored:
-    """The scores of a group's runs on a level.
-
-    Args:
-        group: The group's name.
-        level: The environment's level.
-        evaluated: Runs, each with the metrics of the evaluation that scores it.
-        metric: Which of them; all evaluations have it.
-    """
-    evaluations = [of for _, of in evaluated]
-    return Scored(
-        group=group,
-        level=level,
-        runs=tuple(run for run, _ in evaluated),
-        scores=np.array([of[metric] for of in evaluations], np.float64),
-        episodes=episodes_behind(metric, evaluations),
-        any_step=tuple(of.get(_ANY_STEP) if metric == SUCCESS else None for of in evaluations),
-    )
-
-
-def find_groups(paths: Sequence[Path]) -> tuple[list[RunGroup], list[str]]:
-    """The runs in some folders, by group.
+def find_runs(paths: Sequence[Path]) -> tuple[RunFrame, list[str]]:
+    """The frame of the runs in some folders.
 
     Runs of a study are grouped by variant. Other runs are grouped by the folder they were found
     with; where there is only one, by the folders in it.
@@ -182,7 +214,7 @@ def find_groups(paths: Sequence[Path]) -> tuple[list[RunGroup], list[str]]:
         paths: Runs, experiments, studies, or folders of any of them.
 
     Returns:
-        The groups in the order of the folders, and notes on them, a line each.
+        The runs, with groups in the order of the folders, and notes on them, a line each.
 
     Raises:
         ConfigurationError: There are no runs.
@@ -218,26 +250,27 @@ def find_groups(paths: Sequence[Path]) -> tuple[list[RunGroup], list[str]]:
     for (group, _), run in zip(found, counted, strict=True):
         named.setdefault(group, []).append(run)
     notes = [f"a damaged run is left out: {error}" for error in damaged]
-    groups = [
-        RunGroup(name=name, runs=_one_per_seed(name, runs, notes)) for name, runs in named.items()
+    rows = [
+        Row(group=name, run=run)
+        for name, runs in named.items()
+        for run in _one_per_seed(name, runs, notes)
     ]
-    return groups, notes
+    return RunFrame(groups=tuple(named), rows=tuple(rows)), notes
 
 
-def default_metric(groups: Sequence[RunGroup]) -> str:
+def default_metric(frame: RunFrame) -> str:
     """Success where every run that was evaluated reports it, the mean reward elsewhere."""
-    evaluated = [metrics for group in groups for run in group.runs if (metrics := metrics_of(run))]
-    has_success = [SUCCESS in metrics for metrics in evaluated]
+    has_success = [SUCCESS in metrics for run in frame.runs if (metrics := metrics_of(run))]
     return SUCCESS if has_success and all(has_success) else REWARD
 
 
 def group_scores(
-    groups: Sequence[RunGroup], *, metric: str, at: str | int = FINAL
+    frame: RunFrame, *, metric: str, at: str | int = FINAL
 ) -> tuple[list[Scored], list[str]]:
     """The score of each run that has one, by level and group.
 
     Args:
-        groups: The runs.
+        frame: The runs.
         metric: Which metric scores them.
         at: Of which evaluation: one of `MOMENTS`, or that at so many environment steps.
 
@@ -248,40 +281,42 @@ def group_scores(
         UnknownNameError: No run has this metric.
         ConfigurationError: No run has been evaluated then.
     """
-    require_metric(groups, metric)
-    found, notes = [], []
-    for level in sorted({level for group in groups for level in group.levels}):
-        evaluated = {
-            run.path: _evaluation(run, metric, at) for group in groups for run in group.on(level)
-        }
-        names = success_metrics([run for group in groups for run in group.on(level)])
-        names |= {name for each in evaluated.values() for name in each if is_success(name)}
-        for group in groups:
-            runs = group.on(level)
-            evaluations = [failures_counted(evaluated[run.path], names) for run in runs]
-            known = [(run, of) for run, of in zip(runs, evaluations, strict=True)]
-            kept = [(run, of) for run, of in known if np.isfinite(of.get(metric, np.nan))]
-            if len(kept) < len(runs):
-                with_score = {run.path for run, _ in kept}
-                states = Counter(run.state for run in runs if run.path not in with_score)
-                counts = ", ".join(f"{count} {state}" for state, count in states.items())
-                notes.append(
-                    f"{group.name} on {level}: {len(runs) - len(kept)} of {len(runs)} runs have no "
-                    f"such score and are left out ({counts})"
-                )
-            if kept:
-                found.append(scored(group.name, level, kept, metric))
+    require_metric(frame, metric)
+    rows = [replace(row, evaluation=_evaluation(row.run, metric, at)) for row in frame.rows]
+    for level in frame.levels:
+        here = [row for row in rows if row.run.level == level]
+        names = success_metrics([row.run for row in here])
+        names |= {name for row in here for name in row.evaluation if is_success(name)}
+        rows = [
+            replace(row, evaluation=failures_counted(row.evaluation, names))
+            if row.run.level == level
+            else row
+            for row in rows
+        ]
+    found = replace(frame, rows=tuple(rows)).scored(metric)
     if not found:
         raise ConfigurationError(
             f"no run has the metric {metric} {_when(at)}; unfinished runs, and levels of runs of "
             f"earlier versions, have one with --at {LAST}"
         )
+    with_score = {run.path for each in found for run in each.runs}
+    notes = []
+    for level in frame.levels:
+        for group in frame.groups:
+            runs = frame.where(group=group, level=level).runs
+            states = Counter(run.state for run in runs if run.path not in with_score)
+            if states:
+                counts = ", ".join(f"{count} {state}" for state, count in states.items())
+                notes.append(
+                    f"{group} on {level}: {states.total()} of {len(runs)} runs have no such score "
+                    f"and are left out ({counts})"
+                )
     return found, notes
 
 
-def require_metric(groups: Sequence[RunGroup], metric: str) -> None:
+def require_metric(frame: RunFrame, metric: str) -> None:
     """Raise `UnknownNameError` where no run has a metric."""
-    known = {name for group in groups for run in group.runs for name in metrics_of(run)}
+    known = frame.metrics
     if not known:
         raise ConfigurationError("none of the runs has been evaluated yet")
     if metric not in known:

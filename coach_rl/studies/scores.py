@@ -110,6 +110,12 @@ class RunScores:
     """Largest differences at which a goal counts as reached, one per element, by level."""
     settings: Settings = field(default_factory=Settings)
     """Settings that it was trained with."""
+    code: tuple[str, ...] = ()
+    """Versions of the code that it was made with; several where it was resumed by another."""
+    hosts: tuple[str, ...] = ()
+    """The machines that it was made on; their processors in runs of earlier versions."""
+    command: tuple[str, ...] = ()
+    """The command line that began it; empty where it is not recorded."""
 
     def best(self, metric: str, *, smallest: bool = False) -> float | None:
         """The best value of a metric among the evaluations while training; None without any."""
@@ -151,6 +157,7 @@ def read_scores(run: Path) -> RunScores:
     log = _read_log(run / "log.jsonl")
     summary = read_json(folder.summary) if folder.summary.exists() else {}
     try:
+        parts = (manifest, *manifest.get("resumes", ()))
         counters, labels = _NOTHING | (log.last or {}), manifest.get("job", {}).get("labels", {})
         speed, done = summary.get("steps_per_second"), _count(counters, "environment_steps")
         return RunScores(
@@ -173,9 +180,26 @@ def read_scores(run: Path) -> RunScores:
             final_episodes=_episodes(summary.get("evaluated_episodes", {})),
             thresholds=_thresholds(manifest["parameters"]),
             settings=settings_of(manifest),
+            code=tuple(dict.fromkeys(map(_code, parts))),
+            hosts=tuple(dict.fromkeys(filter(None, map(_host, parts)))),
+            command=tuple(map(printable, manifest.get("command", ()))),
         )
     except _OF_ANOTHER_SHAPE as error:
         raise CheckpointError(f"the run {run} is damaged: {_reason(error)}") from error
+
+
+def _code(part: Json) -> str:
+    """The commit that a part of a run was made with, `*` where files differed; else the version."""
+    git = (part.get("git") or {}).get("coach_rl")
+    if git is None:
+        return printable(f"version {part.get('versions', {}).get('coach-rl', 'unknown')}")
+    return printable(f"{git['commit'][:8]}{'*' if git['dirty'] else ''}")
+
+
+def _host(part: Json) -> str:
+    """The host of a part of a run, or its processor; empty where neither is recorded."""
+    hardware = part.get("hardware", {})
+    return printable(hardware.get("host") or hardware.get("cpu") or "")
 
 
 def is_success(metric: str) -> bool:

@@ -4,7 +4,6 @@ A run is known by its parameters. Those that were made outside of the study, by 
 earlier version of the code, are its own wherever their parameters are the same.
 """
 
-import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, is_dataclass, replace
@@ -24,7 +23,7 @@ from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.task import TaskParameters, with_threads
 from coach_rl.studies.job import Job
 from coach_rl.studies.job_run import find_run, is_finished
-from coach_rl.studies.runs import RunGroup, Scored, scored
+from coach_rl.studies.runs import Row, RunFrame
 from coach_rl.studies.scores import (
     SUCCESS,
     RunScores,
@@ -84,29 +83,6 @@ class StudyRun:
         if self.found is not None or self.folder is None:
             return self.found
         return read_scores(self.folder.path)
-
-    @cached_property
-    def code(self) -> tuple[str, ...]:
-        """Versions of the code that it was made with; several where it was resumed by another."""
-        if self.folder is None:
-            return ()
-        manifest = read_manifest(self.folder)
-        return tuple(dict.fromkeys(map(_code, (manifest, *manifest["resumes"]))))
-
-    @cached_property
-    def hosts(self) -> tuple[str, ...]:
-        """The machines that it was made on; their processors in runs of earlier versions."""
-        if self.folder is None:
-            return ()
-        manifest = read_manifest(self.folder)
-        parts = [part.get("hardware", {}) for part in (manifest, *manifest["resumes"])]
-        names = (part.get("host") or part.get("cpu") for part in parts)
-        return tuple(dict.fromkeys(name for name in names if name))
-
-    @cached_property
-    def command(self) -> tuple[str, ...]:
-        """The command line that began it; empty where it is not recorded."""
-        return () if self.folder is None else tuple(read_manifest(self.folder).get("command", ()))
 
     def score(self, study: Study) -> float | None:
         """The study's metric after training; None where it is not known yet, or not reported."""
@@ -219,14 +195,6 @@ def _made_earlier(run: StudyRun, candidates: Sequence[tuple[RunFolder, Json]]) -
     return run
 
 
-def _code(part: Json) -> str:
-    """The commit that a part of a run was made with, `*` where files differed; else the version."""
-    git = (part.get("git") or {}).get("coach_rl")
-    if git is None:
-        return f"version {part['versions'].get('coach-rl', 'unknown')}"
-    return f"{git['commit'][:8]}{'*' if git['dirty'] else ''}"
-
-
 _NAMES_THEN = {"HRLGraphParameters": "GraphParameters"}
 """Names of today's classes, by those that they had."""
 _FIELDS_THEN = {
@@ -316,86 +284,59 @@ def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def variant_groups(study: Study, runs: Sequence[StudyRun]) -> list[RunGroup]:
-    """The runs of each variant that have begun; variants without any are left out.
+def study_frame(study: Study, runs: Sequence[StudyRun]) -> RunFrame:
+    """The frame of the runs that have begun, with the evaluations that score finished ones.
 
     Args:
         study: The study.
         runs: Its runs, as `study_runs` found them.
     """
-    groups = [
-        RunGroup(
-            name=variant.name,
-            runs=tuple(
-                sorted(
-                    (run.scores for run in runs if run.variant == variant.name and run.scores),
-                    key=lambda run: (run.level, run.seed),
-                )
-            ),
-        )
+    rows = [
+        Row(group=run.variant, run=run.scores, evaluation=run.evaluation(study))
         for variant in study.variants
+        for run in runs
+        if run.variant == variant.name and run.scores is not None
     ]
-    return [group for group in groups if group.runs]
+    return RunFrame(groups=tuple(dict.fromkeys(row.group for row in rows)), rows=tuple(rows))
 
 
-def variant_scores(study: Study, runs: Sequence[StudyRun]) -> list[Scored]:
-    """The scores of each variant's finished runs; variants without any are left out.
-
-    Args:
-        study: The study.
-        runs: Its runs, as `study_runs` found them.
-    """
-    found = []
-    for variant in study.variants:
-        own = [run for run in runs if run.variant == variant.name]
-        known = [
-            (run.scores, run.evaluation(study))
-            for run in own
-            if run.scores and math.isfinite(run.evaluation(study).get(study.metric, math.nan))
-        ]
-        if known:
-            found.append(scored(variant.name, known[0][0].level, known, study.metric))
-    return found
-
-
-def study_of_groups(
-    groups: Sequence[RunGroup], *, metric: str, baseline: str | None, folders: Sequence[str]
+def study_of_frame(
+    frame: RunFrame, *, metric: str, baseline: str | None, folders: Sequence[str]
 ) -> tuple[Study, list[StudyRun]]:
-    """The study whose variants are some groups of runs, and its runs.
+    """The study whose variants are the groups of a frame, and its runs.
 
     A variant's changes are the settings of its first run that differ between the groups.
 
     Args:
-        groups: The groups.
+        frame: The runs.
         metric: What scores a run in its final evaluation.
         baseline: The group that the others are compared with; None for none.
         folders: The folders, for the study's question.
     """
-    firsts = [group.runs[0] for group in groups]
+    firsts = [frame.where(group=group).runs[0] for group in frame.groups]
     names = dict.fromkeys(name for run in firsts for name in run.settings.chosen)
     differing = [name for name in names if len({repr(_setting(run, name)) for run in firsts}) > 1]
     variants = tuple(
         Variant(
-            name=group.name,
+            name=group,
             preset=first.preset or "(a program)",
-            level=", ".join(group.levels),
+            level=", ".join(frame.where(group=group).levels),
             changes={name: of for name in differing if (of := _setting(first, name)) is not None},
-            seeds=tuple(sorted({run.seed for run in group.runs})),
+            seeds=tuple(sorted({run.seed for run in frame.where(group=group).runs})),
         )
-        for group, first in zip(groups, firsts, strict=True)
+        for group, first in zip(frame.groups, firsts, strict=True)
     )
     study = Study(
         name="runs",
         question=f"{metric} of the runs in {', '.join(folders)}",
         variants=variants,
-        seeds=tuple(sorted({run.seed for group in groups for run in group.runs})),
+        seeds=tuple(sorted({run.seed for run in frame.runs})),
         metric=metric,
         baseline=baseline,
     )
     runs = [
-        StudyRun(job=_job(group.name, run), folder=RunFolder(run.path), found=run)
-        for group in groups
-        for run in group.runs
+        StudyRun(job=_job(row.group, row.run), folder=RunFolder(row.run.path), found=row.run)
+        for row in frame.rows
     ]
     return study, runs
 

@@ -21,7 +21,7 @@ from coach_rl.studies.statistics import (
     with_interval,
 )
 from coach_rl.studies.study import Published, Study
-from coach_rl.studies.study_runs import StudyRun, variant_scores
+from coach_rl.studies.study_runs import StudyRun, study_frame
 from coach_rl.telemetry.live_panel import duration_text
 from coach_rl.telemetry.tables import Column, Table, markdown, table, written
 
@@ -52,7 +52,9 @@ def report(study: Study, runs: Sequence[StudyRun], *, brief: bool = False) -> st
         runs: Its runs, as `study_runs` found them.
         brief: Whether to leave out curves, and the scores of each run.
     """
-    groups = variant_scores(study, runs)
+    names = [variant.name for variant in study.variants]
+    groups = study_frame(study, runs).scored(study.metric)
+    groups.sort(key=lambda each: names.index(each.group))
     parts = [study.question]
     if groups:
         parts += [_scores(study, groups), _levels(groups), _comparison(study, groups)]
@@ -300,11 +302,14 @@ def version_lines(runs: Sequence[StudyRun]) -> list[str]:
     """The versions of the code of each variant whose runs have several, a line each."""
     lines = []
     for variant in dict.fromkeys(run.variant for run in runs):
-        own = [run for run in runs if run.variant == variant and run.code]
-        codes = {run.seed: ", ".join(run.code) for run in own}
-        if len({*codes.values()}) > 1 or any(len(run.code) > 1 for run in own):
+        codes = {
+            run.seed: run.scores.code
+            for run in runs
+            if run.variant == variant and run.scores is not None and run.scores.code
+        }
+        if len({*codes.values()}) > 1 or any(len(code) > 1 for code in codes.values()):
             each = "; ".join(
-                f"{code}: {_seeds([seed for seed, of in codes.items() if of == code])}"
+                f"{', '.join(code)}: {_seeds([seed for seed, of in codes.items() if of == code])}"
                 for code in dict.fromkeys(codes.values())
             )
             lines.append(f"{variant}: {each}")

@@ -9,7 +9,7 @@ from coach_rl.studies.comparison import (
     score_table,
     shown,
 )
-from coach_rl.studies.runs import find_groups, group_scores
+from coach_rl.studies.runs import find_runs, group_scores
 from coach_rl.telemetry.tables import markdown
 from tests.studies.written_runs import write_seeds
 
@@ -19,7 +19,7 @@ def scored_of(tmp_path, metric="reward_mean", episodes=None, **groups):
         write_seeds(tmp_path / name, scores, metric=metric, episodes=episodes)
         for name, scores in groups.items()
     ]
-    return group_scores(find_groups(folders)[0], metric=metric)[0]
+    return group_scores(find_runs(folders)[0], metric=metric)[0]
 
 
 def verdict(tmp_path, metric="reward_mean", episodes=None, **groups):
@@ -109,7 +109,7 @@ def test_tables_have_a_line_for_each_group(tmp_path):
 
 def test_different_environments_are_refused(tmp_path):
     folders = [write_seeds(tmp_path / name, [1, 2], level=name) for name in ("a", "b")]
-    scored, _ = group_scores(find_groups(folders)[0], metric="reward_mean")
+    scored, _ = group_scores(find_runs(folders)[0], metric="reward_mean")
     with pytest.raises(ConfigurationError, match=r"different environments .* a on a; b on b"):
         compare(scored, "b", metric="reward_mean")
 
@@ -127,7 +127,7 @@ def test_levels_are_compared_one_by_one_and_together(tmp_path):
         for level in ("near", "far"):
             write_seeds(tmp_path / name / level, scores, level=level)
     write_seeds(tmp_path / "b" / "else", [1], level="else")
-    scored, _ = group_scores(find_groups([tmp_path])[0], metric="reward_mean")
+    scored, _ = group_scores(find_runs([tmp_path])[0], metric="reward_mean")
     found = compare(scored, "b", metric="reward_mean")
     assert [each.level for each in found] == ["far", "near"]
     chance, levels = overall_improvement(scored, "a", "b")
@@ -141,7 +141,7 @@ def test_runs_of_different_lengths_are_said(tmp_path):
         write_seeds(tmp_path / name, [1, 2], steps=steps)
         for name, steps in (("a", 1000), ("b", 2000))
     ]
-    scored, _ = group_scores(find_groups(folders)[0], metric="reward_mean")
+    scored, _ = group_scores(find_runs(folders)[0], metric="reward_mean")
     assert notes_on(scored) == [
         "runs on point trained for different lengths, in steps: a 1,000; b 2,000"
     ]

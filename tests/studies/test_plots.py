@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.studies.comparison import compare
+from coach_rl.studies.comparison import possible_comparisons
 from coach_rl.studies.plots import Plots, group_curve, require_matplotlib
-from coach_rl.studies.runs import find_groups, group_scores
+from coach_rl.studies.runs import find_runs, group_scores
 from coach_rl.studies.scores import read_scores
 from coach_rl.studies.statistics import mean
 from tests.studies.written_runs import record, write_run, write_seeds
@@ -15,23 +15,23 @@ from tests.studies.written_runs import record, write_run, write_seeds
 PICTURES = ("curves", "seeds", "level_low", "profiles", "improvement")
 
 
-def drawn(folder, groups, **settings):
-    scored, _ = group_scores(groups, metric="reward_mean")
-    comparisons = compare(scored, groups[-1].name, metric="reward_mean") if groups[1:] else []
-    plots = Plots(groups=groups, metric="reward_mean", **settings)
+def drawn(folder, frame, **settings):
+    scored, _ = group_scores(frame, metric="reward_mean")
+    comparisons = possible_comparisons(scored, None, metric="reward_mean")
+    plots = Plots(frame=frame, metric="reward_mean", **settings)
     return plots.write(folder, scored=scored, comparisons=comparisons, notes=["mind the gap"])
 
 
 @pytest.fixture(scope="module")
-def groups(tmp_path_factory):
+def frame(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     folders = [write_seeds(folder / name, scores) for name, scores in SCORES.items()]
-    return find_groups(folders)[0]
+    return find_runs(folders)[0]
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory, groups):
-    return drawn(tmp_path_factory.mktemp("pictures") / "plots", groups, statistic="mean")
+def files(tmp_path_factory, frame):
+    return drawn(tmp_path_factory.mktemp("pictures") / "plots", frame, statistic="mean")
 
 
 SCORES = {"a": [5.0, 6.0, 7.0], "b": [1.0, 2.0, 4.0]}
@@ -65,8 +65,8 @@ def test_tables_hold_what_is_drawn(files):
         ]
 
 
-def test_a_legend_names_groups_and_seeds_in_colours_of_their_own(groups):
-    plots = Plots(groups=groups, metric="reward_mean")
+def test_a_legend_names_groups_and_seeds_in_colours_of_their_own(frame):
+    plots = Plots(frame=frame, metric="reward_mean")
     figure = plots.curves("reward_mean")
     (axes,) = figure.axes
     labelled = {
@@ -80,8 +80,8 @@ def test_a_legend_names_groups_and_seeds_in_colours_of_their_own(groups):
 
 
 def test_one_seed_is_drawn_without_a_band(tmp_path):
-    groups, _ = find_groups([write_seeds(tmp_path / "alone", [3.0])])
-    files = drawn(tmp_path / "plots", groups, axis="hours")
+    frame, _ = find_runs([write_seeds(tmp_path / "alone", [3.0])])
+    files = drawn(tmp_path / "plots", frame, axis="hours")
     assert "improvement.png" not in {file.name for file in files}
     with (tmp_path / "plots" / "curves.csv").open(newline="") as file:
         row = next(csv.DictReader(file))
@@ -89,16 +89,16 @@ def test_one_seed_is_drawn_without_a_band(tmp_path):
 
 
 @pytest.mark.slow
-def test_same_runs_same_picture(tmp_path, groups):
-    first = {file.name: file.read_bytes() for file in drawn(tmp_path / "1", groups)}
-    again = {file.name: file.read_bytes() for file in drawn(tmp_path / "2", groups)}
+def test_same_runs_same_picture(tmp_path, frame):
+    first = {file.name: file.read_bytes() for file in drawn(tmp_path / "1", frame)}
+    again = {file.name: file.read_bytes() for file in drawn(tmp_path / "2", frame)}
     assert first == again
 
 
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path, groups):
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path, frame):
     (tmp_path / "plots").write_text("a file")
     with pytest.raises(ConfigurationError, match=r"cannot write plots to .*/plots: .*--to"):
-        drawn(tmp_path / "plots", groups)
+        drawn(tmp_path / "plots", frame)
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.studies.runs import (
     default_metric,
-    find_groups,
+    find_runs,
     group_scores,
     list_runs,
     selected,
@@ -16,14 +16,18 @@ from tests.studies.written_runs import LOG, SUMMARY, record, write_run, write_se
 
 
 def names(paths):
-    return [group.name for group in find_groups(paths)[0]]
+    return list(find_runs(paths)[0].groups)
 
 
 def test_folders_are_groups(tmp_path):
     a, b = write_seeds(tmp_path / "a", [1, 2, 3]), write_seeds(tmp_path / "b", [4])
-    (groups, notes) = find_groups([a, b])
-    assert [(group.name, len(group.runs)) for group in groups] == [("a", 3), ("b", 1)]
-    assert [run.seed for run in groups[0].runs] == [0, 1, 2]
+    frame, notes = find_runs([a, b])
+    assert [(row.group, row.run.seed) for row in frame.rows] == [
+        ("a", 0),
+        ("a", 1),
+        ("a", 2),
+        ("b", 0),
+    ]
     assert notes == []
     assert names([tmp_path]) == ["a", "b"]  # the folders in the only one
     assert names([a]) == ["trial"]  # the experiment
@@ -45,8 +49,8 @@ def test_variants_of_a_study_are_groups(tmp_path):
 def test_a_seed_counts_once(tmp_path):
     folder = write_seeds(tmp_path / "a", [1, 2])
     write_run(folder / "again", seed=1)  # newer, but not finished
-    groups, notes = find_groups([folder])
-    assert [run.path.name for run in groups[0].runs] == ["seed0", "seed1"]
+    frame, notes = find_runs([folder])
+    assert [run.path.name for run in frame.runs] == ["seed0", "seed1"]
     assert notes == [
         "trial has several runs of the seeds 1; the newest finished one of each counts"
     ]
@@ -55,7 +59,7 @@ def test_a_seed_counts_once(tmp_path):
 def test_runs_of_different_presets_are_told(tmp_path):
     folder = write_seeds(tmp_path / "a", [1])
     write_run(folder / "b", seed=7, preset=None)
-    assert "different presets" in find_groups([folder])[1][0]
+    assert "different presets" in find_runs([folder])[1][0]
 
 
 @pytest.mark.parametrize(("made", "what"), [(True, "holds no runs"), (False, "does not exist")])
@@ -64,14 +68,14 @@ def test_no_runs_are_refused(tmp_path, made, what):
     if made:
         folder.mkdir()
     with pytest.raises(ConfigurationError, match=f"empty {what}; give a run's folder"):
-        find_groups([folder])
+        find_runs([folder])
 
 
 def test_success_is_the_metric_where_all_report_it(tmp_path):
     a = write_seeds(tmp_path / "a", [0.5], metric="success_rate")
     b = write_seeds(tmp_path / "b", [0.5], metric="reward_mean", level="without success")
-    assert default_metric(find_groups([a])[0]) == "success_rate"
-    assert default_metric(find_groups([a, b])[0]) == "reward_mean"
+    assert default_metric(find_runs([a])[0]) == "success_rate"
+    assert default_metric(find_runs([a, b])[0]) == "reward_mean"
 
 
 @pytest.mark.parametrize(
@@ -83,7 +87,7 @@ def test_scores_are_taken_when_asked_for(tmp_path, at, expected):
     (run / "evaluations").mkdir()
     later = {"environment_steps": 2500, "scalars": {"evaluation/reward_mean": -5.0}}
     (run / "evaluations" / "step_2500.json").write_text(json.dumps(later))
-    scored, notes = group_scores(find_groups([tmp_path])[0], metric="reward_mean", at=at)
+    scored, notes = group_scores(find_runs([tmp_path])[0], metric="reward_mean", at=at)
     assert [each.scores.tolist() for each in scored] == [expected]
     assert notes == []
 
@@ -91,21 +95,21 @@ def test_scores_are_taken_when_asked_for(tmp_path, at, expected):
 def test_runs_without_a_score_are_left_out_and_said(tmp_path):
     folder = write_seeds(tmp_path / "a", [1, 2])
     write_run(folder / "b", seed=7, log=LOG)
-    scored, notes = group_scores(find_groups([folder])[0], metric="reward_mean")
+    scored, notes = group_scores(find_runs([folder])[0], metric="reward_mean")
     assert scored[0].scores.tolist() == [1, 2]
     assert notes == ["trial on point: 1 of 3 runs have no such score and are left out (1 stopped)"]
 
 
 def test_what_cannot_be_scored_is_refused(tmp_path):
-    groups, _ = find_groups([write_run(tmp_path / "a", log=LOG)])
+    frame, _ = find_runs([write_run(tmp_path / "a", log=LOG)])
     with pytest.raises(ConfigurationError, match="have one with --at last"):
-        group_scores(groups, metric="reward_mean")
+        group_scores(frame, metric="reward_mean")
     with pytest.raises(ConfigurationError, match="at environment step 7"):
-        group_scores(groups, metric="reward_mean", at=7)
+        group_scores(frame, metric="reward_mean", at=7)
     with pytest.raises(UnknownNameError, match="unknown metric 'rewards'; did you mean"):
-        group_scores(groups, metric="rewards")
+        group_scores(frame, metric="rewards")
     with pytest.raises(ConfigurationError, match="none of the runs has been evaluated"):
-        group_scores(find_groups([write_run(tmp_path / "b")])[0], metric="reward_mean")
+        group_scores(find_runs([write_run(tmp_path / "b")])[0], metric="reward_mean")
 
 
 def write_rare(folder, rates, *, level="point"):
@@ -125,33 +129,33 @@ def test_group_scores_runs_that_never_succeed_count_as_zero(tmp_path, at):
     a = write_rare(tmp_path / "a", [1.0, None, None])
     b = write_rare(tmp_path / "b", [None, None])
     without = write_rare(tmp_path / "c", [None, None], level="without success")
-    groups, _ = find_groups([a, b, without])
-    scored, notes = group_scores(groups, metric="success_rate", at=at)
+    frame, _ = find_runs([a, b, without])
+    scored, notes = group_scores(frame, metric="success_rate", at=at)
     assert {each.group: each.scores.tolist() for each in scored} == {"a": [1, 0, 0], "b": [0, 0]}
     assert notes == [
         "c on without success: 2 of 2 runs have no such score and are left out (2 done)"
     ]
-    assert default_metric(groups) == "reward_mean"
-    assert default_metric(groups[:2]) == "success_rate"
+    assert default_metric(frame) == "reward_mean"
+    assert default_metric(find_runs([a, b])[0]) == "success_rate"
 
 
-def test_find_groups_curves_begin_at_zero_success(tmp_path):
-    groups, _ = find_groups([write_rare(tmp_path / "a", [1.0, None])])
-    assert [run.curve.metrics["success_rate"].tolist() for run in groups[0].runs] == [
+def test_find_runs_curves_begin_at_zero_success(tmp_path):
+    frame, _ = find_runs([write_rare(tmp_path / "a", [1.0, None])])
+    assert [run.curve.metrics["success_rate"].tolist() for run in frame.runs] == [
         [0.0, 1.0],
         [0.0, 0.0],
     ]
 
 
 def test_group_scores_episodes_stand_beside_success_rates_only(tmp_path):
-    groups, _ = find_groups([write_rare(tmp_path / "a", [1.0, None])])
-    (success,), _ = group_scores(groups, metric="success_rate")
+    frame, _ = find_runs([write_rare(tmp_path / "a", [1.0, None])])
+    (success,), _ = group_scores(frame, metric="success_rate")
     assert success.episodes.tolist() == [10, 10]
-    (reward,), _ = group_scores(groups, metric="reward_mean")
+    (reward,), _ = group_scores(frame, metric="reward_mean")
     assert reward.episodes is None
 
 
-def test_find_groups_different_settings_are_named(tmp_path):
+def test_find_runs_different_settings_are_named(tmp_path):
     panels = [{"rate": 0.1, "steps": 9}, {"rate": 0.1, "steps": 9}, {"rate": 0.5, "steps": 9}]
     for seed, panel in enumerate(panels):
         changed = {"agent.discount": [0.9, 0.5]} if seed == 2 else {}
@@ -163,7 +167,7 @@ def test_find_groups_different_settings_are_named(tmp_path):
             parameters={"agent": {"discount": 0.5 if seed == 2 else 0.9, "rate": panel["rate"]},
                         "checkpoints": {"every": seed}},
         )  # fmt: skip
-    _, notes = find_groups([tmp_path / "a"])
+    _, notes = find_runs([tmp_path / "a"])
     assert notes == [
         "trial holds runs with different settings: "
         "rate 0.1 with seeds 0, 1, 0.5 with seed 2; "
@@ -171,12 +175,12 @@ def test_find_groups_different_settings_are_named(tmp_path):
     ]
 
 
-def test_find_groups_settings_that_only_the_resolved_parameters_show_are_named(tmp_path):
+def test_find_runs_settings_that_only_the_resolved_parameters_show_are_named(tmp_path):
     for seed, rate in enumerate((0.1, 0.5)):
         write_run(tmp_path / "a" / f"{seed}", seed=seed, parameters={"agent": {"rate": rate}})
     old = {"seed": 2, "parameters": {"agent": {}}}  # an earlier version, without this setting
     write_run(tmp_path / "a" / "old", **old)
-    _, notes = find_groups([tmp_path / "a"])
+    _, notes = find_runs([tmp_path / "a"])
     assert notes[0].endswith("settings: agent.rate 0.1 with seed 0, 0.5 with seed 1")
 
 

@@ -36,7 +36,7 @@ def test_runs_are_found_by_their_parameters(tmp_path):
     make(STUDY, tmp_path, only=slice(1, 3))
     assert done(STUDY, tmp_path) == [("fast", 1), ("slow", 2)]
     missing, fast, *_ = study_runs(STUDY, root=tmp_path)
-    assert (missing.folder, missing.scores, missing.code) == (None, None, ())
+    assert (missing.folder, missing.scores) == (None, None)
     assert missing.score(STUDY) is None
     assert fast.score(STUDY) == fast.scores.final["reward_mean"]
 
@@ -95,13 +95,13 @@ def test_damaged_run_elsewhere_is_said_and_left_out(tmp_path):
 def test_code_of_every_part_of_a_run_is_known(tmp_path):
     make(STUDY, tmp_path, only=slice(0, 1))
     (run,) = [run for run in study_runs(STUDY, root=tmp_path) if run.is_done]
-    (now,) = run.code
+    (now,) = run.scores.code
     manifest = read_manifest(run.folder)
     part = {**manifest, "git": {"coach_rl": {"commit": "abcdef1234", "dirty": True}}}
     write_manifest(run.folder, {**manifest, "resumes": [part]})
-    assert study_runs(STUDY, root=tmp_path)[0].code == (now, "abcdef12*")
+    assert study_runs(STUDY, root=tmp_path)[0].scores.code == (now, "abcdef12*")
     write_manifest(run.folder, {**manifest, "git": {"coach_rl": None}})
-    assert study_runs(STUDY, root=tmp_path)[0].code == (f"version {coach_rl.__version__}",)
+    assert study_runs(STUDY, root=tmp_path)[0].scores.code == (f"version {coach_rl.__version__}",)
 
 
 def test_score_of_an_evaluation_afterwards(tmp_path):

@@ -11,7 +11,7 @@ from rich.console import Console
 from coach_rl import Published, Study, Variant
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.studies.job_run import run_job
-from coach_rl.studies.runs import scored
+from coach_rl.studies.runs import Row, RunFrame
 from coach_rl.studies.scores import Curve, RunScores, read_scores
 from coach_rl.studies.statistics import estimate
 from coach_rl.studies.tables import (
@@ -58,6 +58,7 @@ class Run:
                 metrics={"reward_mean": np.array(self.curve), "success_rate": np.array(self.curve)},
             ),
             final=self.final,
+            code=self.code,
         )  # fmt: skip
 
     @property
@@ -249,7 +250,8 @@ def test_figures_are_means_and_columns_without_any_are_left_out(run):
     final = {f"graph/{name}": value for name, value in graph.items()} | {"low/distance": 0.25}
     one = replace(run, final=final, thresholds={"graph": (0.5, 0.5), "low": (0.5, 1.0)})
     runs = [one, replace(one, final={**final, "graph/distance": 15.0}), replace(run, final={})]
-    group = scored("a", "point", [(each, {"reward_mean": 0.0}) for each in runs], "reward_mean")
+    rows = tuple(Row(group="a", run=each, evaluation={"reward_mean": 0.0}) for each in runs)
+    (group,) = RunFrame(groups=("a",), rows=rows).scored("reward_mean")
     found = table(LEVEL_COLUMNS, [GroupLevel(group, "graph"), GroupLevel(group, "low")])
     assert {
         column.title: cells for column, *cells in zip(found.columns, *found.cells(), strict=True)

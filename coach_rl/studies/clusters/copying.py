@@ -132,20 +132,17 @@ class RunCopy:
         return states
 
     def read(self, path: str, begin: int, end: int) -> bytes:
-        """Part of a file."""
         with (self.run.path / path).open("rb") as file:
             file.seek(begin)
             return file.read(end - begin)
 
     def missing(self, listing: Listing) -> list[str]:
-        """One path for each content that is not here."""
         here = {state.sha256 for state in self._all_states().values()}
         here |= {path.name for path in self._arrived.glob("*")}
         wanted = {state.sha256: path for path, state in listing.items()}
         return sorted(path for sha256, path in wanted.items() if sha256 not in here)
 
     def put(self, state: FileState, begin: int, data: bytes) -> None:
-        """Receive part of a content, which has arrived once it matches its checksum."""
         self._arrived.mkdir(parents=True, exist_ok=True)
         part = self._arrived / f"{state.sha256}.part"
         with part.open("ab" if begin else "wb") as file:
@@ -155,7 +152,6 @@ class RunCopy:
             part.rename(self._arrived / state.sha256)
 
     def commit(self, listing: Listing) -> str:
-        """Make the folder what was listed; returns its name."""
         if lacking := self.missing(listing):
             raise CheckpointError(
                 f"{', '.join(lacking)} of the run {self.run.path.name} did not arrive as sent: the "

@@ -77,12 +77,6 @@ class RayCluster:
         return future
 
     def close(self, *, cancel: bool = False) -> None:
-        """Wait for the jobs given out and leave the cluster; harmless when repeated.
-
-        Args:
-            cancel: Whether to cancel the jobs that wait and to ask those that run to stop, which
-                save themselves first; asked once more they stop at once.
-        """
         with self._lock:
             given = list(self._given.values())
         if cancel:

@@ -124,12 +124,6 @@ class Slurm:
         return future
 
     def close(self, *, cancel: bool = False) -> None:
-        """Wait for the jobs given out; harmless when repeated.
-
-        Args:
-            cancel: Whether to cancel the jobs that wait and to ask those that run to stop, which
-                save themselves first; asked once more they stop at once.
-        """
         given = list(self._given)
         if cancel:
             self._is_cancelled = True

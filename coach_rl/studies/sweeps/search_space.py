@@ -74,14 +74,12 @@ class Numbers(Dimension):
     """Interval between them; None for all there are."""
 
     def __str__(self) -> str:
-        """The range as it is written."""
         kind = "int" if self.is_whole else "log" if self.is_log else "uniform"
         step = "" if self.step is None else f", step={self.step!r}"
         log = ", log=True" if self.is_log and self.is_whole else ""
         return f"{kind}({self.low!r}, {self.high!r}{step}{log})"
 
     def distribution(self) -> "BaseDistribution":
-        """An IntDistribution or a FloatDistribution."""
         from optuna.distributions import FloatDistribution, IntDistribution
 
         if self.is_whole:
@@ -90,7 +88,6 @@ class Numbers(Dimension):
         return FloatDistribution(self.low, self.high, log=self.is_log, step=self.step)
 
     def value(self, drawn: Drawn) -> float:
-        """The number itself."""
         return int(drawn) if self.is_whole else float(drawn)
 
     def rounded(self, drawn: Drawn) -> Drawn:
@@ -109,7 +106,6 @@ class Numbers(Dimension):
         return self.low, self.high, self.low + self.step if self.step else between
 
     def grid(self) -> tuple[Drawn, ...] | None:
-        """The numbers a step apart."""
         step = 1 if self.is_whole and not self.is_log and self.step is None else self.step
         if step is None:
             return None
@@ -125,29 +121,23 @@ class Choice(Dimension):
     """The values, each by its text, which represents it in the journal."""
 
     def __str__(self) -> str:
-        """The choice as it is written."""
         return f"choice({', '.join(self.values)})"
 
     def distribution(self) -> "BaseDistribution":
-        """A CategoricalDistribution of the texts."""
         from optuna.distributions import CategoricalDistribution
 
         return CategoricalDistribution(list(self.values))
 
     def value(self, drawn: Drawn) -> object:
-        """The value of that text."""
         return self.values[str(drawn)]
 
     def rounded(self, drawn: Drawn) -> Drawn:
-        """The text."""
         return drawn
 
     def probes(self) -> tuple[object, ...]:
-        """All of them."""
         return tuple(self.values.values())
 
     def grid(self) -> tuple[Drawn, ...] | None:
-        """All texts."""
         return tuple(self.values)
 
 

@@ -378,13 +378,11 @@ class _Lock:
         self._file: TextIO | None = None
 
     def acquire(self) -> bool:
-        """Wait for the lock and take it."""
         self._file = self._path.open("w")
         fcntl.flock(self._file, fcntl.LOCK_EX)
         return True
 
     def release(self) -> None:
-        """Release it."""
         if self._file is not None:
             self._file.close()
             self._file = None
