@@ -28,14 +28,14 @@ def verdict(tmp_path, metric="reward_mean", episodes=None, **groups):
     return found.verdict()
 
 
-def test_a_clear_difference_is_called(tmp_path):
+def test_compare_clear_difference_verdict(tmp_path):
     said = verdict(tmp_path, a=[110, 111, 112, 113, 114], b=[10, 11, 12, 13, 14])
     assert said.startswith("a is higher than b by 100.0 (95 % interval 97.")
     said = verdict(tmp_path / "turned", a=[10, 11, 12, 13, 14], b=[110, 111, 112, 113, 114])
     assert said.startswith("a is lower than b by 100.0 (95 % interval 97.")
 
 
-def test_no_difference_is_called_where_the_interval_holds_zero(tmp_path):
+def test_compare_interval_with_zero_verdict(tmp_path):
     said = verdict(tmp_path, a=[1.0, 2.0, 3.0], b=[1.5, 2.5, 3.5])
     assert said.startswith(
         "no difference is established between a and b with 3 and 3 seeds: it is -0.5"
@@ -44,7 +44,7 @@ def test_no_difference_is_called_where_the_interval_holds_zero(tmp_path):
     assert said.endswith(" would be found with 80 % power")
 
 
-def test_no_difference_is_called_with_one_seed(tmp_path):
+def test_compare_one_seed_verdict(tmp_path):
     said = verdict(tmp_path, a=[100.0], b=[1.0, 2.0, 3.0])
     assert said == (
         "no difference is established between a and b with 1 and 3 seeds, too few for an interval; "
@@ -52,7 +52,7 @@ def test_no_difference_is_called_with_one_seed(tmp_path):
     )
 
 
-def test_shares_end_at_their_bounds(tmp_path):
+def test_compare_share_interval_within_bounds(tmp_path):
     said = verdict(tmp_path, "success_rate", a=[1.0, 0.0, 1.0], b=[0.0, 0.0, 1.0])
     assert "(95 % interval -" in said
     assert "to 100.0 %)" in said
@@ -90,7 +90,7 @@ def test_score_table_equal_scores_shows_episodes_and_unseen_failures(tmp_path):
     ]
 
 
-def test_tables_have_a_line_for_each_group(tmp_path):
+def test_score_table_row_per_group(tmp_path):
     scored = scored_of(tmp_path, a=[1.0, 2.0, 3.0], b=[7.0])
     cells = score_table(scored, metric="reward_mean").cells()
     assert [row[:5] for row in cells] == [
@@ -107,14 +107,14 @@ def test_tables_have_a_line_for_each_group(tmp_path):
     )
 
 
-def test_different_environments_are_refused(tmp_path):
+def test_compare_different_environments_error(tmp_path):
     folders = [write_seeds(tmp_path / name, [1, 2], level=name) for name in ("a", "b")]
     scored, _ = group_scores(find_runs(folders)[0], metric="reward_mean")
     with pytest.raises(ConfigurationError, match=r"different environments .* a on a; b on b"):
         compare(scored, "b", metric="reward_mean")
 
 
-def test_one_group_and_unknown_baselines_are_refused(tmp_path):
+def test_compare_unknown_baseline_error(tmp_path):
     scored = scored_of(tmp_path, a=[1, 2])
     with pytest.raises(ConfigurationError, match="only one group"):
         compare(scored, "trial", metric="reward_mean")
@@ -122,7 +122,7 @@ def test_one_group_and_unknown_baselines_are_refused(tmp_path):
         compare(scored, "c", metric="reward_mean")
 
 
-def test_levels_are_compared_one_by_one_and_together(tmp_path):
+def test_compare_levels_singly_and_together(tmp_path):
     for name, scores in {"a": [5, 6, 7, 8], "b": [1, 2, 3, 4]}.items():
         for level in ("near", "far"):
             write_seeds(tmp_path / name / level, scores, level=level)
@@ -136,7 +136,7 @@ def test_levels_are_compared_one_by_one_and_together(tmp_path):
     assert "not compared on else, where there are no scores: a" in notes_on(scored)
 
 
-def test_runs_of_different_lengths_are_said(tmp_path):
+def test_notes_on_different_lengths(tmp_path):
     folders = [
         write_seeds(tmp_path / name, [1, 2], steps=steps)
         for name, steps in (("a", 1000), ("b", 2000))
@@ -156,5 +156,5 @@ def test_runs_of_different_lengths_are_said(tmp_path):
         (-3.14159, "reward_mean", "-3.14"),
     ],
 )
-def test_values_are_shown_for_people(value, metric, text):
+def test_shown_values(value, metric, text):
     assert shown(value, metric) == text

@@ -49,7 +49,7 @@ def taken(console):
     return text
 
 
-def test_a_row_shows_state_progress_speed_score_and_time_left(stopped):
+def test_live_table_row_shows_progress(stopped):
     with (stopped.folder / "log.jsonl").open("a") as file:
         file.write(PROGRESS)
     console = screen()
@@ -63,7 +63,7 @@ def test_a_row_shows_state_progress_speed_score_and_time_left(stopped):
     assert "2 runs: 1 running, 1 waiting" in text
 
 
-def test_a_table_longer_than_the_terminal_keeps_what_runs_and_what_failed(stopped):
+def test_live_table_long_keeps_running_and_failed(stopped):
     def numbered(seed, state, error=""):
         job = replace(stopped.job, task=replace(stopped.job.task, seed=seed))
         return JobStatus(job=job, state=state, folder=None, error=error)
@@ -80,7 +80,7 @@ def test_a_table_longer_than_the_terminal_keeps_what_runs_and_what_failed(stoppe
     assert "seed 199" in taken(console)  # the whole table stays
 
 
-def test_lines_tell_each_change_once_and_running_runs_now_and_then(stopped, monkeypatch):
+def test_live_table_plain_lines_on_change_and_interval(stopped, monkeypatch):
     console = Console(file=StringIO(), width=100)
     table = LiveTable(console, plain=False)
     for state in ("waiting", "running", "running", "done", "done"):
@@ -96,7 +96,7 @@ def test_lines_tell_each_change_once_and_running_runs_now_and_then(stopped, monk
     assert "running, 2. time" in lines[-1]
 
 
-def test_a_log_that_is_cut_and_written_again_is_read_again(stopped):
+def test_watch_rewritten_log_is_read_again(stopped):
     log = stopped.folder / "log.jsonl"
     console = Console(file=StringIO(), width=100)
     table = LiveTable(console, plain=True)
@@ -109,7 +109,7 @@ def test_a_log_that_is_cut_and_written_again_is_read_again(stopped):
     assert "50 steps  50%" in second
 
 
-def test_a_variant_is_part_of_the_name(stopped):
+def test_live_table_variant_in_name(stopped):
     console = Console(file=StringIO(), width=100)
     labelled = replace(stopped.job, labels={"variant": "fast"})
     LiveTable(console, plain=True).show([replace(stopped, job=labelled, state="done")])
@@ -138,14 +138,14 @@ def viewer(output):
     return ConsoleSink(console=Console(file=output, width=200))
 
 
-def test_a_run_that_is_done_is_shown_as_it_stands(runs, output):
+def test_watch_finished_run_is_shown(runs, output):
     assert watch(runs[0], viewer(output), poll_seconds=0.0) == RunStatus("done")
     (line,) = output.getvalue().splitlines()
     assert "100 steps" in line
     assert "final evaluation" in line
 
 
-def test_a_run_is_followed_until_it_ends(runs, output):
+def test_watch_run_until_its_end(runs, output):
     log = runs[0] / "log.jsonl"
     lines = log.read_text().splitlines(keepends=True)
     log.write_text("".join(lines[:2]))
@@ -167,7 +167,7 @@ def test_a_run_is_followed_until_it_ends(runs, output):
     assert ended == [RunStatus("done")]
 
 
-def test_a_silent_run_says_what_its_last_record_announced(runs, output, monkeypatch):
+def test_watch_silent_run_shows_announced_activity(runs, output, monkeypatch):
     monkeypatch.setattr("coach_rl.studies.live.BUSY_SECONDS", 0.0)
     log = runs[0] / "log.jsonl"
     begins = json.loads(log.read_text().splitlines()[0]) | {"kind": "phase", "phase": "test"}
@@ -187,7 +187,7 @@ def test_a_silent_run_says_what_its_last_record_announced(runs, output, monkeypa
     assert set(told) == {"evaluating"}
 
 
-def test_the_state_of_runs(runs):
+def test_run_status_states(runs):
     done, stopped = runs
     assert run_status(done).state == "done"
     assert run_status(stopped) == RunStatus("stopped")
@@ -204,7 +204,7 @@ def test_the_state_of_runs(runs):
     assert run_status(stopped) == RunStatus("failed", "row 3 died: KeyError")
 
 
-def test_a_folder_stands_for_what_runs_in_it_or_else_for_the_newest(runs, tmp_path):
+def test_runs_to_watch_running_or_newest(runs, tmp_path):
     done, stopped = runs
     (stopped / "log.jsonl").touch()
     assert runs_to_watch([tmp_path]) == [stopped]
@@ -219,7 +219,7 @@ def test_a_folder_stands_for_what_runs_in_it_or_else_for_the_newest(runs, tmp_pa
         runs_to_watch([done / "checkpoints"])
 
 
-def test_several_runs_are_a_table_until_all_are_over(runs, output):
+def test_watch_all_until_all_ended(runs, output):
     with closing(LiveTable(Console(file=output, width=200), plain=True)) as table:
         assert watch_all(runs, table, poll_seconds=0.0) == ["done", "stopped"]
     first, second = output.getvalue().splitlines()
@@ -227,6 +227,6 @@ def test_several_runs_are_a_table_until_all_are_over(runs, output):
     assert second.split()[1] == "stopped"
 
 
-def test_what_is_no_run_cannot_be_watched(tmp_path, output):
+def test_watch_not_a_run_error(tmp_path, output):
     with pytest.raises(ConfigurationError, match="is not a run's folder"):
         watch(tmp_path, viewer(output))

@@ -17,7 +17,7 @@ def test_places_are_known(place):
 
 
 @pytest.mark.parametrize("place", ["moon", "local:2", "ray:", "slurm:", ""])
-def test_other_places_are_refused(place):
+def test_check_place_unknown_error(place):
     with pytest.raises(UnknownNameError, match="place to run"):
         check_place(place)
 
@@ -27,7 +27,7 @@ def test_a_cluster_that_does_not_answer_is_one_line(tmp_path):
         executor("ray:127.0.0.1:1", [walk(tmp_path)])
 
 
-def test_the_number_of_processes_is_for_this_machine(tmp_path):
+def test_executor_jobs_on_cluster_error(tmp_path):
     with pytest.raises(ConfigurationError, match="--jobs counts processes of this machine"):
         executor("slurm", [walk(tmp_path)], at_once=2)
 
@@ -49,19 +49,19 @@ def write(folder, **files):
         (folder / name.replace("_", ".", 1)).write_text(text)
 
 
-def test_a_run_for_each_core_that_this_process_may_use(of_machine, monkeypatch):
+def test_max_parallel_runs_one_per_core(of_machine, monkeypatch):
     assert max_parallel_runs(Needs()) == 8
     assert max_parallel_runs(Needs(cores=3)) == 2
     monkeypatch.setattr(places.os, "sched_getaffinity", lambda _: {1, 2})
     assert max_parallel_runs(Needs()) == 2
 
 
-def test_memory_bounds_them_where_it_is_short(of_machine):
+def test_max_parallel_runs_limited_by_memory(of_machine):
     assert max_parallel_runs(Needs(memory_gb=5.0)) == 3
     assert max_parallel_runs(Needs(memory_gb=100.0)) == 1
 
 
-def test_a_container_bounds_cores_and_memory(of_machine):
+def test_max_parallel_runs_container_limits_cores_and_memory(of_machine):
     write(of_machine, membership="0::/jobs/one\n")
     (of_machine / "membership").write_text("0::/jobs/one\n")
     write(of_machine / "jobs", cpu_max="400000 100000\n", memory_max="max\n")
@@ -72,7 +72,7 @@ def test_a_container_bounds_cores_and_memory(of_machine):
     assert max_parallel_runs(Needs(memory_gb=1.5)) == 2
 
 
-def test_a_container_of_the_older_kind_bounds_them_too(of_machine):
+def test_max_parallel_runs_cgroup_v1_limits(of_machine):
     (of_machine / "membership").write_text("4:memory:/docker/x\n2:cpu,cpuacct:/\n")
     (of_machine / "cpu").mkdir()
     (of_machine / "memory").mkdir()

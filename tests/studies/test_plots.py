@@ -52,7 +52,7 @@ def test_pictures_tables_and_page_are_written(files):
     assert "| a | point | 3 | 6 | 1 |" in page
 
 
-def test_tables_hold_what_is_drawn(files):
+def test_plots_tables_have_drawn_numbers(files):
     folder = files[0].parent
     with (folder / "curves.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["metric"] == "reward_mean"]
@@ -65,7 +65,7 @@ def test_tables_hold_what_is_drawn(files):
         ]
 
 
-def test_a_legend_names_groups_and_seeds_in_colours_of_their_own(frame):
+def test_plots_legend_names_groups_and_seeds(frame):
     plots = Plots(frame=frame, metric="reward_mean")
     figure = plots.curves("reward_mean")
     (axes,) = figure.axes
@@ -79,7 +79,7 @@ def test_a_legend_names_groups_and_seeds_in_colours_of_their_own(frame):
     assert axes.lines[1].get_ydata().tolist() == [3.0, 6.0]
 
 
-def test_one_seed_is_drawn_without_a_band(tmp_path):
+def test_group_curve_one_seed_no_interval(tmp_path):
     frame, _ = find_runs([write_seeds(tmp_path / "alone", [3.0])])
     files = drawn(tmp_path / "plots", frame, axis="hours")
     assert "improvement.png" not in {file.name for file in files}
@@ -95,13 +95,13 @@ def test_same_runs_same_picture(tmp_path, frame):
     assert first == again
 
 
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path, frame):
+def test_plots_unwritable_folder_error(tmp_path, frame):
     (tmp_path / "plots").write_text("a file")
     with pytest.raises(ConfigurationError, match=r"cannot write plots to .*/plots: .*--to"):
         drawn(tmp_path / "plots", frame)
 
 
-def test_without_matplotlib_the_extra_is_named(monkeypatch):
+def test_plots_without_matplotlib_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ConfigurationError, match=r"plots need matplotlib; .*\[plot\]"):
         require_matplotlib()
@@ -124,7 +124,7 @@ def curve(runs, axis="steps"):
     return group_curve(runs, metric="reward_mean", axis=axis, statistic=mean)
 
 
-def test_runs_are_averaged_at_each_evaluation(tmp_path):
+def test_group_curve_mean_at_each_evaluation(tmp_path):
     found = curve(two(tmp_path, {10: 1, 20: 3}, {10: 4, 20: 6}))
     assert found.where.tolist() == [10, 20]
     assert found.value.tolist() == [3, 5]
@@ -133,7 +133,7 @@ def test_runs_are_averaged_at_each_evaluation(tmp_path):
     assert (found.low < found.value).all()
 
 
-def test_between_evaluations_lines_are_straight_and_end_with_the_run(tmp_path):
+def test_group_curve_interpolates_until_run_ends(tmp_path):
     found = curve(two(tmp_path, {10: 1, 30: 3}, {20: 5}))
     assert found.where.tolist() == [10, 20, 30]
     assert found.value.tolist() == [1, (2 + 5 + 5) / 3, 3]
@@ -141,11 +141,11 @@ def test_between_evaluations_lines_are_straight_and_end_with_the_run(tmp_path):
     assert np.isnan(found.low).tolist() == [True, False, True]
 
 
-def test_hours_are_a_grid_over_all_runs(tmp_path):
+def test_group_curve_hours_common_grid(tmp_path):
     found = curve([run(tmp_path, 0, {100_000: 1, 200_000: 2})], axis="hours")
     assert np.allclose(found.where[[0, -1]], [1.0, 2.0])
     assert np.allclose(found.value, found.where)
 
 
-def test_runs_without_the_metric_have_no_curve(tmp_path):
+def test_group_curve_missing_metric_none(tmp_path):
     assert curve([run(tmp_path, 0, {})]) is None

@@ -167,7 +167,7 @@ def test_report_without_a_baseline_compares_nothing(root: Path) -> None:
     assert "no difference established</span>" not in text
 
 
-def test_different_versions_of_the_code_are_said(root: Path, tmp_path: Path) -> None:
+def test_report_different_code_versions_listed(root: Path, tmp_path: Path) -> None:
     shutil.copytree(root / "walks", tmp_path / "walks")
     run = study_runs(STUDY, root=tmp_path)[0]
     assert run.folder is not None
@@ -178,7 +178,7 @@ def test_different_versions_of_the_code_are_said(root: Path, tmp_path: Path) -> 
     assert "<li>slow: version 0.0.1: seed 1; " in text
 
 
-def test_a_line_makes_the_same_run_again(tmp_path: Path) -> None:
+def test_coach_line_makes_the_same_run(tmp_path: Path) -> None:
     job = walk(tmp_path, learning_rate=0.25)
     line = coach_line([job, replace(job, task=replace(job.task, seed=4))])
     assert line is not None
@@ -191,9 +191,7 @@ def test_a_line_makes_the_same_run_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("threads", "named"), [(None, False), (1, True), (2, False)])
-def test_a_line_names_threads_other_than_the_preset_s(
-    tmp_path: Path, threads: int | None, named: bool
-) -> None:
+def test_coach_line_names_other_threads(tmp_path: Path, threads: int | None, named: bool) -> None:
     job = walk(tmp_path, threads=2)
     line = coach_line([replace(job, task=replace(job.task, threads=threads))])
     assert line is not None
@@ -201,7 +199,7 @@ def test_a_line_names_threads_other_than_the_preset_s(
     assert named or "--threads" not in line
 
 
-def test_a_variant_that_changes_single_seeds_has_a_line_for_each(root: Path) -> None:
+def test_report_changes_by_seed_line_for_each(root: Path) -> None:
     slow = replace(STUDY.variants[0], changes_by_seed={2: {"learning_rate": 0.25}})
     text = page_of(replace(STUDY, variants=(slow, STUDY.variants[1])), root)
     assert ">seed 2: learning_rate=0.25</td>" in text
@@ -238,7 +236,7 @@ def test_levels_and_success_at_any_step_are_in_both_reports(graph_root: Path) ->
     assert re.search(rf"\| graph \| top \| 1 \| .* \| 0.45 \| .* \| 9 \| {edges} \| ", tables)
 
 
-def test_values_that_no_line_can_say_are_admitted(tmp_path: Path) -> None:
+def test_report_unwritable_changes_noted(tmp_path: Path) -> None:
     class Odd(float):
         def __repr__(self) -> str:
             return "odd at 1"

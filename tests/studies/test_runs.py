@@ -19,7 +19,7 @@ def names(paths):
     return list(find_runs(paths)[0].groups)
 
 
-def test_folders_are_groups(tmp_path):
+def test_find_runs_folders_are_groups(tmp_path):
     a, b = write_seeds(tmp_path / "a", [1, 2, 3]), write_seeds(tmp_path / "b", [4])
     frame, notes = find_runs([a, b])
     assert [(row.group, row.run.seed) for row in frame.rows] == [
@@ -34,19 +34,19 @@ def test_folders_are_groups(tmp_path):
     assert names([a, b, a]) == ["a", "b"]  # a run counts once
 
 
-def test_folders_of_one_name_are_told_apart(tmp_path):
+def test_find_runs_equal_folder_names_distinguished(tmp_path):
     paths = [write_seeds(tmp_path / each / "two", [1]) for each in ("x", "y")]
     assert names(paths) == ["x/two", "y/two"]
 
 
-def test_variants_of_a_study_are_groups(tmp_path):
+def test_find_runs_variants_are_groups(tmp_path):
     for variant in ("flat", "deep"):
         labels = {"study": "question", "variant": variant}
         write_seeds(tmp_path / "question" / variant, [1, 2], job={"labels": labels})
     assert names([tmp_path / "question"]) == ["deep", "flat"]
 
 
-def test_a_seed_counts_once(tmp_path):
+def test_find_runs_repeated_seed_counts_once(tmp_path):
     folder = write_seeds(tmp_path / "a", [1, 2])
     write_run(folder / "again", seed=1)  # newer, but not finished
     frame, notes = find_runs([folder])
@@ -56,14 +56,14 @@ def test_a_seed_counts_once(tmp_path):
     ]
 
 
-def test_runs_of_different_presets_are_told(tmp_path):
+def test_find_runs_different_presets_noted(tmp_path):
     folder = write_seeds(tmp_path / "a", [1])
     write_run(folder / "b", seed=7, preset=None)
     assert "different presets" in find_runs([folder])[1][0]
 
 
 @pytest.mark.parametrize(("made", "what"), [(True, "holds no runs"), (False, "does not exist")])
-def test_no_runs_are_refused(tmp_path, made, what):
+def test_find_runs_no_runs_error(tmp_path, made, what):
     folder = tmp_path / "empty"
     if made:
         folder.mkdir()
@@ -71,7 +71,7 @@ def test_no_runs_are_refused(tmp_path, made, what):
         find_runs([folder])
 
 
-def test_success_is_the_metric_where_all_report_it(tmp_path):
+def test_default_metric_success_where_all_report_it(tmp_path):
     a = write_seeds(tmp_path / "a", [0.5], metric="success_rate")
     b = write_seeds(tmp_path / "b", [0.5], metric="reward_mean", level="without success")
     assert default_metric(find_runs([a])[0]) == "success_rate"
@@ -82,7 +82,7 @@ def test_success_is_the_metric_where_all_report_it(tmp_path):
     ("at", "expected"),
     [("final", [-2.0]), ("last", [-1.0]), (1000, [-3.0]), ("afterwards", [-5.0])],
 )
-def test_scores_are_taken_when_asked_for(tmp_path, at, expected):
+def test_group_scores_moments(tmp_path, at, expected):
     run = write_run(tmp_path / "a", log=LOG, summary={"evaluation": {"reward_mean": -2.0}})
     (run / "evaluations").mkdir()
     later = {"environment_steps": 2500, "scalars": {"evaluation/reward_mean": -5.0}}
@@ -92,7 +92,7 @@ def test_scores_are_taken_when_asked_for(tmp_path, at, expected):
     assert notes == []
 
 
-def test_runs_without_a_score_are_left_out_and_said(tmp_path):
+def test_group_scores_unscored_runs_noted(tmp_path):
     folder = write_seeds(tmp_path / "a", [1, 2])
     write_run(folder / "b", seed=7, log=LOG)
     scored, notes = group_scores(find_runs([folder])[0], metric="reward_mean")
@@ -100,7 +100,7 @@ def test_runs_without_a_score_are_left_out_and_said(tmp_path):
     assert notes == ["trial on point: 1 of 3 runs have no such score and are left out (1 stopped)"]
 
 
-def test_what_cannot_be_scored_is_refused(tmp_path):
+def test_group_scores_unscorable_error(tmp_path):
     frame, _ = find_runs([write_run(tmp_path / "a", log=LOG)])
     with pytest.raises(ConfigurationError, match="have one with --at last"):
         group_scores(frame, metric="reward_mean")
@@ -194,7 +194,7 @@ def runs(tmp_path):
     return list_runs(tmp_path)
 
 
-def test_runs_are_listed_with_state_scores_and_size(runs, tmp_path):
+def test_list_runs_state_scores_and_size(runs, tmp_path):
     assert [(run.path.name, run.state) for run in runs] == [
         ("a", "done"),
         ("b", "stopped"),
@@ -208,7 +208,7 @@ def test_runs_are_listed_with_state_scores_and_size(runs, tmp_path):
     assert list_runs(tmp_path)[0].size == runs[0].size
 
 
-def test_filters_combine(runs):
+def test_selected_filters_combine(runs):
     def found(**asked):
         return [run.path.name for run in selected(runs, **asked)]
 
@@ -224,10 +224,10 @@ def test_filters_combine(runs):
     ("key", "expected"),
     [("path", "abc"), ("state", "cab"), ("steps", "abc"), ("best", "abc"), ("size", "abc")],
 )
-def test_lists_are_sorted(runs, key, expected):
+def test_sort_keys_order(runs, key, expected):
     assert [run.path.name for run in sorted(runs, key=sort_keys()[key])] == list(expected)
 
 
-def test_the_youngest_come_first_by_age(runs):
+def test_sort_keys_age(runs):
     ordered = sorted(runs[:2], key=sort_keys()["age"])
     assert [run.path.name for run in ordered] == ["b", "a"]

@@ -118,7 +118,7 @@ def test_performance_profile_is_the_share_above():
     assert low[0] < high[0] == pytest.approx(1.0)
 
 
-def test_nothing_to_count_is_refused():
+def test_statistics_no_scores_error():
     with pytest.raises(ParameterError, match="give at least one score"):
         estimate([])
     with pytest.raises(ParameterError, match="confidence must be between 0 and 1, got 95"):

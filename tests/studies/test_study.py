@@ -30,17 +30,17 @@ def test_study_takes_a_range_or_a_list_of_seeds():
         ({"metrics": "x"}, UnknownNameError, "did you mean 'metric'"),
     ],
 )
-def test_wrong_study_is_refused_where_it_is_written(given, error, message):
+def test_study_invalid_error(given, error, message):
     with pytest.raises(error, match=message):
         Study(**{"name": "s", "variants": (ONE, TWO), "seeds": (1,), **given})
 
 
-def test_variant_is_named_in_one_line():
+def test_variant_multiline_name_error():
     with pytest.raises(ParameterError, match="one line of text"):
         Variant(name="a | b", preset="CartPole_PPO")
 
 
-def test_seeds_of_a_variant_are_named_once():
+def test_study_repeated_seed_error():
     with pytest.raises(ParameterError, match="has the seed 3 2 times"):
         Study(name="s", variants=(Variant(name="a", preset="p", seeds=(3, 3)),), seeds=(1,))
 
@@ -75,7 +75,7 @@ def test_study_is_read_from_its_file():
     assert [variant.name for variant in study.variants][2:] == ["maze, flat", "maze, two levels"]
 
 
-def test_file_may_have_several_studies(tmp_path):
+def test_load_study_several_in_a_file(tmp_path):
     body = 'def first() -> Study: return Study(name="f", variants=(V,), seeds=(1,))\n'
     file = written(tmp_path, 'V = Variant(name="a", preset="CartPole_PPO")\n' + body)
     assert load_study(f"{file}:first").name == "f"
@@ -83,7 +83,7 @@ def test_file_may_have_several_studies(tmp_path):
         load_study(file)
 
 
-def test_preset_files_are_found_beside_the_study(tmp_path):
+def test_load_study_preset_relative_to_file(tmp_path):
     (tmp_path / "mine.py").write_text("")
     body = """
 def study():
@@ -107,13 +107,13 @@ def study():
         ("def study(): return Study(name='s', variants=(), seeds=(1,))", r"my_study.py: Study.var"),
     ],
 )
-def test_wrong_file_is_said_in_one_line(tmp_path, body, message):
+def test_load_study_invalid_file_error(tmp_path, body, message):
     with pytest.raises(ConfigurationError, match=message) as caught:
         load_study(written(tmp_path, body))
     assert "\n" not in str(caught.value)
 
 
-def test_missing_file_is_said(tmp_path):
+def test_load_study_missing_file_error(tmp_path):
     with pytest.raises(ConfigurationError, match="there is no study file"):
         load_study(str(tmp_path / "none.py"))
     with pytest.raises(ConfigurationError, match="there is no study file 'small_study'"):
@@ -174,7 +174,7 @@ def test_settings_go_to_the_panel_where_it_has_them_and_else_to_their_path():
     assert jobs[0].overrides["schedule.stop_after"] == Hours(0.5)
 
 
-def test_preset_files_are_named_for_processes_in_other_folders(tmp_path, monkeypatch):
+def test_jobs_of_preset_file_absolute(tmp_path, monkeypatch):
     monkeypatch.chdir(PRESET.parent)
     (job, _) = jobs_of(study_of(Variant(name="a", preset="fake_preset.py")))
     assert job.preset == f"{PRESET}:graph_manager"
@@ -217,9 +217,7 @@ def cart_pole(name="a", **given):
         ),
     ],
 )
-def test_what_cannot_run_is_said_before_anything_runs(
-    tmp_path, monkeypatch, variants, given, message
-):
+def test_check_study_invalid_variant_error(tmp_path, monkeypatch, variants, given, message):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigurationError, match=message) as caught:
         check_study(study_of(*variants, **given))

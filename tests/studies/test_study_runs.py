@@ -32,7 +32,7 @@ def done(study, root, **given):
     return [(run.variant, run.seed) for run in study_runs(study, root=root, **given) if run.is_done]
 
 
-def test_runs_are_found_by_their_parameters(tmp_path):
+def test_study_runs_found_by_parameters(tmp_path):
     make(STUDY, tmp_path, only=slice(1, 3))
     assert done(STUDY, tmp_path) == [("fast", 1), ("slow", 2)]
     missing, fast, *_ = study_runs(STUDY, root=tmp_path)
@@ -50,7 +50,7 @@ def test_study_extended_by_seeds_and_variants_keeps_its_runs(tmp_path):
     assert done(replace(STUDY, steps=80), tmp_path) == []
 
 
-def test_finished_runs_that_were_made_elsewhere_count(tmp_path):
+def test_study_runs_earlier_runs_count(tmp_path):
     elsewhere = replace(STUDY, name="by_hand")
     make(elsewhere, tmp_path / "old" / "deep")
     assert done(STUDY, tmp_path) == []
@@ -62,7 +62,7 @@ def test_finished_runs_that_were_made_elsewhere_count(tmp_path):
         study_runs(STUDY, root=tmp_path, earlier=[tmp_path / "none"])
 
 
-def test_runs_are_known_by_the_changes_of_their_seeds(tmp_path):
+def test_study_runs_changes_by_seed(tmp_path):
     variant = replace(SLOW, changes_by_seed={2: {"learning_rate": 0.5}})
     study = replace(STUDY, variants=(variant,))
     make(study, tmp_path)
@@ -74,7 +74,7 @@ def test_runs_are_known_by_the_changes_of_their_seeds(tmp_path):
     assert done(replace(elsewhere, variants=(swapped,)), tmp_path, earlier=[tmp_path]) == []
 
 
-def test_runs_of_the_study_count_after_a_parameter_was_added(tmp_path):
+def test_study_runs_after_added_parameter(tmp_path):
     make(STUDY, tmp_path, only=slice(0, 1))
     (run,) = [run for run in study_runs(STUDY, root=tmp_path) if run.is_done]
     manifest = read_manifest(run.folder)
@@ -84,7 +84,7 @@ def test_runs_of_the_study_count_after_a_parameter_was_added(tmp_path):
     assert done(STUDY, tmp_path) == [("slow", 1)]
 
 
-def test_damaged_run_elsewhere_is_said_and_left_out(tmp_path):
+def test_study_runs_damaged_earlier_run_warning(tmp_path):
     make(replace(STUDY, name="by_hand"), tmp_path / "old", only=slice(0, 1))
     (manifest,) = (tmp_path / "old").glob("*/*/manifest.json")
     manifest.write_text("{")
@@ -92,7 +92,7 @@ def test_damaged_run_elsewhere_is_said_and_left_out(tmp_path):
         assert done(STUDY, tmp_path, earlier=[tmp_path / "old"]) == []
 
 
-def test_code_of_every_part_of_a_run_is_known(tmp_path):
+def test_read_scores_code_of_every_part(tmp_path):
     make(STUDY, tmp_path, only=slice(0, 1))
     (run,) = [run for run in study_runs(STUDY, root=tmp_path) if run.is_done]
     (now,) = run.scores.code
@@ -122,7 +122,7 @@ def test_score_of_an_evaluation_afterwards(tmp_path):
     assert run.score(study) == score
 
 
-def test_best_copy_of_a_run_is_taken(tmp_path):
+def test_study_runs_best_copy_is_chosen(tmp_path):
     make(STUDY, tmp_path, only=slice(0, 1))
     run = study_runs(STUDY, root=tmp_path)[0]
     copy = run.folder.path.with_name("unfinished")
@@ -142,7 +142,7 @@ def recorded(**panel):
     return manifest, graph_manager, task
 
 
-def test_the_same_parameters_are_the_same_run():
+def test_is_run_of_same_parameters():
     manifest, graph_manager, task = recorded()
     assert is_run_of(manifest, graph_manager, task)
     assert is_run_of(manifest, graph_manager, replace(task, device="cuda"))
@@ -151,20 +151,20 @@ def test_the_same_parameters_are_the_same_run():
 
 
 @pytest.mark.parametrize("changed", [{"steps": 3}, {"layers": (4,)}, {"noise": 0.3}])
-def test_another_parameter_is_another_run(changed):
+def test_is_run_of_other_parameter_false(changed):
     manifest, _, task = recorded()
     _, other, _ = recorded(**changed)
     assert not is_run_of(manifest, other, task)
     assert parameter_difference(manifest["parameters"], other.parameters)
 
 
-def test_checkpoints_do_not_matter():
+def test_is_run_of_ignores_checkpoints():
     manifest, graph_manager, task = recorded()
     manifest["parameters"]["checkpoints"] = {}
     assert is_run_of(manifest, graph_manager, task)
 
 
-def test_field_that_was_added_later_stands_for_its_default():
+def test_is_run_of_added_field_is_default():
     manifest, graph_manager, task = recorded()
     del manifest["parameters"]["schedule"]["stop_after"]
     del manifest["task"]["threads"]
@@ -175,7 +175,7 @@ def test_field_that_was_added_later_stands_for_its_default():
     assert parameter_difference(manifest["parameters"], limited.parameters) == "schedule.stop_after"
 
 
-def test_the_preset_s_threads_do_not_matter_beside_those_of_the_run():
+def test_is_run_of_task_threads_count():
     manifest, _, task = recorded()
     del manifest["parameters"]["threads"]  # a run of an earlier version
     graph_manager = load_preset(find_preset("Pendulum_HAC")).configure({"levels": 2, "threads": 2})
@@ -183,14 +183,14 @@ def test_the_preset_s_threads_do_not_matter_beside_those_of_the_run():
     assert not is_run_of(manifest, graph_manager, replace(task, threads=None))
 
 
-def test_field_that_is_gone_makes_another_run():
+def test_parameter_difference_removed_field():
     manifest, graph_manager, _ = recorded()
     manifest["parameters"]["schedule"]["burn_in"] = 3
     found = parameter_difference(manifest["parameters"], graph_manager.parameters)
     assert found == "schedule.burn_in"
 
 
-def test_classes_and_values_are_known_by_what_they_were():
+def test_is_run_of_former_classes_and_values():
     manifest, graph_manager, task = recorded()
     manifest["graph_manager"] = "coach_rl.graph_managers.hac_graph_manager:HACGraphManager"
     for level in manifest["parameters"]["stack"]:
@@ -205,7 +205,7 @@ def test_classes_and_values_are_known_by_what_they_were():
     assert not is_run_of(manifest, graph_manager, task)
 
 
-def test_fields_may_have_had_other_names():
+def test_parameter_difference_renamed_fields():
     graph_manager = load_preset(find_preset("AntMaze_Graph")).configure({})
     then = {
         "lowest_probability": "worst",

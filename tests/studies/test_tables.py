@@ -146,7 +146,7 @@ def test_difference_from_the_baseline_is_called_only_where_it_is_clear():
     assert c.endswith("| no clear difference |")
 
 
-def test_one_seed_says_nothing_of_others():
+def test_sweep_one_fresh_seed_error():
     text = report(study_of(A, B, baseline="a"), [Run("a", 1, 1.0), Run("b", 1, 2.0)])
     assert "| b | 1.0 (too few seeds) | 100 % (too few seeds) |  | too few seeds |" in text
 
@@ -176,7 +176,7 @@ def test_curves_are_shown_at_a_few_of_their_evaluations():
     assert "| after steps | seeds | 50 | 100 |" in report(study_of(A), [Run("a", 1, 1.0)])
 
 
-def test_what_is_missing_is_said():
+def test_report_missing_runs():
     runs = [
         Run("a", 1, 1.0),
         Run("a", 2, None, state="missing"),
@@ -192,7 +192,7 @@ def test_what_is_missing_is_said():
     assert "Missing" not in report(study_of(A), runs[:1])
 
 
-def test_study_without_a_finished_run_says_so():
+def test_report_without_finished_runs():
     text = report(study_of(A, question="Why?"), [Run("a", 1, None, state="missing")])
     assert text == "Why?\n\nMissing: 1 of 1 runs.\n\n- a: seed 1 not begun"
 
@@ -205,7 +205,7 @@ def test_study_without_a_finished_run_says_so():
         ((("one", "two"), ("one", "two")), "- a: one, two: seeds 1, 2"),
     ],
 )
-def test_runs_made_with_different_code_are_named(codes, said):
+def test_report_different_code_named(codes, said):
     runs = [Run("a", seed, 1.0, code=code) for seed, code in enumerate(codes, 1)]
     text = report(study_of(A), runs)
     assert ("different versions of the code" in text) == bool(said)
@@ -245,7 +245,7 @@ def test_levels_with_goals_reach_one_or_are_near_one(run):
     assert levels_with_goals([run]) == []
 
 
-def test_figures_are_means_and_columns_without_any_are_left_out(run):
+def test_level_columns_means_and_empty_left_out(run):
     graph = {"graph_places": 1200.0, "planning_seconds": 4e-4, "distance": 14.0}
     final = {f"graph/{name}": value for name, value in graph.items()} | {"low/distance": 0.25}
     one = replace(run, final=final, thresholds={"graph": (0.5, 0.5), "low": (0.5, 1.0)})
@@ -274,7 +274,7 @@ def some_run(tmp_path, **final):
     return replace(read_scores(run_job(walk(tmp_path)).folder), final=final)
 
 
-def test_mean_deviation_and_interquartile_mean_over_seeds(tmp_path):
+def test_seed_tables_statistics_by_hand(tmp_path):
     run = some_run(tmp_path)
     scores = [100.0, 200.0, 300.0, 1000.0]
     runs = [
@@ -289,7 +289,7 @@ def test_mean_deviation_and_interquartile_mean_over_seeds(tmp_path):
     assert "success" not in text
 
 
-def test_success_and_each_level_that_has_goals(tmp_path):
+def test_seed_tables_success_and_levels(tmp_path):
     run = some_run(
         tmp_path,
         **{
@@ -310,7 +310,7 @@ def test_success_and_each_level_that_has_goals(tmp_path):
     assert " to " not in text  # no interval
 
 
-def test_a_score_that_is_not_finite_is_said(tmp_path):
+def test_seed_tables_nan_score_named(tmp_path):
     run = some_run(tmp_path, reward_mean=float("nan"))
     assert "not finite" in text_of([run, run])
 
@@ -340,7 +340,7 @@ def test_every_block_of_the_study_is_written_and_no_other(tmp_path):
     assert (tmp_path / "b.md").read_text() == other
 
 
-def test_tables_of_more_runs_are_not_replaced(tmp_path):
+def test_write_blocks_more_runs_error(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("<!-- study: one --><!-- /study -->")
     write_blocks([page], "one", "many", runs=12)
@@ -359,7 +359,7 @@ def test_tables_of_more_runs_are_not_replaced(tmp_path):
         ("<!-- study: one --><!-- study: two --><!-- /study -->", "has no end"),
     ],
 )
-def test_page_without_a_whole_block_is_left_alone(tmp_path, text, message):
+def test_write_blocks_incomplete_block_error(tmp_path, text, message):
     good, page = tmp_path / "a.md", tmp_path / "page.md"
     page.write_text(text)
     good.write_text("<!-- study: one --><!-- /study -->")
@@ -370,6 +370,6 @@ def test_page_without_a_whole_block_is_left_alone(tmp_path, text, message):
     assert good.read_text() == "<!-- study: one --><!-- /study -->"
 
 
-def test_missing_page_is_said(tmp_path):
+def test_write_blocks_missing_page_error(tmp_path):
     with pytest.raises(ConfigurationError, match="there is no page"):
         write_blocks([tmp_path / "none.md"], "one", "text", runs=1)

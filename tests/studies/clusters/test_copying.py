@@ -72,14 +72,14 @@ def earlier(run, folder):
     return early
 
 
-def test_a_copy_is_the_run_byte_for_byte(run, tmp_path, monkeypatch):
+def test_copy_run_equals_run_byte_for_byte(run, tmp_path, monkeypatch):
     monkeypatch.setattr(copying, "CHUNK_BYTES", 1 << 14)
     name = copy_run(RunCopy(run), RunCopy(tmp_path / "there" / run.name))
     assert name == run.name
     assert contents(tmp_path / "there" / run.name) == contents(run)
 
 
-def test_what_is_there_already_is_not_sent_again(run, tmp_path):
+def test_copy_run_existing_content_not_sent(run, tmp_path):
     target = RunCopy(tmp_path / "there" / run.name)
     copy_run(RunCopy(earlier(run, tmp_path / "early")), target)
     known = {path.read_bytes() for path in target.run.path.rglob("*") if path.is_file()}
@@ -91,7 +91,7 @@ def test_what_is_there_already_is_not_sent_again(run, tmp_path):
     assert contents(target.run.path) == contents(run)
 
 
-def test_what_the_run_has_removed_is_removed(run, tmp_path):
+def test_copy_run_removals_followed(run, tmp_path):
     target = RunCopy(tmp_path / "there" / run.name)
     copy_run(RunCopy(run), target)
     early = earlier(run, tmp_path / "early")
@@ -99,7 +99,7 @@ def test_what_the_run_has_removed_is_removed(run, tmp_path):
     assert contents(target.run.path) == contents(early)
 
 
-def test_an_interrupted_copy_can_be_resumed_from(run, tmp_path, monkeypatch):
+def test_copy_run_interrupted_copy_resumable(run, tmp_path, monkeypatch):
     early = earlier(run, tmp_path / "early")
     moves = {name: getattr(Path, name) for name in ("rename", "replace")}
     interruptions = 0
@@ -131,7 +131,7 @@ def test_an_interrupted_copy_can_be_resumed_from(run, tmp_path, monkeypatch):
     assert interruptions > 5
 
 
-def test_damage_on_the_way_is_noticed(run, tmp_path):
+def test_copy_run_corrupted_content_error(run, tmp_path):
     class Damaged(RunCopy):
         def put(self, state, begin, data):
             super().put(state, begin, data[:-1] + b"x")
@@ -141,7 +141,7 @@ def test_damage_on_the_way_is_noticed(run, tmp_path):
     assert not (tmp_path / "there" / run.name).exists()
 
 
-def test_checkpoints_that_change_meanwhile_are_listed_again(run, tmp_path):
+def test_copy_run_changing_checkpoints_listed_again(run, tmp_path):
     class Removing(RunCopy):
         def read(self, path, begin, end):
             if not self.removed:
@@ -156,7 +156,7 @@ def test_checkpoints_that_change_meanwhile_are_listed_again(run, tmp_path):
     assert contents(tmp_path / "there" / run.name) == contents(run)
 
 
-def test_logs_without_a_checkpoint_are_not_copied(run, tmp_path):
+def test_copy_run_without_checkpoint_leaves_logs(run, tmp_path):
     shutil.rmtree(RunFolder(run).checkpoints)
     RunFolder(run).summary.unlink()
     copy_run(RunCopy(run), RunCopy(tmp_path / "there" / run.name))

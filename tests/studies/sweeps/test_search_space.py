@@ -52,7 +52,7 @@ def preset(tmp_path):
         ),
     ],
 )
-def test_ranges_are_read(text, said):
+def test_parse_search_ranges(text, said):
     assert format_space(parse_search(text)) == said
     assert parse_search(said) == parse_search(text)
 
@@ -82,7 +82,7 @@ def test_ranges_are_read(text, said):
         ("a=choice(1, 1)", "each value of a choice stands once"),
     ],
 )
-def test_what_is_no_range_is_refused_in_one_line(text, message):
+def test_parse_search_invalid_range_error(text, message):
     with pytest.raises(ConfigurationError, match=message) as error:
         parse_search(text)
     assert "\n" not in str(error.value)
@@ -102,28 +102,28 @@ def test_what_is_no_range_is_refused_in_one_line(text, message):
         ("agent.network=choice(1, 2)", "network"),
     ],
 )
-def test_a_search_that_does_not_fit_the_preset_is_refused(preset, text, message):
+def test_check_search_unfit_space_error(preset, text, message):
     with pytest.raises(ConfigurationError, match=message):
         check_search(parse_search(text), preset, {})
 
 
-def test_an_unknown_parameter_names_the_nearest(preset):
+def test_check_search_unknown_name_suggestion(preset):
     with pytest.raises(UnknownNameError):
         check_search(parse_search("agent.algorithm.discont=uniform(0.9, 1)"), preset, {})
 
 
-def test_a_setting_is_either_fixed_or_searched(preset):
+def test_check_search_fixed_setting_error(preset):
     with pytest.raises(ConfigurationError, match="learning_rate is given twice"):
         check_search(parse_search("learning_rate=log(1e-4, 1)"), preset, {"learning_rate": 0.1})
 
 
-def test_values_may_need_each_other(preset):
+def test_check_search_dependent_values(preset):
     """A minibatch of 512 needs a larger rollout than the default one."""
     check_search(parse_search("rollout=choice(256, 1024); minibatch=choice(64, 512)"), preset, {})
     check_search(parse_search("agent.algorithm.rollout=int(64, 256)"), preset, {})
 
 
-def test_drawn_numbers_are_short_and_stay_inside():
+def test_dimension_rounded_stays_inside():
     space = parse_search(
         "a=log(1.23446e-4, 3e-3); b=uniform(0.95, 0.999); c=uniform(0, 1, step=0.25)"
     )
@@ -134,7 +134,7 @@ def test_drawn_numbers_are_short_and_stay_inside():
     assert space["c"].rounded(0.75) == 0.75
 
 
-def test_a_grid_has_every_value():
+def test_dimension_grid_has_every_value():
     space = parse_search("a=int(2, 4); b=uniform(0, 1, step=0.25); c=choice(x, y); d=log(1, 2)")
     assert space["a"].grid() == (2, 3, 4)
     assert space["b"].grid() == (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -142,7 +142,7 @@ def test_a_grid_has_every_value():
     assert space["d"].grid() is None
 
 
-def test_search_spaces_of_shipped_presets_fit_them():
+def test_check_search_shipped_presets():
     shipped = [load_preset(reference) for reference in shipped_presets().values()]
     searched = [preset for preset in shipped if preset.search]
     assert "Pendulum_SAC" in [preset.reference.name for preset in searched]

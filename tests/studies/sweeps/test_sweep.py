@@ -65,7 +65,7 @@ def outcomes(result):
     return [replace(trial, run="") for trial in result.trials]
 
 
-def test_trials_are_runs_with_labels_and_the_best_train_again_from_fresh_seeds(tmp_path):
+def test_sweep_trials_labelled_and_confirmed(tmp_path):
     said = []
     executor = Here()
     result = run_sweep(walks(tmp_path, confirmed=2, fresh_seeds=3), executor, announce=said.append)
@@ -98,7 +98,7 @@ def test_trials_are_runs_with_labels_and_the_best_train_again_from_fresh_seeds(t
 
 
 @pytest.mark.filterwarnings("ignore:.* it is taken over")
-def test_a_killed_sweep_ends_as_if_it_had_not_been(tmp_path):
+def test_sweep_killed_and_continued_same_result(tmp_path):
     changes = {"trials": 4, "overrides": {"checkpoints.every_steps": 20}}
     program = (
         "import os, signal, sys; from pathlib import Path\n"
@@ -126,7 +126,7 @@ def test_a_killed_sweep_ends_as_if_it_had_not_been(tmp_path):
     assert len(list(folder.glob("*/manifest.json"))) == 4
 
 
-def test_a_failing_trial_does_not_end_the_others(tmp_path):
+def test_sweep_failing_trial_others_continue(tmp_path):
     search = "fail_at=choice(None, 30); learning_rate=choice(0.1, 0.2)"
     result = run_sweep(walks(tmp_path, search=search, sampler="grid", trials=None), Here())
     assert len(result.trials) == 4
@@ -136,7 +136,7 @@ def test_a_failing_trial_does_not_end_the_others(tmp_path):
     assert f"Trial {failed[0].number} failed: " in report(result)
 
 
-def test_what_was_tried_before_is_not_run_again(tmp_path):
+def test_sweep_repeated_trial_not_run(tmp_path):
     executor = Here()
     result = run_sweep(walks(tmp_path, search="learning_rate=choice(0.1, 0.2)"), executor)
     assert len(result.trials) == 8
@@ -145,7 +145,7 @@ def test_what_was_tried_before_is_not_run_again(tmp_path):
     assert all(values[trial.overrides["learning_rate"]] == trial.value for trial in result.trials)
 
 
-def test_the_metric_is_that_of_the_best_checkpoint(tmp_path):
+def test_metric_of_best_checkpoint(tmp_path):
     overrides = {"checkpoints.best_of": "reward_std", "checkpoints.best_is": "smallest"}
     result = run_sweep(walks(tmp_path, trials=2, overrides=overrides), Here())
     assert (result.metric.name, result.metric.is_largest_best) == ("reward_std", False)
@@ -154,7 +154,7 @@ def test_the_metric_is_that_of_the_best_checkpoint(tmp_path):
         run_sweep(walks(tmp_path, overrides={"checkpoints.best_of": None}), Here())
 
 
-def test_wrong_sweeps_write_nothing(tmp_path):
+def test_sweep_invalid_writes_nothing(tmp_path):
     for wrong in ({"search": ""}, {"search": "learning_rte=log(0.1, 1)"}, {"preset": "Nothing"}):
         with pytest.raises(ConfigurationError):
             run_sweep(walks(tmp_path, **wrong), Here())
@@ -165,7 +165,7 @@ def test_wrong_sweeps_write_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_note_stops_a_run_that_can_be_resumed(tmp_path):
+def test_stop_note_stops_resumable_run(tmp_path):
     job = walk(tmp_path, steps=100, signal_at=15)
     stopped = run_job(job)
     write_stop_note(stopped.folder, "pruned by hand")
@@ -179,7 +179,7 @@ def test_a_note_stops_a_run_that_can_be_resumed(tmp_path):
     ("scores", "verdict"),
     [((5.0, 5.1, 4.9), "beats"), ((1.0, 1.1, 0.9), "loses"), ((2.8, 3.1, 3.2), "ties")],
 )
-def test_the_conclusion_says_who_is_better(tmp_path, scores, verdict):
+def test_sweep_conclusion_sentence(tmp_path, scores, verdict):
     result = run_sweep(walks(tmp_path, trials=1), Here())
     shipped = np.array([3.0, 3.2, 2.9])
     compared = difference(np.array(scores), shipped)

@@ -57,7 +57,7 @@ def test_same_seed_same_trials_also_when_continued(opened, sampler):
     assert other.begin(16).overrides != whole.all()[0].overrides
 
 
-def test_trials_left_by_a_dead_process_are_taken_over_as_they_were(opened):
+def test_trials_of_dead_process_taken_over(opened):
     first = opened()
     trial = first.begin(5)
     first.report(trial.number, [1.0, 2.0])
@@ -70,7 +70,7 @@ def test_trials_left_by_a_dead_process_are_taken_over_as_they_were(opened):
     assert second.left_over() == []
 
 
-def test_several_processes_make_no_more_trials_than_asked_for(opened):
+def test_trials_several_processes_respect_limit(opened):
     first, second = opened(), opened()
     numbers = [trials.begin(3).number for trials in (first, second, first)]
     assert numbers == [0, 1, 2]
@@ -78,7 +78,7 @@ def test_several_processes_make_no_more_trials_than_asked_for(opened):
     assert second.begin(4).number == 3  # a larger total goes on
 
 
-def test_the_median_pruner_ends_what_is_below_the_others(opened):
+def test_trials_median_prunes_below(opened):
     trials = opened()
     for value in (1.0, 2.0, 3.0, 4.0, 5.0):
         trial = trials.begin(9)
@@ -93,7 +93,7 @@ def test_the_median_pruner_ends_what_is_below_the_others(opened):
     assert (ended.state, ended.value, ended.evaluations) == ("pruned", 0.0, (0.0, 0.0, 0.0))
 
 
-def test_successive_halving_lets_a_third_go_on(opened):
+def test_trials_halving_keeps_a_third(opened):
     trials = opened(pruner="halving")
     ended = []
     for value in (1.0, 2.0, 3.0, 4.0, 5.0, 1.5):
@@ -105,7 +105,7 @@ def test_successive_halving_lets_a_third_go_on(opened):
     assert ended == [False, False, False, False, False, True]
 
 
-def test_no_pruner_ends_nothing_and_small_may_be_best(opened):
+def test_trials_no_pruner_smallest_best(opened):
     trials = opened(pruner="none", is_largest_best=False)
     for value in (3.0, 1.0, 2.0):
         trial = trials.begin(3)
@@ -114,7 +114,7 @@ def test_no_pruner_ends_nothing_and_small_may_be_best(opened):
     assert [trial.value for trial in trials.best()] == [1.0, 2.0, 3.0]
 
 
-def test_a_grid_tries_each_combination_once(opened):
+def test_trials_grid_each_combination_once(opened):
     space = "a=int(1, 3); b=choice(x, y)"
     trials = opened(space, sampler="grid")
     assert trials.combinations == 6
@@ -130,7 +130,7 @@ def test_a_grid_tries_each_combination_once(opened):
         opened("a=log(1, 2)", name="endless", sampler="grid")
 
 
-def test_another_sweep_in_the_same_folder_is_refused(opened):
+def test_trials_other_sweep_in_folder_error(opened):
     opened().close()
     with pytest.raises(ConfigurationError, match=r"begun with seed 0, now it is 3; .*-e NAME"):
         opened(seed=3)
@@ -138,7 +138,7 @@ def test_another_sweep_in_the_same_folder_is_refused(opened):
         opened(SPACE.replace("1e-4", "1e-5"))
 
 
-def test_what_a_failed_trial_says_is_kept(opened):
+def test_trials_failure_message_kept(opened):
     trials = opened()
     trials.begin(1)
     trials.note_run(0, "line_seed0")
@@ -147,7 +147,7 @@ def test_what_a_failed_trial_says_is_kept(opened):
     assert (failed.state, failed.error, failed.run) == ("failed", "the loss is NaN", "line_seed0")
 
 
-def test_the_setting_that_decides_is_the_important_one(opened):
+def test_trials_importances(opened):
     trials = opened(sampler="random")
     assert trials.importances() == {}
     while trial := trials.begin(30):
@@ -157,7 +157,7 @@ def test_the_setting_that_decides_is_the_important_one(opened):
     assert shares["learning_rate"] > 0.5
 
 
-def test_a_torn_last_line_is_dropped_and_a_damaged_journal_named(opened, tmp_path):
+def test_trials_damaged_journal_error(opened, tmp_path):
     trials = opened()
     finish(trials, trials.begin(2))
     before = tried(trials)
@@ -172,7 +172,7 @@ def test_a_torn_last_line_is_dropped_and_a_damaged_journal_named(opened, tmp_pat
         opened()
 
 
-def test_without_optuna_the_extra_is_named(monkeypatch, opened):
+def test_trials_without_optuna_error(monkeypatch, opened):
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(ConfigurationError, match=r"Optuna, which is not installed; .*\[sweep\]"):
         opened()
