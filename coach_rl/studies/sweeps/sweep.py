@@ -34,8 +34,13 @@ from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.studies.conduct import POLL_SECONDS, JobTracker, conduct, stop_all
 from coach_rl.studies.job import Executor, Job, Needs
 from coach_rl.studies.job_run import Announce, identity
-from coach_rl.studies.runs import difference_of, episodes_behind
-from coach_rl.studies.scores import is_success, read_scores, write_stop_note
+from coach_rl.studies.runs import Row, RunFrame, difference_of
+from coach_rl.studies.scores import (
+    failures_counted,
+    is_success,
+    read_scores,
+    write_stop_note,
+)
 from coach_rl.studies.statistics import CONFIDENCE, Difference
 from coach_rl.studies.sweeps.search_space import (
     SearchSpace,
@@ -339,7 +344,7 @@ class _Searching:
         with StopRequests():
             try:
                 while self._start_trials():
-                    self._look()
+                    self._poll()
             except KeyboardInterrupt as error:
                 stop_all(self._executor, self._announce)
                 done = sum(trial.state != "running" for trial in self._trials.all())
@@ -376,8 +381,8 @@ class _Searching:
         first = next(each for each in self._trials.all() if each.overrides == trial.overrides)
         return None if first.number == trial.number else first
 
-    def _look(self) -> None:
-        """Wait for something to happen, and see what."""
+    def _poll(self) -> None:
+        """Wait for changes of trials, and record them."""
         futures = [live.track.future for live in self._live if live.track.future is not None]
         if futures and len(futures) == len(self._live):
             wait(futures, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
@@ -387,7 +392,7 @@ class _Searching:
         self._repeated = [trial for trial in self._repeated if not self._has_followed(trial)]
 
     def _has_ended(self, live: _Live) -> bool:
-        """Look at a trial's run; conclude the trial if it is over or should be."""
+        """Read a trial's run; conclude the trial if it is over or should be."""
         number = live.trial.number
         live.track.collect(self._executor)
         folder = live.track.status().folder
@@ -478,39 +483,42 @@ def confirm(
     ]
     with _only_one_confirms(sweep.folder, announce):
         results = conduct(jobs, executor, announce=announce)
-    finals: dict[str, list[Mapping[str, float]]] = {variant: [] for variant in settings}
+    counted = [metric.name] if is_success(metric.name) else []
+    rows = []
     for job, result in zip(jobs, results, strict=True):
+        variant = job.labels["variant"]
         if result.state == "done" and result.folder is not None:
-            final = read_scores(result.folder).final
-            if math.isfinite(metric.of(final)):
-                finals[job.labels["variant"]].append(final)
+            run = read_scores(result.folder)
+            evaluation = failures_counted(run.final, counted)
+            rows.append(Row(group=variant, run=run, evaluation=evaluation))
         else:
-            announce(f"{job.labels['variant']}, seed {job.task.seed}, failed: {result.error}")
-    scores = {
-        variant: np.array([metric.of(final) for final in own], np.float64)
-        for variant, own in finals.items()
-    }
-    episodes = {variant: episodes_behind(metric.name, own) for variant, own in finals.items()}
+            announce(f"{variant}, seed {job.task.seed}, failed: {result.error}")
+    frame = RunFrame(groups=tuple(settings), rows=tuple(rows))
+    scored = {each.group: each for each in frame.scored(metric.name)}
     confidence = 1 - (1 - CONFIDENCE) / len(best)
-    return tuple(
-        Confirmation(
-            variant=variant,
-            overrides=overrides,
-            scores=scores[variant],
-            episodes=episodes[variant],
-            failed=len(seeds) - len(scores[variant]),
-            difference=None
-            if variant == SHIPPED or not len(scores[variant]) or not len(scores[SHIPPED])
-            else difference_of(
+    confirmations = []
+    for variant, overrides in settings.items():
+        own, shipped, lead = scored.get(variant), scored.get(SHIPPED), None
+        if own is not None and shipped is not None and variant != SHIPPED:
+            lead = difference_of(
                 metric.name,
-                scores[variant],
-                scores[SHIPPED],
-                episodes=(episodes[variant], episodes[SHIPPED]),
+                own.scores,
+                shipped.scores,
+                episodes=(own.episodes, shipped.episodes),
                 confidence=confidence,
-            ),
+            )
+        scores = np.empty(0) if own is None else own.scores
+        confirmations.append(
+            Confirmation(
+                variant=variant,
+                overrides=overrides,
+                scores=scores,
+                episodes=None if own is None else own.episodes,
+                failed=len(seeds) - len(scores),
+                difference=lead,
+            )
         )
-        for variant, overrides in settings.items()
-    )
+    return tuple(confirmations)
 
 
 @contextmanager
