@@ -34,6 +34,11 @@ _OTHER_LINES = 6
 _STYLES = {"running": "bold", "done": "green", "failed": "red", "stopped": "yellow"}
 
 
+BUSY_SECONDS, SILENT_SECONDS = 1.0, 10.0
+"""Age of a log's last line from which the viewer shows what the run announced to do, or that there
+is nothing new."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """A run of the table."""
@@ -222,11 +227,6 @@ def _row(status: JobStatus) -> Row:
         losses=status.losses,
         error=status.error,
     )
-
-
-BUSY_SECONDS, SILENT_SECONDS = 1.0, 10.0
-"""Age of a log's last line from which the viewer shows what the run announced to do, or that there
-is nothing new."""
 
 
 class Viewer(Protocol):

@@ -17,6 +17,12 @@ LOCAL, RAY, SLURM = "local", "ray", "slurm"
 PLACES = (LOCAL, RAY, f"{RAY}:HOST:PORT", SLURM, f"{SLURM}:PARTITION")
 
 
+MEMORY_GB = 0.5
+"""Memory of a run without stated needs; see benchmarks/results/pool_overhead.md."""
+_CGROUPS = Path("/sys/fs/cgroup")
+_MEMBERSHIP = Path("/proc/self/cgroup")
+
+
 def executor(
     on: str,
     jobs: Sequence[Job],
@@ -65,13 +71,6 @@ def _most(jobs: Sequence[Job]) -> Needs:
         gpus=max(job.needs.gpus for job in jobs),
         memory_gb=max(known) if known else None,
     )
-
-
-MEMORY_GB = 0.5
-"""Memory of a run without stated needs; see benchmarks/results/pool_overhead.md."""
-
-_CGROUPS = Path("/sys/fs/cgroup")
-_MEMBERSHIP = Path("/proc/self/cgroup")
 
 
 def max_parallel_runs(needs: Needs) -> int:

@@ -54,6 +54,10 @@ MOMENTS = {
 """The evaluations that can score a run, besides the one after so many environment steps."""
 
 
+DAMAGED = "damaged"
+STATES = ("running", "done", "stopped", "pruned", "failed", DAMAGED)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """A run in a frame."""
@@ -335,7 +339,7 @@ def _evaluation(run: RunScores, metric: str, at: str | int) -> Mapping[str, floa
         return run.final
     if at == AFTERWARDS:
         made = later_evaluations(run.path)
-        return made[-1] if made else {}
+        return made[-1].metrics if made else {}
     if at == LAST:
         (index,) = np.nonzero(np.isfinite(run.curve.metrics.get(metric, np.empty(0))))
     else:
@@ -388,10 +392,6 @@ def _one_per_seed(name: str, runs: list[RunScores], notes: list[str]) -> tuple[R
         if settings:
             notes.append(f"{name} holds runs with different settings: {settings}")
     return tuple(best[key] for key in sorted(best))
-
-
-DAMAGED = "damaged"
-STATES = ("running", "done", "stopped", "pruned", "failed", DAMAGED)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,6 +42,11 @@ A run that was killed is `stopped`, like one stopped by a note; `pruned` if a sw
 """
 
 
+_MOST = 6
+"""Largest number of settings that are named."""
+NOTE = "stop_note.txt"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """All that decides the numbers of a run, except its seed."""
@@ -254,26 +259,46 @@ def _with_failures(run: RunScores, names: set[str]) -> RunScores:
     return replace(run, curve=curve, final=failures_counted(run.final, sorted(names)))
 
 
-def later_evaluations(run: Path) -> list[dict[str, float]]:
-    """Metrics of the evaluations that were made of a run afterwards, by `coach evaluate`.
+@dataclass(frozen=True, kw_only=True)
+class LaterEvaluation:
+    """An evaluation of a run that `coach evaluate` has made."""
 
-    They are named as in a curve, with `environment_steps` of the checkpoint besides.
+    metrics: Mapping[str, float]
+    """Its metrics, named as in a curve."""
+    environment_steps: int
+    """Environment steps of the checkpoint."""
+    is_plain: bool
+    """True without other options: greedy, in the run's own environment, on the usual starts."""
+
+
+def later_evaluations(run: Path) -> list[LaterEvaluation]:
+    """The evaluations that were made of a run after its training, in their order.
 
     Raises:
         CheckpointError: One of the files is damaged.
     """
     found = []
-    for path in sorted(RunFolder(run).evaluations.glob("*.json")):
+    for path in sorted(RunFolder(run).evaluations.glob("*.json"), key=_written_at):
         document = read_json(path)
         try:
             metrics = _numbers(document["scalars"])
             for level, scalars in document.get("levels", {}).items():
                 metrics |= _numbers(scalars, level)
-            steps = _count(document, "environment_steps")
-            found.append({**metrics, "environment_steps": steps})
+            options = (document.get(name) for name in ("sampling", "overrides"))
+            found.append(
+                LaterEvaluation(
+                    metrics=metrics,
+                    environment_steps=_count(document, "environment_steps"),
+                    is_plain=document.get("seed") is None and not any(options),
+                )
+            )
         except _OF_ANOTHER_SHAPE as error:
             raise CheckpointError(f"{path} is damaged: {_reason(error)}") from error
     return found
+
+
+def _written_at(path: Path) -> tuple[int, str]:
+    return path.stat().st_mtime_ns, path.name
 
 
 @dataclass(frozen=True)
@@ -417,10 +442,6 @@ def _state(folder: RunFolder, holder: Holder | None, environment_steps: int) -> 
     return "pruned" if stop_note(folder.path).startswith("pruned") else "stopped"
 
 
-_MOST = 6
-"""Largest number of settings that are named."""
-
-
 class Trained(Protocol):
     """A run that has settings and a seed."""
 
@@ -493,9 +514,6 @@ def _differing(
 def _seeds(seeds: Sequence[int]) -> str:
     distinct = sorted(set(seeds))
     return f"seed{'s' if len(distinct) > 1 else ''} {', '.join(map(str, distinct))}"
-
-
-NOTE = "stop_note.txt"
 
 
 def write_stop_note(run: Path, why: str) -> None:

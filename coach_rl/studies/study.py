@@ -43,6 +43,11 @@ from coach_rl.graph_managers.task import MatmulPrecision, TaskParameters
 from coach_rl.studies.job import Job, Needs
 from coach_rl.studies.job_run import identity
 
+DEFAULT_FUNCTION = "study"
+"""The function that a study's file defines."""
+STUDY, VARIANT = "study", "variant"
+"""Labels of a study's jobs."""
+
 
 @parameter_class
 class Published:
@@ -167,10 +172,6 @@ def _require_once(study: str, kind: str, names: Sequence[object], advice: str) -
             )
 
 
-DEFAULT_FUNCTION = "study"
-"""The function that a study's file defines."""
-
-
 def load_study(text: str) -> Study:
     """The study in `FILE.py` or, where a file has several, `FILE.py:FUNCTION`.
 
@@ -246,10 +247,6 @@ def _beside(folder: Path, variant: Variant) -> Variant:
     if not file.endswith(".py") or not found.is_file():
         return variant
     return replace(variant, preset=f"{found.resolve()}{colon}{function}")
-
-
-STUDY, VARIANT = "study", "variant"
-"""Labels of a study's jobs."""
 
 
 def jobs_of(study: Study, *, root: Path = DEFAULT_ROOT, tensorboard: bool = True) -> list[Job]:

@@ -28,6 +28,7 @@ from coach_rl.studies.scores import (
     SUCCESS,
     RunScores,
     failures_counted,
+    later_evaluations,
     read_scores,
     runs_below,
     success_metrics,
@@ -36,6 +37,18 @@ from coach_rl.studies.scores import (
 from coach_rl.studies.study import VARIANT, Study, Variant, jobs_of
 
 _AT_ANY_STEP = "success_any_rate"
+
+
+_NAMES_THEN = {"HRLGraphParameters": "GraphParameters"}
+"""Names of today's classes, by those that they had."""
+_FIELDS_THEN = {
+    ("GraphAgentParameters", "worst"): "lowest_probability",
+    ("GraphAgentParameters", "doubt"): "retry_discount",
+    ("GraphAgentParameters", "besides"): "fixed_goal",
+}
+"""Names of today's fields, by their class and those that they had."""
+_VALUES_THEN = {("LevelParameters", "testing_rate"): (0.0, None)}
+"""Values with the meaning of others today: (then, now), by class and field."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +144,7 @@ def study_runs(
     return together
 
 
-def evaluation_of(folder: RunFolder, episodes: int) -> dict[str, float] | None:
+def evaluation_of(folder: RunFolder, episodes: int) -> Mapping[str, float] | None:
     """Metrics of the last evaluation of so many episodes that was made of a finished run.
 
     Only those count that `coach evaluate` makes without other options: greedy, of the last
@@ -140,23 +153,15 @@ def evaluation_of(folder: RunFolder, episodes: int) -> dict[str, float] | None:
     Raises:
         CheckpointError: The file of an evaluation is damaged.
     """
-    steps, found = read_json(folder.summary)["env_steps"], None
-    for path in sorted(folder.evaluations.glob("*.json"), key=lambda path: path.stat().st_mtime):
-        document = read_json(path)
-        try:
-            options = (document["seed"], document.get("sampling"), document.get("overrides"))
-            metrics = {name.partition("/")[2]: of for name, of in document["scalars"].items()}
-            for level, scalars in document.get("levels", {}).items():
-                metrics |= {f"{level}/{name.partition('/')[2]}": of for name, of in scalars.items()}
-            is_plain = options[0] is None and not any(options[1:])
-            if is_plain and (document["environment_steps"], metrics["episodes"]) == (
-                steps,
-                episodes,
-            ):
-                found = metrics
-        except (KeyError, TypeError, AttributeError) as error:
-            raise CheckpointError(f"{path} is damaged: {error}") from error
-    return found
+    steps = read_json(folder.summary)["env_steps"]
+    found = [
+        each.metrics
+        for each in later_evaluations(folder.path)
+        if each.is_plain
+        and each.environment_steps == steps
+        and each.metrics.get("episodes") == episodes
+    ]
+    return found[-1] if found else None
 
 
 def evaluate_missing(study: Study, runs: Iterable[StudyRun]) -> Iterable[StudyRun]:
@@ -193,18 +198,6 @@ def _made_earlier(run: StudyRun, candidates: Sequence[tuple[RunFolder, Json]]) -
             if is_run_of(manifest, experiment, job.task):
                 return StudyRun(job=job, folder=folder)
     return run
-
-
-_NAMES_THEN = {"HRLGraphParameters": "GraphParameters"}
-"""Names of today's classes, by those that they had."""
-_FIELDS_THEN = {
-    ("GraphAgentParameters", "worst"): "lowest_probability",
-    ("GraphAgentParameters", "doubt"): "retry_discount",
-    ("GraphAgentParameters", "besides"): "fixed_goal",
-}
-"""Names of today's fields, by their class and those that they had."""
-_VALUES_THEN = {("LevelParameters", "testing_rate"): (0.0, None)}
-"""Values with the meaning of others today: (then, now), by class and field."""
 
 
 def is_run_of(manifest: Json, graph_manager: GraphManager, task: TaskParameters) -> bool:

@@ -19,6 +19,7 @@ from coach_rl.core.errors import CoachError, CoachWarning, ConfigurationError
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.pettingzoo import PettingZooParameters
+from coach_rl.experiment import trust
 from coach_rl.experiment.manifest import Origin
 from coach_rl.experiment.parameters_json import encode
 from coach_rl.experiment.preset_file import load_preset
@@ -393,3 +394,14 @@ def test_modules_below_a_trusted_one_are_trusted_and_others_of_its_beginning_are
 )
 def test_classes_of_adapted_packages_are_trusted(name: str) -> None:
     assert Trust().untrusted([name]) == []
+
+
+def test_users_trust_file_of_earlier_versions_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    if sys.platform == "linux":
+        assert trust._file() == tmp_path / "state" / "coach_rl" / "own_code"
+    (tmp_path / "before").write_text("module walking\n")
+    monkeypatch.setattr(trust, "_FILE_BEFORE_0_3", tmp_path / "before")
+    assert "walking" in users_trust().modules

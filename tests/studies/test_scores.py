@@ -114,9 +114,9 @@ def test_later_evaluations_read(tmp_path):
         "levels": {"low": {"evaluation_level/goal_share": 0.4}},
     }
     (path / "evaluations" / "step_2500.json").write_text(json.dumps(document))
-    assert later_evaluations(path) == [
-        {"environment_steps": 2500, "success_rate": 0.9, "low/goal_share": 0.4}
-    ]
+    (found,) = later_evaluations(path)
+    assert found.metrics == {"success_rate": 0.9, "low/goal_share": 0.4}
+    assert (found.environment_steps, found.is_plain) == (2500, True)
 
 
 def test_read_scores_damage_error(tmp_path):

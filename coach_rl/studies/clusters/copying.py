@@ -38,6 +38,11 @@ Content = TypeVar("Content")
 """Knowledge of a file's content."""
 
 
+MOST_BYTES = 100_000_000
+"""Size up to which a preset's folder travels."""
+_LEFT_OUT = ("__pycache__", "node_modules", "site-packages")
+
+
 @dataclass(frozen=True)
 class FileState:
     """The content of a file when it was listed."""
@@ -370,12 +375,6 @@ class RunStore:
             number += 1
             path = experiment / f"{name}_{number}"
         return RunCopy(path)
-
-
-MOST_BYTES = 100_000_000
-"""Size up to which a preset's folder travels."""
-
-_LEFT_OUT = ("__pycache__", "node_modules", "site-packages")
 
 
 @dataclass(frozen=True, kw_only=True)
