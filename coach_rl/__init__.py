@@ -124,15 +124,14 @@ if TYPE_CHECKING:
         PointMassParameters,
         SteadyPayParameters,
     )
-    from coach_rl.experiment import (
+    from coach_rl.configuration import find_preset, load_preset
+    from coach_rl.sessions import (
         RunSettings,
         TrainedAgent,
         evaluate_run,
-        find_preset,
         fork_experiment,
         load,
         load_levels,
-        load_preset,
         resume_experiment,
         run_experiment,
     )

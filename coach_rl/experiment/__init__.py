@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained
-    from coach_rl.experiment.fork import fork_experiment
-    from coach_rl.experiment.loaded_levels import load_levels
-    from coach_rl.experiment.manifest import Origin
-    from coach_rl.experiment.override_text import parse_overrides
-    from coach_rl.experiment.overrides import apply_overrides
-    from coach_rl.experiment.panel import PanelArgument
-    from coach_rl.experiment.preset_file import Preset, load_preset
-    from coach_rl.experiment.presets import (
+    from coach_rl.sessions.evaluation import evaluate_run, evaluate_untrained
+    from coach_rl.sessions.fork import fork_experiment
+    from coach_rl.sessions.loaded_levels import load_levels
+    from coach_rl.runs.manifest import Origin
+    from coach_rl.configuration.override_text import parse_overrides
+    from coach_rl.configuration.overrides import apply_overrides
+    from coach_rl.configuration.panel import PanelArgument
+    from coach_rl.configuration.preset_file import Preset, load_preset
+    from coach_rl.configuration.presets import (
         PresetReference,
         describe_presets,
         find_preset,
         shipped_presets,
     )
-    from coach_rl.experiment.resuming import resume_experiment
-    from coach_rl.experiment.run_folder import RunFolder
-    from coach_rl.experiment.run_settings import Audience, RunResult, RunSettings
-    from coach_rl.experiment.runner import run_experiment
-    from coach_rl.experiment.trained_agent import TrainedAgent, load
+    from coach_rl.sessions.resuming import resume_experiment
+    from coach_rl.runs.folder import RunFolder
+    from coach_rl.sessions.settings import Audience, RunResult, RunSettings
+    from coach_rl.sessions.runner import run_experiment
+    from coach_rl.sessions.trained_agent import TrainedAgent, load
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 

@@ -33,13 +33,13 @@ from coach_rl.core.errors import (
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.core.steps import EnvironmentSteps, Hours
-from coach_rl.experiment.preset_file import Preset, load_preset
-from coach_rl.experiment.preset_module import file_error, load_module
-from coach_rl.experiment.presets import PresetReference, find_preset
-from coach_rl.experiment.run_creation import check_name
-from coach_rl.experiment.runner import DEFAULT_ROOT
+from coach_rl.configuration.preset_file import Preset, load_preset
+from coach_rl.configuration.preset_module import file_error, load_module
+from coach_rl.configuration.presets import PresetReference, find_preset
+from coach_rl.runs.creation import check_name
+from coach_rl.sessions.runner import DEFAULT_ROOT
 from coach_rl.graph_managers.checkpoint_parameters import require_known_metric
-from coach_rl.graph_managers.task import MatmulPrecision, TaskParameters
+from coach_rl.graph_managers.task import MatmulPrecision, Runtime
 from coach_rl.studies.job import Job, Needs
 from coach_rl.studies.job_run import identity
 
@@ -281,7 +281,7 @@ def jobs_of(study: Study, *, root: Path = DEFAULT_ROOT, tensorboard: bool = True
         Job(
             preset=presets[variant.name],
             overrides=overrides[variant.name, seed],
-            task=TaskParameters(
+            task=Runtime(
                 seed=seed,
                 device=study.device,
                 matmul_precision=variant.matmul_precision,

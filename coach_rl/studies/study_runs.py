@@ -12,15 +12,15 @@ from pathlib import Path
 
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.experiment.evaluation import evaluate_run
-from coach_rl.experiment.parameters_json import TYPE_TAG, constructor_fields, encode, reference
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_folder import RunFolder, read_manifest
-from coach_rl.experiment.runner import DEFAULT_ROOT
-from coach_rl.experiment.strict_json import Json, read_json
+from coach_rl.sessions.evaluation import evaluate_run
+from coach_rl.configuration.parameters_json import TYPE_TAG, constructor_fields, encode, reference
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.runs.folder import RunFolder, read_manifest
+from coach_rl.sessions.runner import DEFAULT_ROOT
+from coach_rl.configuration.strict_json import Json, read_json
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.task import TaskParameters, with_threads
+from coach_rl.core.runtime import Runtime, with_threads
 from coach_rl.studies.job import Job
 from coach_rl.studies.job_run import find_run, is_finished
 from coach_rl.studies.runs import Row, RunFrame
@@ -200,7 +200,7 @@ def _made_earlier(run: StudyRun, candidates: Sequence[tuple[RunFolder, Json]]) -
     return run
 
 
-def is_run_of(manifest: Json, graph_manager: GraphManager, task: TaskParameters) -> bool:
+def is_run_of(manifest: Json, graph_manager: GraphManager, task: Runtime) -> bool:
     """Return whether a manifest is that of a run with these parameters, on any device.
 
     Args:
@@ -344,7 +344,7 @@ def _job(group: str, run: RunScores) -> Job:
     """The job that a run would be, for its names."""
     return Job(
         preset=run.preset,
-        task=TaskParameters(seed=run.seed),
+        task=Runtime(seed=run.seed),
         name=run.experiment,
         root=run.path.parent.parent,
         labels={VARIANT: group},

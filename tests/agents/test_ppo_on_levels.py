@@ -18,7 +18,7 @@ from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.records import EnvResponse
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
-from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
+from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
 from coach_rl.graph_managers import (
     GraphManager,

@@ -13,8 +13,8 @@ from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError, Un
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import ActionRequest
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.experiment.parameters_json import decode, encode
-from coach_rl.experiment.trust import Trust
+from coach_rl.configuration.parameters_json import decode, encode
+from coach_rl.configuration.trust import Trust
 
 BOX = spaces.Box(np.float32([-1, -2]), np.float32([1, -0.5]), dtype=np.float32)
 ROWS = np.arange(3)

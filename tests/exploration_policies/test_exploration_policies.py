@@ -16,7 +16,7 @@ from coach_rl.core.schedules import (
 )
 from coach_rl.core.spaces import check_actions
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.experiment.parameters_json import decode, encode
+from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.exploration_policies import (
     Boltzmann,
     Categorical,

@@ -15,7 +15,7 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.experiment.runner import RunSettings, run_experiment
+from coach_rl.sessions.runner import RunSettings, run_experiment
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,

@@ -32,7 +32,7 @@ from coach_rl import (
 )
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.experiment.runner import run_experiment
+from coach_rl.sessions.runner import run_experiment
 from coach_rl.graph_managers import CollectionParameters
 from coach_rl.testing.states import assert_same_state
 

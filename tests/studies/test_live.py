@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.experiment.run_lock import LOCK, locked
+from coach_rl.runs.lock import LOCK, locked
 from coach_rl.studies import RunStatus, live, watch
 from coach_rl.studies.conduct import JobStatus
 from coach_rl.studies.job_run import run_job

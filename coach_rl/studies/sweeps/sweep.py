@@ -23,14 +23,14 @@ import numpy as np
 
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.records import FloatArray, IntArray
-from coach_rl.experiment.overrides import overrides_json, said
-from coach_rl.experiment.preset_file import Preset, load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_lock import RunInUseError, locked
-from coach_rl.experiment.runner import DEFAULT_ROOT
-from coach_rl.experiment.stop_requests import Interrupted, StopRequests
+from coach_rl.configuration.overrides import overrides_json, said
+from coach_rl.configuration.preset_file import Preset, load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.runs.lock import RunInUseError, locked
+from coach_rl.sessions.runner import DEFAULT_ROOT
+from coach_rl.sessions.stop_requests import Interrupted, StopRequests
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
-from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.core.runtime import Runtime
 from coach_rl.studies.conduct import POLL_SECONDS, JobTracker, conduct, stop_all
 from coach_rl.studies.job import Executor, Job, Needs
 from coach_rl.studies.job_run import Announce, identity
@@ -71,7 +71,7 @@ class Sweep:
     overrides: Mapping[str, object] = field(default_factory=dict)
     """Changes that all runs have in common. `checkpoints.best_of` and `checkpoints.best_is` name
     the metric that is searched for."""
-    task: TaskParameters = field(default_factory=TaskParameters)
+    task: Runtime = field(default_factory=Runtime)
     """Seed of all trials and of the sampler, device, threads, precision."""
     name: str
     """Name of its folder and of the experiment that its runs belong to."""

@@ -31,8 +31,8 @@ from coach_rl.core.errors import (
 )
 from coach_rl.core.file_writing import require_no_links
 from coach_rl.core.seeding import integer_seed
-from coach_rl.experiment.run_lock import RunInUseError, locked
-from coach_rl.experiment.strict_json import Json
+from coach_rl.runs.lock import RunInUseError, locked
+from coach_rl.configuration.strict_json import Json
 from coach_rl.studies.sweeps.search_space import Drawn, Overrides, SearchSpace
 
 if TYPE_CHECKING:
