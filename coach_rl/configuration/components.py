@@ -15,12 +15,12 @@ from functools import cache
 from typing import Annotated, Any, Union, get_args, get_origin
 
 import coach_rl
+from coach_rl.configuration.parameters_json import constructor_fields, is_frozen_dataclass
 from coach_rl.core.errors import ParameterError, UnknownNameError
 from coach_rl.core.protocols import belongs
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import declared_types, describe_type, fit
-from coach_rl.configuration.parameters_json import constructor_fields, is_frozen_dataclass
 
 _SUFFIX = "Parameters"
 _UNIONS = (Union, types.UnionType)

@@ -7,9 +7,9 @@ Values are Python literals, bare words are strings, and what is written like a c
 import ast
 import re
 
+from coach_rl.configuration.components import Component, component_type
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.steps import StepUnit
-from coach_rl.configuration.components import Component, component_type
 
 _PATH = re.compile(r"[A-Za-z_]\w*(\.\w+)*")
 _BARE_WORD = re.compile(r"[^\s'\"()\[\]{},=]+")

@@ -10,6 +10,10 @@ import dataclasses
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypeVar, get_args, get_origin
 
+from coach_rl.configuration.components import fitting, fitting_advice, made, short_name
+from coach_rl.configuration.familiar_names import FLAGS, familiar_settings
+from coach_rl.configuration.parameters_json import constructor_fields, encode
+from coach_rl.configuration.strict_json import Json
 from coach_rl.core.errors import (
     ConfigurationError,
     ParameterError,
@@ -19,10 +23,6 @@ from coach_rl.core.errors import (
 )
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import declared_types, fit
-from coach_rl.configuration.components import fitting, fitting_advice, made, short_name
-from coach_rl.configuration.familiar_names import FLAGS, familiar_settings
-from coach_rl.configuration.parameters_json import constructor_fields, encode
-from coach_rl.configuration.strict_json import Json
 
 Tree = TypeVar("Tree")
 

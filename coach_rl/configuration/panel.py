@@ -16,9 +16,9 @@ from dataclasses import MISSING, Field, dataclass, is_dataclass
 from functools import cache
 from typing import Any
 
+from coach_rl.configuration.parameters_json import constructor_fields, is_frozen_dataclass
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.typed_values import declared_types
-from coach_rl.configuration.parameters_json import constructor_fields, is_frozen_dataclass
 
 REQUIRED = inspect.Parameter.empty
 """The default of a panel argument that has none."""

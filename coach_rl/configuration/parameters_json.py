@@ -23,17 +23,17 @@ from typing import Any
 
 import numpy as np
 
-from coach_rl.core.errors import CoachWarning, ConfigurationError, UnknownNameError
 from coach_rl.configuration.strict_json import FLOAT_TAG, Json, float_from_json, float_to_json
 from coach_rl.configuration.trust import OURS_ALONE, Trust, code_in_json, code_in_parameters
+from coach_rl.core.errors import CoachWarning, ConfigurationError, UnknownNameError
+from coach_rl.core.moved_names import current_name
+from coach_rl.core.runtime import LIVE
 
 TYPE_TAG = "$type"
 ENUM_TAG = "$enum"
 REFERENCE_TAG = "$reference"
 LIST_TAG = "$list"
 ITEMS_TAG = "$items"
-_MOVED = {"coach_rl.core.goals:OptionSpace": "coach_rl.core.options:OptionSpace"}
-"""Classes by the names that documents of earlier versions give them."""
 
 
 def encode(value: object, path: str = "parameters") -> Json:
@@ -115,8 +115,20 @@ def resolve(name: str, path: str = "parameters", *, trust: Trust = OURS_ALONE) -
     return _resolved(name, path)
 
 
+def with_current_names(document: Json) -> Json:
+    """The same document with classes and functions named as this version names them."""
+    match document:
+        case dict():
+            named = {TYPE_TAG, ENUM_TAG, REFERENCE_TAG} & document.keys()
+            parts = {key: with_current_names(part) for key, part in document.items()}
+            return parts | {key: current_name(str(document[key])) for key in named}
+        case list():
+            return [with_current_names(part) for part in document]
+    return document
+
+
 def _resolved(name: str, path: str) -> Any:
-    module_name, _, qualified_name = _MOVED.get(str(name), str(name)).partition(":")
+    module_name, _, qualified_name = current_name(str(name)).partition(":")
     if not module_name or not qualified_name:
         raise ConfigurationError(f"{path} names '{name}', expected 'module:QualName'")
     try:
@@ -136,8 +148,8 @@ def _resolved(name: str, path: str) -> Any:
 
 
 def constructor_fields(dataclass_type: type) -> tuple[Field[object], ...]:
-    """The fields a dataclass's constructor takes."""
-    return tuple(field for field in fields(dataclass_type) if field.init)
+    """The fields a dataclass's constructor takes, but those of a running process."""
+    return tuple(each for each in fields(dataclass_type) if each.init and LIVE not in each.metadata)
 
 
 def _encode_dataclass(value: object, path: str) -> Json:

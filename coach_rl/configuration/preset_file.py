@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError
-from coach_rl.core.steps import StepUnit
-from coach_rl.core.typed_values import fit
 from coach_rl.configuration.components import made, owners_advice
 from coach_rl.configuration.familiar_names import familiar_settings
 from coach_rl.configuration.module_folders import let_import_named
@@ -21,6 +18,9 @@ from coach_rl.configuration.panel import REQUIRED, PanelArgument, panel_argument
 from coach_rl.configuration.preset_module import file_error, load_module, preset_module
 from coach_rl.configuration.presets import DEFAULT_FUNCTION, PresetReference
 from coach_rl.configuration.trust import code_in_parameters
+from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError
+from coach_rl.core.steps import StepUnit
+from coach_rl.core.typed_values import fit
 from coach_rl.graph_managers.graph_manager import GraphManager
 
 _ON_PANEL = {"environment.level": "level", "schedule.training": "steps"}

@@ -18,8 +18,8 @@ from pathlib import Path
 from types import ModuleType
 
 import coach_rl
-from coach_rl.core.errors import ConfigurationError, suggestion
 from coach_rl.configuration.trust import PRESET_MODULE
+from coach_rl.core.errors import ConfigurationError, suggestion
 
 
 def load_module(

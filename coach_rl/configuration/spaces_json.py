@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from coach_rl.configuration.strict_json import FLOAT_TAG, Json, float_from_json, plain_json
 from coach_rl.core.errors import CheckpointError, SpaceError
 from coach_rl.core.records import Array
 from coach_rl.core.spaces import EnvironmentSpaces, Space
-from coach_rl.configuration.strict_json import FLOAT_TAG, Json, float_from_json, plain_json
 
 
 def spaces_to_json(known: EnvironmentSpaces) -> Json:

@@ -23,10 +23,10 @@ from typing import Self
 
 import platformdirs
 
-from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.roles import CodeNamingParameters
 from coach_rl.configuration.presets import shipped_presets
 from coach_rl.configuration.strict_json import Json
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.roles import CodeNamingParameters
 
 OURS = "coach_rl"
 ADAPTED = ("ale_py", "gymnasium", "gymnasium_robotics", "mpe2", "pettingzoo", "torch.nn")

@@ -1,6 +1,6 @@
 """A graph: the agents of all levels, the stack they train in, and the stack they are evaluated in.
 
-graph = Graph(parameters, TaskParameters(seed=1))
+graph = Graph(parameters, Runtime(seed=1))
 tick = graph.tick()                             # one step of all environments, and of learning
 for level, agent, metrics in tick.learned:
     print(level, agent, metrics)
@@ -8,36 +8,38 @@ graph.agents["main"]                            # by the level's name
 graph.close()
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.agents import AnyAgent, UpdatingAgent
+from coach_rl.core.agents import AnyAgent, ExploringAgent, UpdatingAgent
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
+from coach_rl.core.errors import CoachWarning, ConfigurationError, SpaceError
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.interfaces import EnvironmentParameters
+from coach_rl.core.level_name import shown_level
+from coach_rl.core.options import OptionSpace
+from coach_rl.core.process_group import Order
 from coach_rl.core.records import EnvResponse
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.signals import SignalChannel
+from coach_rl.core.signals import Signals
+from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
-from coach_rl.graph_managers.description import describe_stack
-from coach_rl.graph_managers.episode_recorder import EvaluationWatcher, TrainingRecorder
-from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
+from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.level_phases import LevelPhases
 from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
 from coach_rl.graph_managers.restoring import OpenEpisodes
-from coach_rl.graph_managers.sampling import require_exploring
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stack_builder import StackBuilder
-from coach_rl.graph_managers.task import (
-    TaskParameters,
-    resolved_device,
-    torch_settings,
-    with_threads,
-)
+from coach_rl.graph_managers.torch_settings import resolved, torch_settings
+from coach_rl.levels.level_manager import LevelManager
+from coach_rl.levels.spaces import agent_spaces
+from coach_rl.telemetry.episode_recorder import EvaluationWatcher, TrainingRecorder
+from coach_rl.telemetry.episode_tracker import EpisodeTracker, FinishedEpisodes
 
 MAX_EVALUATION_ENVS = 16
 """Environments an evaluation runs in parallel at most."""
@@ -60,14 +62,12 @@ class Graph:
 
     Args:
         parameters: The experiment.
-        task: What is known only now.
+        runtime: The run's settings and services.
         training: Whether there are environments to train in; without them it can only evaluate.
         evaluation_envs: Environments an evaluation runs in parallel; None: as many as the
             evaluations while training have episodes, up to `MAX_EVALUATION_ENVS`.
         watcher: What looks at evaluations; None for nothing.
         recorder: What films training episodes; None for nothing.
-        on_activity: Called with what takes long: compiling, evaluating.
-        group: The processes that train it together.
 
     Raises:
         ConfigurationError: Something does not fit; what was opened is closed again.
@@ -76,18 +76,15 @@ class Graph:
     def __init__(
         self,
         parameters: GraphParameters,
-        task: TaskParameters,
+        runtime: Runtime,
         *,
         training: bool = True,
         evaluation_envs: int | None = None,
         watcher: EvaluationWatcher | None = None,
         recorder: TrainingRecorder | None = None,
-        on_activity: OnActivity = ignore_activity,
-        group: ProcessGroup = ONE_PROCESS,
     ) -> None:
-        task = with_threads(task, parameters.threads)
-        self.task = replace(task, device=resolved_device(task.device))
-        """The task, with the device that `auto` stands for and the experiment's threads."""
+        self.runtime = replace(resolved(runtime, parameters), signals=Signals())
+        """The run's settings and services: its device, its threads, its channel of signals."""
         planned = parameters.schedule.training
         self.clock = Clock(planned=planned)
         """Phase and counters of training."""
@@ -97,23 +94,13 @@ class Graph:
         """The times at which levels are in a phase of their own."""
         self.unloaded = {each.name for each in parameters.levels if each.load is not None}
         """Names of the levels whose agents are still to be loaded from another run."""
-        self.on_activity = on_activity
-        self._parameters, self._group = parameters, group
-        channel = SignalChannel()
-        self._agents = LevelAgents(
-            parameters, self.task, group=group, on_activity=on_activity, channel=channel
-        )
+        self.cameras = tuple(each for each in (watcher, recorder) if each is not None)
+        """The watcher of evaluations and the recorder of training, where there are any."""
+        self._parameters = parameters
+        self._agents = LevelAgents(parameters, self.runtime)
         self._training: Stack | None = None
-        with ExitStack() as opened, torch_settings(self.task):
-            builder = StackBuilder(
-                parameters,
-                self.task,
-                agents=self._agents,
-                channel=channel,
-                group=group,
-                opened=opened,
-                on_activity=on_activity,
-            )
+        with ExitStack() as opened, torch_settings(self.runtime):
+            builder = StackBuilder(parameters, self.runtime, agents=self._agents, opened=opened)
             if training:
                 self._training = builder.training(self.clock, is_drawn=recorder is not None)
             self.evaluation = builder.evaluation(
@@ -125,7 +112,7 @@ class Graph:
             if self._training is not None:
                 _check_same_spaces(self._training, self.evaluation)
                 self.phases.watch(self._training.levels)
-                self._training.reset(integer_seed(task.seed, "training", "environment"))
+                self._training.reset(integer_seed(runtime.seed, "training", "environment"))
             if recorder is not None and self._training is not None:
                 recorder.prepare(self._training)
             if watcher is not None:
@@ -159,10 +146,13 @@ class Graph:
             self.training,
             self.tracker,
             environment=self._parameters.environment,
-            seed=self.task.seed,
-            processes=self._group.size,
-            on_activity=self.on_activity,
+            runtime=self.runtime,
         )
+
+    @property
+    def spaces(self) -> EnvironmentSpaces:
+        """The spaces of its environment."""
+        return self.evaluation.simulators.spaces
 
     @property
     def stacks(self) -> tuple[Stack, ...]:
@@ -172,7 +162,7 @@ class Graph:
     @property
     def evaluation_seed(self) -> int:
         """Seed of the episodes of all evaluations while training."""
-        return integer_seed(self.task.seed, "evaluation", "environment")
+        return integer_seed(self.runtime.seed, "evaluation", "environment")
 
     def sample_in_evaluations(self, sampling: bool) -> None:
         """Let agents explore in evaluations as they do in training now, or act greedily again.
@@ -185,7 +175,7 @@ class Graph:
         """
         if sampling:
             agents = [self._agents.built[level.name] for level in self.levels]
-            require_exploring(self.levels, agents, self.clock)
+            _require_exploring(self.levels, agents, self.clock)
         self.evaluation.clock.load_state_dict(self.clock.for_evaluation().state_dict())
         self.evaluation.clock.samples = sampling
 
@@ -193,8 +183,8 @@ class Graph:
         """One step of all training environments, in the clock's phase; what is due is learned."""
         clock = self.clock
         order = Order.TRAIN if clock.phase is Phase.TRAIN else Order.HEATUP
-        self._group.announce(order, seconds=clock.wall_seconds)
-        with torch_settings(self.task):
+        self.runtime.group.announce(order, seconds=clock.wall_seconds)
+        with torch_settings(self.runtime):
             answer = self.training.tick()
             finished = self.tracker.note(answer)
             if finished is not None:
@@ -287,3 +277,137 @@ def _check_same_spaces(training: Stack, evaluation: Stack) -> None:
                 f"evaluation_environment has the {what} space {other}, the environment of "
                 f"training {mine}; evaluate in one with the same"
             )
+
+
+def describe_stack(
+    levels: Sequence[LevelManager],
+    described: Sequence[LevelParameters],
+    agents: Sequence[AnyAgent],
+    environment: EnvironmentParameters,
+    *,
+    unloaded: Set[str] = frozenset(),
+) -> str:
+    """The levels, what they ask of each other, their agents, and what they act on.
+
+    Args:
+        levels: Top first.
+        described: Their parameters.
+        agents: Who decides on them.
+        environment: What the lowest acts on.
+        unloaded: Names of the levels that are still to be loaded from another run.
+    """
+    lines: list[str] = []
+    for depth, (level, params, agent) in enumerate(zip(levels, described, agents, strict=True)):
+        spaces = agent_spaces(level.environment.spaces, params.goal_space)
+        below = described[depth + 1] if depth + 1 < len(described) else None
+        about = [
+            f"level {level.name}: {params.agent.name}",
+            *(f"  {line}" for line in _of_level(params, depth == 0, level.name in unloaded)),
+            f"  observes {spaces.observation}",
+            f"  acts in {spaces.action}",
+            *(f"  {line}" for line in agent.description().splitlines()),
+            *([] if below is None else [f"  asks level {below.name} for {_orders(below)}"]),
+        ]
+        lines += _at(depth, about)
+    bottom = [f"environment {shown_level(environment.level)} x {levels[0].num_envs}"]
+    return "\n".join([*lines, *_at(len(levels), bottom)])
+
+
+def _at(depth: int, lines: Sequence[str]) -> list[str]:
+    """A node of the tree: its first line hangs on the node above."""
+    if depth == 0:
+        return list(lines)
+    first, *rest = lines
+    indent = "   " * (depth - 1)
+    return [f"{indent}└─ {first}", *(f"{indent}   {line}" for line in rest)]
+
+
+def _of_level(params: LevelParameters, is_top: bool, is_unloaded: bool) -> Iterator[str]:
+    """Describe the settings by which a level differs from a single one."""
+    if is_top and params.goal_space is not None:
+        yield f"has the environment's {_goal_text(params.goal_space)}"
+    if params.horizon is not None:
+        yield f"horizon {params.horizon} decisions"
+    if params.real_end_is_terminal:
+        yield "a real termination is final"
+    if params.stops_on_failure != "never":
+        when = " in training" if params.stops_on_failure == "training" else ""
+        yield f"stops{when} where the level below misses its goal"
+    if not params.goal_is_terminal:
+        yield "its goals are to be held"
+    if params.testing_rate:
+        yield f"tests {params.testing_rate:.4g} of its decisions"
+    if params.frozen:
+        yield "frozen: neither explores nor learns"
+    yield from _of_schedule(params)
+    if params.load is not None:
+        yield f"{'to be ' if is_unloaded else ''}loaded from {params.load}"
+
+
+def _of_schedule(params: LevelParameters) -> Iterator[str]:
+    """Describe when a level learns, where it does not always."""
+    begin, end = params.frozen_from, params.frozen_until
+    if begin is not None or end is not None:
+        yield f"frozen from {begin or 'the beginning'} until {end or 'the end'}"
+    if params.warmup is not None:
+        yield f"warm-up on random goals until {params.warmup}"
+    if params.turn is not None:
+        yield f"learns in turns of {params.turn}"
+
+
+def _orders(below: LevelParameters) -> str:
+    assert below.goal_space is not None
+    return _goal_text(below.goal_space)
+
+
+def _goal_text(space: GoalSpace | OptionSpace) -> str:
+    if isinstance(space, OptionSpace):
+        own = [name for name in ("rewards", "ends") if getattr(space, name)]
+        return f"one of {space.count} options" + f" with {' and '.join(own)} of their own" * bool(
+            own
+        )
+    elements = space.elements or range(space.size)
+    bounds = zip(elements, space.low, space.high, space.threshold, strict=True)
+    parts = [
+        f"{space.key}[{element}] in [{low:.4g}, {high:.4g}] within {threshold:.4g}"
+        + (" (an angle)" if position in space.angles else "")
+        for position, (element, low, high, threshold) in enumerate(bounds)
+    ]
+    if space.relative:
+        reach = space.space.high
+        parts.append("asked for as a way of at most " + ", ".join(f"{each:.4g}" for each in reach))
+    if space.reached_within == "ball":
+        parts.append("all together as a ball")
+    if isinstance(space, TimedGoalSpace):
+        parts.append(f"each at a time of 1 to {space.longest} steps")
+    if space.reward == "dense":
+        parts.append("rewarded by distance")
+    return "goals: " + "; ".join(parts)
+
+
+def _require_exploring(
+    levels: Sequence[LevelParameters], agents: Sequence[AnyAgent], clock: Clock
+) -> None:
+    """Raise `ConfigurationError` where no agent explores in training, and warn where some don't.
+
+    Args:
+        levels: The levels' parameters.
+        agents: Their agents.
+        clock: Phase and counters of training.
+    """
+    still = []
+    for level, agent in zip(levels, agents, strict=True):
+        is_frozen = level.frozen or clock.levels.get(level.name) is Phase.TEST
+        if is_frozen or not (isinstance(agent, ExploringAgent) and agent.explores):
+            still.append(f"agent '{level.agent.name}' of level '{level.name}'")
+    if len(still) == len(levels):
+        raise ConfigurationError(
+            f"there is nothing to sample: {' and '.join(still)} explored nothing in training, "
+            "and act the same greedily; evaluate without sampling"
+        )
+    if still:
+        warnings.warn(
+            f"{' and '.join(still)} explored nothing in training, and act greedily here, too",
+            CoachWarning,
+            stacklevel=4,
+        )

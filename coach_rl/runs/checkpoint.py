@@ -28,16 +28,6 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 import coach_rl
-from coach_rl.core.errors import CheckpointError, UnknownNameError
-from coach_rl.core.file_writing import make_folder, sync
-from coach_rl.core.state import State
-from coach_rl.runs.packing import Packer, Unpacker
-from coach_rl.runs.segments import (
-    NOTHING_STORED,
-    Stored,
-    is_segment,
-    segments_json,
-)
 from coach_rl.configuration.strict_json import (
     MOST_BYTES,
     Json,
@@ -49,6 +39,16 @@ from coach_rl.configuration.strict_json import (
     sealed,
     to_json,
     write_json,
+)
+from coach_rl.core.errors import CheckpointError, UnknownNameError
+from coach_rl.core.file_writing import make_folder, sync
+from coach_rl.core.state import State
+from coach_rl.runs.packing import Packer, Unpacker
+from coach_rl.runs.segments import (
+    NOTHING_STORED,
+    Stored,
+    is_segment,
+    segments_json,
 )
 
 SCHEMA_VERSION = 5

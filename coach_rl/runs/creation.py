@@ -15,12 +15,12 @@ from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 
+from coach_rl.configuration.strict_json import Json, write_text
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.file_writing import sync
 from coach_rl.core.level_name import folder_name
 from coach_rl.runs.folder import PRESET_COPY, RunFolder, write_manifest
 from coach_rl.runs.lock import locked
-from coach_rl.configuration.strict_json import Json, write_text
 
 
 def create_run_folder(

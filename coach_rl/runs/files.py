@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from functools import partial
 
-from coach_rl.runs.introduction import introduction
-from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.runs.folder import RunFolder, read_manifest
+from coach_rl.runs.introduction import introduction
 from coach_rl.telemetry.csv import CsvSink, logged_names
 from coach_rl.telemetry.jsonl import JsonlSink
 from coach_rl.telemetry.sinks import Sink, SinkRun, made_sink, sink_name
@@ -22,10 +22,10 @@ def file_sinks(
         "the CSV files": lambda: CsvSink(folder),
     }
     if tensorboard:
-        about = introduction(run, graph_manager.description())
+        about = introduction(run, graph_manager.graph.description())
         files["TensorBoard's file"] = lambda: TensorBoardSink(
             folder,
-            resumed_at=graph_manager.clock.environment_steps or None,
+            resumed_at=graph_manager.graph.clock.environment_steps or None,
             introduction=about,
             known=logged_names(folder),
         )

@@ -16,7 +16,7 @@ One process at a time writes into it. `run_creation` makes it.
 from dataclasses import dataclass
 from pathlib import Path
 
-from coach_rl.core.errors import CheckpointError
+from coach_rl.configuration.parameters_json import with_current_names
 from coach_rl.configuration.strict_json import (
     Json,
     read_sealed,
@@ -25,6 +25,8 @@ from coach_rl.configuration.strict_json import (
     sealed,
     write_json,
 )
+from coach_rl.core.errors import CheckpointError
+from coach_rl.core.moved_names import current_name
 
 SCHEMA_VERSION = 2
 """Version of the manifest; raised when an older reader could misread it.
@@ -98,7 +100,10 @@ class RunFolder:
 
 
 def read_manifest(folder: RunFolder) -> Json:
-    """The manifest of a run; CheckpointError when missing, changed, or of another version."""
+    """The manifest of a run; CheckpointError when missing, changed, or of another version.
+
+    Classes in it have the names of this version, whichever wrote it.
+    """
     source = str(folder.manifest)
     manifest = read_sealed(folder.manifest, next_step=_EDITED)
     require_types(manifest, {"schema_version": object}, source=source)
@@ -112,7 +117,8 @@ def read_manifest(folder: RunFolder) -> Json:
     for part in manifest["resumes"]:
         if not isinstance(part, dict):
             raise CheckpointError(f"{source} is damaged: a resume in it is no JSON object")
-    return manifest
+    names = {key: with_current_names(manifest[key]) for key in ("parameters", "task")}
+    return {**manifest, **names, "graph_manager": current_name(manifest["graph_manager"])}
 
 
 def write_manifest(folder: RunFolder, manifest: Json) -> None:

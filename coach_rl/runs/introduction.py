@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
 from coach_rl.configuration.parameters_json import ITEMS_TAG, LIST_TAG, TYPE_TAG
-from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.configuration.strict_json import Json, read_text
+from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.telemetry.tables import markdown, written
 from coach_rl.telemetry.tensorboard import Introduction
 
@@ -33,10 +33,10 @@ def introduction(folder: RunFolder, levels: str) -> Introduction:
     }
     if manifest["preset"] is not None:
         texts["preset"] = _code(read_text(folder.preset), "python")
-    task = manifest["parameters"]
+    parameters = manifest["parameters"]
     settings = {
         "level": manifest["level"],
-        "num_envs": task.get("num_envs"),
+        "num_envs": parameters.get("num_envs"),
         **manifest["panel"],
         **{name: now for name, (_, now) in changed.items()},
         "seed": manifest["task"]["seed"],

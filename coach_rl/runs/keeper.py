@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from coach_rl.configuration.strict_json import Json
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.sizes import readable
 from coach_rl.core.state import State
+from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import (
     BEST,
     LAST,
@@ -30,8 +32,6 @@ from coach_rl.runs.disk_space import size_of
 from coach_rl.runs.folder import RunFolder
 from coach_rl.runs.logs import log_notes
 from coach_rl.runs.segments import NOTHING_STORED
-from coach_rl.configuration.strict_json import Json
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.telemetry.best_evaluation import Best, candidate, is_better, is_measured_by
 from coach_rl.telemetry.records import LogRecord
 

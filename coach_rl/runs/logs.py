@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from coach_rl.configuration.strict_json import Json, require_regular_file, require_types
 from coach_rl.core.errors import CheckpointError, CoachWarning
 from coach_rl.core.file_writing import without_links
 from coach_rl.runs.checkpoint import Checkpoint
-from coach_rl.configuration.strict_json import Json, require_regular_file, require_types
 
 _CHUNK = 1 << 20
 _TABLE = ".csv"

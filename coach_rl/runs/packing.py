@@ -9,6 +9,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from coach_rl.configuration.strict_json import (
+    FLOAT_TAG,
+    Json,
+    float_from_json,
+    float_to_json,
+)
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.records import Array, IntArray
 from coach_rl.core.state import Appended
@@ -23,12 +29,6 @@ from coach_rl.runs.segments import (
     shared,
     stored_entries,
     write_segment,
-)
-from coach_rl.configuration.strict_json import (
-    FLOAT_TAG,
-    Json,
-    float_from_json,
-    float_to_json,
 )
 
 _KEPT_ASIDE = ("$array", "$scalar", "$tensor")

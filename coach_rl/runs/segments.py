@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
+from coach_rl.configuration.strict_json import Json
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.records import Array, IntArray
 from coach_rl.core.state import Appended, State
-from coach_rl.configuration.strict_json import Json
 
 MERGED_BYTES = 64_000_000
 """Segments up to this size are merged with newer ones, so that there are few of them."""

@@ -8,9 +8,9 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from coach_rl.configuration.parameters_json import constructor_fields
 from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.roles import KeepingParameters, MovableParameters
-from coach_rl.configuration.parameters_json import constructor_fields
 from coach_rl.graph_managers.graph_manager import GraphManager
 
 

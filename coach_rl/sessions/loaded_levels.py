@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from coach_rl.configuration.strict_json import Json
 from coach_rl.core.agents import AnyAgent, require_whole_policies
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.state import State
-from coach_rl.runs.checkpoint import Checkpoint, read_checkpoint
-from coach_rl.runs.finding import find_run
-from coach_rl.configuration.strict_json import Json
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import LevelParameters
+from coach_rl.runs.checkpoint import Checkpoint, read_checkpoint
+from coach_rl.runs.finding import find_run
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,9 +17,9 @@ from rich.text import Text
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.printable_text import one_line, printable
-from coach_rl.runs.manifest import checkpoint_policy, level_names, planned_lengths
 from coach_rl.runs.folder import MANIFEST
 from coach_rl.runs.lock import holder_of, lost_holder_of
+from coach_rl.runs.manifest import checkpoint_policy, level_names, planned_lengths
 from coach_rl.studies.conduct import JobStatus
 from coach_rl.studies.scores import RunState, read_scores, runs_below, stop_note
 from coach_rl.telemetry.console import ConsoleSink

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from coach_rl.configuration.strict_json import write_text
 from coach_rl.core.errors import ConfigurationError, how_to_install
 from coach_rl.core.file_writing import replacing
 from coach_rl.core.records import Array, FloatArray, IntArray
-from coach_rl.configuration.strict_json import write_text
 from coach_rl.studies.comparison import Comparison, comparison_table, score_table
 from coach_rl.studies.runs import RunFrame, Scored, bounds_of, estimate_of
 from coach_rl.studies.scores import RunScores

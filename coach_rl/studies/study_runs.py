@@ -10,17 +10,18 @@ from dataclasses import MISSING, Field, dataclass, field, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
-from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.sessions.evaluation import evaluate_run
 from coach_rl.configuration.parameters_json import TYPE_TAG, constructor_fields, encode, reference
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
-from coach_rl.runs.folder import RunFolder, read_manifest
-from coach_rl.sessions.runner import DEFAULT_ROOT
 from coach_rl.configuration.strict_json import Json, read_json
+from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.core.runtime import Runtime, with_threads
+from coach_rl.graph_managers.torch_settings import with_threads
+from coach_rl.runs.folder import RunFolder, read_manifest
+from coach_rl.sessions.evaluation import evaluate_run
+from coach_rl.sessions.runner import DEFAULT_ROOT
 from coach_rl.studies.job import Job
 from coach_rl.studies.job_run import find_run, is_finished
 from coach_rl.studies.runs import Row, RunFrame

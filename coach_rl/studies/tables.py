@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from coach_rl.configuration.strict_json import write_text
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import FloatArray, IntArray
-from coach_rl.configuration.strict_json import write_text
 from coach_rl.studies.comparison import Comparison, possible_comparisons
 from coach_rl.studies.runs import Scored, episodes_behind, estimate_of
 from coach_rl.studies.scores import RunScores, with_failures

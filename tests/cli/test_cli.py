@@ -31,7 +31,7 @@ from coach_rl.telemetry.tracker import TrackerParameters
 from tests.waiting import wait_until
 
 HERE = Path(__file__).parent
-FAKE = HERE.parent / "experiment" / "fake_preset.py"
+FAKE = HERE.parent / "fake_preset.py"
 
 
 @pytest.fixture(autouse=True)

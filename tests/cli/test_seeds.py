@@ -13,7 +13,7 @@ from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.sessions.stop_requests import Interrupted
 from coach_rl.studies.job import JobResult
 
-FAKE = Path(__file__).parent.parent / "experiment" / "fake_preset.py"
+FAKE = Path(__file__).parent.parent / "fake_preset.py"
 
 
 @pytest.fixture(autouse=True)

@@ -20,13 +20,6 @@ from coach_rl import (
     PrioritisedParameters,
     QuantileHead,
 )
-from coach_rl.core import (
-    AgentParameters,
-    EnvironmentParameters,
-    InputFilterParameters,
-)
-from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
-from coach_rl.core.schedules import Schedule
 from coach_rl.configuration.components import (
     Component,
     component_type,
@@ -38,6 +31,13 @@ from coach_rl.configuration.override_text import parse_overrides
 from coach_rl.configuration.overrides import apply_overrides, parameter_paths
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset, shipped_presets
+from coach_rl.core import (
+    AgentParameters,
+    EnvironmentParameters,
+    InputFilterParameters,
+)
+from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
+from coach_rl.core.schedules import Schedule
 from coach_rl.exploration_policies import ExplorationPolicyParameters
 
 

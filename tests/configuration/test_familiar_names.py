@@ -6,7 +6,6 @@ import warnings
 import pytest
 
 from coach_rl.cli.flags import all_flags, flag_parser
-from coach_rl.core.errors import UnknownNameError, near_names
 from coach_rl.configuration.familiar_names import (
     FLAGS,
     SETTINGS,
@@ -16,6 +15,7 @@ from coach_rl.configuration.familiar_names import (
 from coach_rl.configuration.overrides import parameter_paths
 from coach_rl.configuration.preset_file import Preset, load_preset
 from coach_rl.configuration.presets import find_preset, shipped_presets
+from coach_rl.core.errors import UnknownNameError, near_names
 
 
 def known(preset: Preset) -> set[str]:

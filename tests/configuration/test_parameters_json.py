@@ -14,6 +14,10 @@ from hypothesis import strategies as st
 
 from coach_rl.agents.hierarchies.option_critic_agent import OptionCriticAgentParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters
+from coach_rl.configuration import parameters_json
+from coach_rl.configuration.parameters_json import encode
+from coach_rl.configuration.strict_json import from_json, read_json, to_json, write_json
+from coach_rl.configuration.trust import Trust
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import (
     CheckpointError,
@@ -25,10 +29,6 @@ from coach_rl.core.errors import (
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.schedules import LinearSchedule, PiecewiseSchedule
 from coach_rl.core.steps import EnvironmentSteps, StepUnit
-from coach_rl.configuration import parameters_json
-from coach_rl.configuration.parameters_json import encode
-from coach_rl.configuration.strict_json import from_json, read_json, to_json, write_json
-from coach_rl.configuration.trust import Trust
 
 decode = partial(
     parameters_json.decode,

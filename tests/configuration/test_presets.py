@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
-from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.configuration.panel import REQUIRED
 from coach_rl.configuration.preset_file import Preset, load_preset
 from coach_rl.configuration.presets import describe_presets, find_preset, shipped_presets
+from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
+from coach_rl.core.steps import EnvironmentSteps
 
-FAKE = Path(__file__).with_name("fake_preset.py")
+FAKE = Path(__file__).parent.parent / "fake_preset.py"
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_files_and_functions() -> None:
     with pytest.raises(ConfigurationError, match=r"there is no preset file 'no/such\.py'"):
         find_preset("no/such.py")
     with pytest.raises(ConfigurationError, match=r"pyproject\.toml' is no Python file"):
-        find_preset(str(FAKE.parents[2] / "pyproject.toml"))
+        find_preset(str(FAKE.parents[1] / "pyproject.toml"))
     with pytest.raises(
         UnknownNameError, match=r"unknown preset function 'need' in .*; did you mean 'needs'"
     ):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from coach_rl.configuration.spaces_json import spaces_from_json, spaces_to_json
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.configuration.spaces_json import spaces_from_json, spaces_to_json
 
 SPACES = [
     spaces.Box(-1, 1, (3,), np.float32),

@@ -15,26 +15,22 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.architectures import ModuleParameters
 from coach_rl.cli.main import main
-from coach_rl.core.errors import CoachError, CoachWarning, ConfigurationError
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.environments.pettingzoo import PettingZooParameters
 from coach_rl.configuration import trust
-from coach_rl.runs.manifest import Origin
 from coach_rl.configuration.parameters_json import encode
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.runs.folder import RunFolder, write_manifest
-from coach_rl.sessions.runner import RunSettings, run_experiment
 from coach_rl.configuration.trust import Trust, users_trust
-from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    ScheduleParameters,
-    TaskParameters,
-)
+from coach_rl.core.errors import CoachError, CoachWarning, ConfigurationError
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.environments.pettingzoo import PettingZooParameters
+from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
+from coach_rl.runs.folder import RunFolder, write_manifest
+from coach_rl.runs.manifest import Origin
+from coach_rl.sessions.resuming import resume_experiment
+from coach_rl.sessions.runner import RunSettings, run_experiment
 
 SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
 SHELL = {"command": "touch SENTINEL"}
@@ -56,7 +52,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     return run_experiment(
         BasicRLGraphManager(parameters),
-        TaskParameters(device="cpu"),
+        Runtime(device="cpu"),
         name="short",
         root=tmp_path_factory.mktemp("runs"),
         settings=SETTINGS,
@@ -172,9 +168,7 @@ HOSTILE = {
     "script by name": script("evil:act"),
     "script os:system": script("os:system"),
     "script by reference": script({"$reference": "evil:act"}),
-    "script by another's import": script(
-        {"$reference": "coach_rl.runs.folder:shutil.rmtree"}
-    ),
+    "script by another's import": script({"$reference": "coach_rl.runs.folder:shutil.rmtree"}),
     "graph manager in preset.py": preset(graph_manager="GraphManager"),
     "preset.py at a place of its own": preset(file="preset.py", graph_manager="GraphManager"),
     "preset.py by the name of a known one": preset(
@@ -314,7 +308,7 @@ def own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     loaded = load_preset(find_preset(str(home / "walk.py")))
     return run_experiment(
         loaded.build(),
-        TaskParameters(device="cpu"),
+        Runtime(device="cpu"),
         name="walk",
         root=tmp_path,
         origin=Origin(preset=loaded),

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hypothesis_numpy
 
+from coach_rl.configuration.strict_json import sealed
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import CheckpointError, UnknownNameError
 from coach_rl.core.seeding import generator, generator_state
 from coach_rl.runs import checkpoint as checkpoints
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
-from coach_rl.configuration.strict_json import sealed
 
 
 def round_trip(state: Any, folder: Path) -> Any:

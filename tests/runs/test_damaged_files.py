@@ -12,23 +12,23 @@ from typing import Any
 
 import pytest
 
-from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.runs import provenance
-from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
-from coach_rl.sessions.evaluation import evaluate_run
-from coach_rl.sessions.fork import fork_experiment
-from coach_rl.runs.manifest import Origin
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.runs.creation import create_run_folder
-from coach_rl.sessions.runner import RunSettings, run_experiment
 from coach_rl.configuration.strict_json import sealed
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
-from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.graph_managers.parameters import CheckpointParameters
+from coach_rl.runs import provenance
+from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
+from coach_rl.runs.creation import create_run_folder
+from coach_rl.runs.manifest import Origin
+from coach_rl.sessions.evaluation import evaluate_run
+from coach_rl.sessions.fork import fork_experiment
+from coach_rl.sessions.resuming import resume_experiment
+from coach_rl.sessions.runner import RunSettings, run_experiment
 
-PRESET = load_preset(find_preset(str(Path(__file__).with_name("fake_preset.py"))))
+PRESET = load_preset(find_preset(str(Path(__file__).parent.parent / "fake_preset.py")))
 OFTEN = RunSettings(
     checkpoints=CheckpointParameters(every_seconds=1e-9), final_episodes=EnvironmentEpisodes(1)
 )
@@ -44,7 +44,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with ten checkpoints, the best of which is not the last."""
     result = run_experiment(
         PRESET.build(),
-        TaskParameters(seed=3, device="cpu"),
+        Runtime(seed=3, device="cpu"),
         name="walk",
         root=tmp_path_factory.mktemp("runs"),
         origin=Origin(preset=PRESET),

@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.sessions import RunSettings
-from coach_rl.runs.introduction import differences, introduction
-from coach_rl.runs.manifest import Origin
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
-from coach_rl.sessions.settings import Audience
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.runs.introduction import differences, introduction
+from coach_rl.runs.manifest import Origin
+from coach_rl.sessions import RunSettings
 from coach_rl.sessions.runner import run_experiment
-from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.sessions.settings import Audience
 
-FAKE = Path(__file__).parent / "fake_preset.py"
+FAKE = Path(__file__).parent.parent / "fake_preset.py"
 QUICK = RunSettings(final_episodes=EnvironmentEpisodes(1))
 
 
@@ -24,7 +24,7 @@ def about(tmp_path):
     overrides = {"steps": 20, "agent.layers": (8,)}
     folder = run_experiment(
         preset.configure(overrides),
-        TaskParameters(seed=3),
+        Runtime(seed=3),
         name="walk",
         root=tmp_path,
         origin=Origin(

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from coach_rl.core.clock import Phase
+from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import (
     find_checkpoint,
     list_checkpoints,
     pointed,
     read_checkpoint,
 )
-from coach_rl.runs.keeper import CheckpointKeeper
 from coach_rl.runs.folder import RunFolder
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.runs.keeper import CheckpointKeeper
 from coach_rl.telemetry.records import Evaluation, LogRecord
 
 SELDOM = 1e9

@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from coach_rl.core.errors import CheckpointError, CoachWarning
-from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.runs.checkpoint import Checkpoint
-from coach_rl.runs.keeper import CheckpointKeeper
-from coach_rl.runs.manifest import Origin
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
-from coach_rl.sessions.resuming import resume_experiment
+from coach_rl.core.errors import CheckpointError, CoachWarning
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.graph_managers.parameters import CheckpointParameters
+from coach_rl.runs.checkpoint import Checkpoint
+from coach_rl.runs.keeper import CheckpointKeeper
 from coach_rl.runs.logs import log_notes, planned_cuts
+from coach_rl.runs.manifest import Origin
+from coach_rl.sessions.resuming import resume_experiment
 from coach_rl.sessions.runner import Audience, RunSettings, run_experiment
 from coach_rl.sessions.stop_requests import Interrupted
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
-from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.records import LogRecord
 
 STACK = Path(__file__).parent.parent / "cli" / "stack_preset.py"
@@ -53,7 +53,7 @@ def run(root: Path, killed_at: tuple[str, str, int] | None = None) -> Path:
     try:
         run_experiment(
             PRESET.build({}),
-            TaskParameters(seed=3),
+            Runtime(seed=3),
             name="stack",
             root=root,
             origin=Origin(preset=PRESET),

@@ -22,19 +22,16 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.cli.main import main
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.levels import CertifyParameters
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import PointMassParameters
-from coach_rl.sessions.evaluation import evaluate_run, evaluate_untrained
-from coach_rl.runs.manifest import Origin
-from coach_rl.configuration.preset_file import load_preset
-from coach_rl.configuration.presets import find_preset
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import Audience, RunResult, RunSettings, run_experiment
 from coach_rl.exploration_policies import Greedy
 from coach_rl.graph_managers import (
     BasicGraphParameters,
@@ -44,15 +41,18 @@ from coach_rl.graph_managers import (
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,
-    TaskParameters,
     evaluation_schedule,
 )
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
+from coach_rl.runs.manifest import Origin
+from coach_rl.sessions.evaluation import evaluate_run, evaluate_untrained
+from coach_rl.sessions.resuming import resume_experiment
+from coach_rl.sessions.runner import Audience, RunResult, RunSettings, run_experiment
 from coach_rl.telemetry import ConsoleSink
 
 STACK = Path(__file__).parent.parent / "cli" / "stack_preset.py"
 EPISODES = EnvironmentEpisodes(3)
-TASK = TaskParameters(seed=3, device="cpu")
+TASK = Runtime(seed=3, device="cpu")
 
 RESTLESS = """
 import gymnasium, numpy as np

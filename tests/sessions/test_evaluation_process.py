@@ -10,8 +10,15 @@ import pytest
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.core.errors import CoachWarning, ParameterError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
+from coach_rl.graph_managers import (
+    BasicGraphParameters,
+    BasicRLGraphManager,
+    CheckpointParameters,
+    ScheduleParameters,
+)
 from coach_rl.runs.checkpoint import (
     POINTERS,
     find_checkpoint,
@@ -21,15 +28,8 @@ from coach_rl.runs.checkpoint import (
 )
 from coach_rl.sessions.evaluation_process import EvaluationProcess
 from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.runner import run_experiment
-from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    CheckpointParameters,
-    ScheduleParameters,
-    TaskParameters,
-)
+from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.telemetry.video import VideoParameters
 from coach_rl.testing import assert_same_state
 
@@ -60,7 +60,7 @@ def run(
     audience: Audience | None = None,
 ) -> RunResult:
     manager = BasicRLGraphManager(parameters)
-    task = TaskParameters(seed=2, device="cpu")
+    task = Runtime(seed=2, device="cpu")
     return run_experiment(
         manager, task, name="mass", root=root, settings=settings, audience=audience
     )

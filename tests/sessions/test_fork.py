@@ -10,28 +10,28 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.cli.main import main
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.core.agents import AgentParameters
 from coach_rl.core.errors import CheckpointError, CoachError, ConfigurationError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import PointMassParameters
-from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
-from coach_rl.sessions.fork import fork_experiment
-from coach_rl.runs.manifest import Origin
-from coach_rl.configuration.preset_file import load_preset
-from coach_rl.configuration.presets import find_preset
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import Audience, RunResult, RunSettings, run_experiment
-from coach_rl.sessions.stop_requests import Interrupted
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
     GraphManager,
     ScheduleParameters,
-    TaskParameters,
 )
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
+from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
+from coach_rl.runs.manifest import Origin
+from coach_rl.sessions.fork import fork_experiment
+from coach_rl.sessions.resuming import resume_experiment
+from coach_rl.sessions.runner import Audience, RunResult, RunSettings, run_experiment
+from coach_rl.sessions.stop_requests import Interrupted
 from coach_rl.testing import assert_same_state
 
 STACK = load_preset(find_preset(str(Path(__file__).parent.parent / "cli" / "stack_preset.py")))
@@ -72,7 +72,7 @@ def described(agent: AgentParameters = PPO, level: str = "") -> GraphManager:
 def trained(root: Path, graph_manager: GraphManager | None = None, **more: Any) -> RunResult:
     return run_experiment(
         graph_manager or described(),
-        TaskParameters(seed=3, device="cpu"),
+        Runtime(seed=3, device="cpu"),
         **{"name": "parent", "root": root, "settings": OFTEN} | more,
     )
 

@@ -7,27 +7,26 @@ import pytest
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.core.errors import CallbackError, CoachWarning, ConfigurationError
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.saved import Saved
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
+from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.runs import sinks as run_sinks
 from coach_rl.runs.checkpoint import BEST, list_checkpoints, pointed
+from coach_rl.runs.folder import read_manifest
 from coach_rl.sessions.evaluation import evaluate_run
 from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.runs.folder import read_manifest
-from coach_rl.sessions.settings import Audience, RunSettings
 from coach_rl.sessions.runner import run_experiment
-from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    ScheduleParameters,
-    TaskParameters,
-)
+from coach_rl.sessions.settings import Audience, RunSettings
 
 SETTINGS = RunSettings(final_episodes=EnvironmentEpisodes(1), tensorboard=False)
 
 
-class Patience:
+class Patience(Saved):
     """Ends a run after so many evaluations."""
+
+    SAVED = ("seen",)
 
     def __init__(self, most):
         self.most, self.seen = most, 0
@@ -39,12 +38,6 @@ class Patience:
                 run.stop(f"{self.seen} evaluations")
             return run.note({"patience/seen": self.seen})
         return None
-
-    def state_dict(self):
-        return {"seen": self.seen}
-
-    def load_state_dict(self, state):
-        self.seen = state["seen"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +51,7 @@ class PatienceParameters:
 def keep_the_first(record, run):
     """Keeps a checkpoint of the first progress record."""
     if record.kind == "progress" and record.environment_steps < 150:
-        run.request_checkpoint()
+        run.progress.request_checkpoint()
 
 
 class TextSink:
@@ -111,7 +104,7 @@ def manager(**changed):
 
 
 def run(root, audience=None, **changed):
-    task = TaskParameters(seed=2, device="cpu")
+    task = Runtime(seed=2, device="cpu")
     return run_experiment(
         manager(**changed), task, name="s", root=root, settings=SETTINGS, audience=audience
     )

@@ -13,10 +13,6 @@ from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.runs.lock import RunInUseError, locked
-from coach_rl.sessions.settings import RunResult, RunSettings
-from coach_rl.sessions.runner import run_experiment
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
@@ -24,6 +20,10 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
     ValidationParameters,
 )
+from coach_rl.runs.lock import RunInUseError, locked
+from coach_rl.sessions.resuming import resume_experiment
+from coach_rl.sessions.runner import run_experiment
+from coach_rl.sessions.settings import RunResult, RunSettings
 
 SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(1))
 

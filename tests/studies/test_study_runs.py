@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import coach_rl
-from coach_rl import ConfigurationError, Study, TaskParameters, Variant, find_preset, load_preset
+from coach_rl import ConfigurationError, Runtime, Study, Variant, find_preset, load_preset
 from coach_rl.configuration.parameters_json import encode
 from coach_rl.runs.folder import RunFolder, read_manifest, write_manifest
 from coach_rl.studies.job_run import run_job
@@ -133,7 +133,7 @@ def test_study_runs_best_copy_is_chosen(tmp_path):
 
 def recorded(**panel):
     graph_manager = load_preset(find_preset("Pendulum_HAC")).configure({"levels": 2, **panel})
-    task = TaskParameters(seed=3, device="cpu", threads=1)
+    task = Runtime(seed=3, device="cpu", threads=1)
     manifest = {
         "graph_manager": "coach_rl.graph_managers.graph_manager:HACGraphManager",
         "parameters": encode(graph_manager.parameters),

@@ -14,9 +14,9 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
+from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.agents.hierarchies.adjacency import Adjacency, AdjacencyParameters
 from coach_rl.agents.hierarchies.critic_below import require_critic_below
-from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.agents.hierarchies.landmarks import LandmarkParameters, LandmarkPlanner
 from coach_rl.agents.hierarchies.novelty import Novelty
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
@@ -28,7 +28,7 @@ from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.records import FloatArray, IntArray
-from coach_rl.core.saved import Saved
+from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import integer_seed
 from coach_rl.functional.adjacency import adjacency_penalty, embedded_distance
 from coach_rl.memories.batches import TransitionBatch
@@ -96,7 +96,7 @@ class SubGoalGuide(Saved):
         planner: Chooses landmarks; None: there are none.
     """
 
-    SAVED = ("adjacency", "_new", "planner")
+    SAVED = ("adjacency", "_new", SavedAttribute("planner", optional=True))
 
     def __init__(
         self,

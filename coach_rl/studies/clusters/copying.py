@@ -20,10 +20,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from coach_rl.core.errors import CheckpointError, ConfigurationError
-from coach_rl.runs.checkpoint import list_checkpoints, remove_checkpoint
 from coach_rl.configuration.preset_file import Preset, load_preset
 from coach_rl.configuration.presets import PresetReference, find_preset, shipped_presets
+from coach_rl.core.errors import CheckpointError, ConfigurationError
+from coach_rl.runs.checkpoint import list_checkpoints, remove_checkpoint
 from coach_rl.runs.folder import MANIFEST, RunFolder
 from coach_rl.runs.lock import RunInUseError, locked
 from coach_rl.runs.segments import share_file

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from coach_rl.core.errors import CoachError, in_one_line
 from coach_rl.configuration.preset_file import Preset
+from coach_rl.core.errors import CoachError, in_one_line
 from coach_rl.runs.folder import MANIFEST
 from coach_rl.runs.lock import GONE_AFTER_SECONDS, RunInUseError
 from coach_rl.studies.clusters.copying import (

@@ -21,16 +21,16 @@ from typing import Literal
 
 import numpy as np
 
-from coach_rl.core.errors import ConfigurationError, require
-from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.configuration.overrides import overrides_json, said
 from coach_rl.configuration.preset_file import Preset, load_preset
 from coach_rl.configuration.presets import find_preset
+from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.records import FloatArray, IntArray
+from coach_rl.core.runtime import Runtime
+from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.lock import RunInUseError, locked
 from coach_rl.sessions.runner import DEFAULT_ROOT
 from coach_rl.sessions.stop_requests import Interrupted, StopRequests
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
-from coach_rl.core.runtime import Runtime
 from coach_rl.studies.conduct import POLL_SECONDS, JobTracker, conduct, stop_all
 from coach_rl.studies.job import Executor, Job, Needs
 from coach_rl.studies.job_run import Announce, identity

@@ -11,14 +11,14 @@ import torch
 from gymnasium import spaces
 
 from coach_rl.agents.hierarchies.hiro_agent import LOW_BEGIN, LOW_END, HIROAgentParameters
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.ppo_agent import PPOAgentParameters
-from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.hierarchies.sub_goal_correction import (
     LevelBelow,
     SubGoalCorrection,
     SubGoalCorrectionParameters,
 )
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.ppo_agent import PPOAgentParameters
+from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
@@ -28,12 +28,12 @@ from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.schedules import ConstantSchedule
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.core.transitions import Transition
 from coach_rl.environments.toy import GoalPointMassParameters
-from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.exploration_policies import GaussianNoise
 from coach_rl.filters import (
     InputFilter,
@@ -51,10 +51,10 @@ from coach_rl.graph_managers import (
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,
-    TaskParameters,
 )
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from coach_rl.memories.hindsight_actions import HindsightActionParameters
+from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.testing.states import assert_same_state
 
 GOALS = GoalSpace(
@@ -117,7 +117,7 @@ def stack(top=None, low=None, *, goals=GOALS, heatup=60, training=400, num_envs=
 
 def built(params, seed=0):
     manager = HRLGraphManager(params)
-    manager.create_graph(TaskParameters(seed=seed, device="cpu"))
+    manager.create_graph(Runtime(seed=seed, device="cpu"))
     return manager
 
 
@@ -395,9 +395,8 @@ def on_a_line(goals=LINE, candidates=2):
                 action=spaces.Box(-2, 2, (1,), np.float32),
             ),
             num_envs=1,
-            device="cpu",
-            seed=0,
             planned_steps=1,
+            runtime=Runtime(device="cpu", seed=0),
         )
     )
     for step in range(3):
@@ -657,7 +656,7 @@ def test_a_lowest_level_is_refused():
         BasicGraphParameters(agent=top_agent(), environment=GoalPointMassParameters())
     )
     with pytest.raises(ConfigurationError, match=r"level 'main': .* needs a level below"):
-        manager.create_graph(TaskParameters(device="cpu"))
+        manager.create_graph(Runtime(device="cpu"))
     assert "level 'low': a HIRO agent needs a level below it" in refusal(
         stack(low=top_agent(), top=top_agent())
     )

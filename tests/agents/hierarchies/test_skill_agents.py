@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from skill_stacks import is_far_off, low_agent, option_critic, ppo, stack
 
-from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters
 from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
+from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OptionSpace

@@ -10,24 +10,28 @@ import torch
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from coach_rl.agents.hierarchies.adjacency import AdjacencyParameters
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.hierarchies.adjacency import AdjacencyParameters
 from coach_rl.agents.hierarchies.hiro_agent import HIROAgentParameters
 from coach_rl.agents.hierarchies.landmarks import LandmarkParameters
 from coach_rl.agents.hierarchies.novelty import NoveltyParameters
+from coach_rl.agents.hierarchies.sub_goal_guide import (
+    LANDMARK,
+    SubGoalGuideParameters,
+    trajectories,
+)
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
-from coach_rl.agents.hierarchies.sub_goal_guide import LANDMARK, SubGoalGuideParameters, trajectories
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import GoalPointMassParameters
-from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.filters import (
     InputFilter,
     LinearBoxToBoxMap,
@@ -39,8 +43,8 @@ from coach_rl.graph_managers import (
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,
-    TaskParameters,
 )
+from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.testing.states import assert_same_state
 
 ABSOLUTE = GoalSpace(
@@ -98,7 +102,7 @@ def stack(top, low=None, *, goals=RELATIVE, training=240, num_envs=3, **low_leve
 def built(params, seed=0):
     torch.set_num_threads(1)
     manager = HRLGraphManager(params)
-    manager.create_graph(TaskParameters(seed=seed, device="cpu"))
+    manager.create_graph(Runtime(seed=seed, device="cpu"))
     return manager
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from coach_rl.core.errors import ConfigurationError, ParameterError
+from coach_rl.core.runtime import Runtime
 from coach_rl.runs.folder import RunFolder, read_manifest
-from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.studies.job import JobResult
 from coach_rl.studies.job_run import run_job
 from coach_rl.studies.scores import NOTE, stop_note, write_stop_note
@@ -53,7 +53,7 @@ def walks(tmp_path, **changes):
         search=RATES,
         name="rates",
         root=tmp_path,
-        task=TaskParameters(seed=3, device="cpu"),
+        task=Runtime(seed=3, device="cpu"),
         trials=8,
         confirmed=0,
     )
