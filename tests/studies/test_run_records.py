@@ -62,7 +62,7 @@ def test_records_make_the_same_tables(home, tmp_path):
     before, after = (study_runs(STUDY, root=root) for root in (home, tmp_path / "elsewhere"))
     assert all(run.is_done for run in after)
     assert report(STUDY, after) == report(STUDY, before)
-    assert [run.code for run in after] == [run.code for run in before]
+    assert [run.scores.code for run in after] == [run.scores.code for run in before]
     assert list(evaluate_missing(STUDY, after)) == []
     assert not list((tmp_path / "elsewhere").glob("*/*/checkpoints"))
     assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["walks"]
@@ -88,7 +88,7 @@ def test_records_leave_out_where_a_run_was_made(home, tmp_path):
     write_records(tmp_path / "walks.zip", "walks", [folder])
     ((kept,), _) = unpack_records(tmp_path / "walks.zip", tmp_path / "elsewhere")
     text = kept.manifest.read_text()
-    for secret in ("/secret", '"host"', str(home), "/tests/experiment"):
+    for secret in ("/secret", '"host"', str(home), "/tests/fake_preset"):
         assert secret not in text
     assert read_manifest(kept)["hardware"]["cpu"] == manifest["hardware"]["cpu"]
     assert len(read_manifest(kept)["resumes"]) == 1

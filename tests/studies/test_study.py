@@ -120,7 +120,7 @@ def test_load_study_missing_file_error(tmp_path):
         load_study("small_study")
 
 
-PRESET = Path(__file__).parent.parent / "experiment" / "fake_preset.py"
+PRESET = Path(__file__).parent.parent / "fake_preset.py"
 WALK = Variant(name="walk", preset=str(PRESET))
 
 
