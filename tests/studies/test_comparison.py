@@ -1,6 +1,5 @@
 import pytest
 
-from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.studies.comparison import (
     compare,
     comparison_table,
@@ -105,21 +104,6 @@ def test_score_table_row_per_group(tmp_path):
     assert lines[2] == (
         "| a | point | 3 and 1 | not established | too few seeds | 0.00 | too few seeds |"
     )
-
-
-def test_compare_different_environments_error(tmp_path):
-    folders = [write_seeds(tmp_path / name, [1, 2], level=name) for name in ("a", "b")]
-    scored, _ = group_scores(find_runs(folders)[0], metric="reward_mean")
-    with pytest.raises(ConfigurationError, match=r"different environments .* a on a; b on b"):
-        compare(scored, "b", metric="reward_mean")
-
-
-def test_compare_unknown_baseline_error(tmp_path):
-    scored = scored_of(tmp_path, a=[1, 2])
-    with pytest.raises(ConfigurationError, match="only one group"):
-        compare(scored, "trial", metric="reward_mean")
-    with pytest.raises(UnknownNameError, match="unknown group 'c' as baseline"):
-        compare(scored, "c", metric="reward_mean")
 
 
 def test_compare_levels_singly_and_together(tmp_path):

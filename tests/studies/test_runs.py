@@ -3,7 +3,6 @@ import os
 
 import pytest
 
-from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.studies.runs import (
     default_metric,
     find_runs,
@@ -62,15 +61,6 @@ def test_find_runs_different_presets_noted(tmp_path):
     assert "different presets" in find_runs([folder])[1][0]
 
 
-@pytest.mark.parametrize(("made", "what"), [(True, "holds no runs"), (False, "does not exist")])
-def test_find_runs_no_runs_error(tmp_path, made, what):
-    folder = tmp_path / "empty"
-    if made:
-        folder.mkdir()
-    with pytest.raises(ConfigurationError, match=f"empty {what}; give a run's folder"):
-        find_runs([folder])
-
-
 def test_default_metric_success_where_all_report_it(tmp_path):
     a = write_seeds(tmp_path / "a", [0.5], metric="success_rate")
     b = write_seeds(tmp_path / "b", [0.5], metric="reward_mean", level="without success")
@@ -98,18 +88,6 @@ def test_group_scores_unscored_runs_noted(tmp_path):
     scored, notes = group_scores(find_runs([folder])[0], metric="reward_mean")
     assert scored[0].scores.tolist() == [1, 2]
     assert notes == ["trial on point: 1 of 3 runs have no such score and are left out (1 stopped)"]
-
-
-def test_group_scores_unscorable_error(tmp_path):
-    frame, _ = find_runs([write_run(tmp_path / "a", log=LOG)])
-    with pytest.raises(ConfigurationError, match="have one with --at last"):
-        group_scores(frame, metric="reward_mean")
-    with pytest.raises(ConfigurationError, match="at environment step 7"):
-        group_scores(frame, metric="reward_mean", at=7)
-    with pytest.raises(UnknownNameError, match="unknown metric 'rewards'; did you mean"):
-        group_scores(frame, metric="rewards")
-    with pytest.raises(ConfigurationError, match="none of the runs has been evaluated"):
-        group_scores(find_runs([write_run(tmp_path / "b")])[0], metric="reward_mean")
 
 
 def write_rare(folder, rates, *, level="point"):

@@ -35,16 +35,6 @@ def test_study_invalid_error(given, error, message):
         Study(**{"name": "s", "variants": (ONE, TWO), "seeds": (1,), **given})
 
 
-def test_variant_multiline_name_error():
-    with pytest.raises(ParameterError, match="one line of text"):
-        Variant(name="a | b", preset="CartPole_PPO")
-
-
-def test_study_repeated_seed_error():
-    with pytest.raises(ParameterError, match="has the seed 3 2 times"):
-        Study(name="s", variants=(Variant(name="a", preset="p", seeds=(3, 3)),), seeds=(1,))
-
-
 def test_changes_of_one_seed_are_of_a_seed_that_the_variant_has():
     walker = Variant(name="a", preset="p", changes_by_seed={1: {"load": "x"}, 7: {"load": "y"}})
     with pytest.raises(ParameterError, match=r"variant 'a' names seeds .* of: 7; its seeds are 1"):
@@ -111,13 +101,6 @@ def test_load_study_invalid_file_error(tmp_path, body, message):
     with pytest.raises(ConfigurationError, match=message) as caught:
         load_study(written(tmp_path, body))
     assert "\n" not in str(caught.value)
-
-
-def test_load_study_missing_file_error(tmp_path):
-    with pytest.raises(ConfigurationError, match="there is no study file"):
-        load_study(str(tmp_path / "none.py"))
-    with pytest.raises(ConfigurationError, match="there is no study file 'small_study'"):
-        load_study("small_study")
 
 
 PRESET = Path(__file__).parent.parent / "fake_preset.py"

@@ -146,7 +146,7 @@ def test_difference_from_the_baseline_is_called_only_where_it_is_clear():
     assert c.endswith("| no clear difference |")
 
 
-def test_sweep_one_fresh_seed_error():
+def test_report_one_seed_no_verdict():
     text = report(study_of(A, B, baseline="a"), [Run("a", 1, 1.0), Run("b", 1, 2.0)])
     assert "| b | 1.0 (too few seeds) | 100 % (too few seeds) |  | too few seeds |" in text
 
@@ -368,8 +368,3 @@ def test_write_blocks_incomplete_block_error(tmp_path, text, message):
         write_blocks(pages, "one", "text", runs=1)
     assert page.read_text() == text
     assert good.read_text() == "<!-- study: one --><!-- /study -->"
-
-
-def test_write_blocks_missing_page_error(tmp_path):
-    with pytest.raises(ConfigurationError, match="there is no page"):
-        write_blocks([tmp_path / "none.md"], "one", "text", runs=1)
