@@ -58,7 +58,7 @@ def _list(named: Path, given: argparse.Namespace) -> int:
     console = table_console()
     found = table(_columns(folder, given.metric), chosen)
     look = {"box": None, "pad_edge": False, "header_style": "bold"}
-    console.print(rich_table(found, folds=False, **look))
+    console.print(rich_table(found, folded=1, **look))
     total = readable(sum(each.size for each in chosen))
     console.print(f"{len(chosen)} of {len(runs)} runs, {total}; best and last: {given.metric}")
     for each in chosen:

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import Protocol
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
 
 from coach_rl.core.clock import Phase
@@ -26,11 +25,14 @@ from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.jsonl import JsonlReader
 from coach_rl.telemetry.live_panel import duration_text, number_text, success_text
 from coach_rl.telemetry.records import LogRecord
+from coach_rl.telemetry.tables import Column, rich_table, table
 
 PLAIN_SECONDS = 60.0
 """Interval of plain lines about a run whose state stays the same."""
 _OTHER_LINES = 6
 """Lines of a terminal that rows of the table cannot have."""
+_BAR = 18
+"""Characters of a bar of progress."""
 _STYLES = {"running": "bold", "done": "green", "failed": "red", "stopped": "yellow"}
 
 
@@ -125,35 +127,33 @@ class LiveTable:
         return [rows[i] for i in sorted(ranked[:room])]
 
     def _table(self, rows: Sequence[Row]) -> Group:
-        table = Table(box=None, padding=(0, 2, 0, 0))
-        for name in ("run", "state"):
-            table.add_column(name, no_wrap=True)
-        table.add_column("progress", width=18)
-        for name in ("steps", "steps/s", "evaluation", "left"):
-            table.add_column(name, justify="right", no_wrap=True)
-        for row in rows:
-            table.add_row(*self._cells(row))
+        shown = rich_table(table(self._columns, rows), folded=0, box=None, padding=(0, 2, 0, 0))
+        shown.columns[2].width = _BAR
         counts = Counter(row.state for row in self._newest)
         states = ", ".join(f"{count} {state}" for state, count in counts.items())
         failures = [Text(f"{each.name}: {each.error}") for each in rows if each.error]
-        return Group(table, *failures, Text(f"{len(self._newest)} runs: {states}", style="dim"))
+        return Group(shown, *failures, Text(f"{len(self._newest)} runs: {states}", style="dim"))
 
-    def _cells(self, row: Row) -> list[Text | ProgressBar]:
-        run = None if row.folder is None else self._run(row.folder)
-        state = Text(row.state_text, style=_STYLES.get(row.state, "dim"))
-        if run is None:
-            return [Text(row.name), state]
-        share = 1.0 if row.state == "done" else run.share
-        is_running = row.state == "running"
-        return [
-            Text(row.name),
-            state,
-            Text("") if share is None else ProgressBar(total=1.0, completed=share, width=18),
-            Text(f"{run.environment_steps:,}"),
-            Text(run.speed_text),
-            Text(run.score_text),
-            Text(run.left_text if is_running else ""),
-        ]
+    @property
+    def _columns(self) -> tuple[Column, ...]:
+        def of_run(name: str) -> Callable[[Row], object]:
+            return lambda row: row.folder and getattr(self._run(row.folder), name)
+
+        def share(row: Row) -> object:
+            return 1.0 if row.state == "done" and row.folder else of_run("share")(row)
+
+        def left(row: Row) -> object:
+            return of_run("left_text")(row) if row.state == "running" else ""
+
+        return (
+            Column("run", lambda row: row.name, Text, is_text=True),
+            Column("state", lambda row: row, _state_text, is_text=True),
+            Column("progress", share, _bar, is_text=True),
+            Column("steps", of_run("environment_steps"), "{:,}".format),
+            Column("steps/s", of_run("speed_text")),
+            Column("evaluation", of_run("score_text")),
+            Column("left", left),
+        )
 
     def _print_changes(self, rows: Sequence[Row]) -> None:
         now = time.monotonic()
@@ -216,6 +216,14 @@ class _WatchedRun:
 def _score(evaluation: LogRecord) -> str:
     scalars = {name.rpartition("/")[2]: each for name, each in evaluation.scalars.items()}
     return number_text(scalars.get("reward_mean")) + success_text(scalars.get("success_rate"))
+
+
+def _state_text(row: Row) -> Text:
+    return Text(row.state_text, style=_STYLES.get(row.state, "dim"))
+
+
+def _bar(share: float) -> ProgressBar:
+    return ProgressBar(total=1.0, completed=share, width=_BAR)
 
 
 def _row(status: JobStatus) -> Row:

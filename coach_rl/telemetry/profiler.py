@@ -177,7 +177,7 @@ class Profile:
         most = list(self.parts().items())[:_IN_CAPTION]
         caption = ", ".join(f"{name} {seconds / whole:.0%}" for name, seconds in most)
         entries = table(columns, self.root.walk(), title="Profile")
-        return rich_table(entries, folds=False, caption=caption, caption_justify="left")
+        return rich_table(entries, folded=0, caption=caption, caption_justify="left")
 
     def write_trace(self, path: Path) -> None:
         """Write the calls for chrome://tracing or Perfetto."""

@@ -43,8 +43,8 @@ class Column:
     title: str
     value: Callable[[Any], object] = str
     """The value of an item in this column; None or an empty text where it has none."""
-    shown: Callable[[Any], str] = str
-    """Text of a value."""
+    shown: Callable[[Any], object] = str
+    """Text of a value; for a terminal alone, anything that rich draws."""
     is_text: bool = False
     """If True, its cells are words, aligned to the left; numbers are aligned to the right."""
     is_optional: bool = False
@@ -65,7 +65,7 @@ class Table:
     def cells(self) -> list[list[str]]:
         """The text of each cell, row by row."""
         return [
-            [_text(column, of) for column, of in zip(self.columns, row, strict=True)]
+            [str(_shown(column, of)) for column, of in zip(self.columns, row, strict=True)]
             for row in self.rows
         ]
 
@@ -143,12 +143,13 @@ def plain_lines(table: Table, *, widest: int) -> list[str]:
     ]
 
 
-def rich_table(table: Table, *, folds: bool = True, **look: Any) -> RichTable:
+def rich_table(table: Table, *, folded: int | None = None, **look: Any) -> RichTable:
     """The table for a terminal, without control characters.
 
     Args:
         table: The table.
-        folds: Whether all columns are broken into lines on a narrow terminal, or the first alone.
+        folded: Number of leading columns that are broken into lines on a narrow terminal, where
+            the others are cut; None for all.
         look: Arguments of rich's own table.
     """
     shown = RichTable(title=table.title or None, title_justify="left", **look)
@@ -156,11 +157,12 @@ def rich_table(table: Table, *, folds: bool = True, **look: Any) -> RichTable:
         shown.add_column(
             column.title,
             justify="left" if column.is_text else "right",
-            overflow="fold" if folds or not at else "ellipsis",
-            no_wrap=bool(at) and not folds,
+            overflow="fold" if folded is None or at < folded else "ellipsis",
+            no_wrap=folded is not None and at >= folded,
         )
-    for row in table.cells():
-        shown.add_row(*map(printable, row))
+    for row in table.rows:
+        cells = (_shown(column, of) for column, of in zip(table.columns, row, strict=True))
+        shown.add_row(*(printable(cell) if isinstance(cell, str) else cell for cell in cells))
     return shown
 
 
@@ -186,5 +188,5 @@ def html(table: Table) -> str:
     return Markup(template.render(table=table, kind=kind))
 
 
-def _text(column: Column, value: object) -> str:
+def _shown(column: Column, value: object) -> Any:
     return column.missing if value is None or value == "" else column.shown(value)
