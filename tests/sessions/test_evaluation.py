@@ -275,7 +275,6 @@ def test_the_final_evaluation_and_its_levels_go_to_all_sinks(tmp_path: Path) -> 
 
 
 def test_goals_and_plans_of_each_level_are_in_every_record_of_evaluations(tmp_path: Path) -> None:
-    pytest.importorskip("scipy")
     changes = {
         "hierarchy": "graph",
         "spacing": 1.0,
