@@ -41,7 +41,9 @@ from coach_rl.graph_managers import (
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,
-    evaluation_schedule,
+)
+from coach_rl.graph_managers import (
+    evaluations as evaluation_schedule,
 )
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.runs.manifest import Origin
