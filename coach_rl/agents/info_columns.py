@@ -6,7 +6,7 @@ import numpy as np
 
 from coach_rl.core.errors import CoachWarning, SpaceError
 from coach_rl.core.records import Array, BoolArray, Outcome
-from coach_rl.memories.columns import INFOS
+from coach_rl.memories.batches import INFOS
 
 
 class InfoColumns:

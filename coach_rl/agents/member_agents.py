@@ -120,7 +120,7 @@ class MemberAgents(Saved):
         """Return the members' memories by flat path, each member's below `/agents/<name>`.
 
         `/agents/<name>/observations/<key>`, `/agents/<name>/actions`, `/agents/<name>/rewards` and
-        the other paths of `memories.columns.shown_as`, [N, T, ...] each; T and
+        the other paths of `memories.batches.shown_as`, [N, T, ...] each; T and
         `/agents/<name>/mask` are the member's own, for each has its own memory and its own life.
         """
         found: dict[str, Array] = {}

@@ -335,7 +335,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         ]
 
     def trajectories(self) -> dict[str, Array]:
-        """Return the memory's contents by flat path, see `memories.columns.shown_as`."""
+        """Return the memory's contents by flat path, see `memories.batches.shown_as`."""
         return self.memory.trajectories(self.name)
 
     def note_loaded(self) -> None:

@@ -15,11 +15,10 @@ from coach_rl.core.inspection_points import InspectionPoint, Look, after_calls, 
 from coach_rl.core.records import Array, Observation
 from coach_rl.core.spaces import Space
 from coach_rl.core.transitions import Transition
-from coach_rl.memories.batches import Minibatch, TransitionBatch
-from coach_rl.memories.columns import Columns
+from coach_rl.memories.batches import Columns, Minibatch, TransitionBatch
 from coach_rl.memories.memory import Memory
 from coach_rl.memories.replay_memory import ReplayMemory
-from coach_rl.memories.sampling_chain import SamplerChain, SamplerUnit
+from coach_rl.memories.samplers import SamplerChain, SamplerUnit
 
 AGE_IN_DECISIONS = "age_in_decisions"
 """Column of a batch: decisions of a transition's row since that one."""

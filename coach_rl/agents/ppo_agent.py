@@ -342,7 +342,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         ]
 
     def trajectories(self) -> dict[str, Array]:
-        """The rollout so far by flat path, see `memories.columns.shown_as`; empty when it is."""
+        """The rollout so far by flat path, see `memories.batches.shown_as`; empty when it is."""
         return self.memory.trajectories(self.name) if len(self.memory) else {}
 
     def note_loaded(self) -> None:

@@ -14,7 +14,7 @@ from coach_rl.cli.subcommands import Parser
 from coach_rl.core.errors import ConfigurationError
 
 _FIRST_PAGE = "#custom_scalars"
-"""The page of TensorBoard with the charts that `telemetry.tensorboard_layout` lays out."""
+"""The page of TensorBoard with the charts that `telemetry.tensorboard` lays out."""
 
 
 def run(words: Sequence[str]) -> int:

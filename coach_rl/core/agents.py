@@ -150,7 +150,7 @@ class Agent(Stateful, Protocol[Rows]):
         ...
 
     def trajectories(self) -> dict[str, Array]:
-        """Return the contents of the agent's memory, by the paths of `memories.columns.shown_as`.
+        """Return the contents of the agent's memory, by the paths of `memories.batches.shown_as`.
 
         Empty where nothing is kept.
         """

@@ -30,12 +30,14 @@ if TYPE_CHECKING:
         MultiCategorical,
         squashed_sample,
     )
-    from coach_rl.functional.options import discrimination, diversity_reward, termination_loss
     from coach_rl.functional.policy_gradient import (
         adapted_kl_coefficient,
         clipped_surrogate,
+        discrimination,
+        diversity_reward,
         normalised,
         penalised_surrogate,
+        termination_loss,
         value_loss,
     )
     from coach_rl.functional.temporal_difference import (

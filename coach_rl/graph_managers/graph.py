@@ -36,8 +36,7 @@ from coach_rl.graph_managers.restoring import OpenEpisodes
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stack_builder import StackBuilder
 from coach_rl.graph_managers.torch_settings import resolved, torch_settings
-from coach_rl.levels.level_manager import LevelManager
-from coach_rl.levels.spaces import agent_spaces
+from coach_rl.levels.level_manager import LevelManager, agent_spaces
 from coach_rl.telemetry.episode_recorder import EvaluationWatcher, TrainingRecorder
 from coach_rl.telemetry.episode_tracker import EpisodeTracker, FinishedEpisodes
 

@@ -29,9 +29,9 @@ from coach_rl.graph_managers.forks import require_certifiable
 from coach_rl.graph_managers.level_phases import check_level_phases
 from coach_rl.graph_managers.stack import SignalParameters
 from coach_rl.levels.sub_episodes import METRICS as LEVEL_METRICS
-from coach_rl.telemetry.best_evaluation import AUTO
-from coach_rl.telemetry.csv import FILES
-from coach_rl.telemetry.sinks import SinkMaker, SinkParameters
+from coach_rl.telemetry.figures import AUTO
+from coach_rl.telemetry.log_files import FILES
+from coach_rl.telemetry.records import SinkMaker, SinkParameters
 
 MOST_ENVS = 1_000_000
 """Environments of the largest experiment; more are taken for a mistake."""

@@ -16,7 +16,7 @@ from coach_rl.core.saved import Saved
 from coach_rl.core.signals import SignalChannel
 from coach_rl.core.state import State
 from coach_rl.levels.level_manager import LevelManager
-from coach_rl.telemetry.signal_windows import SignalWindows
+from coach_rl.telemetry.statistics import SignalWindows
 
 MOST_NAMED = 30
 """Names of infos that a warning lists at most."""

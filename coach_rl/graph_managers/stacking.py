@@ -11,8 +11,7 @@ from coach_rl.graph_managers.forks import Forks, certifies, check_certifying
 from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.graph_managers.stack import Stack, StackSignals
 from coach_rl.levels.certifier import Certifier, Fork
-from coach_rl.levels.level_manager import LevelManager
-from coach_rl.levels.spaces import agent_spaces, check_ending, check_level
+from coach_rl.levels.level_manager import LevelManager, agent_spaces, check_ending, check_level
 
 AgentSource = Callable[[int, EnvironmentSpaces], AnyAgent]
 """(index of the level, what its agent sees and where it acts) to the agent."""

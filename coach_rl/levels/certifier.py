@@ -224,7 +224,6 @@ class Certifier:
         }
 
     def state_dict(self) -> State:
-        """Random streams, and what was counted; the fork holds nothing between two decisions."""
         return {
             "candidates": self._params.candidates,
             "alternatives": self._alternatives.state_dict(),

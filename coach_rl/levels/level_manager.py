@@ -1,16 +1,17 @@
-"""One level: tells its agent what there is to see, tells its environment what to do."""
+"""One level: passes observations to its agent and the agent's actions to its environment."""
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from gymnasium import spaces
 
 from coach_rl.core.agents import AnyAgent, DrawnAgent, EndingAgent, PlanningAgent, following
 from coach_rl.core.clock import Clock
-from coach_rl.core.errors import ActionError
+from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.joined_answers import joined
-from coach_rl.core.levels import LevelDescription, LevelGoals
+from coach_rl.core.levels import LevelDescription, LevelGoals, LevelSpace
 from coach_rl.core.marks import GoalPlace, Mark
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import (
@@ -29,13 +30,76 @@ from coach_rl.core.records import (
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State, Stateful
 from coach_rl.levels.certifier import Certifier
-from coach_rl.levels.failures import stops_on_failure, with_failures
-from coach_rl.levels.judging import Judgement, judged, moved_goals
-from coach_rl.levels.level_clock import LevelClock
+from coach_rl.levels.judging import (
+    Judgement,
+    failure_reward,
+    judged,
+    moved_goals,
+    stops_on_failure,
+    with_failures,
+)
+from coach_rl.levels.level_clock import LevelClock, SubGoalTesting
 from coach_rl.levels.rows import LevelRows, RowIndex
-from coach_rl.levels.spaces import check_level
 from coach_rl.levels.sub_episodes import SubEpisodes
-from coach_rl.levels.sub_goal_testing import SubGoalTesting
+
+
+def agent_spaces(below: EnvironmentSpaces, space: LevelSpace | None) -> EnvironmentSpaces:
+    """Return the agent's spaces; the goal or option it receives is part of its observation.
+
+    Args:
+        below: What the simulator or the level below shows and takes.
+        space: What its level receives; None for nothing.
+    """
+    if space is None:
+        return below
+    observed = {**below.observation.spaces, **space.shown}
+    return EnvironmentSpaces(observation=spaces.Dict(observed), action=below.action)
+
+
+def check_ending(params: LevelDescription, agent: AnyAgent) -> None:
+    """Raise a ConfigurationError where the agent would end sub-episodes and is never called to.
+
+    Args:
+        params: What the level is like.
+        agent: Its agent.
+    """
+    if isinstance(agent, EndingAgent) and not isinstance(params.goal_space, OptionSpace):
+        raise ConfigurationError(
+            f"level '{params.name}': its agent ends its own sub-episodes "
+            f"({type(agent).__name__}.ends), which is for levels that receive options; give the "
+            "level an OptionSpace, or the agent no method `ends`"
+        )
+
+
+def check_level(params: LevelDescription, below: EnvironmentSpaces, *, is_top: bool) -> None:
+    """Raise a ConfigurationError that names the level unless it fits on what is below.
+
+    Args:
+        params: What the level is like.
+        below: What the simulator or the level below shows and takes.
+        is_top: Whether no level is above.
+    """
+    name, space = params.name, params.goal_space
+    if params.stops_on_failure != "never":
+        failure_reward(params)
+    if space is None:
+        if not is_top:
+            raise ConfigurationError(
+                f"level '{name}' needs a goal_space: the level above acts in it"
+            )
+        return
+    try:
+        space.check(below.observation)
+        if not params.goal_is_terminal and space.sent_size > space.size:
+            raise SpaceError(
+                "goals with a time have nothing behind it; leave goal_is_terminal at True"
+            )
+        if is_top:
+            if isinstance(space, OptionSpace):
+                raise SpaceError("the top level has no options: nobody is above to choose one")
+            space.check_given(below.observation)
+    except SpaceError as error:
+        raise SpaceError(f"level '{name}': {error}") from error
 
 
 class LevelManager:
@@ -102,7 +166,6 @@ class LevelManager:
 
     @property
     def num_envs(self) -> int:
-        """N."""
         return self.environment.num_envs
 
     @property
@@ -127,7 +190,6 @@ class LevelManager:
         )
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
-        """Start every row anew; see `core.interfaces.Environment.reset`."""
         response = self.environment.reset(seed)
         if self.certifier is not None:
             self.certifier.reset(seed)
@@ -257,11 +319,9 @@ class LevelManager:
         return agent.marks(self.agent_rows, row, place) if isinstance(agent, DrawnAgent) else ()
 
     def state_dict(self) -> State:
-        """Everything of this level and of what is below it, but the agent's parameters."""
         return {"environment": self.environment.state_dict(), **self.own_state_dict()}
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state, open sub-episodes included."""
         self.environment.load_state_dict(state["environment"])
         self.load_own_state_dict(state)
 
@@ -276,7 +336,6 @@ class LevelManager:
                 part.load_state_dict(state[name])
 
     def close(self) -> None:
-        """Close the environment, and so everything below."""
         self.environment.close()
 
     @property

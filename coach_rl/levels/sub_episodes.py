@@ -202,13 +202,11 @@ class SubEpisodes:
         return scalars
 
     def state_dict(self) -> State:
-        """The sums, and what is remembered."""
         self._fold()
         options = {"options": self._of_options.copy()} if len(self._of_options) else {}
         return {**self._sums, **options, "last": list(self._last)}
 
     def load_state_dict(self, state: State) -> None:
-        """Go on with the saved sums."""
         # Neither failures nor options are in checkpoints of earlier versions.
         self._sums, self._new = {name: state.get(name, 0.0) for name in _SUMS}, []
         if len(self._of_options):

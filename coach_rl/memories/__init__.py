@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from coach_rl.memories.batches import Minibatch, Rollout, RolloutBatch, TransitionBatch
-    from coach_rl.memories.columns import Columns
+    from coach_rl.memories.batches import Columns, Minibatch, Rollout, RolloutBatch, TransitionBatch
     from coach_rl.memories.hindsight import HindsightParameters
     from coach_rl.memories.hindsight_actions import HindsightActionParameters
     from coach_rl.memories.memory import Memory, MemoryParameters
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from coach_rl.memories.replay_parameters import ReplayMemoryParameters, SamplerUnitParameters
     from coach_rl.memories.ring_store import RingStore
     from coach_rl.memories.rollout_memory import RolloutMemory, RowGrid
-    from coach_rl.memories.sampling_chain import SamplerChain, SamplerUnit
+    from coach_rl.memories.samplers import SamplerChain, SamplerUnit
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 

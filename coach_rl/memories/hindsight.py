@@ -26,7 +26,7 @@ from coach_rl.core.records import (
     Observation,
     missed,
 )
-from coach_rl.memories.columns import (
+from coach_rl.memories.batches import (
     ACHIEVED,
     FAILED,
     GOALS,
@@ -42,7 +42,7 @@ from coach_rl.memories.columns import (
     Columns,
 )
 from coach_rl.memories.ring_store import RingStore
-from coach_rl.memories.sampling_chain import SamplerUnit
+from coach_rl.memories.samplers import SamplerUnit
 from coach_rl.memories.tables import Field
 
 Strategy = Literal["future", "final", "episode", "random"]
@@ -280,7 +280,6 @@ class HindsightRewards(SamplerUnit):
         self._stops_on_failure = params.stops_on_failure
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
-        """Rewards and ends, [B, n] each."""
         chosen = batch[RELABELLED].numpy()
         rewards = batch[WINDOW_REWARDS].numpy().copy()
         terminated = batch[WINDOW_TERMINATED].numpy().copy()

@@ -30,7 +30,7 @@ from coach_rl.core.records import (
     missed,
 )
 from coach_rl.core.timed_goals import TimedGoalSpace
-from coach_rl.memories.columns import (
+from coach_rl.memories.batches import (
     ACHIEVED_ACTIONS,
     ACTIONS,
     DISCOUNTS,
@@ -45,7 +45,7 @@ from coach_rl.memories.columns import (
     Columns,
 )
 from coach_rl.memories.ring_store import RingStore
-from coach_rl.memories.sampling_chain import SamplerUnit
+from coach_rl.memories.samplers import SamplerUnit
 from coach_rl.memories.tables import Field
 
 

@@ -17,7 +17,7 @@ from gymnasium import spaces
 from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
 from coach_rl.core.records import Array, BoolArray
 from coach_rl.core.spaces import Space
-from coach_rl.memories.columns import (
+from coach_rl.memories.batches import (
     ACTION_PARTS,
     ACTIONS,
     DURATIONS,

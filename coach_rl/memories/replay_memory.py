@@ -1,29 +1,110 @@
-"""Off-policy memory: the newest transitions of every row, sampled any number of times.
+"""Replay memory: the newest transitions of every row, sampled any number of times.
 
+`RowHistory` reads them by the steps of a row, `UnreadSteps` tracks which are new to a reader.
 Built by `replay_parameters` from a `RingStore`, which keeps, and a `SamplerChain`, which draws.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from torch import Tensor
 
 from coach_rl.core.errors import ConfigurationError, RunError
 from coach_rl.core.goals import GOAL_KEY
-from coach_rl.core.records import Array, IntArray, Observation
+from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
+from coach_rl.core.saved import Saved
 from coach_rl.core.seeding import generator_state, load_generator_state
 from coach_rl.core.state import State
 from coach_rl.core.transitions import Transition
-from coach_rl.memories.batches import TransitionBatch, as_batch
-from coach_rl.memories.columns import FOLLOWS, MASK, REWARDS, ROWS, extra, shown_as
+from coach_rl.memories.batches import (
+    ACTIONS,
+    FOLLOWS,
+    MASK,
+    NEXT_OBSERVATIONS,
+    OBSERVATIONS,
+    REWARDS,
+    ROWS,
+    TransitionBatch,
+    as_batch,
+    extra,
+    shown_as,
+)
 from coach_rl.memories.hindsight import HindsightGoals
 from coach_rl.memories.minari_data import read_minari
 from coach_rl.memories.prioritised import PrioritisedPositions
 from coach_rl.memories.replay_layout import ReplayLayout
 from coach_rl.memories.ring_store import LEDGER, RingStore
-from coach_rl.memories.row_history import RowHistory
-from coach_rl.memories.sampling_chain import SamplerChain
+from coach_rl.memories.samplers import SamplerChain
 from coach_rl.memories.tables import Field, kept_dtype
+
+
+class RowHistory:
+    """Reads a store by the steps of its rows instead of by positions.
+
+    Args:
+        store: Where the transitions are kept.
+    """
+
+    def __init__(self, store: RingStore) -> None:
+        self._store = store
+
+    def newest_episodes(self, rows: IntArray) -> tuple[IntArray, IntArray]:
+        """The steps [begin, end) of each row's newest (sub-)episode, [R] each."""
+        ends = self._store.counts[rows]
+        begins, _ = self._store.episodes_of(self._store.positions_of(rows, ends - 1))
+        return begins, ends
+
+    def has_kept(self, rows: IntArray, steps: IntArray) -> BoolArray:
+        """Return whether the steps of rows have not been overwritten, [...]."""
+        kept: BoolArray = steps >= self._store.counts[rows] - self._store.row_capacity
+        return kept
+
+    def observations(self, rows: IntArray, steps: IntArray, keys: Iterable[str]) -> Observation:
+        """Return the observations of rows before each of these steps, [..., ...] each."""
+        return {key: self._read(f"{OBSERVATIONS}{key}", rows, steps) for key in keys}
+
+    def next_observation(self, rows: IntArray, steps: IntArray, key: str) -> Array:
+        """Return the observations of rows under one key after each of these steps, [..., ...]."""
+        return self._read(f"{NEXT_OBSERVATIONS}{key}", rows, steps)
+
+    def actions(self, rows: IntArray, steps: IntArray) -> FloatArray:
+        """Return the actions of rows in each of these steps, [..., A]."""
+        return self._read(ACTIONS, rows, steps)
+
+    def _read(self, path: str, rows: IntArray, steps: IntArray) -> Array:
+        return self._store.read(path, self._store.positions_of(rows, steps))
+
+
+class UnreadSteps(Saved):
+    """The steps that a memory was given since they were last asked for.
+
+    Args:
+        store: Where the transitions are kept.
+    """
+
+    SAVED = ("_read",)
+
+    def __init__(self, store: RingStore) -> None:
+        self._store = store
+        self._read: IntArray = np.zeros(store.num_rows, np.int64)
+
+    def __len__(self) -> int:
+        return int((self._store.counts - self._begins()).sum())
+
+    def take(self, overlap: int = 0) -> tuple[IntArray, IntArray]:
+        """The steps [begin, end) of every row that are new and still kept, [N] each.
+
+        Args:
+            overlap: Steps before the new ones that are wanted once more.
+        """
+        begins, ends = self._begins(), self._store.counts.copy()
+        self._read = ends
+        return np.maximum(begins - overlap, ends - self._store.sizes), ends
+
+    def _begins(self) -> IntArray:
+        """The first step of each row that is new; a memory may have been emptied since."""
+        counts = self._store.counts
+        return np.where(self._read > counts, 0, self._read)
 
 
 class ReplayMemory:
@@ -62,7 +143,6 @@ class ReplayMemory:
 
     @property
     def is_prioritised(self) -> bool:
-        """True if `note_errors` changes anything."""
         return self.priorities is not None
 
     @property
@@ -75,7 +155,6 @@ class ReplayMemory:
         return self.store.rows_of(positions.cpu().numpy())
 
     def add(self, transition: Transition) -> None:
-        """Keep R transitions of different rows; the oldest of full rows give way."""
         if not self.layout.keeps:
             raise RunError(
                 "a replay memory with storage='none' keeps nothing; use cpu, pinned or device to "
@@ -89,15 +168,12 @@ class ReplayMemory:
             self.priorities.added(positions, int(transition.duration.sum()))
 
     def truncate(self, rows: IntArray) -> None:
-        """Let the open episodes of these rows end, truncated, with their newest transitions."""
         self.store.truncate(rows)
 
     def sample(self, size: int) -> TransitionBatch:
-        """A batch of B = `size` transitions, drawn with replacement."""
         return as_batch(self.sampler(size))
 
     def as_shown(self, observation: Observation) -> Observation:
-        """Observations [R, ...] each as batches will show them; see `Memory.as_shown`."""
         if self._relabel is None or not self._relabel.fraction:
             return observation
         return {**observation, GOAL_KEY: self._relabel.mixed_in(observation[GOAL_KEY])}
@@ -110,11 +186,9 @@ class ReplayMemory:
             )
 
     def metrics(self) -> dict[str, float]:
-        """Return the fill level and the metrics of the sampler's units."""
         return {"memory/transitions": float(len(self)), **self.sampler.metrics()}
 
     def clear(self) -> None:
-        """Forget everything; the columns stay allocated."""
         self.store.clear()
         if self.priorities is not None:
             self.priorities.clear()
@@ -155,7 +229,7 @@ class ReplayMemory:
             agent: Under whose name actions and extras are shown.
 
         Returns:
-            The paths of `memories.columns.shown_as`, and `/mask` [N, T].
+            The paths of `memories.batches.shown_as`, and `/mask` [N, T].
         """
         sizes = self.store.sizes
         mask = np.arange(int(sizes.max(initial=0))) < sizes[:, None]
@@ -171,7 +245,6 @@ class ReplayMemory:
         return {**shown, MASK: mask}
 
     def state_dict(self) -> State:
-        """Return the kept transitions, the sampler and its random stream."""
         return {
             "store": self.store.state_dict(),
             "sampler": self.sampler.state_dict(),

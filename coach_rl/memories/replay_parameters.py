@@ -21,14 +21,21 @@ from coach_rl.memories.hindsight_actions import (
     HindsightActionsShown,
     SubGoalTests,
 )
-from coach_rl.memories.memory_size import check_size
-from coach_rl.memories.n_step import NStep, Window
 from coach_rl.memories.prioritised import PrioritisedParameters, PrioritisedPositions
-from coach_rl.memories.replay_layout import ReplayLayout
+from coach_rl.memories.replay_layout import ReplayLayout, check_size
 from coach_rl.memories.replay_memory import ReplayMemory
 from coach_rl.memories.ring_store import RingStore
-from coach_rl.memories.samplers import Gather, OneStep, UniformPositions
-from coach_rl.memories.sampling_chain import SamplerChain, SamplerUnit, ToDevice, inserted
+from coach_rl.memories.samplers import (
+    Gather,
+    NStep,
+    OneStep,
+    SamplerChain,
+    SamplerUnit,
+    ToDevice,
+    UniformPositions,
+    Window,
+    inserted,
+)
 from coach_rl.memories.tables import DeviceTable, HostTable, PinnedTable, Table
 from coach_rl.memories.timed_hindsight import timed
 
@@ -112,7 +119,6 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         place: LevelPlace = ALONE,
         output_filter: OutputFilter | None = None,
     ) -> ReplayMemory:
-        """The memory; ConfigurationError when it can't fit the machine or the spaces."""
         self._check(observation_space, num_envs, device)
         hindsight = None if self.hindsight is None else timed(self.hindsight.at(place))
         actions = None

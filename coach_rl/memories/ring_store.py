@@ -14,7 +14,7 @@ import numpy as np
 from coach_rl.core.errors import CheckpointError, RunError
 from coach_rl.core.records import Array, BoolArray, IntArray
 from coach_rl.core.state import Appended, State
-from coach_rl.memories.columns import (
+from coach_rl.memories.batches import (
     DURATIONS,
     NEXT_OBSERVATIONS,
     OBSERVATIONS,
@@ -262,7 +262,6 @@ class RingStore:
         return self.table.read(path, positions)
 
     def clear(self) -> None:
-        """Forget everything; the columns stay allocated."""
         self.counts[:] = 0
         self._row_begins[:] = 0
         self._length, self._cut = 0, []

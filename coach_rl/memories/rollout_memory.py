@@ -9,8 +9,7 @@ from coach_rl.core.errors import RunError
 from coach_rl.core.records import Array, BoolArray, IntArray
 from coach_rl.core.state import State
 from coach_rl.core.transitions import Transition
-from coach_rl.memories.batches import Rollout
-from coach_rl.memories.columns import (
+from coach_rl.memories.batches import (
     ACTIONS,
     DURATIONS,
     FOLLOWS,
@@ -21,6 +20,7 @@ from coach_rl.memories.columns import (
     ROWS,
     TERMINATED,
     TRUNCATED,
+    Rollout,
     columns_of,
     extra,
     extras_of,
@@ -136,7 +136,7 @@ class RolloutMemory:
             agent: Under whose name actions and extras are shown.
 
         Returns:
-            The paths of `memories.columns.shown_as`; N counts the rows that have any transition.
+            The paths of `memories.batches.shown_as`; N counts the rows that have any transition.
         """
         grid = self.grid()
         index = grid.index.T
@@ -144,12 +144,10 @@ class RolloutMemory:
         return {**arrays, MASK: grid.valid.T.copy()}
 
     def state_dict(self) -> State:
-        """The transitions kept."""
         kept = {path: column[: self._length].copy() for path, column in self.columns.items()}
         return {"length": self._length, "columns": kept}
 
     def load_state_dict(self, state: State) -> None:
-        """Take over the transitions."""
         self._length = state["length"]
         if not self._length:  # the first transition allocates
             return

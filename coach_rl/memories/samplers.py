@@ -1,23 +1,185 @@
-"""Uniform one-step replay: positions drawn uniformly, their rewards, and gathering the columns."""
+"""Samplers: chains of small units with declared inputs and outputs.
 
-from collections.abc import Sequence
+Units for uniform positions, one-step and n-step returns, gathering columns and moving them to the
+learner's device; those of prioritised replay and of hindsight are in `prioritised` and `hindsight`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import torch
 
-from coach_rl.core.records import Array
-from coach_rl.memories.columns import (
+from coach_rl.core.errors import ConfigurationError, RunError, UnknownNameError
+from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
+from coach_rl.core.saved import Saved, SavedAttribute
+from coach_rl.memories.batches import (
     DISCOUNTS,
     DURATIONS,
     ENDS,
+    FOLLOWS,
+    INTERNAL,
     POSITIONS,
     REWARDS,
     TERMINATED,
     WEIGHTS,
+    WINDOW_DURATIONS,
+    WINDOW_KEPT,
+    WINDOW_REWARDS,
+    WINDOW_STEPS,
+    WINDOW_TERMINATED,
     Columns,
 )
 from coach_rl.memories.ring_store import RingStore
-from coach_rl.memories.sampling_chain import SamplerUnit
+
+
+class SamplerUnit(Saved, ABC):
+    """One step on the way to a batch: reads some columns, makes others.
+
+    A column is a tensor [B, ...] under a flat path. Positions, and what is computed from the small
+    columns, lie on the CPU; what `gather` takes out of the store lies on the learner's device, and
+    so does everything behind `to_device`.
+    """
+
+    name: str
+    """Names it in errors and as a point to inspect; different for each unit of a chain."""
+    inputs: tuple[str, ...] = ()
+    """Paths it reads; one that ends with a slash stands for any path that begins so."""
+    outputs: tuple[str, ...] = ()
+    """Paths it makes or replaces."""
+
+    @abstractmethod
+    def __call__(self, batch: Columns, size: int) -> Columns:
+        """The columns of `outputs`, each [B, ...].
+
+        Args:
+            batch: What the units before it have made; not to be written to.
+            size: B.
+        """
+
+    def metrics(self) -> dict[str, float]:
+        """Metrics since the last call, by metric name."""
+        return {}
+
+
+class SamplerChain(Saved):
+    """Units in a row; each finds its inputs among the outputs of those before it.
+
+    Args:
+        units: First to last.
+
+    Raises:
+        ConfigurationError: Two units have one name, or an input that no unit before makes.
+    """
+
+    SAVED = (SavedAttribute("_by_name", inline=True),)
+
+    def __init__(self, units: Sequence[SamplerUnit]) -> None:
+        self.units = tuple(units)
+        self._by_name = {unit.name: unit for unit in self.units}
+        self._chain = list(self.units)  # with watchers in between
+        self._is_checked = False
+        names = [unit.name for unit in self.units]
+        for name in names:
+            if names.count(name) > 1:
+                raise ConfigurationError(
+                    f"two sampler units are named '{name}'; give each its own name"
+                )
+        made: set[str] = set()
+        for unit in self.units:
+            for wanted in unit.inputs:
+                if not any(_serves(path, wanted) for path in made):
+                    raise ConfigurationError(
+                        f"sampler unit '{unit.name}' needs '{wanted}', which no unit before it "
+                        f"makes; made so far: {', '.join(sorted(made)) or 'nothing'}"
+                    )
+            made |= set(unit.outputs)
+
+    def __call__(self, size: int) -> Columns:
+        """A batch of B = `size`."""
+        batch: Columns = {}
+        for unit in self._chain:
+            made = unit(batch, size)
+            if not self._is_checked and set(made) != set(unit.outputs):
+                raise RunError(
+                    f"sampler unit '{unit.name}' declares the outputs {sorted(unit.outputs)} and "
+                    f"made {sorted(made)}"
+                )
+            batch |= made
+        self._is_checked = True
+        return visible(batch)
+
+    def watch(self, name: str, look: Callable[[Columns], None]) -> None:
+        """Show what a unit makes, from now on.
+
+        Args:
+            name: The unit's.
+            look: Called with the columns of its outputs, before the next unit takes its turn.
+        """
+        place = next(place for place, unit in enumerate(self._chain) if unit.name == name)
+        self._chain.insert(place + 1, _Watcher(self._chain[place].outputs, look))
+
+    def metrics(self) -> dict[str, float]:
+        """The units' metrics since the last call."""
+        return {name: value for unit in self.units for name, value in unit.metrics().items()}
+
+
+END = "sample"
+"""The place behind the last unit."""
+
+
+def inserted(units: Iterable[SamplerUnit], new: SamplerUnit, *, after: str) -> list[SamplerUnit]:
+    """The units with one more behind the one named `after`; `sample` means behind all.
+
+    Args:
+        units: First to last.
+        new: The one more.
+        after: Where.
+
+    Raises:
+        UnknownNameError: There is no unit of that name.
+    """
+    units = list(units)
+    names = [unit.name for unit in units]
+    if after not in (*names, END):
+        raise UnknownNameError("sampler unit", after, (*names, END))
+    place = len(units) if after == END else names.index(after) + 1
+    return [*units[:place], new, *units[place:]]
+
+
+def visible(batch: Columns) -> Columns:
+    """The columns that are handed out."""
+    return {path: column for path, column in batch.items() if not path.startswith(INTERNAL)}
+
+
+class ToDevice(SamplerUnit):
+    """Brings to the learner's device what is not there yet."""
+
+    name = "to_device"
+
+    def __init__(self, paths: Sequence[str], device: torch.device) -> None:
+        self.outputs = self.inputs = tuple(path for path in paths if not path.startswith(INTERNAL))
+        self._device = device
+
+    def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
+        return {path: batch[path].to(self._device, non_blocking=True) for path in self.outputs}
+
+
+class _Watcher(SamplerUnit):
+    """Shows what the unit before it has made."""
+
+    name = "watcher"
+
+    def __init__(self, paths: Sequence[str], look: Callable[[Columns], None]) -> None:
+        self._paths, self._look = paths, look
+
+    def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
+        self._look({path: batch[path] for path in self._paths})
+        return {}
+
+
+def _serves(made: str, wanted: str) -> bool:
+    return made == wanted or (wanted.endswith("/") and made.startswith(wanted))
 
 
 class UniformPositions(SamplerUnit):
@@ -30,7 +192,6 @@ class UniformPositions(SamplerUnit):
         self._store, self._rng = store, rng
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
-        """Positions [B], weights of 1."""
         positions = self._store.draw(self._rng, size)
         return {POSITIONS: torch.from_numpy(positions), WEIGHTS: torch.ones(size)}
 
@@ -53,7 +214,6 @@ class OneStep(SamplerUnit):
         self._discount = np.float32(discount)
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
-        """Rewards, discounts and ends, [B] each."""
         positions = batch[POSITIONS].numpy()
         discounts = ~self._ledger[TERMINATED].take(positions) * self._discount
         if self._by_duration:
@@ -91,3 +251,117 @@ class Gather(SamplerUnit):
 
 def _numpy(batch: Columns, path: str) -> Array:
     return np.asarray(batch[path].numpy())
+
+
+class Window(SamplerUnit):
+    """The n transitions from each position on, as far as each follows on the one before it.
+
+    Args:
+        store: Where they are kept; with `FOLLOWS` in its ledger where n is more than 1.
+        n_step: n.
+    """
+
+    name = "window"
+    inputs = (POSITIONS,)
+    outputs = (WINDOW_STEPS, WINDOW_KEPT, WINDOW_REWARDS, WINDOW_TERMINATED, WINDOW_DURATIONS)
+
+    def __init__(self, store: RingStore, n_step: int) -> None:
+        self._store, self._ahead = store, np.arange(n_step)
+
+    def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
+        """Steps, whether they follow in the episode, and their ledger, [B, n] each."""
+        positions, store = batch[POSITIONS].numpy(), self._store
+        _, ends = store.episodes_of(positions)
+        steps = store.steps_of(positions)[:, None] + self._ahead
+        kept = steps < ends[:, None]
+        steps = np.where(kept, steps, ends[:, None] - 1)
+        where = store.positions_of(store.rows_of(positions)[:, None], steps)
+        ledger = store.ledger
+        if len(self._ahead) > 1:
+            follows = ledger[FOLLOWS].take(where[:, 1:])
+            kept[:, 1:] &= np.logical_and.accumulate(follows, axis=1)
+        return {
+            WINDOW_STEPS: torch.from_numpy(steps),
+            WINDOW_KEPT: torch.from_numpy(kept),
+            WINDOW_REWARDS: torch.from_numpy(ledger[REWARDS].take(where)),
+            WINDOW_TERMINATED: torch.from_numpy(ledger[TERMINATED].take(where)),
+            WINDOW_DURATIONS: torch.from_numpy(ledger[DURATIONS].take(where)),
+        }
+
+
+class NStep(SamplerUnit):
+    """Folds a window into a reward, a discount and an end.
+
+    The return stops behind a transition that terminates, at the episode's end, where a goal moved
+    within it, and at the newest transition of the row; after k transitions the next observation's
+    value counts gamma^k.
+
+    Args:
+        store: Where the transitions are kept.
+        discount: Gamma, per decision or per simulator step.
+        by_duration: Whether gamma counts per simulator step.
+    """
+
+    name = "n_step"
+    inputs = (POSITIONS, *Window.outputs)
+    outputs = (REWARDS, DISCOUNTS, ENDS)
+
+    def __init__(self, store: RingStore, *, discount: float, by_duration: bool) -> None:
+        self._store, self._discount, self._by_duration = store, discount, by_duration
+
+    def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
+        durations = batch[WINDOW_DURATIONS].numpy() if self._by_duration else None
+        rewards, discounts, counts = n_step_returns(
+            rewards=batch[WINDOW_REWARDS].numpy(),
+            terminated=batch[WINDOW_TERMINATED].numpy(),
+            kept=batch[WINDOW_KEPT].numpy(),
+            durations=durations,
+            discount=self._discount,
+        )
+        rows = self._store.rows_of(batch[POSITIONS].numpy())
+        last = batch[WINDOW_STEPS].numpy()[np.arange(len(rows)), counts - 1]
+        return {
+            REWARDS: torch.from_numpy(rewards),
+            DISCOUNTS: torch.from_numpy(discounts),
+            ENDS: torch.from_numpy(self._store.positions_of(rows, last)),
+        }
+
+
+def n_step_returns(
+    *,
+    rewards: FloatArray,
+    terminated: BoolArray,
+    kept: BoolArray,
+    durations: IntArray | None,
+    discount: float,
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Discounted sums over windows that end early where they must.
+
+    Args:
+        rewards: [B, n].
+        terminated: [B, n]; nothing behind the first such transition counts.
+        kept: [B, n]; false from where the window leaves its episode; its first column is true.
+        durations: [B, n] powers of the discount that a transition takes; None: 1 each.
+        discount: Gamma.
+
+    Returns:
+        Float32 sums [B], float32 discounts of what follows [B], and how many transitions were
+        summed [B].
+    """
+    used = kept.copy()
+    used[:, 1:] &= ~np.logical_or.accumulate(terminated[:, :-1], axis=1)
+    counts: IntArray = np.count_nonzero(used, axis=1)
+    counted = np.where(used, rewards, 0.0)
+    if durations is None:
+        powers = discount ** np.arange(rewards.shape[1] + 1)
+        sums, following = counted @ powers[:-1], powers[counts]
+    else:
+        elapsed = np.cumsum(np.where(used, durations, 0), axis=1)  # [B, n], after each
+        powers = discount**elapsed
+        sums, following = (
+            counted[:, 0] + (counted[:, 1:] * powers[:, :-1]).sum(axis=1),
+            powers[:, -1],
+        )
+    is_final = terminated[np.arange(len(counts)), counts - 1]
+    discounts = np.where(is_final, 0.0, following)
+    return sums.astype(np.float32), discounts.astype(np.float32), counts

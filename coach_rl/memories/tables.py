@@ -11,7 +11,7 @@ from torch import Tensor
 
 from coach_rl.core.errors import RunError
 from coach_rl.core.records import Array, IntArray
-from coach_rl.memories.columns import Columns
+from coach_rl.memories.batches import Columns
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,10 @@ class HostTable:
         self._columns: dict[str, Array] = {}
 
     def allocate(self, path: str, field: Field) -> None:
-        """Add a column of zeros."""
         self.fields[path] = field
         self._columns[path] = np.zeros((self._length, *field.shape), field.dtype)
 
     def grow(self, length: int) -> None:
-        """Make every column at least that long."""
         for path, column in self._columns.items():
             if length > len(column):
                 longer = np.zeros((length, *column.shape[1:]), column.dtype)
@@ -107,12 +105,10 @@ class HostTable:
         self._length = max(self._length, length)
 
     def write(self, positions: IntArray, values: Mapping[str, Array]) -> None:
-        """Put values [R, ...] at positions [R], in each column named."""
         for path, entries in values.items():
             self._columns[path][positions] = entries
 
     def take(self, paths: Sequence[str], positions: IntArray) -> Columns:
-        """New tensors [..., *shape] of what stands at positions [...]."""
         taken = {
             path: torch.from_numpy(self._columns[path].take(positions, axis=0)) for path in paths
         }
@@ -121,7 +117,6 @@ class HostTable:
         return taken
 
     def read(self, path: str, positions: IntArray) -> Array:
-        """A copy of what stands at positions [...]."""
         return self._columns[path].take(positions, axis=0)
 
 
@@ -171,14 +166,12 @@ class DeviceTable:
         self._columns: dict[str, Tensor] = {}
 
     def allocate(self, path: str, field: Field) -> None:
-        """Add a column of zeros."""
         self.fields[path] = field
         self._columns[path] = torch.zeros(
             (self._length, *field.shape), dtype=torch_dtype(field.dtype), device=self._device
         )
 
     def grow(self, length: int) -> None:
-        """Make every column at least that long."""
         for path, column in self._columns.items():
             if length > len(column):
                 longer = torch.zeros(
@@ -189,7 +182,6 @@ class DeviceTable:
         self._length = max(self._length, length)
 
     def write(self, positions: IntArray, values: Mapping[str, Array]) -> None:
-        """Put values [R, ...] at positions [R], in each column named."""
         index = torch.from_numpy(positions).to(self._device)
         for path, entries in values.items():
             field = self.fields[path]
@@ -197,7 +189,6 @@ class DeviceTable:
             self._columns[path].index_copy_(0, index, kept.to(self._device))
 
     def take(self, paths: Sequence[str], positions: IntArray) -> Columns:
-        """New tensors [..., *shape] of what stands at positions [...]."""
         index = torch.from_numpy(positions.reshape(-1)).to(self._device, non_blocking=True)
         return {
             path: self._columns[path]
@@ -207,7 +198,6 @@ class DeviceTable:
         }
 
     def read(self, path: str, positions: IntArray) -> Array:
-        """A copy on the host of what stands at positions [...]."""
         return np.asarray(self.take((path,), positions)[path].cpu().numpy())
 
 

@@ -14,7 +14,7 @@ from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY, Verdict
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.timed_goals import TIME_KEY, TimedGoalSpace
-from coach_rl.memories.columns import (
+from coach_rl.memories.batches import (
     ACHIEVED,
     DURATIONS,
     ENDS,
@@ -76,7 +76,6 @@ class TimedHindsight(Hindsight):
 
     @property
     def ledger(self) -> dict[str, Field]:
-        """Columns that a store must keep of every transition for hindsight."""
         return {**super().ledger, TIMES_LEFT: Field((), np.float32)}
 
     def ledger_values(
@@ -87,7 +86,6 @@ class TimedHindsight(Hindsight):
         terminated: BoolArray,
         below: Array | None,
     ) -> dict[str, Array]:
-        """The ledger's columns for transitions, [R, ...] each."""
         values = super().ledger_values(
             observation, next_observation, terminated=terminated, below=below
         )
@@ -113,7 +111,6 @@ class TimedHindsight(Hindsight):
         return self.goal.judge(np.concatenate([goal, left], axis=1), achieved)
 
     def units(self, store: RingStore, rng: np.random.Generator) -> HindsightUnits:
-        """Build the sampler units that relabel what a store keeps."""
         return HindsightUnits(
             TimedHindsightGoals(store, rng, self),
             TimedHindsightRewards(store, self),

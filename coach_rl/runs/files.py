@@ -6,9 +6,8 @@ from functools import partial
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.runs.introduction import introduction
-from coach_rl.telemetry.csv import CsvSink, logged_names
-from coach_rl.telemetry.jsonl import JsonlSink
-from coach_rl.telemetry.sinks import Sink, SinkRun, made_sink, sink_name
+from coach_rl.telemetry.log_files import CsvSink, JsonlSink, logged_names
+from coach_rl.telemetry.records import Sink, SinkRun, made_sink, sink_name
 from coach_rl.telemetry.tensorboard import TensorBoardSink
 
 

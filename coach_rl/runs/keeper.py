@@ -32,7 +32,7 @@ from coach_rl.runs.disk_space import size_of
 from coach_rl.runs.folder import RunFolder
 from coach_rl.runs.logs import log_notes
 from coach_rl.runs.segments import NOTHING_STORED
-from coach_rl.telemetry.best_evaluation import Best, candidate, is_better, is_measured_by
+from coach_rl.telemetry.figures import Best, candidate, is_better, is_measured_by
 from coach_rl.telemetry.records import LogRecord
 
 Reason = Literal["best", "periodic", "last", "awaited", "asked"]

@@ -11,8 +11,7 @@ from typing import ClassVar
 
 from coach_rl.core.errors import CoachWarning, in_one_line
 from coach_rl.core.profiling import TimedCall
-from coach_rl.telemetry.records import LogRecord
-from coach_rl.telemetry.sinks import Sink
+from coach_rl.telemetry.records import LogRecord, Sink
 
 RETRY_SECONDS = 10.0
 """Time before a file that could not be written is tried again."""

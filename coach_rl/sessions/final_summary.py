@@ -9,7 +9,7 @@ from coach_rl.runs.checkpoint import BEST, LAST, POINTERS, pointed
 from coach_rl.runs.folder import RunFolder
 from coach_rl.runs.provenance import now
 from coach_rl.sessions.evaluation import evaluation_json
-from coach_rl.telemetry.best_evaluation import Best
+from coach_rl.telemetry.figures import Best
 from coach_rl.telemetry.records import Evaluation, Kind, LogRecord
 from coach_rl.telemetry.summary import Summary
 

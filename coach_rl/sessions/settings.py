@@ -13,9 +13,9 @@ from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.folder import RunFolder
 from coach_rl.sessions.evaluation import FINAL_EPISODES
-from coach_rl.telemetry.best_evaluation import Best
+from coach_rl.telemetry.figures import Best
 from coach_rl.telemetry.profiler import Profile
-from coach_rl.telemetry.sinks import Sink
+from coach_rl.telemetry.records import Sink
 from coach_rl.telemetry.summary import Summary
 from coach_rl.telemetry.video import VideoParameters
 

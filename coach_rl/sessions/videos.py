@@ -10,8 +10,7 @@ from pathlib import Path
 
 from coach_rl.telemetry.episode_recorder import EpisodeRecorder, TrainingRecorder
 from coach_rl.telemetry.records import LogRecord
-from coach_rl.telemetry.video import VideoParameters
-from coach_rl.telemetry.video_writer import VideoWriter
+from coach_rl.telemetry.video import VideoParameters, VideoWriter
 
 
 class Videos:

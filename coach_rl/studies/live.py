@@ -21,9 +21,8 @@ from coach_rl.runs.lock import holder_of, lost_holder_of
 from coach_rl.runs.manifest import checkpoint_policy, level_names, planned_lengths
 from coach_rl.studies.conduct import JobStatus
 from coach_rl.studies.scores import RunState, read_scores, runs_below, stop_note
-from coach_rl.telemetry.console import ConsoleSink
-from coach_rl.telemetry.jsonl import JsonlReader
-from coach_rl.telemetry.live_panel import duration_text, number_text, success_text
+from coach_rl.telemetry.console import ConsoleSink, duration_text, number_text, success_text
+from coach_rl.telemetry.log_files import JsonlReader
 from coach_rl.telemetry.records import LogRecord
 from coach_rl.telemetry.tables import Column, rich_table, table
 

@@ -44,7 +44,7 @@ from coach_rl.studies.tables import (
     version_lines,
     why_missing,
 )
-from coach_rl.telemetry.live_panel import duration_text
+from coach_rl.telemetry.console import duration_text
 from coach_rl.telemetry.tables import Column, Table, html, table
 
 if TYPE_CHECKING:

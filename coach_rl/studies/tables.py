@@ -22,7 +22,7 @@ from coach_rl.studies.statistics import (
 )
 from coach_rl.studies.study import Published, Study
 from coach_rl.studies.study_runs import StudyRun, study_frame
-from coach_rl.telemetry.live_panel import duration_text
+from coach_rl.telemetry.console import duration_text
 from coach_rl.telemetry.tables import Column, Table, markdown, table, written
 
 TAIL = 20

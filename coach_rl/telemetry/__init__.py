@@ -13,20 +13,24 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.telemetry.console import ConsoleSink
-    from coach_rl.telemetry.csv import CsvSink
     from coach_rl.telemetry.figures import Figures
-    from coach_rl.telemetry.film import Film
-    from coach_rl.telemetry.jsonl import JsonlReader, JsonlSink
+    from coach_rl.telemetry.log_files import CsvSink, JsonlReader, JsonlSink
     from coach_rl.telemetry.notebook import NotebookSink
     from coach_rl.telemetry.profiler import Profile, Profiler
-    from coach_rl.telemetry.records import Evaluation, Kind, LogRecord
+    from coach_rl.telemetry.records import (
+        Evaluation,
+        Kind,
+        LogRecord,
+        Sink,
+        SinkParameters,
+        SinkRun,
+    )
     from coach_rl.telemetry.resources import ResourceSampler
-    from coach_rl.telemetry.sinks import Sink, SinkParameters, SinkRun
     from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
     from coach_rl.telemetry.summary import Summary, evaluation_table
     from coach_rl.telemetry.tensorboard import TensorBoardSink
     from coach_rl.telemetry.tracker import TrackerParameters
-    from coach_rl.telemetry.video import VideoParameters, write_video
+    from coach_rl.telemetry.video import Film, VideoParameters, write_video
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 

@@ -1,21 +1,254 @@
-"""A run as people watch it: a live panel on a terminal, plain lines elsewhere."""
+"""Progress of a run on the console: a live panel on a terminal, plain lines elsewhere."""
 
 import math
 import os
 import sys
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 
 from coach_rl.core.clock import Phase
-from coach_rl.core.steps import RunLength
-from coach_rl.telemetry.best_evaluation import Best, BestPolicy
-from coach_rl.telemetry.figures import Figures
-from coach_rl.telemetry.live_panel import LivePanel, duration_text, plain_line
+from coach_rl.core.steps import (
+    EnvironmentEpisodes,
+    EnvironmentSteps,
+    Hours,
+    RunLength,
+    StepUnit,
+    TrainingSteps,
+)
+from coach_rl.telemetry.figures import REWARD, SUCCESS, Best, BestPolicy, Figures, Learner
 from coach_rl.telemetry.records import LogRecord
+
+SHOWN = ("policy_loss", "value_loss", "entropy", "approx_kl")
+"""Training metrics shown, besides other losses; the files have all."""
+MAX_SHOWN = 4
+"""Training metrics of an agent in a line of text."""
+_OF_LEVELS = {
+    "level/goal_share": "goals",
+    "evaluation_level/goal_share": "in evaluation",
+    "final_evaluation_level/goal_share": "in final evaluation",
+}
+"""Shares of a level's sub-episodes that reached its goal, and what to call them."""
+_NARROW, _WIDE = 70, 120
+"""Columns of a terminal below which the panel has one figure a line, and those it takes at most."""
+_CELL = 19
+"""Columns that a metric of an agent takes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LivePanel:
+    """Progress, figures, a line for each agent, and what there is to say; fits any width."""
+
+    figures: Figures
+    activity: str = ""
+    """The activity of the run that takes long; empty while there is none."""
+    activity_seconds: float = 0.0
+    """Seconds that it has taken, which come on top of the newest record's time."""
+    notices: Sequence[str] = ()
+    """Lines at the bottom."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render it in the width there is."""
+        width = min(options.max_width, _WIDE)
+        figures, last = self.figures, self.figures.last
+        if last is not None:
+            last = replace(last, wall_seconds=last.wall_seconds + self.activity_seconds)
+        if last is not None:
+            own = options.update(width=width)
+            for table in (
+                _bar(figures, last),
+                _numbers(figures, last, narrow=width < _NARROW),
+                _agents(figures, width),
+            ):
+                if table.row_count:
+                    yield from console.render(table, own)
+            if figures.trouble:
+                yield Text(figures.trouble, style="yellow")
+        for line in (self.activity, *self.notices):
+            if line:
+                yield Text(line)
+
+
+def plain_line(figures: Figures, *, shown_until: int = 0) -> str:
+    """The figures in one line; there must be some.
+
+    Args:
+        figures: The figures.
+        shown_until: Environment steps of a line before; losses of earlier records were in that
+            line, and are marked with the steps at which they were reported.
+    """
+    record = figures.last
+    assert record is not None, "there are no figures yet"
+    parts = [f"{record.phase.value:<7}", f"{record.environment_steps:>10,} steps"]
+    if (share := figures.share) is not None:
+        parts.append(f"{share:4.0%}")
+    if speed := figures.speed:
+        parts.append(f"{speed:,.0f} steps/s")
+    parts.append(_left(figures))
+    if record.training_steps:
+        parts.append(f"{record.training_steps:,} updates")
+    if figures.episode_reward is not None:
+        parts.append(f"episode reward {number_text(figures.episode_reward)}")
+    if not math.isnan(figures.evaluated):
+        best = "" if figures.best is None else f" (best {best_text(figures.best)})"
+        parts.append(f"evaluation {_evaluation(figures)}{best}")
+    if figures.final is not None:
+        parts.append(f"final evaluation {_final(figures)}")
+    for learner in figures.learners():
+        losses = [
+            f"{learner.name} {of} {value}".lstrip()
+            for of, value in _losses(learner.trained)[:MAX_SHOWN]
+            if of.endswith("loss")
+        ]
+        if losses and learner.trained_at < shown_until:
+            losses[-1] += f" (at {learner.trained_at:,} steps)"
+        parts += losses
+    return "  ".join(part for part in parts if part)
+
+
+def number_text(value: float | None) -> str:
+    """A number as people read it; a dash where there is none."""
+    if value is None or math.isnan(value):
+        return "-"
+    return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.3g}"
+
+
+def best_text(best: Best | None) -> str:
+    """The value of the best evaluation, with its metric unless that is the mean reward."""
+    if best is None:
+        return "-"
+    if best.metric == REWARD:
+        return number_text(best.value)
+    if best.metric == SUCCESS:
+        return f"{best.value:.0%} success"
+    return f"{number_text(best.value)} {best.metric}"
+
+
+def duration_text(seconds: float) -> str:
+    """Seconds as hours, minutes and seconds: `1:02:03`, `2:03`."""
+    minutes, seconds = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+def success_text(rate: float | None) -> str:
+    """The share of successes, to stand behind a reward; empty where nobody says."""
+    return "" if rate is None else f", {rate:.0%} success"
+
+
+def _bar(figures: Figures, record: LogRecord) -> Table:
+    table = Table.grid(padding=(0, 1), expand=True)
+    table.add_column(width=6, style="bold")
+    table.add_column(ratio=1)
+    table.add_column(justify="right")
+    table.add_column(justify="right", min_width=12)
+    share = figures.share
+    table.add_row(
+        record.phase.value,
+        ProgressBar(total=1.0, completed=share or 0.0),
+        "" if share is None else f"{share:4.0%}",
+        _left(figures),
+    )
+    return table
+
+
+def _numbers(figures: Figures, record: LogRecord, *, narrow: bool) -> Table:
+    """Progress on the left and results on the right, or below each other."""
+    speed = figures.speed
+    progress = [
+        ("steps", _of(figures, record, EnvironmentSteps)),
+        ("steps/s", f"{speed:,.0f}" if speed else "-"),
+        ("updates", _of(figures, record, TrainingSteps)),
+        ("episodes", _of(figures, record, EnvironmentEpisodes)),
+    ]
+    results = [
+        ("episode reward", number_text(figures.episode_reward)),
+        ("evaluation", _evaluation(figures)),
+        ("best", best_text(figures.best)),
+        ("elapsed", _of(figures, record, Hours)),
+    ]
+    if figures.final is not None:
+        progress.append(("", ""))
+        results.append(("final evaluation", _final(figures)))
+    table = Table.grid(padding=(0, 1), expand=True)
+    for width in (16,) if narrow else (8, 16):  # of the longest names
+        table.add_column(style="dim", width=width, no_wrap=True)
+        table.add_column(ratio=1)
+    if narrow:
+        for pair in [*progress, *results]:
+            if any(pair):
+                table.add_row(*pair)
+    else:
+        for left, right in zip(progress, results, strict=True):
+            table.add_row(*left, *right)
+    return table
+
+
+def _agents(figures: Figures, width: int) -> Table:
+    """A line for each agent, with as many metrics as there is room for."""
+    learners = list(figures.learners(levels=True))
+    longest = max((len(learner.name) for learner in learners), default=0)
+    room = max(1, min(2 + MAX_SHOWN, (width - longest) // _CELL))
+    rows = [_metrics(learner)[:room] for learner in learners]
+    table = Table.grid(padding=(0, 1))
+    if longest:
+        table.add_column(style="bold", no_wrap=True)
+    for _ in range(room):
+        table.add_column(min_width=_CELL - 2, no_wrap=True)
+    for learner, metrics in zip(learners, rows, strict=True):
+        cells = [Text.assemble((f"{of} ", "dim"), value) for of, value in metrics]
+        cells += [Text()] * (room - len(cells))
+        table.add_row(*([learner.name] if longest else []), *cells)
+    return table
+
+
+def _metrics(learner: Learner) -> list[tuple[str, str]]:
+    """Names and values of what an agent's line says, the most important first."""
+    shares = [
+        (of, f"{share:.0%}")
+        for name, of in _OF_LEVELS.items()
+        if not math.isnan(share := learner.level.get(name, math.nan))
+    ]
+    idle = [("learns", "no")] if learner.level.get("level/learns") == 0 else []
+    return idle + shares[:2] + _losses(learner.trained)[:MAX_SHOWN]
+
+
+def _losses(scalars: Mapping[str, float]) -> list[tuple[str, str]]:
+    """Names and values of the training metrics that are shown."""
+    names = {name: name.removeprefix("train/") for name in scalars}
+    chosen = [name for name, short in names.items() if short in SHOWN or short.endswith("_loss")]
+    return [(names[name].replace("_", " "), f"{scalars[name]:.3g}") for name in chosen]
+
+
+def _evaluation(figures: Figures) -> str:
+    return number_text(figures.evaluated) + success_text(figures.success)
+
+
+def _final(figures: Figures) -> str:
+    assert figures.final is not None
+    return number_text(figures.final) + success_text(figures.final_success)
+
+
+def _left(figures: Figures) -> str:
+    seconds = figures.seconds_left
+    return "" if seconds is None else f"{duration_text(seconds)} left"
+
+
+def _of(figures: Figures, record: LogRecord, unit: type[StepUnit]) -> str:
+    """The amount of a unit that is done, and the total where the run is measured in it."""
+    parts = [unit.counted(record)]
+    parts += [length.count for length in figures.planned if type(length) is unit]
+    if unit is Hours:
+        return " of ".join(duration_text(3600 * hours) for hours in parts)
+    return " of ".join(f"{count:,}" for count in parts)
+
 
 _STDERR = 2
 REFRESH_SECONDS = 0.25
@@ -141,7 +374,6 @@ class ConsoleSink:
             self._refresh()
 
     def close(self) -> None:
-        """Leave the newest numbers standing and give the terminal back."""
         self._end_activity()
         if self._live is not None:
             self._live.vertical_overflow = "visible"

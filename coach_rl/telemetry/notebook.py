@@ -59,7 +59,6 @@ class NotebookSink:
         self._output = self._ipython.display(self._picture(), display_id=True)
 
     def write(self, record: LogRecord) -> None:
-        """Take in a record, and draw where that is due."""
         self._activity = ""
         self._take_in(record)
         if time.monotonic() - self._drawn_at >= self._every_seconds:
@@ -79,7 +78,6 @@ class NotebookSink:
             self._draw()
 
     def close(self) -> None:
-        """Leave the newest drawing standing."""
         self._activity = ""
         self._draw()
 

@@ -1,38 +1,274 @@
-"""A run for TensorBoard: scalars by environment steps, and what explains them."""
+"""Log records for TensorBoard: scalars by environment steps, charts, texts, histograms and films.
+
+The charts are a page under "Custom Scalars". Its first categories answer whether a run learns and
+how fast; those below help to find a cause: losses of each agent, sub-goals of each level, faults.
+Events are written with the messages of the tensorboard package, which needs no TensorFlow.
+"""
 
 import contextlib
+import io
 import os
 import re
 import socket
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+from PIL import Image
 from tensorboard.compat.proto.event_pb2 import (  # type: ignore[import-untyped]  # has no types
     Event,
     SessionLog,
     SourceMetadata,
 )
 from tensorboard.compat.proto.summary_pb2 import (  # type: ignore[import-untyped]  # has no types
+    DATA_CLASS_BLOB_SEQUENCE,
+    DATA_CLASS_TENSOR,
     Summary,
+    SummaryMetadata,
+)
+from tensorboard.compat.proto.tensor_pb2 import (  # type: ignore[import-untyped]  # has no types
+    TensorProto,
+)
+from tensorboard.compat.proto.types_pb2 import (  # type: ignore[import-untyped]  # has no types
+    DT_STRING,
+)
+from tensorboard.plugins.custom_scalar import (  # type: ignore[import-untyped]  # has no types
+    metadata as layout_metadata,
+)
+from tensorboard.plugins.custom_scalar.layout_pb2 import (  # type: ignore[import-untyped]  # has no types
+    Category,
+    Chart,
+    Layout,
+    MarginChartContent,
+    MultilineChartContent,
+)
+from tensorboard.plugins.histogram import (  # type: ignore[import-untyped]  # has no types
+    metadata as histogram_metadata,
+)
+from tensorboard.plugins.hparams import (  # type: ignore[import-untyped]  # has no types
+    api_pb2,
+    plugin_data_pb2,
+)
+from tensorboard.plugins.hparams import (
+    metadata as settings_metadata,
+)
+from tensorboard.plugins.image import (  # type: ignore[import-untyped]  # has no types
+    metadata as image_metadata,
+)
+from tensorboard.plugins.text import (  # type: ignore[import-untyped]  # has no types
+    metadata as text_metadata,
 )
 from tensorboard.summary.writer.record_writer import (  # type: ignore[import-untyped]  # has no types
     RecordWriter,
 )
-
-from coach_rl.telemetry.records import LogRecord
-from coach_rl.telemetry.sinks import scalars_by_tag
-from coach_rl.telemetry.tensorboard_layout import layout
-from coach_rl.telemetry.tensorboard_values import (
-    Setting,
-    film_value,
-    finished_value,
-    histogram_value,
-    layout_value,
-    settings_values,
-    text_value,
+from tensorboard.util.tensor_util import (  # type: ignore[import-untyped]  # has no types
+    make_tensor_proto,
 )
+
+from coach_rl.core.records import Array
+from coach_rl.telemetry.records import LogRecord, scalars_by_tag
+
+_LEARNING = (
+    (
+        "Return of training episodes, and mean of evaluations",
+        "episode/reward evaluation/reward_mean",
+    ),
+    ("Success", "episode/success evaluation/success_rate"),
+    ("Return of each agent in evaluations", "evaluation/reward_mean/[^/]+"),
+    ("Length of episodes", "episode/length evaluation/length_mean"),
+)
+_LEVELS = "Sub-goals reached in evaluations, by level", "[^/]+/evaluation_level/goal_share"
+_SPEED = (
+    ("Environment steps per second", "time/steps_per_second"),
+    ("Processor, percent of a core", "resources/cpu_percent"),
+    ("Memory, MiB", "resources/memory_mib"),
+    ("GPU memory, MiB", "resources/gpu_memory_mib resources/gpu_memory_reserved_mib"),
+)
+_TROUBLE = (
+    ("Failures of environments", "faults/(?!row).+ evaluation/faults"),
+    ("Updates skipped", "[^/]+/[^/]+/train/skipped_updates"),
+    ("Roll-backs", "divergence/roll_backs"),
+    ("Records lost", "log/lost_records"),
+)
+_AGENT = (
+    ("Policy loss", "train/policy_loss train/actor_loss"),
+    ("Value loss", "train/value_loss"),
+    ("Error of the critic: TD error, squared or Huber", "train/critic_loss train/q_loss"),
+    ("Q values: mean, lowest, highest", "train/q_value train/q_lowest train/q_highest"),
+    ("KL divergence of an update", "train/approx_kl"),
+    ("Share of actions clipped", "train/clip_fraction"),
+    ("Variance of returns explained", "train/explained_variance"),
+    ("Entropy", "train/entropy"),
+    ("Temperature", "train/temperature"),
+    ("Gradient norm", "train/(.+_)?gradient_norm"),
+    ("Learning rate", "train/(.+_)?learning_rate"),
+    ("Exploration", "exploration/.+"),
+    ("Sub-goals corrected", "train/subgoals_.+"),
+    ("Graph of way-points", "graph/.+"),
+)
+_LEVEL = (
+    ("Whether it learns", "level/learns"),
+    ("Sub-goals reached", "level/goal_share evaluation_level/goal_share"),
+    ("Distance to the sub-goal, at start and end", "level/distance_at_start level/distance"),
+    ("Ends of sub-episodes", "level/(horizon|outer|terminated|truncated)_share"),
+    ("Decisions in a sub-episode", "level/decisions evaluation_level/decisions"),
+    ("Environment steps in a sub-episode", "level/steps evaluation_level/steps"),
+    ("Return of the level", "level/return evaluation_level/return"),
+    ("Decisions tested, and penalised", "level/tested_share level/penalised_share"),
+    ("Size of the graph", "level/graph_(places|edges) evaluation_level/graph_(places|edges)"),
+    ("Seconds of planning a decision", "level/planning_seconds evaluation_level/planning_seconds"),
+)
+
+
+def layout(tags: Iterable[str]) -> Layout | None:
+    """The charts for metrics by the tags of TensorBoard; None where there is nothing to chart.
+
+    A chart is the same whatever other metrics a run has: TensorBoard merges the layouts of several
+    runs, and would show charts twice that differ.
+    """
+    known = tuple(tags)
+    agents = dict.fromkeys(
+        match[1] for tag in known if (match := re.match(r"([^/]+/[^/]+)/train/", tag))
+    )
+    levels = dict.fromkeys(match[1] for tag in known if (match := re.match(r"([^/]+)/level/", tag)))
+    pages = [
+        ("Is it learning?", [*_interval(known), *_charts((*_LEARNING, _LEVELS), known)]),
+        *((f"Agent {name}", _charts(_AGENT, known, f"{name}/")) for name in agents),
+        *((f"Level {name}", _charts(_LEVEL, known, f"{name}/")) for name in levels),
+        ("How fast, and what it takes", _charts(_SPEED, known)),
+        ("What went wrong", _charts(_TROUBLE, known)),
+    ]
+    categories = [
+        Category(title=title, chart=charts) for title, page in pages if (charts := [*page])
+    ]
+    return Layout(category=categories) if categories else None
+
+
+def _interval(tags: tuple[str, ...]) -> Iterator[Chart]:
+    """The return in evaluations with its interval, exactly these tags."""
+    value = "evaluation/reward_iqm"
+    if value in tags:
+        series = MarginChartContent.Series(value=value, lower=f"{value}_low", upper=f"{value}_high")
+        yield Chart(
+            title="Return in evaluations, 95 % interval",
+            margin=MarginChartContent(series=[series]),
+        )
+
+
+def _charts(
+    wanted: Iterable[tuple[str, str]], tags: tuple[str, ...], prefix: str = ""
+) -> Iterator[Chart]:
+    """Those charts for which there is a metric; their tags are patterns."""
+    for title, patterns in wanted:
+        found = [f"{re.escape(prefix)}{pattern}$" for pattern in patterns.split()]
+        if any(re.match(pattern, tag) for pattern in found for tag in tags):
+            yield Chart(title=title, multiline=MultilineChartContent(tag=found))
+
+
+Setting = bool | float | str
+"""The value of a hyper-parameter."""
+SCORES = {
+    "final_evaluation/reward_mean": "final return",
+    "final_evaluation/reward_iqm": "final return (IQM)",
+    "final_evaluation/success_rate": "final success rate",
+    "evaluation/reward_mean": "last return while training",
+    "evaluation/success_rate": "last success rate while training",
+    "time/steps_per_second": "steps per second",
+}
+"""Columns of scores beside the hyper-parameters, and their titles."""
+
+
+def layout_value(layout: Layout) -> Summary.Value:
+    """The layout of the charts; the newest of a run counts."""
+    return _value(
+        layout_metadata.CONFIG_SUMMARY_TAG,
+        _bytes(layout.SerializeToString()),
+        layout_metadata.create_summary_metadata(),
+    )
+
+
+def text_value(tag: str, markdown: str) -> Summary.Value:
+    """A text in Markdown."""
+    return _value(tag, _bytes(markdown.encode()), text_metadata.create_summary_metadata(tag, ""))
+
+
+def settings_values(settings: Mapping[str, Setting], began: float) -> list[Summary.Value]:
+    """Hyper-parameters of a run, and which of its scalars are scores.
+
+    Args:
+        settings: The hyper-parameters by name.
+        began: When the run began, in seconds since 1970.
+    """
+    kinds = {bool: api_pb2.DATA_TYPE_BOOL, str: api_pb2.DATA_TYPE_STRING}
+    experiment = api_pb2.Experiment(
+        hparam_infos=[
+            api_pb2.HParamInfo(name=name, type=kinds.get(type(value), api_pb2.DATA_TYPE_FLOAT64))
+            for name, value in settings.items()
+        ],
+        metric_infos=[
+            api_pb2.MetricInfo(name=api_pb2.MetricName(tag=tag), display_name=title)
+            for tag, title in SCORES.items()
+        ],
+        time_created_secs=began,
+    )
+    start = plugin_data_pb2.SessionStartInfo(start_time_secs=began)
+    for name, value in settings.items():
+        match value:
+            case bool():
+                start.hparams[name].bool_value = value
+            case str():
+                start.hparams[name].string_value = value
+            case _:
+                start.hparams[name].number_value = value
+    return [
+        _settings_value(settings_metadata.EXPERIMENT_TAG, experiment=experiment),
+        _settings_value(settings_metadata.SESSION_START_INFO_TAG, session_start_info=start),
+    ]
+
+
+def finished_value(ended: float) -> Summary.Value:
+    """The mark that a run has ended, `ended` seconds after 1970."""
+    end = plugin_data_pb2.SessionEndInfo(status=api_pb2.STATUS_SUCCESS, end_time_secs=ended)
+    return _settings_value(settings_metadata.SESSION_END_INFO_TAG, session_end_info=end)
+
+
+def histogram_value(tag: str, bins: Array) -> Summary.Value:
+    """A histogram, [bins, 3]: left edge, right edge and count, as `statistics.histogram` makes."""
+    tensor = make_tensor_proto(np.asarray(bins, np.float64))
+    return _value(tag, tensor, histogram_metadata.create_summary_metadata(tag, ""))
+
+
+def film_value(tag: str, gif: bytes) -> Summary.Value:
+    """A film as an animated image."""
+    with Image.open(io.BytesIO(gif)) as image:
+        sides = [str(side).encode() for side in image.size]
+    metadata = image_metadata.create_summary_metadata(display_name=tag, description="")
+    return _value(tag, _bytes([*sides, gif]), metadata)
+
+
+def _settings_value(tag: str, **content: object) -> Summary.Value:
+    metadata = settings_metadata.create_summary_metadata(
+        plugin_data_pb2.HParamsPluginData(**content)
+    )
+    return _value(tag, settings_metadata.NULL_TENSOR, metadata)
+
+
+def _bytes(content: bytes | Sequence[bytes]) -> TensorProto:
+    """Bytes as a tensor: a single one without, a sequence with one dimension."""
+    if isinstance(content, bytes):
+        return TensorProto(dtype=DT_STRING, string_val=[content])
+    tensor = TensorProto(dtype=DT_STRING, string_val=content)
+    tensor.tensor_shape.dim.add(size=len(content))
+    return tensor
+
+
+def _value(tag: str, tensor: TensorProto, metadata: SummaryMetadata) -> Summary.Value:
+    is_film = metadata.plugin_data.plugin_name == image_metadata.PLUGIN_NAME
+    metadata.data_class = DATA_CLASS_BLOB_SEQUENCE if is_film else DATA_CLASS_TENSOR
+    return Summary.Value(tag=tag, tensor=tensor, metadata=metadata)
+
 
 FLUSH_SECONDS = 10.0
 FORMAT = "brain.Event:2"
@@ -82,7 +318,6 @@ class TensorBoardSink:
         """None until the first record with something to show: a run without any has no file."""
 
     def write(self, record: LogRecord) -> None:
-        """All that TensorBoard can show of it."""
         prefix = "".join(f"{name}/" for name in (record.level, record.agent) if name)
         scalars = scalars_by_tag(record)
         values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
@@ -109,7 +344,6 @@ class TensorBoardSink:
             self._events.flush()
 
     def close(self) -> None:
-        """Flush and close."""
         if self._events is not None:
             self._events.close()
             self._events = None

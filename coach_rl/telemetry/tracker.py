@@ -1,22 +1,32 @@
-"""Experiment trackers: services that keep the numbers, parameters and videos of runs.
+"""Experiment trackers: Weights & Biases, Trackio (which has the same calls) and MLflow.
+
+They keep the numbers, parameters and videos of runs.
 
 BasicGraphParameters(..., sinks=(TrackerParameters(service="wandb", project="walking"),))
 
 Each shows the same names by the same environment steps as TensorBoard.
 """
 
+import glob
+import importlib
 import importlib.util
 import json
-from collections.abc import Iterator, Mapping
+import os
+import re
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count, repeat
 from pathlib import Path
 from typing import Any, Literal
 
-from coach_rl.core.errors import ConfigurationError, how_to_install
+from coach_rl.core.errors import CoachWarning, ConfigurationError, how_to_install
 from coach_rl.core.file_writing import replacing
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty
-from coach_rl.telemetry.sinks import Sink, SinkRun
+from coach_rl.telemetry.records import LogRecord, Sink, SinkRun, scalars_by_tag
 
 Service = Literal["wandb", "trackio", "mlflow"]
 TITLES: dict[str, str] = {"wandb": "Weights & Biases", "trackio": "Trackio", "mlflow": "MLflow"}
@@ -51,8 +61,6 @@ class TrackerParameters:
                 f"{how_to_install(self.service)}"
             )
         if self.service == "wandb":
-            from coach_rl.telemetry.wandb import require_login
-
             require_login()
 
     def build(self, run: SinkRun) -> Sink:
@@ -61,10 +69,7 @@ class TrackerParameters:
             folder=run.folder, project=self.project, service=self.service, **_described(run, self)
         )
         if self.service == "mlflow":
-            from coach_rl.telemetry.mlflow import MlflowSink
-
             return MlflowSink(tracked)
-        from coach_rl.telemetry.wandb import WandbSink
 
         return WandbSink(tracked)
 
@@ -141,3 +146,200 @@ def _flat(value: object, path: str) -> Iterator[tuple[str, object]]:
                 yield from _flat(part, f"{path}.{number}")
         case _:
             yield path, value
+
+
+STEP = "environment_steps"
+STEPS_OF_A_PART = 1_000_000_000
+"""Distance of the first `_step` of an offline run from that of its next part."""
+INIT_SECONDS = 30.0
+"""Time after which Weights & Biases gives up connecting."""
+
+
+class WandbSink:
+    """Logs every scalar of every record, and the videos that appear in the run's folder.
+
+    Weights & Biases accepts only steps that grow. A resumed run says some steps again, and an
+    evaluation made aside is of earlier ones, so there the environment steps are a metric of their
+    own by which all others are drawn. Offline, each part of a run numbers its rows for itself: a
+    later part begins behind all earlier ones, or sending it would replace their rows.
+
+    Args:
+        tracked: The run.
+    """
+
+    def __init__(self, tracked: TrackedRun) -> None:
+        self._tracked, self._sent = tracked, tracked.videos()
+        self._module: Any = importlib.import_module(tracked.service)
+        self._rows: Iterator[int | None] = repeat(None)
+        """Numbers of the rows to come; None where Weights & Biases gives them itself."""
+        known = tracked.remembered_id()
+        self._run = self._wandb_run(known) if tracked.service == "wandb" else self._trackio_run()
+
+    def write(self, record: LogRecord) -> None:
+        if scalars := scalars_by_tag(record):
+            self._log(scalars, record.environment_steps)
+        if record.kind in ("checkpoint", "final_evaluation"):
+            self._send_videos(record.environment_steps)
+
+    def close(self) -> None:
+        if self._run is not None:
+            self._send_videos(None)
+            self._run.finish()
+            self._run = None
+
+    def _wandb_run(self, known: str | None) -> Any:
+        tracked = self._tracked
+        if known is None:
+            tracked.remember(known := uuid.uuid4().hex[:12])
+        parts = len([*tracked.folder.glob(f"wandb/offline-run-*-{glob.escape(known)}")])
+        if parts:
+            self._rows = count(parts * STEPS_OF_A_PART)
+            warnings.warn(
+                f"this run has {parts + 1} offline parts in {tracked.folder / 'wandb'}; send them "
+                "with `wandb sync`, the earliest first (with --append where your version has it), "
+                "or a later part may replace an earlier one",
+                CoachWarning,
+                stacklevel=2,
+            )
+        run = self._module.init(
+            project=tracked.project,
+            name=tracked.name,
+            group=tracked.group,
+            id=known,
+            resume="allow",
+            reinit="create_new",
+            tags=[tag[:64] for tag in tracked.tags],  # more is refused
+            dir=str(tracked.folder),
+            settings=self._module.Settings(console="off", init_timeout=INIT_SECONDS),
+        )
+        run.config.update(dict(tracked.config), allow_val_change=True)
+        run.define_metric(STEP, hidden=True)
+        run.define_metric("*", step_metric=STEP)
+        return run
+
+    def _trackio_run(self) -> Any:
+        """A run of Trackio, which continues the one of the same name."""
+        tracked = self._tracked
+        tracked.remember(tracked.name)
+        return self._module.init(
+            project=tracked.project,
+            name=tracked.name,
+            group=tracked.group,
+            resume="allow",
+            embed=False,
+            config={**tracked.config, "tags": list(tracked.tags)},
+        )
+
+    def _log(self, values: Mapping[str, object], step: int) -> None:
+        if self._tracked.service == "wandb":
+            self._run.log({**values, STEP: step}, step=next(self._rows))
+        else:
+            self._run.log(values, step=step)
+
+    def _send_videos(self, step: int | None) -> None:
+        for video in sorted(self._tracked.videos() - self._sent):
+            self._sent.add(video)
+            shown = self._module.Video(str(video), format=video.suffix.removeprefix("."))
+            self._log({f"videos/{video.stem}": shown}, step or 0)
+
+
+def require_login() -> None:
+    """Raise `ConfigurationError` where Weights & Biases would ask for a key: nothing here asks."""
+    import wandb
+
+    if os.environ.get("WANDB_MODE", "online") != "online" or wandb.login(prompt=False):
+        return
+    raise ConfigurationError(
+        "Weights & Biases has no key of yours; log in with `wandb login`, or set "
+        "WANDB_MODE=offline, which logs into the run's folder, for `wandb sync` later"
+    )
+
+
+FLUSH_SECONDS = 10.0
+MOST_METRICS, MOST_PARAMS, MOST_CHARACTERS = 1000, 100, 500
+"""MLflow's bounds: metrics and parameters sent at once, characters of a parameter's value."""
+
+
+class MlflowSink:
+    """Logs every scalar of every record, and the videos that appear in the run's folder.
+
+    Metrics are sent together: after ten seconds, at a checkpoint, and where there are a thousand.
+
+    Args:
+        tracked: The run. Its project is MLflow's experiment.
+    """
+
+    def __init__(self, tracked: TrackedRun) -> None:
+        from mlflow import MlflowClient
+        from mlflow.entities import Metric
+
+        self._tracked, self._sent = tracked, tracked.videos()
+        self._client: Any = MlflowClient()
+        self._make_metric: Callable[..., object] = Metric
+        self._metrics: list[object] = []
+        self._flushed = time.monotonic()
+        known = tracked.remembered_id()
+        if known is None:
+            self._run_id = self._new_run()
+        else:
+            self._client.update_run(known, status="RUNNING")
+            self._run_id = known
+        self._is_open = True
+
+    def write(self, record: LogRecord) -> None:
+        now = int(time.time() * 1000)
+        self._metrics += [
+            self._make_metric(_allowed(tag), value, now, record.environment_steps)
+            for tag, value in scalars_by_tag(record).items()
+        ]
+        is_late = time.monotonic() - self._flushed >= FLUSH_SECONDS
+        is_milestone = record.kind in ("checkpoint", "final_evaluation")
+        if is_late or is_milestone or len(self._metrics) >= MOST_METRICS:
+            self._flush()
+        if is_milestone:
+            self._send_videos()
+
+    def close(self) -> None:
+        if self._is_open:
+            self._flush()
+            self._send_videos()
+            self._client.set_terminated(self._run_id)
+            self._is_open = False
+
+    def _new_run(self) -> str:
+        from mlflow.entities import Param
+
+        client, tracked = self._client, self._tracked
+        experiment = client.get_experiment_by_name(tracked.project)
+        found = client.create_experiment(tracked.project) if experiment is None else None
+        run = client.create_run(
+            found or experiment.experiment_id,
+            run_name=tracked.name,
+            tags={"experiment": tracked.group, **{tag: "" for tag in tracked.tags}},
+        )
+        run_id = str(run.info.run_id)
+        params = [
+            Param(_allowed(path), str(value)[:MOST_CHARACTERS])
+            for path, value in tracked.config.items()
+        ]
+        for begin in range(0, len(params), MOST_PARAMS):
+            client.log_batch(run_id, params=params[begin : begin + MOST_PARAMS])
+        tracked.remember(run_id)
+        return run_id
+
+    def _flush(self) -> None:
+        self._flushed = time.monotonic()
+        for begin in range(0, len(self._metrics), MOST_METRICS):
+            batch = self._metrics[begin : begin + MOST_METRICS]
+            self._client.log_batch(self._run_id, metrics=batch)
+        self._metrics.clear()
+
+    def _send_videos(self) -> None:
+        for video in sorted(self._tracked.videos() - self._sent):
+            self._sent.add(video)
+            self._client.log_artifact(self._run_id, str(video), "videos")
+
+
+def _allowed(name: str) -> str:
+    """A name with `_` for the characters that MLflow refuses."""
+    return re.sub(r"[^\w\-. :/]", "_", name)

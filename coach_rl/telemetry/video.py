@@ -1,14 +1,27 @@
-"""Videos: what an episode looked like, small enough to keep.
+"""Films of episodes, kept on disk while they are recorded, and GIF or MP4 files of them.
 
+film = Film(max_frames=200)
+if film.wants(step):
+    film.add(frame, caption)
 write_video(film.shots, folder / "step_2048", VideoParameters())    # step_2048.gif
+
+writer = VideoWriter(VideoParameters())         # the same in a thread
+writer.write(film, folder / "videos" / "step_2048")
+writer.close()                                  # waits until all are written
+for path, error in writer.failures():
+    ...
 """
 
 import importlib
 import importlib.util
+import os
+import tempfile
+import weakref
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Annotated, Literal, overload
+from typing import Annotated, Literal, NamedTuple, Protocol, overload
 
 import numpy as np
 from annotated_types import Ge
@@ -19,7 +32,165 @@ from coach_rl.core.file_writing import replacing
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.core.records import Array
-from coach_rl.telemetry.film import RGB, Shot, scaled
+
+RGB = tuple[int, int, int]
+"""Red, green and blue, each from 0 to 255."""
+WHITE: RGB = (235, 235, 235)
+
+
+class CaptionLine(NamedTuple):
+    """A line under a frame."""
+
+    text: str
+    colour: RGB = WHITE
+    has_dot: bool = False
+    """True if a dot of that colour stands in front, as in a legend."""
+
+
+class Shot(NamedTuple):
+    """A frame and what stands under it."""
+
+    frame: Array
+    """uint8 [height, width, 3]."""
+    caption: tuple[CaptionLine, ...]
+
+
+class Reel(Protocol):
+    """Takes the frames of an episode: a film, or a window that shows them at once."""
+
+    def wants(self, step: int) -> bool:
+        """Return whether it takes the frame after that many steps of the episode."""
+        ...
+
+    def add(self, frame: Array, caption: Sequence[CaptionLine] = ()) -> None:
+        """Take a frame; the first is that of step 0."""
+        ...
+
+    def end(self, frame: Array, caption: Sequence[CaptionLine] = ()) -> None:
+        """Take the episode's last frame, at whatever step it is."""
+        ...
+
+
+class Film:
+    """The frames of one episode, evenly spread over it and never more than `max_frames`.
+
+    How long an episode will be is not known while it lasts: when the film is full, every second
+    frame goes, and half as many are taken from then on. Frames are kept in a temporary file.
+
+    Args:
+        frame_skip: Steps from one frame to the next, at first.
+        max_frames: Frames kept at most, 2 or more.
+        max_side: Longer sides are scaled down to this many pixels; None keeps the size.
+    """
+
+    def __init__(
+        self, *, frame_skip: int = 1, max_frames: int = 200, max_side: int | None = None
+    ) -> None:
+        self.frame_skip = frame_skip
+        """Steps from one frame to the next, by now."""
+        self._max_side = max_side
+        self._max_frames = max_frames
+        self._frames = _FrameFile()
+        self._kept: list[tuple[int, tuple[CaptionLine, ...]]] = []
+        """Place in the file and caption of each frame."""
+
+    @property
+    def shots(self) -> Sequence[Shot]:
+        """The frames so far, each read from disk when it is asked for."""
+        return _Shots(self._frames, tuple(self._kept))
+
+    def wants(self, step: int) -> bool:
+        return step % self.frame_skip == 0
+
+    def add(self, frame: Array, caption: Sequence[CaptionLine] = ()) -> None:
+        if len(self._kept) == self._max_frames:
+            fits = len(self._kept) % 2 == 0
+            for place, _ in self._kept[1::2]:
+                self._frames.free(place)
+            self._kept = self._kept[::2]
+            self.frame_skip *= 2
+            if not fits:
+                return
+        self._keep(frame, caption)
+
+    def end(self, frame: Array, caption: Sequence[CaptionLine] = ()) -> None:
+        if len(self._kept) == self._max_frames:
+            self._frames.free(self._kept.pop()[0])
+        self._keep(frame, caption)
+
+    def _keep(self, frame: Array, caption: Sequence[CaptionLine]) -> None:
+        if self._max_side is not None:
+            frame = scaled(frame, self._max_side)
+        self._kept.append((self._frames.keep(frame), tuple(caption)))
+
+
+def scaled(frame: Array, max_side: int) -> Array:
+    """The frame [height, width, 3], scaled down if one of its sides is longer than `max_side`."""
+    height, width = frame.shape[:2]
+    scale = max_side / max(height, width)
+    if scale >= 1:
+        return np.ascontiguousarray(frame)
+    size = max(1, round(width * scale)), max(1, round(height * scale))
+    image = Image.fromarray(np.ascontiguousarray(frame)).resize(size, Image.Resampling.BOX)
+    return np.asarray(image)
+
+
+class _FrameFile:
+    """Frames of one size in a temporary file, which is gone with the object or the process."""
+
+    def __init__(self) -> None:
+        file = tempfile.TemporaryFile(prefix="coach_film_")  # noqa: SIM115 - closed with the object
+        weakref.finalize(self, file.close)
+        self._number = file.fileno()
+        self._like = np.empty(0, np.uint8)
+        self._free: list[int] = []
+        self._places = 0
+
+    def keep(self, frame: Array) -> int:
+        """Write a frame; its place."""
+        self._like = np.empty_like(frame)
+        if not self._free:
+            self._free.append(self._places)
+            self._places += 1
+        place = self._free.pop()
+        data, offset = np.ascontiguousarray(frame).tobytes(), place * frame.nbytes
+        while data:  # a full disk takes a part before it refuses the rest
+            written = os.pwrite(self._number, data, offset)
+            data, offset = data[written:], offset + written
+        return place
+
+    def free(self, place: int) -> None:
+        """Let another frame take a place."""
+        self._free.append(place)
+
+    def read(self, place: int) -> Array:
+        """Return the frame at a place."""
+        like = self._like
+        data = os.pread(self._number, like.nbytes, place * like.nbytes)
+        return np.frombuffer(data, like.dtype).reshape(like.shape)
+
+
+class _Shots(Sequence[Shot]):
+    """The frames of a film as it was."""
+
+    def __init__(
+        self, frames: _FrameFile, kept: tuple[tuple[int, tuple[CaptionLine, ...]], ...]
+    ) -> None:
+        self._frames, self._kept = frames, kept
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    @overload
+    def __getitem__(self, index: int) -> Shot: ...
+    @overload
+    def __getitem__(self, index: slice) -> "_Shots": ...
+    def __getitem__(self, index: int | slice) -> "Shot | _Shots":
+        if isinstance(index, slice):
+            return _Shots(self._frames, self._kept[index])
+        place, caption = self._kept[index]
+        return Shot(self._frames.read(place), caption)
+
 
 Format = Literal["gif", "mp4"]
 Choice = Literal["first", "best", "worst", "longest"]
@@ -38,7 +209,7 @@ _SAMPLED_FRAMES = 12
 """Frames a GIF's colours are chosen from."""
 _LAST_FRAME_SECONDS = 1.5
 _MP4_QUALITY = 7
-"""Quality on imageio-ffmpeg's scale of 0 to 10."""
+"""Quality on imageio's scale of 0 to 10."""
 
 
 @parameter_class
@@ -81,9 +252,10 @@ class VideoParameters:
 
 def require_writable(parameters: VideoParameters) -> None:
     """Raise `ConfigurationError` where a format needs a package that is not installed."""
-    if "mp4" in parameters.formats and importlib.util.find_spec("imageio_ffmpeg") is None:
+    needed = ("imageio", "imageio_ffmpeg") if "mp4" in parameters.formats else ()
+    if missing := [name for name in needed if importlib.util.find_spec(name) is None]:
         raise ConfigurationError(
-            "MP4 videos need the package imageio-ffmpeg, which is missing; "
+            f"MP4 videos need the package {missing[0].replace('_', '-')}, which is missing; "
             f"{how_to_install('video')}; or write GIFs"
         )
 
@@ -188,23 +360,20 @@ def _palette(pixels: Array, colours: int, method: Image.Quantize) -> list[int]:
 
 def _write_mp4(images: Sequence[Image.Image], path: Path, parameters: VideoParameters) -> None:
     require_writable(parameters)
-    # Not at the top: an optional package.
-    ffmpeg = importlib.import_module("imageio_ffmpeg")
-    height, width = (side - side % 2 for side in np.asarray(images[0]).shape[:2])  # H.264 wants it
-    writer = ffmpeg.write_frames(
-        str(path),
-        (width, height),
+    imageio = importlib.import_module("imageio.v3")  # here, as it is an optional package
+    height, width = (side - side % 2 for side in np.asarray(images[0]).shape[:2])  # for H.264
+    held = round(parameters.frames_per_second * _LAST_FRAME_SECONDS)
+    imageio.imwrite(
+        path,
+        (np.asarray(image)[:height, :width] for image in chain(images, repeat(images[-1], held))),
+        is_batch=True,
+        plugin="FFMPEG",
+        extension=".mp4",
         fps=parameters.frames_per_second,
         quality=_MP4_QUALITY,
         macro_block_size=2,
-        ffmpeg_log_level="error",
-        output_params=["-f", "mp4"],
+        output_params=["-f", "mp4"],  # the file's name has another ending until it is complete
     )
-    writer.send(None)
-    held = round(parameters.frames_per_second * _LAST_FRAME_SECONDS)
-    for image in chain(images, repeat(images[-1], held)):
-        writer.send(np.ascontiguousarray(np.asarray(image)[:height, :width]))
-    writer.close()
 
 
 _WRITERS = {"gif": _write_gif, "mp4": _write_mp4}
@@ -225,3 +394,45 @@ def captioned(shot: Shot, max_side: int) -> Image.Image:
             left += 14
         draw.text((left, top), line.text, fill=line.colour, font=font)
     return image
+
+
+class VideoWriter:
+    """Writes films one after the other; those that wait are on disk, see `Film`.
+
+    Args:
+        parameters: Formats, sizes and speed.
+    """
+
+    def __init__(self, parameters: VideoParameters) -> None:
+        self._parameters = parameters
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="videos")
+        self._writing: list[tuple[Path, Future[list[Path]]]] = []
+        self._written: list[Path] = []
+
+    def write(self, film: Film, path: Path) -> None:
+        """Write a film that is complete as soon as those before it are written.
+
+        Args:
+            film: Which.
+            path: Where to, without the format's ending.
+        """
+        future = self._thread.submit(write_video, film.shots, path, self._parameters)
+        self._writing.append((path, future))
+
+    def written(self) -> list[Path]:
+        """Return the files that have been written since the last call, as `failures` has seen."""
+        files, self._written = self._written, []
+        return files
+
+    def failures(self) -> list[tuple[Path, BaseException]]:
+        """Return what could not be written since the last call, and why."""
+        done = [(path, future) for path, future in self._writing if future.done()]
+        self._writing = [(path, future) for path, future in self._writing if not future.done()]
+        self._written += [
+            file for _, each in done if not each.exception() for file in each.result()
+        ]
+        return [(path, error) for path, future in done if (error := future.exception())]
+
+    def close(self) -> None:
+        """Wait until all films are written; harmless when repeated."""
+        self._thread.shutdown()

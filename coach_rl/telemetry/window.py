@@ -16,8 +16,7 @@ import pygame
 
 from coach_rl.core.errors import RunError
 from coach_rl.core.records import Array
-from coach_rl.telemetry.film import CaptionLine, Shot
-from coach_rl.telemetry.video import VideoParameters, captioned
+from coach_rl.telemetry.video import CaptionLine, Shot, VideoParameters, captioned
 
 KEYS = "space pauses, right steps, up and down change the speed, q quits"
 _MAX_SIDE, _MIN_SIDE = 720, 320
@@ -59,11 +58,9 @@ class Window:
         return not self.is_closed
 
     def add(self, frame: Array, caption: Sequence[CaptionLine] = ()) -> None:
-        """Show a frame until it is time for the next."""
         self._show(Shot(frame, tuple(caption)), self._frame_seconds)
 
     def end(self, frame: Array, caption: Sequence[CaptionLine] = ()) -> None:
-        """Show the last frame of an episode a little longer."""
         self._show(Shot(frame, tuple(caption)), _LAST_FRAME_SECONDS)
 
     def close(self) -> None:

@@ -41,7 +41,7 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
 )
 from coach_rl.memories import ReplayMemoryParameters
-from coach_rl.telemetry.csv import CsvSink
+from coach_rl.telemetry.log_files import CsvSink
 from coach_rl.testing.states import assert_same_state, flat_state
 
 LIMIT, LAST = 7, 5

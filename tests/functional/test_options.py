@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from coach_rl.functional.options import discrimination, diversity_reward, termination_loss
+from coach_rl.functional.policy_gradient import discrimination, diversity_reward, termination_loss
 
 LOGITS = torch.log(torch.tensor([[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]]))
 SKILL = torch.tensor([0, 1])

@@ -11,8 +11,7 @@ from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import End, EnvResponse
 from coach_rl.core.timed_goals import TimedGoalSpace
-from coach_rl.levels.failures import failure_reward, with_failures
-from coach_rl.levels.judging import judged, moved_goals
+from coach_rl.levels.judging import failure_reward, judged, moved_goals, with_failures
 
 LINE = GoalSpace(low=(-9.0,), high=(9.0,), threshold=(0.5,))
 LOW = Level(name="low", goal_space=LINE, horizon=3)

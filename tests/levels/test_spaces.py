@@ -7,7 +7,7 @@ from scripted_stack import SPACES
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.options import OptionSpace
-from coach_rl.levels.spaces import agent_spaces, check_level
+from coach_rl.levels.level_manager import agent_spaces, check_level
 
 X = GoalSpace(low=(-3.0,), high=(3.0,), threshold=(0.5,), elements=(0,))
 STRANGE = GoalSpace(low=(0.0,), high=(1.0,), threshold=(0.1,), key="elsewhere")

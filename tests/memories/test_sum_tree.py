@@ -3,8 +3,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coach_rl.memories import sum_tree
-from coach_rl.memories.sum_tree import SumTree, tree_bytes
+from coach_rl.memories import prioritised
+from coach_rl.memories.prioritised import SumTree, tree_bytes
 
 
 def find_slowly(leaves, wanted):
@@ -20,7 +20,7 @@ def find_slowly(leaves, wanted):
 @pytest.fixture(params=[0, 2, 12], autouse=True)
 def searched_depth(request, monkeypatch):
     """Trees that are descended level by level, searched at once, and both."""
-    monkeypatch.setattr(sum_tree, "SEARCHED_DEPTH", request.param)
+    monkeypatch.setattr(prioritised, "SEARCHED_DEPTH", request.param)
 
 
 @settings(

@@ -32,7 +32,7 @@ from coach_rl.environments.goal_worlds import AntSymmetry
 from coach_rl.environments.mujoco import SHORT_NAMES
 from coach_rl.exploration_policies import EpsilonZGreedy, GaussianNoise
 from coach_rl.graph_managers import BasicGraphParameters, GraphManager, HACGraphParameters
-from coach_rl.memories import memory_size
+from coach_rl.memories import replay_layout
 from coach_rl.presets import Mujoco_PPO, mujoco_tasks
 from coach_rl.sessions.evaluation import evaluate_run
 from coach_rl.sessions.runner import RunSettings, run_experiment
@@ -200,7 +200,7 @@ def test_a_run_is_evaluated_where_its_memory_has_no_room(name, tmp_path, monkeyp
     settings = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2))
     manager, task = shortened(load_graph_manager(name, {})), Runtime(device="cpu")
     result = run_experiment(manager, task, name=name, root=tmp_path, settings=settings)
-    monkeypatch.setattr(memory_size, "free_host_bytes", lambda: 0)
+    monkeypatch.setattr(replay_layout, "free_host_bytes", lambda: 0)
     again, _ = evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(2))
     final = result.summary.evaluation
     assert again.scalars == final.scalars

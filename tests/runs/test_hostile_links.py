@@ -18,8 +18,7 @@ from coach_rl.runs.lock import locked
 from coach_rl.runs.logs import Cut
 from coach_rl.sessions.evaluation import evaluate_run
 from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.telemetry.csv import CsvSink
-from coach_rl.telemetry.line_file import LineFile
+from coach_rl.telemetry.log_files import CsvSink, LineFile
 from tests.sessions.test_runner import SETTINGS, log_of, run
 from tests.telemetry.test_log_files import learned
 

@@ -14,7 +14,7 @@ from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.studies import run_records
 from coach_rl.studies.run_records import unpack_records
 from coach_rl.studies.scores import read_scores
-from coach_rl.telemetry.jsonl import JsonlReader
+from coach_rl.telemetry.log_files import JsonlReader
 from tests.studies.written_runs import LOG, SUMMARY, record, write_run
 
 ESCAPE = "\x1b[2J\x1b]0;own\x07\nx"

@@ -13,7 +13,7 @@ from rich.console import Console
 from coach_rl.core.clock import Phase
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.telemetry import ConsoleSink, Evaluation, LogRecord
-from coach_rl.telemetry.best_evaluation import Best
+from coach_rl.telemetry.figures import Best
 from tests.waiting import wait_until
 
 

@@ -103,8 +103,8 @@ def test_a_killed_process_keeps_its_lines(tmp_path):
 import os, signal
 from pathlib import Path
 from coach_rl.core.clock import Phase
-from coach_rl.telemetry.csv import CsvSink
-from coach_rl.telemetry.jsonl import JsonlSink
+from coach_rl.telemetry.log_files import CsvSink
+from coach_rl.telemetry.log_files import JsonlSink
 from coach_rl.telemetry.records import LogRecord
 folder = Path({str(tmp_path)!r})
 sinks = [JsonlSink(folder / "log.jsonl"), CsvSink(folder)]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from coach_rl.core.errors import ParameterError
-from coach_rl.telemetry.signal_windows import CHUNK, SignalWindows, by_signal
+from coach_rl.telemetry.statistics import CHUNK, SignalWindows, by_signal
 
 
 def noted(*batches):

@@ -17,10 +17,9 @@ from tensorboard.plugins.hparams.metadata import (
 
 from coach_rl.core.clock import Phase
 from coach_rl.telemetry import LogRecord, TensorBoardSink
-from coach_rl.telemetry.csv import CsvSink, logged_names
+from coach_rl.telemetry.log_files import CsvSink, logged_names
 from coach_rl.telemetry.statistics import histogram
-from coach_rl.telemetry.tensorboard import Introduction
-from coach_rl.telemetry.tensorboard_layout import layout
+from coach_rl.telemetry.tensorboard import Introduction, layout
 
 LAYOUT_TAG = "custom_scalars__config__"
 INTERVAL = [f"evaluation/reward_iqm{end}" for end in ("", "_low", "_high")]

@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from coach_rl.core.errors import ConfigurationError, ParameterError, RunError
-from coach_rl.telemetry.film import CaptionLine, Film, Shot
-from coach_rl.telemetry.video import VideoParameters, require_writable, write_video
+from coach_rl.telemetry.video import (
+    CaptionLine,
+    Film,
+    Shot,
+    VideoParameters,
+    require_writable,
+    write_video,
+)
 
 
 def plain(value):

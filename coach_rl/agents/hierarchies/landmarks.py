@@ -19,9 +19,9 @@ from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import FloatArray, IntArray, Observation
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import generator
-from coach_rl.memories.columns import OBSERVATIONS
+from coach_rl.memories.batches import OBSERVATIONS
+from coach_rl.memories.replay_memory import UnreadSteps
 from coach_rl.memories.ring_store import RingStore
-from coach_rl.memories.row_history import UnreadSteps
 
 _REMOVED = 1e6
 """Added to the cost of an edge that is too long: it is taken only where there is no other way."""

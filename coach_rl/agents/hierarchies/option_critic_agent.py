@@ -35,7 +35,7 @@ from coach_rl.core.records import Array, BoolArray, End, IntArray, Observation, 
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State
-from coach_rl.functional.options import termination_loss
+from coach_rl.functional.policy_gradient import termination_loss
 from coach_rl.memories.batches import Rollout, RolloutBatch, Tensors
 from coach_rl.memories.rollout_memory import RowGrid
 

@@ -24,8 +24,7 @@ from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observ
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space
-from coach_rl.memories.replay_memory import ReplayMemory
-from coach_rl.memories.row_history import RowHistory
+from coach_rl.memories.replay_memory import ReplayMemory, RowHistory
 
 
 @parameter_class

@@ -32,8 +32,7 @@ from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import integer_seed
 from coach_rl.functional.adjacency import adjacency_penalty, embedded_distance
 from coach_rl.memories.batches import TransitionBatch
-from coach_rl.memories.replay_memory import ReplayMemory
-from coach_rl.memories.row_history import RowHistory, UnreadSteps
+from coach_rl.memories.replay_memory import ReplayMemory, RowHistory, UnreadSteps
 
 LANDMARK = "landmark"
 """The extra of a batch under which the places stand that its first sub-goals are drawn to."""

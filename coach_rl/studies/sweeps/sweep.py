@@ -49,7 +49,7 @@ from coach_rl.studies.sweeps.search_space import (
     parse_search,
 )
 from coach_rl.studies.sweeps.trials import Pruner, Sampler, SweepSettings, Trial, Trials
-from coach_rl.telemetry.best_evaluation import AUTO
+from coach_rl.telemetry.figures import AUTO
 
 Verdict = Literal["beats", "ties", "loses"]
 """Result of a comparison with the shipped setting: it ties where no difference is established."""

@@ -1,0 +1,284 @@
+"""Log files: records as lines of JSON, and as CSV tables of an agent, of episodes, evaluations, ...
+
+Both grow by whole lines, also on a full disk, so that a killed run keeps what it has logged.
+"""
+
+import contextlib
+import csv
+import io
+import json
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from coach_rl.core.clock import Phase
+from coach_rl.core.file_writing import replacing, without_links
+from coach_rl.core.printable_text import printable
+from coach_rl.telemetry.records import Kind, LogRecord
+
+
+class LineFile:
+    """Appends lines at once: a killed run keeps them, and none is half there.
+
+    Args:
+        path: The file; made where there is none.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = open(path, "ab", buffering=0, opener=without_links)  # noqa: SIM115
+
+    def append(self, lines: str) -> None:
+        """Append whole lines, all or none.
+
+        Raises:
+            OSError: The disk refuses, or the file has been removed or replaced.
+        """
+        held, named = os.fstat(self._file.fileno()), self._path.stat()
+        if (held.st_dev, held.st_ino) != (named.st_dev, named.st_ino):
+            raise FileNotFoundError(f"{self._path} has been replaced")
+        data = lines.encode()
+        try:
+            while data:
+                data = data[self._file.write(data) :]
+        except OSError:
+            with contextlib.suppress(OSError):  # the disk is gone altogether
+                os.ftruncate(self._file.fileno(), held.st_size)
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+_TAIL = 4096
+"""Bytes by which a file that was cut and written again is noticed."""
+
+
+class JsonlSink:
+    """Appends a line per record, so a killed run keeps its lines; histograms would be too large.
+
+    Strict JSON: a number that is not finite is written as null.
+
+    Args:
+        path: The file; its folder is made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = LineFile(path)
+
+    def write(self, record: LogRecord) -> None:
+        if record.kind == "histogram":
+            return
+        line: dict[str, object] = {
+            "kind": record.kind,
+            "phase": record.phase.value,
+            "environment_steps": record.environment_steps,
+            "training_steps": record.training_steps,
+            "episodes": record.episodes,
+            "wall_seconds": round(record.wall_seconds, 3),
+            "level": record.level,
+            "agent": record.agent,
+            "scalars": {name: _finite(value) for name, value in record.scalars.items()},
+        }
+        if record.text:
+            line["text"] = record.text
+        if record.arrays:
+            line["arrays"] = {
+                name: [_finite(value) for value in values.ravel().tolist()]
+                for name, values in record.arrays.items()
+            }
+        self._file.append(json.dumps(line, allow_nan=False) + "\n")
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class JsonlReader:
+    """Reads the records of a file that may still be written, cut and written again.
+
+        reader = JsonlReader(run / "log.jsonl")
+        while is_running():
+            for record in reader.read():
+                ...
+
+    Args:
+        path: The file; it need not exist yet.
+        kinds: Kinds of records to read; empty for all.
+    """
+
+    def __init__(self, path: Path, *, kinds: Sequence[Kind] = ()) -> None:
+        self._path = path
+        self._words = [f'"kind": "{kind}"'.encode() for kind in kinds]
+        self._end = 0
+        """Bytes that have been read, up to the end of a line."""
+        self._tail = b""
+        """The last of these, which are others once the file has been cut and written again."""
+        self.is_anew = True
+        """True if the newest records begin the file: at first, and after it has been cut."""
+
+    def read(self) -> list[LogRecord]:
+        """Return the records since the last time; all of them where the file has been cut.
+
+        A line that is no record is left out, as one that is being written is.
+        """
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._end - len(self._tail))
+                is_cut = file.read(len(self._tail)) != self._tail
+                if is_cut:
+                    file.seek(0)
+                text = file.read()
+        except OSError:  # not there yet, or out of reach for a while
+            self.is_anew = self._end == 0
+            return []
+        self.is_anew = is_cut or self._end == 0
+        text = text[: text.rfind(b"\n") + 1]
+        self._end = len(text) if is_cut else self._end + len(text)
+        self._tail = ((b"" if is_cut else self._tail) + text)[-_TAIL:]
+        lines = text.splitlines()
+        if self._words:  # spares reading most of a log
+            lines = [line for line in lines if any(word in line for word in self._words)]
+        records = [_record(line) for line in lines]
+        return [record for record in records if record is not None]
+
+
+def _record(line: bytes) -> LogRecord | None:
+    """The record in a line without its arrays; None where there is none."""
+    try:
+        fields = json.loads(line)
+        return LogRecord(
+            kind=fields["kind"],
+            phase=Phase(fields["phase"]),
+            environment_steps=int(fields["environment_steps"]),
+            training_steps=int(fields["training_steps"]),
+            episodes=int(fields["episodes"]),
+            wall_seconds=float(fields["wall_seconds"]),
+            level=printable(fields["level"]),
+            agent=printable(fields["agent"]),
+            scalars={printable(name): _number(value) for name, value in fields["scalars"].items()},
+            text="\n".join(map(printable, fields.get("text", "").split("\n"))),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        return None
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+COUNTERS = ("environment_steps", "training_steps", "episodes", "wall_seconds")
+FILES = {
+    "episode": "episodes",
+    "fault": "faults",
+    "evaluation": "evaluations",
+    "final_evaluation": "final_evaluation",
+    "progress": "progress",
+    "signals": "signals",
+    "gap": "gaps",
+    "roll_back": "roll_backs",
+    "note": "notes",
+}
+"""Files of the records about the whole graph."""
+
+
+INSPECTED = ".inspections"
+"""End of the names of files of inspections, behind the level and agent that they are about."""
+
+
+class CsvSink:
+    """Streams `<level>.<agent>.csv`, `<level>.csv`, the files of `FILES`, and of inspections.
+
+    Columns are the counters, then the scalars in the order they first came. A scalar that comes
+    later adds a column: the file is rewritten once, with empty cells before. Numbers are written so
+    that they read back to the same float.
+
+    Args:
+        folder: Where the files go; files already there are continued.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._tables: dict[str, _Table] = {}
+
+    def write(self, record: LogRecord) -> None:
+        """One row; records without scalars have none."""
+        speaker = ".".join(_file_name(name) for name in (record.level, record.agent) if name)
+        name = FILES.get(record.kind) or speaker
+        if record.kind == "inspection":
+            name = f"{speaker}{INSPECTED}" if speaker else INSPECTED.lstrip(".")
+        if not record.scalars or not name:
+            return
+        if name not in self._tables:
+            self._tables[name] = _Table(self._folder / f"{name}.csv")
+        counters = {column: getattr(record, column) for column in COUNTERS}
+        self._tables[name].add({**counters, **record.scalars})
+
+    def close(self) -> None:
+        for table in self._tables.values():
+            table.close()
+        self._tables.clear()
+
+
+def logged_names(folder: Path) -> set[str]:
+    """The scalars in a folder's tables, an agent's as `<level>/<agent>/<name>`."""
+    names = set()
+    for path in folder.glob("*.csv"):
+        stem = f".{path.stem}".removesuffix(INSPECTED).removeprefix(".")
+        speaker = "" if stem in ("", *FILES.values()) else unquote(stem.replace(".", "/")) + "/"
+        names |= {f"{speaker}{name}" for name in _header(path) if name not in COUNTERS}
+    return names
+
+
+class _Table:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._columns = _header(path)
+        self._file = LineFile(path)
+
+    def add(self, row: dict[str, float]) -> None:
+        if any(column not in self._columns for column in row):
+            self._widen([*self._columns, *(name for name in row if name not in self._columns)])
+        line = io.StringIO()
+        csv.writer(line, lineterminator="\n").writerow(
+            [row.get(column, "") for column in self._columns]
+        )
+        self._file.append(line.getvalue())
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _widen(self, columns: list[str]) -> None:
+        """Rewrite the file with more columns; a kill leaves the old file or the new one."""
+        self._file.close()
+        with self._path.open(encoding="utf-8", newline="") as old:
+            rows = list(csv.reader(old))[1:]
+        with (
+            replacing(self._path, self._path.with_suffix(".csv.new")) as new,
+            new.open("w", encoding="utf-8", newline="") as file,
+        ):
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(columns)
+            writer.writerows([*row, *[""] * (len(columns) - len(row))] for row in rows)
+        self._columns = columns
+        self._file = LineFile(self._path)
+
+
+def _file_name(name: str) -> str:
+    """A level's or agent's name with %XX for what cannot be in a file's name."""
+    return quote(name, safe=" ")
+
+
+def _header(path: Path) -> list[str]:
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return next(csv.reader(file), [])
