@@ -199,15 +199,7 @@ def _decode_dataclass(document: dict[str, Json], path: str) -> object:
     if not is_frozen_dataclass(dataclass_type):
         raise ConfigurationError(f"{path} names '{name}', which is not a frozen dataclass")
     known = {field.name: field for field in constructor_fields(dataclass_type)}
-    retired = [key for key in getattr(dataclass_type, "RETIRED", ()) if key in document]
-    if any(document[key] for key in retired):
-        warnings.warn(
-            f"{path} was written when {dataclass_type.__name__} had the fields "
-            f"{', '.join(retired)}, which are left out now",
-            CoachWarning,
-            stacklevel=2,
-        )
-    given = [key for key in document if key not in (TYPE_TAG, *retired)]
+    given = [key for key in document if key != TYPE_TAG]
     for key in given:
         if key not in known:
             where = f"of {dataclass_type.__name__} in {path}"

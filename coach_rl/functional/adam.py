@@ -52,7 +52,7 @@ def adam_step(
         first: First moment before this step, [P].
         second: Second moment before this step, [P].
         powers: `next_powers` of the step before, [2]. Kept by multiplication they cost nothing;
-            compiled, `beta ** step` is taken anew for every parameter.
+            compiled, `beta ** step` is computed again for every parameter.
         learning_rate: A scalar tensor.
         betas: Decay of the moments.
         epsilon: Added to the root of the bias-corrected second moment, as in PyTorch.

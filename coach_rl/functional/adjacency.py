@@ -1,4 +1,4 @@
-"""Places embedded so that their distance says whether one can be reached from the other."""
+"""Losses of an embedding of places whose distance tells whether one is reachable from another."""
 
 import torch
 from torch import Tensor

@@ -145,7 +145,7 @@ def termination_loss(
     Args:
         chance: beta, the probability that the option ends, [B].
         advantage: Q(s, w) - V(s) of the option in the states that decisions led to, [B].
-        counts: False where a state is final, so that no option could go on, bool [B].
+        counts: False where a state is final, so that no option could continue, bool [B].
         deliberation_cost: Reward that ending an option costs.
     """
     weight = counts.to(chance.dtype)

@@ -125,7 +125,7 @@ class Actor:
                 info=self._info,
             )
             for level in reversed(levels):
-                answer = level.take_in(answer)
+                answer = level.process(answer)
         else:
             environment.first, self._has_begun = observation, True
             levels[0].reset()

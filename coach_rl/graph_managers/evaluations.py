@@ -467,7 +467,7 @@ class EvaluationSchedule:
 
         with torch_settings(graph.runtime):
             scores = played()
-            if watcher is not None and watcher.looks_again(scores.episodes):
+            if watcher is not None and watcher.wants_replay(scores.episodes):
                 assert before is not None
                 stack.load_state_dict(before, with_simulators=False)
                 with suppress(EvaluationStopped):  # the evaluation itself is complete

@@ -178,7 +178,7 @@ class Stack:
         heard = answer = self.simulators.recv()
         self.signals.note(heard)
         for level in reversed(self.levels):  # ... and answers go up
-            answer = level.take_in(answer)
+            answer = level.process(answer)
         if self.clock.phase is not Phase.TEST:  # schedules stand still where nothing learns
             self.clock.environment_steps += int(np.add.reduce(heard.duration))
         return heard

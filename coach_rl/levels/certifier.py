@@ -1,8 +1,8 @@
 """Certified decisions: sub-goals are tried in a fork of the simulator before one is sent.
 
-A fork is a second stack of the levels below, with simulators of its own. For every try it is put
-where the level's own environment stands, bit for bit and random streams included, and one candidate
-of each row is run to the end of its sub-episode. docs/certified_plans.md says what it is good for.
+A fork is a second stack of the levels below, with its own simulators. For every try it loads the
+state of the level's environment, random streams included, and runs one candidate of each row to the
+end of its sub-episode. docs/certified_plans.md describes the use.
 """
 
 from collections.abc import Sequence
@@ -48,8 +48,8 @@ class ForkedLevel(Environment, Protocol):
         """See `LevelManager.decide`."""
         ...
 
-    def take_in(self, answer: EnvResponse) -> EnvResponse:
-        """See `LevelManager.take_in`."""
+    def process(self, answer: EnvResponse) -> EnvResponse:
+        """See `LevelManager.process`."""
         ...
 
 
@@ -62,16 +62,16 @@ class Tried:
     succeeded: BoolArray
     """[R, K] the sub-goal was reached, or the goal of a level above."""
     distance: FloatArray
-    """[R, K] distance to the level's own goal at the end; 0 where nobody asks for it."""
+    """[R, K] distance to the level's own goal at the end; 0 if not requested."""
 
 
 class Fork:
     """A second stack of the levels below a level, in which their sub-episodes are tried.
 
     Args:
-        levels: Top first; the simulators under them are closed by whoever built them.
+        levels: Top first; the simulators under them are closed by their creator.
         clock: Theirs. They act as in an evaluation, whatever happens outside.
-        channel: What the agents note through; in the fork nobody listens.
+        channel: Signals of the agents; in the fork they are dropped.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Fork:
         self._levels, self._clock, self._channel = tuple(levels), clock, channel
 
     def follow(self, clock: Clock) -> None:
-        """Let schedules stand where they do on another clock."""
+        """Set the fork's clock, and so its schedules, to another clock."""
         self._clock.load_state_dict(clock.for_evaluation().state_dict())
         self._clock.wall_seconds, self._clock.samples = clock.wall_seconds, clock.samples
 
@@ -90,7 +90,7 @@ class Fork:
         Args:
             state: Of the environment that the fork is of.
             directive: Of the rows.
-            rows: [R]; the others stand still.
+            rows: [R]; the others are not stepped.
 
         Returns:
             The answers in the order of the rows, and the simulator steps they took.
@@ -111,7 +111,7 @@ class Fork:
                 answer = simulators.recv()
                 steps += int(answer.duration.sum())
                 for level in reversed(self._levels):
-                    answer = level.take_in(answer)
+                    answer = level.process(answer)
                 if len(answer):
                     among[answer.rows] = False
                     ended.append(replace(answer, info={}, faults=()))  # infos may come and go
@@ -151,8 +151,8 @@ class Certifier:
         seed: int,
         above: Sequence[LevelDescription] = (),
     ) -> None:
-        assert level.certify is not None, "whoever builds the levels has checked it"
-        assert isinstance(agent, ProposingAgent), "this, too"
+        assert level.certify is not None, "checked when the levels were built"
+        assert isinstance(agent, ProposingAgent), "checked likewise"
         self._name, self._params, self._fork = level.name, level.certify, fork
         self._agent: Any = agent
         spaces = [each.goal_space for each in (*above, level)]
@@ -173,7 +173,7 @@ class Certifier:
     def certified(
         self, row_state: RowState, request: ActionRequest, directive: Directive, below: Environment
     ) -> Directive:
-        """Return the directive with what is taken instead, which the agent then has decided.
+        """Return the directive with the chosen candidates, which the agent adopts.
 
         Args:
             row_state: The agent's.
@@ -193,7 +193,9 @@ class Certifier:
         taken = self._choice(tried)
         if isinstance(self._agent, ForkLearner):
             others = tried.ends.copy()
-            others[np.arange(len(taken)), taken] = 0  # it sees for itself what comes of them
+            others[np.arange(len(taken)), taken] = (
+                0  # the agent observes the outcome of these itself
+            )
             learns = self._params.learn and clock.learns
             self._agent.observe_fork(
                 row_state, self._alternatives, request.rows, others, learns=learns
@@ -232,7 +234,7 @@ class Certifier:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state; random streams begin where others were saved."""
+        """Load a saved state; random streams only if the number of candidates is the same."""
         if state["candidates"] == self._params.candidates:
             self._alternatives.load_state_dict(state["alternatives"])
         self._counts, self.steps = dict(state["counts"]), state["steps"]

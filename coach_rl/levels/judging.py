@@ -62,7 +62,7 @@ def judged(
     Args:
         answer: What they led to.
         level: Whose decisions they are.
-        goal: [R, G] the level's goals or options; not looked at where it has none.
+        goal: [R, G] the level's goals or options; ignored if it has none.
         decisions: [R] how many the sub-episodes have had, this one included.
         outer_spaces: What the goals of the levels above mean, top first.
         outer_goals: [R, G] each: those goals.
@@ -81,7 +81,7 @@ def judged(
         end |= end_bits(reached, End.GOAL)
         if is_final is not reached:
             end |= end_bits(is_final & ~reached, End.HORIZON)
-        # A real end is no merit of this level's goal: by default it only cuts the sub-episode off.
+        # A real end doesn't reach this level's goal: by default it only truncates the sub-episode.
         terminated = is_final if level.goal_is_terminal else np.zeros_like(is_final)
         if level.real_end_is_terminal:
             terminated = terminated | answer.terminated
@@ -166,7 +166,7 @@ def failure_reward(level: LevelDescription) -> float | None:
     """Return the reward of a failure that a level stops on; None for the environment's.
 
     Raises:
-        ConfigurationError: Nothing says what is worst under the level's goals.
+        ConfigurationError: The worst return under the level's goals is not known.
     """
     space = level.goal_space
     if level.failure_reward is not None or not isinstance(space, GoalSpace):

@@ -16,7 +16,7 @@ from coach_rl.levels.rows import LevelRows
 class LevelClock:
     """The stack's clock in the phase of one level.
 
-    A frozen level is in TEST: its agent neither explores nor learns nor remembers.
+    A frozen level is in TEST: its agent neither explores nor learns nor stores transitions.
 
     Args:
         stack: Phase and counters of the stack; read only.
@@ -33,7 +33,7 @@ class LevelClock:
         return self._frozen or self.stack.of_level(self._name)
 
     def note_decisions(self, rows: LevelRows, decided: IntArray, clock: Clock) -> None:
-        """Keep whether the agent is frozen while it decides in some rows.
+        """Record whether the agent is frozen while it decides in some rows.
 
         Args:
             rows: The level's.

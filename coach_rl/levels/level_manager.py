@@ -96,7 +96,7 @@ def check_level(params: LevelDescription, below: EnvironmentSpaces, *, is_top: b
             )
         if is_top:
             if isinstance(space, OptionSpace):
-                raise SpaceError("the top level has no options: nobody is above to choose one")
+                raise SpaceError("the top level has no options, as no level above chooses one")
             space.check_given(below.observation)
     except SpaceError as error:
         raise SpaceError(f"level '{name}': {error}") from error
@@ -111,7 +111,7 @@ class LevelManager:
 
     Args:
         params: What the level is like.
-        agent: Who decides here.
+        agent: Makes the level's decisions.
         environment: A simulator or the level below. The level closes it.
         clock: Phase and counters of the stack; read only.
         seed: Seed of the rows' random streams.
@@ -141,14 +141,14 @@ class LevelManager:
         self.sub_episodes = SubEpisodes.of_level(params)
         """Statistics of sub-episodes, for the logs."""
         self.on_decision: Callable[[Observation, Action], None] | None = None
-        """Called with what the agent saw and its actions, [R, ...] each; None for nobody."""
+        """Called with what the agent saw and its actions, [R, ...] each; None for no call."""
         n, is_on_options = environment.num_envs, isinstance(params.goal_space, OptionSpace)
         self._ending = agent if is_on_options and isinstance(agent, EndingAgent) else None
         spaces_above = [each.goal_space for each in above]
         self._outer_spaces = [each for each in spaces_above if isinstance(each, GoalSpace)]
         self._clock = LevelClock(clock, params)
         self.agent_rows = agent.new_rows(n, seed)
-        """The agent's state of the rows, which it alone looks into."""
+        """The agent's state of the rows, opaque to the level."""
         self._seed = seed
         self._testing = SubGoalTesting(params, clock, num_envs=n, seed=seed)
         self._rows = LevelRows.new(
@@ -177,7 +177,7 @@ class LevelManager:
 
     @property
     def goals(self) -> LevelGoals | None:
-        """The goals the level above gives, as they stand; None at the top and under options."""
+        """The current goals from the level above; None at the top and under options."""
         rows, space = self._rows, self.params.goal_space
         if rows.is_top or not isinstance(space, GoalSpace):
             return None
@@ -197,11 +197,11 @@ class LevelManager:
         return response
 
     def begin_streams(self) -> None:
-        """Begin the agent's random streams once more, and all else that it keeps of rows."""
+        """Recreate the agent's state of the rows, random streams included."""
         self.agent_rows = self.agent.new_rows(self.num_envs, self._seed)
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
-        """Give closed rows a goal; ActionError when one of them is open."""
+        """Start sub-episodes with these goals; ActionError if one of the rows is open."""
         rows = np.arange(self.num_envs) if rows is None else rows
         if not isinstance(directive, Directive):
             directive = Directive(action=directive)
@@ -216,12 +216,12 @@ class LevelManager:
         self._rows.begin(rows, goal, directive)
 
     def recv(self) -> EnvResponse:
-        """One tick: decide where it is due, step the environment, take in what came."""
+        """One tick: decide where due, step the environment and process its answer."""
         self.decide()
-        return self.take_in(self.environment.recv())
+        return self.process(self.environment.recv())
 
     def decide(self, among: BoolArray | None = None) -> None:
-        """Ask the agent where rows wait for a decision, and send it down.
+        """Send the agent's decisions for the rows that wait for one.
 
         Args:
             among: Only in these rows, [N]; None: in all.
@@ -263,8 +263,8 @@ class LevelManager:
             self.on_decision(shown, directive.action)
         self.environment.send(directive, waiting)
 
-    def take_in(self, answer: EnvResponse) -> EnvResponse:
-        """Judge what the environment answered, and tell the agent; the answer to the level above.
+    def process(self, answer: EnvResponse) -> EnvResponse:
+        """Judge an answer and pass the outcome to the agent; return the answer to the level above.
 
         At the top that is the answer itself.
         """
@@ -272,7 +272,7 @@ class LevelManager:
             return answer
         rows = self._rows
         if answer.faults and (lost := answer.lost).any():
-            upwards = self.take_in(answer.rows_of(~lost)), self._end_lost(answer.rows_of(lost))
+            upwards = self.process(answer.rows_of(~lost)), self._end_lost(answer.rows_of(lost))
             return answer if rows.is_top else joined(upwards, faults=answer.faults)
         index = rows.index(answer.rows)
         rows.add(answer, index)
@@ -287,7 +287,7 @@ class LevelManager:
         (over,) = judgement.is_over.nonzero()  # places in the answer
         phase = self._clock.now().phase
         self.sub_episodes.note(rows, answer.rows, over, judgement, phase=phase)
-        rows.go_on(answer, index, judgement.is_over)
+        rows.advance(answer, index, judgement.is_over)
         return answer if rows.is_top else self._upwards(answer, judgement, over)
 
     def drain(self) -> dict[str, float]:
@@ -309,7 +309,7 @@ class LevelManager:
         return {"tested": self._rows.decision_tested, "agent": agent.decisions()}
 
     def follow(self, decisions: State) -> None:
-        """Let the next decisions be those that an equal level made elsewhere, arrays [N, ...]."""
+        """Replace the next decisions by those of an equal level elsewhere, arrays [N, ...]."""
         self._testing.followed = decisions["tested"]
         following(self.agent_rows, self.name).follow(decisions["agent"])
 
@@ -350,22 +350,22 @@ class LevelManager:
         return parts if self.certifier is None else {**parts, "certifier": self.certifier}
 
     def _end_lost(self, answer: EnvResponse) -> EnvResponse:
-        """End sub-episodes before the decisions that the simulator's failure made nothing of.
+        """End sub-episodes before the decisions that a failure of the simulator has voided.
 
-        The level above has a decision that lasted as long as the ones before took, and that came to
-        nothing as well where there were none.
+        The decision of the level above lasted as long as the decisions before; without any, it is
+        void as well.
         """
         rows, judgement = self._rows, self._judged(answer, answer.rows)
         clock = self._clock.now()
         self.agent.cut_off(self.agent_rows, answer.rows, clock)
         (lived,) = rows.decisions[answer.rows].nonzero()  # places in the answer
         self.sub_episodes.note(rows, answer.rows, lived, judgement, phase=clock.phase)
-        rows.go_on(answer, answer.rows, judgement.is_over)
+        rows.advance(answer, answer.rows, judgement.is_over)
         (over,) = judgement.is_over.nonzero()
         return answer if rows.is_top else self._upwards(answer, judgement, over)
 
     def _shown(self, answer: EnvResponse) -> Observation:
-        """The agent's view of an answer: with the level's goal or option, if it has one."""
+        """The agent's observation of an answer: with the level's goal or option, if it has one."""
         seen, space = answer.observation, self.params.goal_space
         if space is None:
             return seen

@@ -49,7 +49,7 @@ class LevelRows(Saved):
     """[N, ...] each: what the row acts on next."""
     goal: FloatArray
     """[N, G] the goal (or option) received last; G is 0 where the level receives none. Where goals
-    have a time, the time left in simulator steps stands behind them."""
+    have a time, the time left in simulator steps follows them."""
     outer_goals: list[FloatArray]
     """[N, G] each: the goals of the levels above, top first, with the times left of those that have
     one."""
@@ -64,7 +64,7 @@ class LevelRows(Saved):
     episode_start: BoolArray
     """[N] the next decision is the first of a real episode."""
     tested: BoolArray
-    """[N] the level above tests this sub-episode: nobody explores."""
+    """[N] the level above tests this sub-episode: no level explores."""
     decision_tested: BoolArray
     """[N] the level's own open decision is tested, by itself or from above."""
     decision_frozen: BoolArray
@@ -85,7 +85,7 @@ class LevelRows(Saved):
     `agent_rewards` is."""
 
     is_top: bool
-    """The level is the top: its rows begin without a goal from above, and nothing goes up."""
+    """The level is the top: its rows begin without a goal from above, and nothing is added up."""
     discount: float
     """Discount of rewards per simulator step, when they are added up for the level above."""
     own_time: bool
@@ -151,7 +151,7 @@ class LevelRows(Saved):
         return rows
 
     def reset(self, response: EnvResponse) -> None:
-        """Start every row anew, from what the environment's reset returned."""
+        """Restart every row from the response of the environment's reset."""
         self.observation = copy.deepcopy(response.first_observation)
         self.open[:] = False
         self.waiting[:] = self.is_top
@@ -160,7 +160,7 @@ class LevelRows(Saved):
         self.restart(EVERY_ROW)
 
     def begin(self, rows: IntArray, goal: FloatArray, directive: Directive) -> None:
-        """Begin the sub-episodes that a directive from above asks for, of goals [R, G]."""
+        """Begin the sub-episodes of a directive from above, with goals [R, G]."""
         self.goal[rows] = goal
         self.tested[rows] = False if directive.tested is None else directive.tested
         for mine, given in zip(self.outer_goals, directive.outer_goals, strict=True):
@@ -169,7 +169,7 @@ class LevelRows(Saved):
         self.restart(rows)
 
     def add(self, answer: EnvResponse, index: RowIndex) -> None:
-        """Count a decision: its steps, what goes upwards, and the times that goals have left.
+        """Add a decision: its steps, its reward for the level above, and the time that has passed.
 
         Args:
             answer: What the decision led to, of R rows.
@@ -185,10 +185,10 @@ class LevelRows(Saved):
         for depth in self.outer_times:
             self.outer_goals[depth][index, -1] -= answer.duration
 
-    def go_on(self, answer: EnvResponse, index: RowIndex, is_over: BoolArray) -> None:
-        """Go on from what an answer showed.
+    def advance(self, answer: EnvResponse, index: RowIndex, is_over: BoolArray) -> None:
+        """Update the rows for the next decision.
 
-        At the top the next sub-episode begins at once, elsewhere with a goal from above.
+        At the top the next sub-episode begins at once, below it with a goal from above.
 
         Args:
             answer: Of R rows.
@@ -204,7 +204,7 @@ class LevelRows(Saved):
             self.restart(answer.rows[is_over])
 
     def restart(self, rows: RowIndex) -> None:
-        """Nothing is added up yet in the sub-episodes of these rows."""
+        """Reset the sums of the sub-episodes of these rows."""
         self.decisions[rows] = 0
         self.own_return[rows] = 0.0
         self.reward[rows] = 0.0
@@ -225,7 +225,7 @@ class LevelRows(Saved):
                 sums[index] += values * factor
 
     def _add_ends(self, answer: EnvResponse, index: RowIndex) -> None:
-        """Note where the own episodes of agents have ended."""
+        """Record where an agent's own episode has ended."""
         for key, values in answer.info.items():
             if is_agent_end(key):
                 ended = self.agent_ends.setdefault(key, np.zeros(len(self.row), np.bool_))

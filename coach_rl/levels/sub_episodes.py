@@ -44,7 +44,7 @@ Differences = tuple[FloatArray, FloatArray]
 
 
 class SubEpisodes:
-    """Sums over the sub-episodes that have ended since they were last asked for.
+    """Sums over the sub-episodes that have ended since the last `drain`.
 
     Args:
         options: K, at a level that receives numbered options; 0 at others.
@@ -106,7 +106,7 @@ class SubEpisodes:
         *,
         phase: Phase,
     ) -> None:
-        """Take in the sub-episodes that an answer ended.
+        """Add the sub-episodes that an answer ended.
 
         Args:
             rows: The level's, with what is added up in them.
@@ -144,7 +144,7 @@ class SubEpisodes:
         returns: FloatArray,
         options: IntArray | None = None,
     ) -> None:
-        """Take in the sub-episodes that ended in a tick.
+        """Add the sub-episodes that ended in a tick.
 
         Args:
             rows: Where, [E].
@@ -171,7 +171,7 @@ class SubEpisodes:
             self._fold()
 
     def note_decisions(self, tested: BoolArray, missed: BoolArray) -> None:
-        """Take in decisions whose outcome is known.
+        """Add decisions whose outcome is known.
 
         Args:
             tested: Whether they were tested, [R].
@@ -207,11 +207,10 @@ class SubEpisodes:
         return {**self._sums, **options, "last": list(self._last)}
 
     def load_state_dict(self, state: State) -> None:
-        # Neither failures nor options are in checkpoints of earlier versions.
-        self._sums, self._new = {name: state.get(name, 0.0) for name in _SUMS}, []
+        self._sums, self._new = {name: state[name] for name in _SUMS}, []
         if len(self._of_options):
-            self._of_options[:] = state.get("options", 0.0)
-        self._last = deque(state.get("last", ()), maxlen=self._last.maxlen)
+            self._of_options[:] = state["options"]
+        self._last = deque(state["last"], maxlen=self._last.maxlen)
 
     def _by_option(self, count: float) -> dict[str, float]:
         """The statistics of each option; of one that was never chosen, its share alone."""
@@ -223,7 +222,7 @@ class SubEpisodes:
         return scalars
 
     def _fold(self) -> None:
-        """Bring what is new into the sums."""
+        """Add the new sub-episodes to the sums."""
         if not self._new:
             return
         ends, differences, decisions, steps, returns = zip(*self._new, strict=True)
@@ -240,5 +239,5 @@ class SubEpisodes:
 
 
 def _added_in_turn(total: float, values: FloatArray) -> float:
-    """The sum, one by one, so that it is the same however often it was brought up to date."""
+    """The sum, one value at a time, so that it does not depend on how often `_fold` is called."""
     return float(np.add.accumulate(np.append(total, values))[-1])

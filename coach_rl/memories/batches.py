@@ -31,14 +31,14 @@ POSITIONS, WEIGHTS, DISCOUNTS = "/positions", "/weights", "/discounts"
 """Columns of a batch."""
 
 ACHIEVED, REACHED, FAILED = "/achieved_goals", "/reached", "/failed"
-"""For hindsight: the goal each next observation achieves, whether that was the wanted one, and
+"""For hindsight: the goal that each next observation achieves, whether it was the desired one, and
 whether the level stopped there because the one below missed its goal."""
 TIMES_LEFT = "/times_left"
 """For hindsight where goals have a time: the steps left after each transition."""
 ACHIEVED_ACTIONS, MISSED = "/achieved_actions", "/missed"
 TESTED, PENALISED = "/tested", "/penalised"
-"""For hindsight actions: the sub-goal that was achieved as an action that asks for it, whether the
-one that was sent was missed, whether it was tested, and whether that is to be penalised."""
+"""For hindsight actions: the achieved sub-goal as an action, whether the sub-goal that was sent was
+missed, whether it was tested, and whether it is penalised."""
 OBSERVED_GOALS = (f"{OBSERVATIONS}{GOAL_KEY}", f"{NEXT_OBSERVATIONS}{GOAL_KEY}")
 OBSERVED_TIMES = (f"{OBSERVATIONS}{TIME_KEY}", f"{NEXT_OBSERVATIONS}{TIME_KEY}")
 
@@ -109,7 +109,7 @@ def shown_as(path: str, agent: str) -> str:
     """The name under which a memory's `trajectories` show a column.
 
     Observations, infos, rewards, ends, durations and rows keep theirs. What belongs to an agent
-    stands under its name: `/agents/<name>/actions` (or `/agents/<name>/actions/<part>`) and, for
+    is listed under its name: `/agents/<name>/actions` (or `/agents/<name>/actions/<part>`) and, for
     every extra it keeps, `/agents/<name>/artifacts/<extra>`.
 
     Args:
@@ -176,7 +176,7 @@ class Rollout(NamedTuple):
     """Everything that a rollout memory holds, on the learner's device, [C, ...] each.
 
     The order is that of arrival; C is the memory's capacity, and only as many transitions as it
-    holds mean anything. The slots behind them repeat earlier values, so that a network can be
+    holds are valid. The slots behind them repeat earlier values, so that a network can be
     evaluated on whole columns.
     """
 

@@ -1,9 +1,10 @@
-"""Stacks of frames of which each frame is kept once.
+"""Stacks of frames of which each frame is stored once.
 
-A row's frames stand in a ring by the step at which they were the newest: frame `step` is the newest
-of the observation of that step, frame `step + 1` that of its next observation. Only the true last
-frame of an episode has no place there, as the next episode's first frame takes it; it goes to a
-pool.
+A row's frames are in a ring, indexed by the step at which they were the newest: the stack of step t
+is frames t - k + 1 ... t, the stack of its next observation t - k + 2 ... t + 1. Frame t is at
+`row * length + t % length`. Steps before an episode's first frame are clamped to that frame, which
+repeats it as stacking does. The last frame of an episode has no place in the ring, as the first
+frame of the next episode has the same number; it is stored in a pool.
 """
 
 from collections import deque
@@ -78,11 +79,11 @@ class FrameRing:
         stacks: Array,
         next_stacks: Array,
     ) -> None:
-        """Keep the frames of transitions; each array [R, ...].
+        """Store the frames of transitions; each array [R, ...].
 
         Raises:
-            RunError: An episode starts with a stack that is neither filled with one frame nor goes
-                on from the stack before it, so that it could not be put together again.
+            RunError: An episode starts with a stack that neither repeats one frame nor continues
+                the stack before it, so it could not be reconstructed.
         """
         for index in np.flatnonzero(starts):
             self._start(int(rows[index]), int(steps[index]), stacks[index])
@@ -94,7 +95,7 @@ class FrameRing:
             self._keep_lasts(positions[ended], newest[ended])
 
     def truncate(self, rows: IntArray, ends: IntArray, positions: IntArray) -> None:
-        """Keep what became the last frames of episodes that are cut off before these steps, [R].
+        """Store the last frames of episodes that are truncated before these steps, [R].
 
         Args:
             rows: [R].
@@ -108,8 +109,10 @@ class FrameRing:
         self, rows: IntArray, steps: IntArray, positions: IntArray, *, is_next: bool
     ) -> Tensor:
         """The stacks [B, ..., k] of observations, or of next observations."""
-        wanted = (steps + is_next)[:, None] + np.arange(1 - self._size, 1)  # [B, k]
-        wanted = np.maximum(wanted, self.oldest[positions][:, None])
+        wanted = (steps + is_next)[:, None] + np.arange(
+            1 - self._size, 1
+        )  # frames t-k+1 ... t, [B, k]
+        wanted = np.maximum(wanted, self.oldest[positions][:, None])  # repeats the first frame
         index = rows[:, None] * self._length + wanted % self._length
         frames = self._frames.take((FRAMES,), index)[FRAMES]  # [B, k, ...]
         if is_next:
@@ -121,7 +124,7 @@ class FrameRing:
         return frames.movedim(1, -1)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove everything."""
         self._lasts[:] = 0
         self._row_oldest[:] = 0
         self._ended[:] = 0
@@ -161,7 +164,7 @@ class FrameRing:
         }
 
     def load_state_dict(self, state: State, counts: IntArray, ended: Sequence[IntArray]) -> None:
-        """Take over what `state_dict` returned; the store has loaded `oldest`.
+        """Load a saved state; the store has loaded `oldest` before.
 
         Args:
             state: The frames.
@@ -202,7 +205,7 @@ class FrameRing:
     def _start(self, row: int, step: int, stack: Array) -> None:
         """Begin an episode with a stack [..., k]."""
         rows = np.full(self._size, row)
-        if step == 0:  # nothing was seen before: the stack may hold anything
+        if step == 0:  # no frame is known: the stack may hold any
             steps = np.arange(1 - self._size, 1)
             self._write(rows, steps, np.moveaxis(stack, -1, 0))
             self._row_oldest[row] = steps[0]

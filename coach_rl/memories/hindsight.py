@@ -1,7 +1,7 @@
 """Hindsight experience replay (Andrychowicz et al. 2017, arXiv:1707.01495), at sampling time.
 
-A share of a batch is relabelled: its goal becomes one that the same episode did achieve, and its
-reward what the goal space says of the states that followed. Nothing is stored twice.
+A share k / (k + 1) of a batch is relabelled: its goal becomes one that the same episode achieved,
+its reward that of the goal space for this goal and the next observation. Nothing is stored twice.
 """
 
 import math
@@ -102,7 +102,7 @@ class Hindsight:
     isn't reached there."""
 
     def check(self, observation_space: spaces.Dict) -> None:
-        """Raise `SpaceError` unless such observations have a wanted and an achieved goal."""
+        """Raise `SpaceError` unless such observations have a desired and an achieved goal."""
         for key in (GOAL_KEY, self.goal.key):
             if key not in observation_space.spaces:
                 raise SpaceError(
@@ -241,7 +241,7 @@ class HindsightGoals(SamplerUnit):
         return mixed
 
     def _draw(self, positions: IntArray) -> tuple[BoolArray, IntArray]:
-        """Draw which transitions to relabel, and where the goals for them stand, [B] each."""
+        """Draw which transitions to relabel, and the positions of the goals for them, [B] each."""
         relabelled = self._rng.random(len(positions)) < self.fraction
         return relabelled, self._sources(positions)
 
@@ -280,17 +280,18 @@ class HindsightRewards(SamplerUnit):
         self._stops_on_failure = params.stops_on_failure
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
-        chosen = batch[RELABELLED].numpy()
+        chosen = batch[RELABELLED].numpy()  # bool [B], C of them true
         rewards = batch[WINDOW_REWARDS].numpy().copy()
         terminated = batch[WINDOW_TERMINATED].numpy().copy()
         rows = self._store.rows_of(batch[POSITIONS].numpy()[chosen])
-        where = self._store.positions_of(rows[:, None], batch[WINDOW_STEPS].numpy()[chosen])
+        steps = batch[WINDOW_STEPS].numpy()[chosen]  # [C, n]
+        where = self._store.positions_of(rows[:, None], steps)
         before = rewards[chosen]
         rewards[chosen], terminated[chosen], reached = self._judged(
             batch, chosen, where, terminated[chosen]
         )
         if self._stops_on_failure:
-            failed = self._store.ledger[FAILED].take(where)
+            failed = self._store.ledger[FAILED].take(where)  # [C, n]
             rewards[chosen] = np.where(failed & ~reached, before, rewards[chosen])
             if not self._goal_ends_episode:  # what reaches its goal is no failure, nor an end
                 terminated[chosen] &= ~(failed & reached)
@@ -331,7 +332,7 @@ class HindsightObservations(SamplerUnit):
         self._goal = goal
         self.inputs = (GOALS, RELABELLED, *OBSERVED_GOALS)
         self._keys: tuple[str, ...] = ()
-        """The observation keys from which it reads where relative goals are seen from."""
+        """The observation keys from which the origin of relative goals is computed."""
         if goal.observed == "relative":
             every = (path for path in store.fields if path.startswith(OBSERVATIONS))
             is_own = bool(goal.overridden("achieved"))  # it may read other keys, too
@@ -342,7 +343,7 @@ class HindsightObservations(SamplerUnit):
                 self.inputs += tuple(f"{prefix}{key}" for key in self._keys if key != GOAL_KEY)
 
     def __call__(self, batch: Columns, size: int) -> Columns:
-        """The wanted goals, [B, ...] each."""
+        """The desired goals, [B, ...] each."""
         before = batch[OBSERVED_GOALS[0]]
         goals = batch[GOALS].to(before.device, non_blocking=True).to(before.dtype)
         chosen = batch[RELABELLED].to(before.device, non_blocking=True)
@@ -366,7 +367,10 @@ class HindsightObservations(SamplerUnit):
 def goal_steps(
     strategy: Strategy, steps: IntArray, first: IntArray, end: IntArray, uniform: FloatArray
 ) -> IntArray:
-    """The steps whose achieved goals replace the wanted ones, [B].
+    """The steps whose achieved goals replace the desired ones, [B].
+
+    With u uniform in [0, 1): future t + floor(u (end - t)), episode first + floor(u (end - first)),
+    final end - 1.
 
     Args:
         strategy: future, final or episode.
@@ -392,8 +396,8 @@ def relabelled(
 ) -> tuple[FloatArray, BoolArray, BoolArray]:
     """Return rewards of transitions under other goals, and whether they are terminal under them.
 
-    Where goals end episodes, an end that came from reaching the old goal doesn't count any more,
-    one that came from anything else does.
+    Where goals end episodes, an end by reaching the old goal is dropped, any other end is kept:
+    terminated' = reached(new) or (terminated and not reached(old)).
 
     Args:
         goal: The goal space.
@@ -407,7 +411,7 @@ def relabelled(
         Rewards, ends, and whether the new goals are reached, [B, n] each.
     """
     shape = terminated.shape
-    wanted = np.repeat(goals, shape[1], axis=0)
+    wanted = np.repeat(goals, shape[1], axis=0)  # [B * n, G]
     verdict = goal.judge(wanted, achieved.reshape(-1, achieved.shape[-1]))
     rewards, now_reached = verdict.reward.reshape(shape), verdict.is_final.reshape(shape)
     if goal_ends_episode:

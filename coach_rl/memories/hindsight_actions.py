@@ -1,11 +1,10 @@
 """Hindsight actions and sub-goal tests (Levy et al. 2019, arXiv:1712.00948, section 4).
 
-An upper level acts by asking for sub-goals. What it asked for stays in the memory as it was;
-batches show it in two ways. *Hindsight actions*: a sub-goal that was missed is replaced by what the
-level below did achieve, as if that had been asked for, so that a level learns as though the one
-below were able already. *Tests*: where the decision was tested and the level below used up its
-horizon, what was asked for is worth the penalty and nothing follows, so that a level learns not to
-ask for too much.
+The actions of an upper level are sub-goals. The memory stores them as they were sent; batches show
+them in two ways. *Hindsight actions*: a missed sub-goal is replaced by what the level below did
+achieve, so that a level learns as though the one below were optimal already. *Tests*: where the
+decision was tested and the level below used up its horizon, the sub-goal that was sent gets the
+penalty as its reward and is terminal, so that a level learns to avoid unreachable sub-goals.
 """
 
 from dataclasses import dataclass
@@ -58,8 +57,8 @@ class HindsightActionParameters:
     level's own horizon, the lowest return of a sub-episode with -1 a decision.
     """
     ends_at_penalty: bool = True
-    """If True, nothing follows a missed test, as in HAC. If False, values go on from where it led,
-    as in the program of HiTS."""
+    """If True, nothing follows a missed test, as in HAC. If False, values are bootstrapped from
+    where it led, as in the program of HiTS."""
     keep_untested: bool = False
     """If True, sub-goals that were missed untested are shown as they were sent as often as in
     hindsight. False is the paper's way: they would teach what the level below cannot do yet.
@@ -175,14 +174,14 @@ class HindsightActions:
         return values | {TESTED: was_tested} if self.keep_untested else values
 
     def _as_action(self, asked: FloatArray) -> Array:
-        """The agent's actions [R, G] that ask for sub-goals, behind its OutputFilter."""
+        """The agent's actions [R, G] for sub-goals, before its OutputFilter."""
         return (
             asked if self.output_filter is None else np.asarray(self.output_filter.inverse(asked))
         )
 
 
 class SubGoalTests(SamplerUnit):
-    """Draws which transitions are shown as tests, and which keep the sub-goal asked for.
+    """Draws which transitions are shown as tests, and which keep the sub-goal that was sent.
 
     Of the 2 + k ways to show a test that was missed (the test itself, the hindsight action, and
     that with each of k hindsight goals) one is the test.

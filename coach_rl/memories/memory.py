@@ -16,7 +16,7 @@ from coach_rl.memories.batches import TransitionBatch
 
 
 class Memory(Stateful, Protocol):
-    """Keeps transitions; hands out batches of them.
+    """Stores transitions and samples batches of them.
 
     memory.add(transition)
     if len(memory) >= learning_starts:
@@ -40,11 +40,11 @@ class Memory(Stateful, Protocol):
         ...
 
     def add(self, transition: Transition) -> None:
-        """Keep R transitions, the oldest of their rows giving way when those are full."""
+        """Store R transitions, replacing the oldest of rows that are full."""
         ...
 
     def truncate(self, rows: IntArray) -> None:
-        """Let the open episodes of these rows end, truncated, with their newest transitions."""
+        """Truncate the open episodes of these rows at their newest transitions."""
         ...
 
     def sample(self, size: int) -> TransitionBatch:
@@ -52,7 +52,7 @@ class Memory(Stateful, Protocol):
         ...
 
     def as_shown(self, observation: Observation) -> Observation:
-        """Observations as batches will show them: with hindsight, a share has goals of its own.
+        """Observations as batches contain them: with hindsight, a share has relabelled goals.
 
         For statistics of what a learner sees. Needs at least one transition; where something is
         changed, this draws from the sampling stream.
@@ -63,7 +63,7 @@ class Memory(Stateful, Protocol):
         ...
 
     def note_errors(self, positions: Tensor, errors: Tensor) -> None:
-        """Tell how wrong the learner was about sampled transitions, [B] each."""
+        """Record the learner's errors of sampled transitions, [B] each."""
         ...
 
     def metrics(self) -> dict[str, float]:
@@ -71,13 +71,13 @@ class Memory(Stateful, Protocol):
         ...
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all transitions."""
         ...
 
     def trajectories(self, agent: str = "agent") -> dict[str, Array]:
         """Everything kept by flat path, [N, T, ...] each, time in order; `/mask` [N, T].
 
-        What belongs to the agent stands under its name: `/agents/<agent>/actions`.
+        What belongs to the agent is listed under its name: `/agents/<agent>/actions`.
         """
         ...
 
@@ -105,7 +105,7 @@ class MemoryParameters(Protocol):
             num_envs: N, the rows that add to it.
             device: The learner's, where batches go.
             seed: Of the sampling stream.
-            discount: Gamma per decision, or per simulator step where the parameters say so.
+            discount: Gamma per decision, or per simulator step if the parameters set that.
             place: Where in a stack the agent decides.
             output_filter: What the agent's actions pass on their way out; None: nothing.
         """

@@ -1,7 +1,7 @@
 """Minari data sets, out of a memory and into one.
 
 A data set is named by its Minari id, e.g. `pendulum/random-v0`, or by a path, which starts with a
-slash, a dot or a tilde. Nothing is ever downloaded here. A plain observation, which stands under
+slash, a dot or a tilde. Nothing is ever downloaded here. A plain observation, which is stored under
 the one key `observation`, is written without its key, as Minari has it.
 """
 

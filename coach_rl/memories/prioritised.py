@@ -29,10 +29,11 @@ class SumTree:
     doesn't pile up and the tree depends on its leaves alone.
 
     Args:
-        size: Leaves asked for; rounded up to a power of two inside.
+        size: Number of leaves; rounded up to a power of two inside.
 
     Attributes:
-        nodes: The sums, the root in place 1 and the children of node i in 2i and 2i + 1.
+        nodes: The sums, float64 [2 * first]: the root at 1, the children of node i at 2i and
+            2i + 1, the leaves from `first` on.
     """
 
     def __init__(self, size: int) -> None:
@@ -78,7 +79,7 @@ class SumTree:
         """
         top = min(self._depth, SEARCHED_DEPTH)
         level = self.nodes[1 << top : 2 << top]
-        passed = np.cumsum(level)
+        passed = np.cumsum(level)  # [2 ** top], sums of the leaves up to and with each subtree
         last = np.searchsorted(passed, passed[-1])  # all behind it are 0
         found = np.minimum(np.searchsorted(passed, sums, side="right"), last)
         rest = sums - (passed - level)[found]
@@ -151,13 +152,13 @@ class PrioritisedPositions(SamplerUnit):
         total = self._tree.total
         if not total:
             raise RunError("the memory is empty; add transitions before sampling")
-        strata = np.arange(size) + self._rng.random(size)
+        strata = np.arange(size) + self._rng.random(size)  # stratum i: (i + u) total / B, [B]
         positions = self._tree.find(strata * (total / size))
         weights = importance_weights(self._tree[positions], self.beta)
         return {POSITIONS: torch.from_numpy(positions), WEIGHTS: torch.from_numpy(weights)}
 
     def added(self, positions: IntArray, environment_steps: int) -> None:
-        """New transitions stand at positions [R]; they took so many environment steps."""
+        """Give new transitions at positions [R] the greatest priority, and advance beta."""
         self._tree.set(positions, np.full(len(positions), self._greatest))
         self._steps_added += environment_steps
 
@@ -181,7 +182,7 @@ class PrioritisedPositions(SamplerUnit):
         return priorities
 
     def clear(self) -> None:
-        """Forget every priority; beta continues where it was."""
+        """Remove all priorities; beta keeps its value."""
         self._tree.fill(np.zeros(0, np.int64), np.zeros(0))
         self._greatest = 1.0
 
@@ -196,7 +197,7 @@ class PrioritisedPositions(SamplerUnit):
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Take over what `state_dict` returned; the store must have been loaded before."""
+        """Load a saved state; the store must have been loaded before."""
         kept, priorities = self._store.kept(), np.asarray(state["priorities"])
         if len(kept) == len(priorities):
             self._tree.fill(kept, priorities)

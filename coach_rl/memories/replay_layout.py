@@ -80,8 +80,8 @@ def free_host_bytes() -> int:
         return free
     if limit == "max":
         return free
-    given_back = int(files[1]) if files else 0  # cached files make room when it is needed
-    return min(free, max(0, int(limit) - used + given_back))
+    cached = int(files[1]) if files else 0  # cached files are evicted when memory is needed
+    return min(free, max(0, int(limit) - used + cached))
 
 
 def free_device_bytes(device: torch.device) -> int:
@@ -185,7 +185,7 @@ class ReplayLayout:
             big += self.num_rows * per_row * stack.field.bytes // stack.field.shape[-1]
         episodes, frames = 16, 16 * len(self.stacks)  # bytes of the indices per transition
         small = sum(field.bytes for field in (LEDGER | self.ledger).values()) + episodes + frames
-        small += 8 * len(self.extras)  # whose shapes the first transition tells
+        small += 8 * len(self.extras)  # whose shapes are known from the first transition on
         host = entries * small
         if self.is_prioritised:
             host += tree_bytes(entries) + entries * SAVED_PRIORITY

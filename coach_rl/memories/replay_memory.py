@@ -76,7 +76,7 @@ class RowHistory:
 
 
 class UnreadSteps(Saved):
-    """The steps that a memory was given since they were last asked for.
+    """The steps added to a memory since the last `take`.
 
     Args:
         store: Where the transitions are kept.
@@ -95,7 +95,7 @@ class UnreadSteps(Saved):
         """The steps [begin, end) of every row that are new and still kept, [N] each.
 
         Args:
-            overlap: Steps before the new ones that are wanted once more.
+            overlap: Steps before the new ones to return once more.
         """
         begins, ends = self._begins(), self._store.counts.copy()
         self._read = ends
@@ -108,7 +108,7 @@ class UnreadSteps(Saved):
 
 
 class ReplayMemory:
-    """Keeps the newest transitions of each row; hands out batches drawn from all of them.
+    """Stores the newest transitions of each row; samples batches from all of them.
 
     Args:
         layout: Its columns.
@@ -138,7 +138,7 @@ class ReplayMemory:
 
     @property
     def capacity(self) -> int:
-        """Transitions it has room for; less than asked for where the rows can't share them out."""
+        """Transitions it has room for: the requested capacity, rounded down to equal rows."""
         return self.layout.num_rows * self.layout.row_capacity
 
     @property
@@ -162,7 +162,7 @@ class ReplayMemory:
             )
         values = self.layout.columns(transition)
         if self._awaits_first:
-            self._take_in_first(values)
+            self._allocate_first(values)
         positions = self.store.add(transition.rows, values)
         if self.priorities is not None:
             self.priorities.added(positions, int(transition.duration.sum()))
@@ -179,7 +179,7 @@ class ReplayMemory:
         return {**observation, GOAL_KEY: self._relabel.mixed_in(observation[GOAL_KEY])}
 
     def note_errors(self, positions: Tensor, errors: Tensor) -> None:
-        """Tell how wrong the learner was, [B] each; on a CUDA device this waits for it."""
+        """Record the learner's errors, [B] each; on a CUDA device this waits for them."""
         if self.priorities is not None:
             self.priorities.note_errors(
                 positions.detach().cpu().numpy(), errors.detach().cpu().numpy()
@@ -252,7 +252,7 @@ class ReplayMemory:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Go on bit for bit where the saved memory stood; with no storage, go without."""
+        """Load a saved memory; without storage, do nothing."""
         if not self.layout.keeps:
             return
         self.store.load_state_dict(state["store"])
@@ -260,8 +260,8 @@ class ReplayMemory:
         load_generator_state(self._rng, state["generator"])
         self._awaits_first = not set(self.layout.gathered) <= set(self.store.fields)
 
-    def _take_in_first(self, values: Mapping[str, Array]) -> None:
-        """Make the extras' columns, and check the first transitions against the spaces."""
+    def _allocate_first(self, values: Mapping[str, Array]) -> None:
+        """Allocate the extras' columns, and check the first transitions against the spaces."""
         for path in map(extra, self.layout.extras):
             if path not in self.store.fields:
                 kept = values[path]

@@ -1,7 +1,7 @@
 """The parameters of a replay memory, and how it is put together from them."""
 
 from dataclasses import replace
-from typing import ClassVar, Literal, Protocol, Self
+from typing import Literal, Protocol, Self
 
 import numpy as np
 import torch
@@ -47,7 +47,7 @@ class SamplerUnitParameters(Protocol):
 
     @property
     def after(self) -> str:
-        """The unit it stands behind: positions, n_step, gather, ..., or sample (the end)."""
+        """Name of the unit before it: positions, n_step, gather, ..., or sample (the end)."""
         ...
 
     def build(
@@ -67,8 +67,6 @@ class SamplerUnitParameters(Protocol):
 class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     """A replay memory: what it keeps, where, and how batches are drawn from it."""
 
-    RETIRED: ClassVar[tuple[str, ...]] = ("inspect",)
-    """Fields of earlier versions, which the manifests of runs may still have."""
     capacity: Positive[int] = 1_000_000
     """Transitions kept over all rows; each of N rows gets a ring of capacity // N."""
     storage: Storage = "cpu"
@@ -80,7 +78,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     discount_by_duration: bool = False
     """Discount by gamma ** duration, for decisions that last several simulator steps."""
     prioritised: PrioritisedParameters | None = None
-    """Draw surprising transitions oftener; None: all alike."""
+    """Sample in proportion to errors; None: uniformly."""
     hindsight: HindsightParameters | None = None
     """Relabel goals in sampled transitions; None: leave them."""
     hindsight_actions: HindsightActionParameters | None = None

@@ -1,8 +1,9 @@
 """Transitions in a ring per row: within a row time is contiguous, rows may be irregular.
 
-A transition has a *position*, `row * row_capacity + slot`, which is overwritten when its row has
-gone round, and a *step*, its absolute number in its row, which is never used twice. Episodes are
-intervals of steps.
+A transition of step t (its absolute number in its row, never used twice) is at position
+`row * C + t % C`, C the capacity of a row; it is overwritten by step t + C. A row with `count`
+transitions so far holds steps [max(0, count - C), count). Episodes are intervals [begin, end) of
+steps; both are stored for each position, `end` as `OPEN` until the episode is over.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -120,7 +121,7 @@ class RingStore:
         return np.minimum(self.counts, self.row_capacity)
 
     def add(self, rows: IntArray, values: Mapping[str, Array]) -> IntArray:
-        """Keep a transition of each of R different rows.
+        """Store a transition of each of R different rows.
 
         Args:
             rows: [R].
@@ -147,7 +148,7 @@ class RingStore:
         return positions
 
     def truncate(self, rows: IntArray) -> None:
-        """Let the open episodes of these rows end, truncated, with their newest transitions."""
+        """Truncate the open episodes of these rows at their newest transitions."""
         rows = rows[self.counts[rows] > self._row_begins[rows]]
         ends = self.counts[rows]
         positions = self.positions_of(rows, ends - 1)
@@ -165,7 +166,7 @@ class RingStore:
         return [(row, step) for row, step in self._cut if step >= oldest[row]]
 
     def extend(self, row: int, values: Mapping[str, Array]) -> IntArray:
-        """Keep T transitions of one row at once, T at most the row's capacity.
+        """Store T transitions of one row at once, T at most the row's capacity.
 
         Args:
             row: The row.
@@ -183,14 +184,15 @@ class RingStore:
             ]
             return np.concatenate(single) if single else np.zeros(0, np.int64)
         before = int(self.counts[row])
-        steps: IntArray = before + np.arange(time)
+        steps: IntArray = before + np.arange(time)  # [T]
         positions = row * self.row_capacity + steps % self.row_capacity
         for path, column in self.ledger.items():
             column[positions] = values[path]
         self.table.write(positions, {path: values[path] for path in self.table.fields})
         self._ends[positions] = OPEN
         ended = np.flatnonzero(values[TERMINATED] | values[TRUNCATED])
-        begin_of = np.concatenate([[self._row_begins[row]], before + ended + 1])
+        # Step i of the block is in episode number |{e in ended: e < i}| of those that begin below.
+        begin_of = np.concatenate([[self._row_begins[row]], before + ended + 1])  # [E + 1]
         self._begins[positions] = begin_of[np.searchsorted(ended, np.arange(time), side="left")]
         self.counts[row] += time
         self._length += min(before + time, self.row_capacity) - min(before, self.row_capacity)
@@ -219,7 +221,7 @@ class RingStore:
         return positions // self.row_capacity
 
     def steps_of(self, positions: IntArray) -> IntArray:
-        """The step of what stands at each position, [...]."""
+        """The step at each position, [...]: the newest t <= count - 1 with t % C = slot."""
         rows, slots = np.divmod(positions, self.row_capacity)
         newest = self.counts[rows] - 1
         return newest - (newest - slots) % self.row_capacity
@@ -291,7 +293,7 @@ class RingStore:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Take over everything; without its transitions, what is here stays as it is.
+        """Load a saved store; if its transitions were left out, change nothing.
 
         Raises:
             CheckpointError: The state is of another shape of store.
@@ -357,14 +359,14 @@ class RingStore:
         return host | {path: self.table.read(path, positions) for path in self.table.fields}
 
     def _allocate_missing(self, dtype: np.dtype[np.void]) -> None:
-        """Make the columns that are otherwise made when the first transition comes."""
+        """Allocate the columns that are otherwise allocated with the first transition."""
         known = self._saved_fields()
         for path in dtype.names or ():
             if path not in known:
                 self.table.allocate(path, Field(dtype[path].shape, dtype[path].base))
 
     def _restore_ends(self, row: int, positions: IntArray) -> None:
-        """Let the episodes of a row's positions, in order, end where the next ones begin."""
+        """Set the ends of the episodes at a row's positions, in order: the next one's begin."""
         count = int(self.counts[row])
         begins, episodes = np.unique(self._begins[positions], return_inverse=True)
         is_open = count > self._row_begins[row]
@@ -372,15 +374,19 @@ class RingStore:
         self._ends[positions] = ends[episodes]
 
     def _nth(self, numbers: IntArray) -> IntArray:
-        """Positions of the transitions of these numbers, counted row by row."""
+        """Positions of the transitions with these numbers, counted row by row, [...].
+
+        Number m is in the first row whose cumulative size exceeds m, in slot m - sum(sizes before).
+        """
         sizes = self.sizes
         passed = np.cumsum(sizes)
         rows = np.searchsorted(passed, numbers, side="right")
         return rows * self.row_capacity + numbers - (passed - sizes)[rows]
 
     def _close(self, row: int, end: int) -> None:
-        """Let the row's open episode end before step `end`; the next begins there."""
+        """End the row's open episode before step `end`, where the next begins."""
         oldest = max(int(self._row_begins[row]), int(self.counts[row]) - self.row_capacity)
+        # Steps [oldest, end) are slots [slot, stop) modulo the capacity: one or two slices.
         base, slot = row * self.row_capacity, oldest % self.row_capacity
         stop = slot + end - oldest
         self._ends[base + slot : base + min(stop, self.row_capacity)] = end
@@ -396,7 +402,7 @@ class RingStore:
         starts: BoolArray,
         values: Mapping[str, Array],
     ) -> dict[str, Array]:
-        """Keep the frames; the values without them."""
+        """Store the frames; return the values without them."""
         ended = values[TERMINATED] | values[TRUNCATED]
         for key, ring in self._rings.items():
             ring.add(

@@ -56,14 +56,14 @@ class RolloutMemory:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.columns: dict[str, Array] = {}
-        """[capacity, ...] each, by path; only the first `len(self)` entries mean anything."""
+        """[capacity, ...] each, by path; only the first `len(self)` entries are valid."""
         self._length = 0
 
     def __len__(self) -> int:
         return self._length
 
     def rollout(self, device: torch.device) -> Rollout:
-        """Everything it holds as tensors; `len(self)` of them mean anything."""
+        """All columns as tensors; their first `len(self)` entries are valid."""
         columns = {path: torch.from_numpy(each).to(device) for path, each in self.columns.items()}
         return Rollout(
             observation=under(OBSERVATIONS, columns),
@@ -116,7 +116,7 @@ class RolloutMemory:
                 self.columns[TRUNCATED][places[-1]] = True
 
     def clear(self) -> None:
-        """Forget everything; the columns stay allocated."""
+        """Remove all transitions; the columns stay allocated."""
         self._length = 0
 
     def grid(self) -> RowGrid:

@@ -34,7 +34,7 @@ from coach_rl.memories.ring_store import RingStore
 
 
 class SamplerUnit(Saved, ABC):
-    """One step on the way to a batch: reads some columns, makes others.
+    """One step of building a batch: reads some columns and computes others.
 
     A column is a tensor [B, ...] under a flat path. Positions, and what is computed from the small
     columns, lie on the CPU; what `gather` takes out of the store lies on the learner's device, and
@@ -44,7 +44,7 @@ class SamplerUnit(Saved, ABC):
     name: str
     """Names it in errors and as a point to inspect; different for each unit of a chain."""
     inputs: tuple[str, ...] = ()
-    """Paths it reads; one that ends with a slash stands for any path that begins so."""
+    """Paths it reads; one that ends with a slash means any path with this prefix."""
     outputs: tuple[str, ...] = ()
     """Paths it makes or replaces."""
 
@@ -110,11 +110,11 @@ class SamplerChain(Saved):
         return visible(batch)
 
     def watch(self, name: str, look: Callable[[Columns], None]) -> None:
-        """Show what a unit makes, from now on.
+        """Call a function with a unit's outputs, from now on.
 
         Args:
             name: The unit's.
-            look: Called with the columns of its outputs, before the next unit takes its turn.
+            look: Called with the columns of its outputs, before the next unit runs.
         """
         place = next(place for place, unit in enumerate(self._chain) if unit.name == name)
         self._chain.insert(place + 1, _Watcher(self._chain[place].outputs, look))
@@ -125,7 +125,7 @@ class SamplerChain(Saved):
 
 
 END = "sample"
-"""The place behind the last unit."""
+"""The end of the chain, behind the last unit."""
 
 
 def inserted(units: Iterable[SamplerUnit], new: SamplerUnit, *, after: str) -> list[SamplerUnit]:
@@ -153,7 +153,7 @@ def visible(batch: Columns) -> Columns:
 
 
 class ToDevice(SamplerUnit):
-    """Brings to the learner's device what is not there yet."""
+    """Moves columns to the learner's device."""
 
     name = "to_device"
 
@@ -166,7 +166,7 @@ class ToDevice(SamplerUnit):
 
 
 class _Watcher(SamplerUnit):
-    """Shows what the unit before it has made."""
+    """Passes the outputs of the unit before it to a function."""
 
     name = "watcher"
 
@@ -228,7 +228,7 @@ class OneStep(SamplerUnit):
 
 
 class Gather(SamplerUnit):
-    """Takes observations, actions and whatever else is kept out of the store.
+    """Reads observations, actions and further columns from the store.
 
     Args:
         store: Where they are kept.

@@ -50,7 +50,7 @@ def require_kept(is_kept: bool) -> None:
 
 
 class Table(Protocol):
-    """Columns by path; what is taken out lies on the learner's device."""
+    """Columns by path; `take` returns tensors on the learner's device."""
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -66,15 +66,15 @@ class Table(Protocol):
         ...
 
     def write(self, positions: IntArray, values: Mapping[str, Array]) -> None:
-        """Put values [R, ...] at positions [R], in each column named."""
+        """Write values [R, ...] to positions [R], in each column named."""
         ...
 
     def take(self, paths: Sequence[str], positions: IntArray) -> Columns:
-        """New tensors [..., *shape] of what stands at positions [...]."""
+        """New tensors [..., *shape] of the entries at positions [...]."""
         ...
 
     def read(self, path: str, positions: IntArray) -> Array:
-        """A copy on the host of what stands at positions [...]."""
+        """A copy on the host of the entries at positions [...]."""
         ...
 
 
@@ -83,7 +83,7 @@ class HostTable:
 
     Args:
         length: Entries.
-        device: Where `take` brings what it takes.
+        device: Device of the tensors that `take` returns.
     """
 
     def __init__(self, length: int, device: torch.device) -> None:

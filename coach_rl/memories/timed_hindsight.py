@@ -1,7 +1,8 @@
-"""Hindsight for goals with a time (Gürtler et al. 2021, arXiv:2112.03100): the time it took, too.
+"""Hindsight for goals with a time (Gürtler et al. 2021, arXiv:2112.03100): it relabels both.
 
-A goal that the same sub-episode achieved k steps later becomes the wanted one, with a time of k
-steps: under it the time is up where it was achieved, and nowhere before.
+A goal that the same sub-episode achieved k steps later becomes the desired one, with a time of k
+steps: its time is up where it was achieved, and nowhere before. With L the old time left, the new
+time left after transition i with a goal of transition j is L(i) - L(j).
 """
 
 from dataclasses import dataclass, fields
@@ -59,7 +60,7 @@ def timed(hindsight: Hindsight) -> Hindsight:
 
 @dataclass(frozen=True, kw_only=True)
 class TimedHindsight(Hindsight):
-    """`Hindsight` where goals have a time; "reached" says that the wanted goal's time was up."""
+    """`Hindsight` where goals have a time; "reached" means that the desired goal's time was up."""
 
     goal: TimedGoalSpace
     """Space of achieved goals in the observation, with their times, and their reward."""
@@ -152,7 +153,7 @@ class TimedHindsightRewards(HindsightRewards):
         achieved = ledger[ACHIEVED].take(where.ravel(), axis=0)
         verdict = self._goal.judge(np.concatenate([goals, left.reshape(-1, 1)], axis=1), achieved)
         is_up = verdict.is_final.reshape(where.shape)
-        # An end that came from the old goal's time doesn't count, one from anything else does.
+        # terminated' = up(new) or (terminated and not up(old)), [C, n]
         terminated = is_up | (terminated & ~ledger[REACHED].take(where))
         return verdict.reward.reshape(where.shape), terminated, is_up
 
@@ -168,7 +169,7 @@ class TimedHindsightObservations(HindsightObservations):
         self._store, self._longest = store, params.goal.longest
 
     def __call__(self, batch: Columns, size: int) -> Columns:
-        """The wanted goals, [B, ...] each, and the times left, [B, 1] each."""
+        """The desired goals, [B, ...] each, and the times left, [B, 1] each."""
         positions, times = batch[POSITIONS].numpy(), batch[TIMES].numpy()
         before = times + self._store.ledger[DURATIONS].take(positions)
         after = _left_at(self._store, batch[ENDS].numpy()[:, None], positions, times)[:, 0]
@@ -183,6 +184,8 @@ class TimedHindsightObservations(HindsightObservations):
 
 def _left_at(store: RingStore, where: IntArray, positions: IntArray, times: Array) -> Array:
     """The steps left for new goals after other transitions of the same sub-episodes, [B, n].
+
+    time(position) - L(position) + L(other), with L the old times left.
 
     Args:
         store: Where the transitions are kept.

@@ -316,7 +316,7 @@ def watch(run: Path, viewer: Viewer | None = None, *, poll_seconds: float = 0.5)
         status = run_status(run)  # before its log, which a run that ends now completes
         records = reader.read()
         newest = records[-1] if records else newest
-        if records and reader.is_anew:
+        if records and reader.is_from_start:
             viewer.catch_up(records)
         else:
             for record in records:

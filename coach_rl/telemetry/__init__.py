@@ -1,10 +1,11 @@
-"""Telemetry: what a run says, and where it goes.
+"""Telemetry: the records of a run, and the sinks that write or show them.
 
-May import core only. `records` is the one thing a run says; each sink takes records somewhere;
-`statistics` and `summary` turn evaluations into numbers one may quote; `resources` measures what a
-run takes of the machine, `profiler` where its time goes; `inspection` looks at the data that passes
-a point; `film` and `video` keep and write what an episode looked like, `window` shows it. `figures`
-keeps the newest numbers of a run, `live_panel` shows them. Start with `records`.
+May import core only. `records` defines log records and sinks. The sinks are `log_files`,
+`tensorboard`, `tracker`, `console` and `notebook`; the last two show `figures`, a run's newest
+numbers. `statistics` and `summary` compute the numbers of evaluations; `resources` measures the
+load of the machine, `profiler` the time of each part, `inspection` the data that passes a point.
+`video` keeps and writes films of episodes, `episode_recorder` records them, `window` shows them.
+Start with `records`.
 """
 
 from typing import TYPE_CHECKING

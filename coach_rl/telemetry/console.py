@@ -27,7 +27,7 @@ from coach_rl.telemetry.figures import REWARD, SUCCESS, Best, BestPolicy, Figure
 from coach_rl.telemetry.records import LogRecord
 
 SHOWN = ("policy_loss", "value_loss", "entropy", "approx_kl")
-"""Training metrics shown, besides other losses; the files have all."""
+"""Metrics shown in the panel besides other losses; log files contain all."""
 MAX_SHOWN = 4
 """Training metrics of an agent in a line of text."""
 _OF_LEVELS = {
@@ -44,7 +44,7 @@ _CELL = 19
 
 @dataclass(frozen=True, kw_only=True)
 class LivePanel:
-    """Progress, figures, a line for each agent, and what there is to say; fits any width."""
+    """Progress, figures, a line for each agent, and notices; fits any width."""
 
     figures: Figures
     activity: str = ""
@@ -69,8 +69,8 @@ class LivePanel:
             ):
                 if table.row_count:
                     yield from console.render(table, own)
-            if figures.trouble:
-                yield Text(figures.trouble, style="yellow")
+            if figures.problems:
+                yield Text(figures.problems, style="yellow")
         for line in (self.activity, *self.notices):
             if line:
                 yield Text(line)
@@ -114,7 +114,7 @@ def plain_line(figures: Figures, *, shown_until: int = 0) -> str:
 
 
 def number_text(value: float | None) -> str:
-    """A number as people read it; a dash where there is none."""
+    """A number with few digits; a dash for None and NaN."""
     if value is None or math.isnan(value):
         return "-"
     return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.3g}"
@@ -139,7 +139,7 @@ def duration_text(seconds: float) -> str:
 
 
 def success_text(rate: float | None) -> str:
-    """The share of successes, to stand behind a reward; empty where nobody says."""
+    """The success rate, to follow a reward; empty if it is not reported."""
     return "" if rate is None else f", {rate:.0%} success"
 
 
@@ -210,7 +210,7 @@ def _agents(figures: Figures, width: int) -> Table:
 
 
 def _metrics(learner: Learner) -> list[tuple[str, str]]:
-    """Names and values of what an agent's line says, the most important first."""
+    """Names and values of an agent's line, the most important first."""
     shares = [
         (of, f"{share:.0%}")
         for name, of in _OF_LEVELS.items()
@@ -259,8 +259,8 @@ class ConsoleSink:
     """Shows phase, progress with the time left, speed, rewards, and every agent's losses.
 
     On a terminal a panel that refreshes four times a second at most; elsewhere, or with `plain`, a
-    line at phase changes and evaluations and about every ten seconds in between. While the run says
-    nothing because something takes long, a thread keeps showing what that is, and for how long.
+    line at phase changes and evaluations and about every ten seconds in between. While no
+    records arrive because something takes long, a thread shows that activity and its duration.
 
     Args:
         planned: Length of the whole run; None where it is not known yet.
@@ -324,7 +324,7 @@ class ConsoleSink:
     def tell(self, activity: str, *, for_seconds: float = 0.0) -> None:
         """Show what takes long and for how long, until the next record or an empty text.
 
-        The thread that shows it reads what only `write` changes, so no record comes in meanwhile.
+        The thread that shows it reads state that only `write` changes, so no records arrive then.
 
         Args:
             activity: What takes long; empty when it is over.
@@ -341,9 +341,9 @@ class ConsoleSink:
             self._watcher.start()
 
     def write(self, record: LogRecord) -> None:
-        """Take in a record; shows it when it is time to."""
+        """Add a record, and refresh the output if that is due."""
         self._end_activity()
-        self._figures.take_in(record)
+        self._figures.add(record)
         now = time.monotonic()
         if self._plain:
             if record.kind == "level_phase":
@@ -359,12 +359,12 @@ class ConsoleSink:
             self._refresh()
 
     def catch_up(self, records: Iterable[LogRecord]) -> None:
-        """Start over from the records of a run so far, and show where it stands."""
+        """Start over from the records of a run so far, and show its progress."""
         self._end_activity()
         before = self._figures
         self._figures = Figures(before.planned, before.levels, before.policy)
         for record in records:
-            self._figures.take_in(record)
+            self._figures.add(record)
         self._shown = time.monotonic()
         if self._figures.last is None:
             return

@@ -107,7 +107,7 @@ class Camera:
         if not isinstance(environment, Renderable):
             raise ConfigurationError(
                 f"episodes cannot be filmed: a {type(environment).__name__} has no pictures; "
-                "ask for no videos (-dg, -dm)"
+                "leave out the video flags (-dg, -dm)"
             )
         if row >= stack.num_envs:
             raise ConfigurationError(
@@ -125,7 +125,7 @@ class Camera:
         return self._marking.render(self._row, self._marks(self._marking) if has_goals else [])
 
     def ended_frame(self) -> Array | None:
-        """The end of the episode that the last tick ended; None where it can't be seen any more."""
+        """The end of the episode that the last tick ended; None if it can no longer be drawn."""
         if self._marking is None:
             return None
         return self._marking.render_ended(self._row, self._marks(self._marking))
@@ -142,7 +142,7 @@ class Camera:
             place = place_of(goals.goal[self._row, : space.size])
             if place is not None and not space.overridden("achieved"):  # else it is elsewhere
                 red, green, blue = (part / 255 for part in level_colour(index))
-                # Names are written on top of everything: seen where a goal lies inside a wall.
+                # Names are drawn on top: readable where a goal lies inside a wall.
                 colour = (red, green, blue, 1.0)
                 marks.append(Mark(place=place, colour=colour, label=level.name))
         return marks
@@ -284,7 +284,7 @@ class _LevelState:
         self._is_open = self._is_reached = False
 
     def note_tick(self, answer: EnvResponse) -> None:
-        """Take in what a tick led to; the answer is the row's alone."""
+        """Update the counts after a tick; the answer contains this row alone."""
         goals, row = self._level.goals, slice(self._row, self._row + 1)
         assert goals is not None
         self._number += not self._is_open
@@ -316,7 +316,7 @@ def level_colour(index: int) -> RGB:
 
 
 class EvaluationWatcher(Protocol):
-    """Looks at a stack while evaluations are played in it."""
+    """Observes a stack during evaluations."""
 
     def prepare(self, stack: FilmedStack) -> None:
         """The stack was built, and reset for the first time."""
@@ -324,7 +324,7 @@ class EvaluationWatcher(Protocol):
 
     @property
     def every(self) -> int:
-        """It looks at every n-th evaluation while training, and at all others."""
+        """Observe every n-th evaluation of training; others are all observed."""
         ...
 
     @property
@@ -333,15 +333,15 @@ class EvaluationWatcher(Protocol):
         ...
 
     def begin(self, stack: FilmedStack) -> None:
-        """An evaluation begins; its stack was just reset."""
+        """Start observing an evaluation, whose stack was just reset."""
         ...
 
     def note_tick(self, answer: EnvResponse) -> None:
         """The stack has done a tick, in which the simulators answered this."""
         ...
 
-    def looks_again(self, episodes: FinishedEpisodes, /) -> bool:
-        """The evaluation is over; return whether the same episodes are to be played once more."""
+    def wants_replay(self, episodes: FinishedEpisodes, /) -> bool:
+        """Return whether the episodes of the evaluation just over are to be played again."""
         ...
 
 
@@ -357,10 +357,10 @@ class _Recorder:
         self.parameters = parameters
         self._filmed: FilmedRow | None = None
         self._is_blind = False
-        """True once something could not be drawn or kept."""
+        """True once a frame could not be drawn or stored."""
 
     def prepare(self, stack: FilmedStack) -> None:
-        """Make sure that the stack's environment can be drawn, by drawing a frame.
+        """Draw a frame, to check that the stack's environment can be drawn.
 
         Raises:
             ConfigurationError: It has no pictures, or no such row.
@@ -383,7 +383,7 @@ class _Recorder:
 
     @contextmanager
     def _drawing(self) -> Iterator[None]:
-        """Let what cannot be drawn or kept inside end the filming, and nothing else."""
+        """Stop filming, with a warning, if a frame cannot be drawn or stored inside."""
         try:
             yield
         except (RunError, OSError) as error:
@@ -420,7 +420,7 @@ class EpisodeRecorder(_Recorder):
         return () if self._film is None else self._film.shots
 
     def take_film(self) -> Film | None:
-        """Return the film of the last evaluation, and forget it; None if it was not filmed."""
+        """Remove and return the film of the last evaluation; None if it was not filmed."""
         film, self._film, self._filmed = self._film, None, None
         return None if self._is_blind else film
 
@@ -440,8 +440,8 @@ class EpisodeRecorder(_Recorder):
                 stack, row, wants=lambda of: of == number, new_reel=self._keep_film
             )
 
-    def looks_again(self, episodes: FinishedEpisodes, /) -> bool:
-        """The evaluation is over; return whether its best, worst or longest is to be filmed now."""
+    def wants_replay(self, episodes: FinishedEpisodes, /) -> bool:
+        """Return whether the evaluation is repeated to film its best, worst or longest episode."""
         rows, row = episodes.rows, self.parameters.row
         if self.parameters.episodes == "first" or self._filmed is not None or self._is_blind:
             return False
@@ -515,7 +515,7 @@ class TrainingRecorder(_Recorder):
             )
 
     def forget(self) -> None:
-        """The stack has been led to another state: begin anew."""
+        """Drop what is being filmed, as the stack has another state."""
         self._filmed = self._best = None
 
     def _choose(self, take: Take) -> None:
@@ -544,7 +544,7 @@ class EpisodePlayer:
         self._filmed: FilmedRow | None = None
 
     def prepare(self, stack: FilmedStack) -> None:
-        """Make sure that the stack's environment can be drawn, by drawing a frame.
+        """Draw a frame, to check that the stack's environment can be drawn.
 
         Raises:
             ConfigurationError: It has no pictures.
@@ -574,5 +574,5 @@ class EpisodePlayer:
         assert self._filmed is not None
         self._filmed.note_tick(answer)
 
-    def looks_again(self, _episodes: FinishedEpisodes, /) -> bool:
+    def wants_replay(self, _episodes: FinishedEpisodes, /) -> bool:
         return False

@@ -23,11 +23,11 @@ class FinishedEpisodes:
     length: IntArray
     """Simulator steps."""
     success: FloatArray
-    """1.0 where the last step was called a success; means something where `reports_success`."""
+    """1.0 where the last step was a success; valid if `reports_success`."""
     success_any: FloatArray
     """1.0 where any step was."""
     agents: dict[str, FloatArray] = field(default_factory=dict)
-    """Sums of the raw rewards of single agents, [E] each by name, where the environment tells them
+    """Sums of the raw rewards of single agents, [E] each by name, if the environment reports them
     (see `core.agent_info`)."""
 
     def __len__(self) -> int:
@@ -35,7 +35,7 @@ class FinishedEpisodes:
 
 
 class EpisodeTracker(Saved):
-    """Adds up rewards and steps per row, and notes success.
+    """Sums of rewards and steps per row, and success.
 
     Many environments report success only when there is one, so a row without a report has
     none. That an environment reports it at all is known from the first time it does.
@@ -48,7 +48,7 @@ class EpisodeTracker(Saved):
         "_reward",
         "_length",
         "_succeeded",
-        SavedAttribute("_tells_success", key="reports_success"),
+        SavedAttribute("_reports_success", key="reports_success"),
         SavedAttribute("_agents", varies=True),
         SavedAttribute("faults", varies=True),
     )
@@ -57,7 +57,7 @@ class EpisodeTracker(Saved):
         self._reward = np.zeros(num_rows, np.float64)
         self._length = np.zeros(num_rows, np.int64)
         self._succeeded = np.zeros(num_rows, np.bool_)
-        self._tells_success = False
+        self._reports_success = False
         self._agents: dict[str, FloatArray] = {}
         self.faults: dict[str, int] = {}
         """Number of the simulators' failures, by cause."""
@@ -65,7 +65,7 @@ class EpisodeTracker(Saved):
     @property
     def reports_success(self) -> bool:
         """True if success was ever reported."""
-        return self._tells_success
+        return self._reports_success
 
     @property
     def lengths(self) -> IntArray:
@@ -73,11 +73,11 @@ class EpisodeTracker(Saved):
         return self._length.copy()
 
     def restart(self) -> None:
-        """Forget the open episodes: others begin."""
+        """Drop the open episodes, as others begin."""
         self._end(np.arange(len(self._length)))
 
     def note(self, answer: EnvResponse) -> FinishedEpisodes | None:
-        """Take in an answer of the simulator; the episodes it ended, None when it ended none.
+        """Add an answer of the simulator; return the episodes it ended, None when it ended none.
 
         Episodes that a failure of the simulator cut short are not among them: their rewards are
         those of a part.
@@ -92,7 +92,7 @@ class EpisodeTracker(Saved):
             total[rows] += reward
         success = _success(answer.info)
         if success is not None:
-            self._tells_success = True
+            self._reports_success = True
             self._succeeded[rows] |= success.astype(np.bool_)
         over = answer.terminated | answer.truncated
         if not over.any():

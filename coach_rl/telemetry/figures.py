@@ -121,14 +121,14 @@ RECENT_EPISODES = 100
 RECENT_SPEEDS = 20
 """Progress records over which the speed is taken."""
 _EVALUATED = "evaluation_level/"
-_TROUBLES = {
+_PROBLEMS = {
     "fault": "fault",
     "checkpoint_failed": "unwritten checkpoint",
     "gap": "gap in the log",
     "roll_back": "roll-back",
     "inspection": "finding of an inspection",
 }
-"""Records that say that something went wrong, and what to call it."""
+"""Kinds of records of problems, and their names."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class Figures:
 
     figures = Figures((EnvironmentSteps(100_000),))
     for record in graph_manager.improve():
-        figures.take_in(record)
+        figures.add(record)
     """
 
     planned: tuple[RunLength, ...] = ()
@@ -167,11 +167,11 @@ class Figures:
     evaluated: float = math.nan
     """Mean reward of the newest evaluation."""
     success: float | None = None
-    """Share of successes in the newest evaluation; None where the environment doesn't say."""
+    """Success rate of the newest evaluation; None if the environment does not report success."""
     final: float | None = None
     """Mean reward of the final evaluation; None before it."""
     final_success: float | None = None
-    """Share of successes in the final evaluation; None where the environment doesn't say."""
+    """Success rate of the final evaluation; None if the environment does not report success."""
     _rewards: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT_EPISODES))
     _progress: deque[LogRecord] = field(default_factory=lambda: deque(maxlen=RECENT_SPEEDS))
     _trained: dict[tuple[str, str], LogRecord] = field(default_factory=dict)
@@ -180,11 +180,11 @@ class Figures:
     """The newest statistics of levels, those of evaluations under names of their own."""
     _earlier: deque[Best | None] = field(default_factory=lambda: deque(maxlen=RECENT_EPISODES))
     """The best evaluations before the best one, to return to where the run is rolled back."""
-    _troubles: Counter[str] = field(default_factory=Counter)
-    _trouble_text: str = ""
+    _problems: Counter[str] = field(default_factory=Counter)
+    _newest_problem: str = ""
 
-    def take_in(self, record: LogRecord) -> None:
-        """Keep what is new in a record."""
+    def add(self, record: LogRecord) -> None:
+        """Update the figures from a record."""
         scalars = record.scalars
         if record.kind != "level_phase":  # the phase of a level is not the run's
             self.last = record
@@ -207,14 +207,14 @@ class Figures:
                 self._levels.setdefault(record.level, {})["level/learns"] = learns
             case "level":
                 self._levels.setdefault(record.level, {}).update(scalars)
-            case kind if kind in _TROUBLES and (record.text or kind != "inspection"):
-                self._count_trouble(record)
+            case kind if kind in _PROBLEMS and (record.text or kind != "inspection"):
+                self._count_problem(record)
 
     @property
-    def trouble(self) -> str:
-        """Counts of what went wrong so far, and the newest account of it; empty without any."""
-        counted = [f"{n:,} {what}{'s' * (n > 1)}" for what, n in self._troubles.items()]
-        return ": ".join(part for part in (", ".join(counted), self._trouble_text) if part)
+    def problems(self) -> str:
+        """Counts of the problems so far, and the text of the newest; empty without any."""
+        counted = [f"{n:,} {what}{'s' * (n > 1)}" for what, n in self._problems.items()]
+        return ": ".join(part for part in (", ".join(counted), self._newest_problem) if part)
 
     @property
     def episode_reward(self) -> float | None:
@@ -279,10 +279,10 @@ class Figures:
             self._earlier.append(self.best)
             self.best = new
 
-    def _count_trouble(self, record: LogRecord) -> None:
-        """Count what went wrong; a roll-back also undoes evaluations."""
-        self._troubles[_TROUBLES[record.kind]] += 1
-        self._trouble_text = record.text
+    def _count_problem(self, record: LogRecord) -> None:
+        """Count a problem; a roll-back also undoes evaluations."""
+        self._problems[_PROBLEMS[record.kind]] += 1
+        self._newest_problem = record.text
         if record.kind == "roll_back":
             while self.best is not None and self.best.environment_steps > record.environment_steps:
                 self.best = self._earlier.pop() if self._earlier else None

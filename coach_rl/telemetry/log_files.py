@@ -54,7 +54,7 @@ class LineFile:
 
 
 _TAIL = 4096
-"""Bytes by which a file that was cut and written again is noticed."""
+"""Bytes by which a file that was truncated and rewritten is recognised."""
 
 
 class JsonlSink:
@@ -98,7 +98,7 @@ class JsonlSink:
 
 
 class JsonlReader:
-    """Reads the records of a file that may still be written, cut and written again.
+    """Reads the records of a file that may still grow, or be truncated and rewritten.
 
         reader = JsonlReader(run / "log.jsonl")
         while is_running():
@@ -116,8 +116,8 @@ class JsonlReader:
         self._end = 0
         """Bytes that have been read, up to the end of a line."""
         self._tail = b""
-        """The last of these, which are others once the file has been cut and written again."""
-        self.is_anew = True
+        """The last of these, which change when the file is truncated and rewritten."""
+        self.is_from_start = True
         """True if the newest records begin the file: at first, and after it has been cut."""
 
     def read(self) -> list[LogRecord]:
@@ -133,9 +133,9 @@ class JsonlReader:
                     file.seek(0)
                 text = file.read()
         except OSError:  # not there yet, or out of reach for a while
-            self.is_anew = self._end == 0
+            self.is_from_start = self._end == 0
             return []
-        self.is_anew = is_cut or self._end == 0
+        self.is_from_start = is_cut or self._end == 0
         text = text[: text.rfind(b"\n") + 1]
         self._end = len(text) if is_cut else self._end + len(text)
         self._tail = ((b"" if is_cut else self._tail) + text)[-_TAIL:]
@@ -196,8 +196,8 @@ INSPECTED = ".inspections"
 class CsvSink:
     """Streams `<level>.<agent>.csv`, `<level>.csv`, the files of `FILES`, and of inspections.
 
-    Columns are the counters, then the scalars in the order they first came. A scalar that comes
-    later adds a column: the file is rewritten once, with empty cells before. Numbers are written so
+    Columns are the counters, then the scalars in the order of their first record. A later scalar
+    adds a column: the file is rewritten once, with empty cells before. Numbers are written so
     that they read back to the same float.
 
     Args:
@@ -211,10 +211,10 @@ class CsvSink:
 
     def write(self, record: LogRecord) -> None:
         """One row; records without scalars have none."""
-        speaker = ".".join(_file_name(name) for name in (record.level, record.agent) if name)
-        name = FILES.get(record.kind) or speaker
+        owner = ".".join(_file_name(name) for name in (record.level, record.agent) if name)
+        name = FILES.get(record.kind) or owner
         if record.kind == "inspection":
-            name = f"{speaker}{INSPECTED}" if speaker else INSPECTED.lstrip(".")
+            name = f"{owner}{INSPECTED}" if owner else INSPECTED.lstrip(".")
         if not record.scalars or not name:
             return
         if name not in self._tables:
@@ -233,8 +233,8 @@ def logged_names(folder: Path) -> set[str]:
     names = set()
     for path in folder.glob("*.csv"):
         stem = f".{path.stem}".removesuffix(INSPECTED).removeprefix(".")
-        speaker = "" if stem in ("", *FILES.values()) else unquote(stem.replace(".", "/")) + "/"
-        names |= {f"{speaker}{name}" for name in _header(path) if name not in COUNTERS}
+        owner = "" if stem in ("", *FILES.values()) else unquote(stem.replace(".", "/")) + "/"
+        names |= {f"{owner}{name}" for name in _header(path) if name not in COUNTERS}
     return names
 
 

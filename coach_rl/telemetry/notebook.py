@@ -1,4 +1,4 @@
-"""A run as curves in a notebook, which are drawn anew while it lasts."""
+"""Curves of a run in a notebook, redrawn while it lasts."""
 
 import math
 import time
@@ -60,7 +60,7 @@ class NotebookSink:
 
     def write(self, record: LogRecord) -> None:
         self._activity = ""
-        self._take_in(record)
+        self._add_record(record)
         if time.monotonic() - self._drawn_at >= self._every_seconds:
             self._draw()
 
@@ -68,7 +68,7 @@ class NotebookSink:
         """Start over from the records of a run so far."""
         self._curves, self._figures = {}, Figures()
         for record in records:
-            self._take_in(record)
+            self._add_record(record)
         self._draw()
 
     def tell(self, activity: str, *, for_seconds: float = 0.0) -> None:
@@ -81,27 +81,29 @@ class NotebookSink:
         self._activity = ""
         self._draw()
 
-    def _take_in(self, record: LogRecord) -> None:
-        self._figures.take_in(record)
+    def _add_record(self, record: LogRecord) -> None:
+        self._figures.add(record)
         steps, scalars = record.environment_steps, record.scalars
         match record.kind:
             case "episode":
                 assert self._figures.episode_reward is not None
-                self._add("reward", "training episodes", steps, self._figures.episode_reward)
+                self._add_point("reward", "training episodes", steps, self._figures.episode_reward)
             case "evaluation":
-                self._add("reward", "evaluation", steps, scalars["evaluation/reward_mean"])
+                self._add_point("reward", "evaluation", steps, scalars["evaluation/reward_mean"])
                 if "evaluation/success_rate" in scalars:
-                    self._add("success", "evaluation", steps, scalars["evaluation/success_rate"])
+                    self._add_point(
+                        "success", "evaluation", steps, scalars["evaluation/success_rate"]
+                    )
             case "level" if "level/goal_share" in scalars:
-                self._add("success", record.level, steps, scalars["level/goal_share"])
+                self._add_point("success", record.level, steps, scalars["level/goal_share"])
             case "train":
                 of = " ".join(part for part in (record.level, record.agent) if part)
                 for name, value in scalars.items():
                     if name.endswith("_loss"):
                         short = name.removeprefix("train/").replace("_", " ")
-                        self._add("losses", f"{of} {short}", steps, value)
+                        self._add_point("losses", f"{of} {short}", steps, value)
 
-    def _add(self, title: str, name: str, steps: int, value: float) -> None:
+    def _add_point(self, title: str, name: str, steps: int, value: float) -> None:
         self._curves.setdefault((title, name), _Curve()).add(steps, value)
 
     def _draw(self) -> None:
@@ -116,8 +118,8 @@ class NotebookSink:
             steps = f"{self._figures.last.environment_steps:,} environment steps"
             final = self._figures.final
             result = "" if final is None else f"final evaluation {final:,.4g}"
-            said = [steps, result, self._activity, self._figures.trouble]
-            self.figure.suptitle("  ".join(part for part in said if part), fontsize="medium")
+            parts = [steps, result, self._activity, self._figures.problems]
+            self.figure.suptitle("  ".join(part for part in parts if part), fontsize="medium")
         self._output.update(self._picture())
 
     def _picture(self) -> object:

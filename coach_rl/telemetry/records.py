@@ -35,7 +35,7 @@ Kind = Literal[
 """The subject of a record.
 
 phase: a phase begins. level_phase: a level learns, acts at random or is frozen from here on, which
-`phase` says by TRAIN, HEATUP or TEST and `text` in words. progress: speed and time, about every
+`phase` gives as TRAIN, HEATUP or TEST and `text` in words. progress: speed and time, about every
 thousand environment steps. episode: a training episode has ended. train: an agent's `train` was due
 and has learned. level: how a level's sub-episodes have gone, after a progress and before an
 evaluation record. signals: what was noted since the last. fault: the simulator of a row has failed
@@ -43,7 +43,7 @@ and was restarted. evaluation: an evaluation is over. final_evaluation: the one 
 over. checkpoint: one is being written. checkpoint_failed: that could not be written. gap: records
 before it could not be written here. roll_back: the run has diverged and is back at this checkpoint.
 video: an evaluation has been filmed; `text` is the file's path in the run.
-histogram: parameters, gradients, actions and observations of an agent, where asked for, as arrays
+histogram: parameters, gradients, actions and observations of an agent, if enabled, as arrays
 [bins, 3] of left edge, right edge and count. inspection: statistics of what passes a point of the
 flow of data, or what is wrong with it, as `text`.
 note: a callback of the user's has added it.
@@ -72,7 +72,7 @@ class LogRecord:
     scalars: Mapping[str, float] = field(default_factory=dict)
     """Numbers by `room/quantity`; booleans as 0 and 1."""
     text: str = ""
-    """An account of the event, in one line; empty where the numbers say it all."""
+    """A description of the event, in one line; empty if the numbers suffice."""
     arrays: Mapping[str, Array] = field(default_factory=dict)
     """Arrays by `room/quantity`, e.g. an evaluation's `episode/reward`, one entry an episode."""
     is_in_files: bool = True
@@ -89,16 +89,16 @@ class Evaluation(LogRecord):
 
 @dataclass(frozen=True, kw_only=True)
 class Inspection(LogRecord):
-    """The record of a look at a point of the flow of data, and what is to be kept of it."""
+    """The record of an inspection of a point of the data flow, and data to write to a file."""
 
     columns: Mapping[str, Array] = field(default_factory=dict)
-    """Columns that were looked at, if they are to be written to a file."""
+    """The inspected columns, if they are to be written to a file."""
     name: str = ""
-    """Name for that file, different for every look of a run."""
+    """Name for that file, different for every inspection of a run."""
 
 
 class Sink(Protocol):
-    """A taker of log records.
+    """A receiver of log records.
 
     for record in graph_manager.improve():
         sink.write(record)
@@ -106,7 +106,7 @@ class Sink(Protocol):
     """
 
     def write(self, record: LogRecord) -> None:
-        """Take one record; what was taken survives a kill of the process."""
+        """Write one record; it survives a kill of the process."""
         ...
 
     def close(self) -> None:
@@ -146,17 +146,17 @@ def made_sink(sink: SinkMaker | SinkParameters, run: SinkRun) -> Sink:
 
 
 def sink_name(sink: SinkMaker | SinkParameters) -> str:
-    """Its name in messages: what a description says of itself, or the class's name."""
+    """A sink's name in messages: the `str` of its description if defined, or the class's name."""
     if callable(sink):
         return str(getattr(sink, "__name__", sink))
-    says = type(sink).__str__ is not object.__str__
-    return str(sink) if says else type(sink).__name__
+    has_text = type(sink).__str__ is not object.__str__
+    return str(sink) if has_text else type(sink).__name__
 
 
 def scalars_by_tag(record: LogRecord) -> dict[str, float]:
     """A record's scalars by the names under which every service shows them.
 
-    An agent's stand under `<level>/<agent>/`, so that a hierarchy's levels lie side by side.
+    An agent's are `<level>/<agent>/...`, so that a hierarchy's levels are shown side by side.
     """
     prefix = "".join(f"{name}/" for name in (record.level, record.agent) if name)
     return {f"{prefix}{name}": value for name, value in record.scalars.items()}

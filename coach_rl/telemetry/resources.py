@@ -11,7 +11,7 @@ MIB = 2**20
 
 
 class ResourceSampler:
-    """Measures this process and all it has started; by itself it does nothing between two calls.
+    """Measures this process and its children; there is no thread, only calls.
 
     sampler = ResourceSampler(every_seconds=10.0)
     scalars |= sampler.sample_if_due()              # `resources/...`, empty where none is due
@@ -58,7 +58,7 @@ class ResourceSampler:
                 with process.oneshot():
                     times = process.cpu_times()
                     memory += process.memory_info().rss
-            except psutil.NoSuchProcess:  # ended meanwhile; its parent's times hold its own
+            except psutil.NoSuchProcess:  # ended since; included in its parent's times
                 continue
             # With the times of children that have ended, the sum never forgets what was used.
             seconds += times.user + times.system + times.children_user + times.children_system
@@ -82,7 +82,7 @@ def _nvml() -> ModuleType | None:
 def _gpu_usage(nvml: ModuleType, processes: set[int]) -> dict[str, float]:
     """Load and memory of the GPUs on which these processes are; empty if none of them is on any.
 
-    A driver that doesn't tell who uses its GPUs, as in some containers, shows nobody there.
+    Some drivers, as in containers, do not list the processes of a GPU: then it is empty as well.
     """
     percent, held = 0.0, []
     try:
@@ -96,11 +96,11 @@ def _gpu_usage(nvml: ModuleType, processes: set[int]) -> dict[str, float]:
             if own:
                 held += own
                 percent += nvml.nvmlDeviceGetUtilizationRates(gpu).gpu
-    except nvml.NVMLError:  # a GPU that doesn't support one of the questions
+    except nvml.NVMLError:  # a GPU that doesn't support one of the queries
         return {}
     if not held:
         return {}
     scalars = {"resources/gpu_percent": float(percent)}
-    if None not in held:  # not every driver says how much
+    if None not in held:  # not every driver reports the amount
         scalars["resources/gpu_memory_all_mib"] = sum(held) / MIB
     return scalars

@@ -35,7 +35,7 @@ def interquartile_mean(scores: Array) -> FloatArray:
     position = np.arange(count)
     low, high = count / 4, 3 * count / 4
     weight = np.clip(np.minimum(position + 1, high) - np.maximum(position, low), 0.0, None)
-    with np.errstate(invalid="ignore"):  # infinite scores give NaN, as the docstring says
+    with np.errstate(invalid="ignore"):  # infinite scores give NaN, see above
         return np.asarray((ordered * weight).sum(axis=-1) / weight.sum())
 
 
@@ -88,7 +88,7 @@ def histogram(values: Array, bins: int = 30) -> FloatArray:
 
 
 CHUNK = 4096
-"""Values that are kept as they came; then they become part of the statistics."""
+"""Values that are buffered until they are added to the statistics."""
 
 
 class SignalWindow:
@@ -105,14 +105,14 @@ class SignalWindow:
         self._low, self._high = np.inf, -np.inf
 
     def add(self, values: FloatArray) -> None:
-        """Take in values, [n]; they are not copied."""
+        """Add values, [n]; they are not copied."""
         self._pending.append(values)
         self._size += len(values)
         if self._size >= CHUNK:
             self._reduce()
 
     def statistics(self) -> dict[str, float]:
-        """The figures by their names; empty where nothing came. NaN where a value was NaN."""
+        """The statistics by name; empty without values. NaN if a value was NaN."""
         self._reduce()
         if not self._count:
             return {}
@@ -162,10 +162,10 @@ class SignalWindows:
         self._windows: dict[str, SignalWindow] = {}
 
     def note(self, name: str, values: ArrayLike) -> None:
-        """Take in values of a signal, of any shape.
+        """Add values of a signal, of any shape.
 
         Raises:
-            ParameterError: They are no numbers.
+            ParameterError: They are not numbers.
         """
         try:
             array = np.asarray(values)
@@ -196,7 +196,7 @@ class SignalWindows:
         }
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all values."""
         self._windows = {}
 
     def state_dict(self) -> State:

@@ -23,7 +23,7 @@ class Summary:
     last_checkpoint: str | None
     """Path of the newest checkpoint; None where the run keeps none, or could write none."""
     incidents: tuple[str, ...] = ()
-    """Troubles that did not end the run, a line each."""
+    """Problems that did not end the run, a line each."""
     best: str = ""
     """The best evaluation while training, by which metric, and when; empty when there was none."""
     ending: str = ""
@@ -80,7 +80,7 @@ class Summary:
         }
 
     def table(self) -> RichTable:
-        """The same for people."""
+        """The numbers as a table for the terminal."""
         record = self.evaluation
         rows = [*_evaluation_rows(record), ("environment steps", f"{record.environment_steps:,}")]
         if self.fork_steps is not None:

@@ -86,7 +86,7 @@ _SPEED = (
     ("Memory, MiB", "resources/memory_mib"),
     ("GPU memory, MiB", "resources/gpu_memory_mib resources/gpu_memory_reserved_mib"),
 )
-_TROUBLE = (
+_PROBLEMS = (
     ("Failures of environments", "faults/(?!row).+ evaluation/faults"),
     ("Updates skipped", "[^/]+/[^/]+/train/skipped_updates"),
     ("Roll-backs", "divergence/roll_backs"),
@@ -138,7 +138,7 @@ def layout(tags: Iterable[str]) -> Layout | None:
         *((f"Agent {name}", _charts(_AGENT, known, f"{name}/")) for name in agents),
         *((f"Level {name}", _charts(_LEVEL, known, f"{name}/")) for name in levels),
         ("How fast, and what it takes", _charts(_SPEED, known)),
-        ("What went wrong", _charts(_TROUBLE, known)),
+        ("What went wrong", _charts(_PROBLEMS, known)),
     ]
     categories = [
         Category(title=title, chart=charts) for title, page in pages if (charts := [*page])
@@ -277,7 +277,7 @@ _PREFIX = "events.out.tfevents."
 
 @dataclass(frozen=True, kw_only=True)
 class Introduction:
-    """The introduction of a run, shown before it has said anything."""
+    """The introduction of a run, shown before its first record."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
     """Texts in Markdown, by title."""
@@ -286,17 +286,17 @@ class Introduction:
 
 
 class TensorBoardSink:
-    """Writes what records hold; on disk at a record after ten seconds, or a checkpoint.
+    """Writes the content of records; flushed at a record after ten seconds, or at a checkpoint.
 
-    An agent's scalars stand under `<level>/<agent>/`, so a hierarchy's levels lie side by side. The
-    layout of the charts is written anew whenever a metric is the first of its chart.
-    TensorBoard's own writer has a thread, whose errors nobody could take.
+    An agent's scalars are `<level>/<agent>/...`, so a hierarchy's levels are shown side by side.
+    The layout of the charts is rewritten whenever a metric is the first of its chart. TensorBoard's
+    own writer is not used, as errors in its thread could not be caught.
 
     Args:
         folder: For the event files; made where there is none.
         resumed_at: Environment steps at which a resumed run continues; None for a new one. A
             TensorBoard that has been open since before is made to forget what the stopped run
-            logged after them. On disk that must be gone already, see `experiment.run_folder`.
+            logged after them. On disk that must be gone already, see `runs.folder`.
         introduction: Written before everything else, where no file is there yet; None for nothing.
         known: Tags of the scalars that the run has had before, which the charts cover from the
             beginning.
@@ -375,7 +375,7 @@ class _EventFile:
 
     Args:
         folder: Where.
-        forgotten_from: Step from which TensorBoard forgets what other files said; None: none.
+        forgotten_from: Step from which TensorBoard drops the values of other files; None: none.
     """
 
     def __init__(self, folder: Path, forgotten_from: int | None) -> None:

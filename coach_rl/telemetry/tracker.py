@@ -38,7 +38,7 @@ _IDS = "trackers.json"
 class TrackerParameters:
     """An experiment tracker that takes a run's records.
 
-    Where it is, and who is logged in, is said as the service's own documentation has it: by
+    Its address and the account are configured as the service's documentation describes: by
     `wandb login`, `WANDB_MODE=offline`, `TRACKIO_DIR`, `MLFLOW_TRACKING_URI` and others.
     """
 
@@ -48,13 +48,13 @@ class TrackerParameters:
     """The project; MLflow calls it an experiment."""
     tags: tuple[str, ...] = ()
     """Tags besides the experiment's name, its preset and its level. Trackio has no tags; there they
-    stand in the run's config."""
+    are part of the run's config."""
 
     def __str__(self) -> str:
         return TITLES[self.service]
 
     def check(self) -> None:
-        """Raise `ConfigurationError` if the package is missing, or nobody is logged in."""
+        """Raise `ConfigurationError` if the package is missing, or no account is logged in."""
         if importlib.util.find_spec(self.service) is None:
             raise ConfigurationError(
                 f"{self} needs the package {self.service}, which is not installed; "
@@ -76,7 +76,7 @@ class TrackerParameters:
 
 @dataclass(frozen=True, kw_only=True)
 class TrackedRun:
-    """A run as its tracker shows it."""
+    """The description of a run for its tracker."""
 
     folder: Path
     """The run's folder."""
@@ -158,9 +158,9 @@ INIT_SECONDS = 30.0
 class WandbSink:
     """Logs every scalar of every record, and the videos that appear in the run's folder.
 
-    Weights & Biases accepts only steps that grow. A resumed run says some steps again, and an
-    evaluation made aside is of earlier ones, so there the environment steps are a metric of their
-    own by which all others are drawn. Offline, each part of a run numbers its rows for itself: a
+    Weights & Biases accepts only steps that grow. A resumed run repeats some steps, and a
+    background evaluation belongs to earlier ones, so there the environment steps are a metric by
+    which all others are drawn. Offline, each part of a run numbers its rows for itself: a
     later part begins behind all earlier ones, or sending it would replace their rows.
 
     Args:
@@ -244,13 +244,13 @@ class WandbSink:
 
 
 def require_login() -> None:
-    """Raise `ConfigurationError` where Weights & Biases would ask for a key: nothing here asks."""
+    """Raise `ConfigurationError` if Weights & Biases would prompt for a key."""
     import wandb
 
     if os.environ.get("WANDB_MODE", "online") != "online" or wandb.login(prompt=False):
         return
     raise ConfigurationError(
-        "Weights & Biases has no key of yours; log in with `wandb login`, or set "
+        "Weights & Biases has no API key here; log in with `wandb login`, or set "
         "WANDB_MODE=offline, which logs into the run's folder, for `wandb sync` later"
     )
 

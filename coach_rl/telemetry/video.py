@@ -44,11 +44,11 @@ class CaptionLine(NamedTuple):
     text: str
     colour: RGB = WHITE
     has_dot: bool = False
-    """True if a dot of that colour stands in front, as in a legend."""
+    """True if a dot of that colour precedes it, as in a legend."""
 
 
 class Shot(NamedTuple):
-    """A frame and what stands under it."""
+    """A frame and the caption under it."""
 
     frame: Array
     """uint8 [height, width, 3]."""
@@ -56,26 +56,26 @@ class Shot(NamedTuple):
 
 
 class Reel(Protocol):
-    """Takes the frames of an episode: a film, or a window that shows them at once."""
+    """Receives the frames of an episode: a film, or a window that shows them at once."""
 
     def wants(self, step: int) -> bool:
-        """Return whether it takes the frame after that many steps of the episode."""
+        """Return whether the frame after that many steps of the episode is to be added."""
         ...
 
     def add(self, frame: Array, caption: Sequence[CaptionLine] = ()) -> None:
-        """Take a frame; the first is that of step 0."""
+        """Add a frame; the first is that of step 0."""
         ...
 
     def end(self, frame: Array, caption: Sequence[CaptionLine] = ()) -> None:
-        """Take the episode's last frame, at whatever step it is."""
+        """Add the episode's last frame, at any step."""
         ...
 
 
 class Film:
     """The frames of one episode, evenly spread over it and never more than `max_frames`.
 
-    How long an episode will be is not known while it lasts: when the film is full, every second
-    frame goes, and half as many are taken from then on. Frames are kept in a temporary file.
+    The length of an episode is not known in advance: when the film is full, every second frame is
+    dropped, and half as many are added from then on. Frames are kept in a temporary file.
 
     Args:
         frame_skip: Steps from one frame to the next, at first.
@@ -96,7 +96,7 @@ class Film:
 
     @property
     def shots(self) -> Sequence[Shot]:
-        """The frames so far, each read from disk when it is asked for."""
+        """The frames so far, each read from disk on access."""
         return _Shots(self._frames, tuple(self._kept))
 
     def wants(self, step: int) -> bool:
@@ -160,7 +160,7 @@ class _FrameFile:
         return place
 
     def free(self, place: int) -> None:
-        """Let another frame take a place."""
+        """Mark a place as free."""
         self._free.append(place)
 
     def read(self, place: int) -> Array:
@@ -194,7 +194,7 @@ class _Shots(Sequence[Shot]):
 
 Format = Literal["gif", "mp4"]
 Choice = Literal["first", "best", "worst", "longest"]
-"""The episode that is filmed of several: by its number, its return or its length."""
+"""The episode that is filmed: by its number, its return or its length."""
 
 FORMATS = ("gif", "mp4")
 
@@ -244,7 +244,7 @@ class VideoParameters:
     """Speed of playing."""
 
     def score_of(self, reward: float, length: int) -> float:
-        """The degree to which an episode is what `episodes` names; of equal ones, the first."""
+        """The score by which an episode is chosen; of equal ones, the first."""
         return {"first": 0.0, "best": reward, "worst": -reward, "longest": float(length)}[
             self.episodes
         ]
@@ -261,7 +261,7 @@ def require_writable(parameters: VideoParameters) -> None:
 
 
 def write_video(shots: Sequence[Shot], path: Path, parameters: VideoParameters) -> list[Path]:
-    """Write a film in every format asked for; what was there under these names is replaced.
+    """Write a film in every format of the parameters; files of these names are replaced.
 
     Args:
         shots: In order, one at least; frames of one size.
@@ -289,7 +289,7 @@ def write_video(shots: Sequence[Shot], path: Path, parameters: VideoParameters) 
 
 
 class _Images(Sequence[Image.Image]):
-    """Frames above their captions, each made when it is asked for.
+    """Frames above their captions, each drawn on access.
 
     Args:
         shots: The frames.
@@ -420,12 +420,12 @@ class VideoWriter:
         self._writing.append((path, future))
 
     def written(self) -> list[Path]:
-        """Return the files that have been written since the last call, as `failures` has seen."""
+        """Return the files that `failures` has found to be written since the last call."""
         files, self._written = self._written, []
         return files
 
     def failures(self) -> list[tuple[Path, BaseException]]:
-        """Return what could not be written since the last call, and why."""
+        """Return the videos that could not be written since the last call, and the errors."""
         done = [(path, future) for path, future in self._writing if future.done()]
         self._writing = [(path, future) for path, future in self._writing if not future.done()]
         self._written += [

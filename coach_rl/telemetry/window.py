@@ -21,7 +21,7 @@ from coach_rl.telemetry.video import CaptionLine, Shot, VideoParameters, caption
 KEYS = "space pauses, right steps, up and down change the speed, q quits"
 _MAX_SIDE, _MIN_SIDE = 720, 320
 _POLLS = 50
-"""Looks at the keyboard in a second, while it waits."""
+"""Times a second that the keyboard is polled while it waits."""
 _FASTEST, _SLOWEST = 8.0, 0.125
 _LAST_FRAME_SECONDS = 1.0
 
@@ -97,18 +97,18 @@ class Window:
         return "" if self._speed == 1 else f" - speed {self._speed:g}"
 
     def _wait(self, seconds: float) -> None:
-        """Answer keys until the frame has been there that long, or as long as it pauses."""
+        """Handle keys until the frame has been shown that long, or as long as it pauses."""
         self._steps = False
         while not self.is_closed:
             for event in pygame.event.get():
-                self._answer(event)
+                self._handle(event)
             left = self._shown_at + 1000 * seconds / self._speed - pygame.time.get_ticks()
             if self.is_closed or self._steps or (left <= 0 and not self._is_paused):
                 break
             pygame.time.wait(round(1000 / _POLLS if self._is_paused else min(left, 1000 / _POLLS)))
         self._shown_at = pygame.time.get_ticks()
 
-    def _answer(self, event: pygame.event.Event) -> None:
+    def _handle(self, event: pygame.event.Event) -> None:
         if event.type == pygame.QUIT:
             self.is_closed = True
         if event.type != pygame.KEYDOWN:

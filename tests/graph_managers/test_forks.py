@@ -108,7 +108,7 @@ def test_what_was_tried_comes_about_bit_for_bit(prefer, monkeypatch):
     manager = built(planning(CertifyParameters(candidates=4, prefer=prefer)))
     low = manager.graph.training.levels[1]
     tried, told, compared = {}, {}, 0
-    run, send, take_in = Fork.run, low.send, low.take_in
+    run, send, process = Fork.run, low.send, low.process
 
     def recorded_run(fork, state, directive, rows):
         answer, steps = run(fork, state, directive, rows)
@@ -120,9 +120,9 @@ def test_what_was_tried_comes_about_bit_for_bit(prefer, monkeypatch):
         told.update(zip(rows.tolist(), directive.action, strict=True))
         send(directive, rows)
 
-    def compared_take_in(answer):
+    def compared_process(answer):
         nonlocal compared
-        upwards = take_in(answer)
+        upwards = process(answer)
         for i, row in enumerate(upwards.rows.tolist()):
             (fork, *_) = (came for goal, came in tried.pop(row) if (goal == told[row]).all())
             mine, compared = upwards.rows_of(np.array([i])), compared + 1
@@ -132,7 +132,7 @@ def test_what_was_tried_comes_about_bit_for_bit(prefer, monkeypatch):
 
     monkeypatch.setattr(Fork, "run", recorded_run)
     monkeypatch.setattr(low, "send", recorded_send)
-    monkeypatch.setattr(low, "take_in", compared_take_in)
+    monkeypatch.setattr(low, "process", compared_process)
     for _ in manager.train_and_act(EnvironmentSteps(600)):
         pass
     assert compared > 30

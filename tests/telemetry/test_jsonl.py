@@ -53,10 +53,10 @@ def test_only_what_is_new_is_read(log):
     assert reader.read() == []
     write(log, 1, 2)
     assert steps(reader.read()) == [1, 2]
-    assert reader.is_anew
+    assert reader.is_from_start
     write(log, 3)
     assert steps(reader.read()) == [3]
-    assert not reader.is_anew
+    assert not reader.is_from_start
     assert reader.read() == []
 
 
@@ -81,7 +81,7 @@ def test_a_log_that_a_resumed_run_has_cut_is_read_anew(log, again):
     log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:2]))
     write(log, *again, seconds=2.5)
     assert steps(reader.read()) == ([1, 2, *again])
-    assert reader.is_anew
+    assert reader.is_from_start
     write(log, 10)
     assert steps(reader.read()) == [10]
 
