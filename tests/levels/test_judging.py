@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from plain_stack import Level
 
-from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import End, EnvResponse
@@ -173,13 +172,7 @@ def test_a_failure_is_worth_what_is_worst_under_the_level_s_goals():
     assert failure_reward(replace(LOW, horizon=6)) == -6
     assert failure_reward(replace(LOW, goal_space=ON_TIME, horizon=None)) == 0
     assert failure_reward(Level(name="top")) is None
-    for level in (
-        replace(LOW, horizon=None),
-        replace(LOW, goal_space=replace(LINE, reward="dense")),
-    ):
-        with pytest.raises(ConfigurationError, match="give its failure_reward"):
-            failure_reward(level)
-        assert failure_reward(replace(level, failure_reward=-9.0)) == -9
+    assert failure_reward(replace(LOW, horizon=None, failure_reward=-9.0)) == -9
 
 
 def test_goals_that_the_environment_moves_count_where_the_sub_episode_continues():

@@ -15,21 +15,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_stack import Level, of_skill, options, played
-from scripted_stack import Planned, build, managers
+from scripted_stack import SPACES, Planned, build, managers
 
 from coach_rl.agents.hierarchies.skill_agents import SkillAgents
 from coach_rl.agents.planning.edge_costs import CriticSteps, EdgeLengths
 from coach_rl.agents.planning.graph_agent import GraphAgentParameters
 from coach_rl.agents.planning.places import FarthestPoints, GridPlaces
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ActionError
-from coach_rl.core.goals import GoalSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.levels import CertifyParameters, SuccessRate
 from coach_rl.core.options import OptionSpace
-from coach_rl.core.records import Directive
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.graph_managers.level_phases import LevelPhases
+from coach_rl.levels.level_manager import agent_spaces
 from coach_rl.testing.states import assert_same_state
 
 
@@ -430,23 +429,6 @@ def test_sub_goals_are_clipped_to_their_bounds():
     assert np.abs(wished).max() > 3.0, "the test wants wishes out of bounds"
 
 
-def test_a_busy_row_takes_no_second_goal():
-    top, _ = build([1, 2], TWO_LEVELS, Clock())
-    low = top.environment
-    while not (low.goals.open[1] and not low.goals.open[0]):
-        top.recv()
-    goal = Directive(action=np.zeros((1, 2), np.float32))
-    low.send(goal, np.array([0]))
-    with pytest.raises(ActionError, match="level 'low': row 1 is still busy with its goal"):
-        low.send(goal, np.array([1]))
-
-
-def test_a_level_without_goals_takes_none():
-    top, _ = build([1], TWO_LEVELS, Clock())
-    with pytest.raises(ActionError, match="level 'top' takes goals of its goal space"):
-        top.send(Directive(action=np.zeros((1, 2), np.float32)))
-
-
 def test_a_saved_state_shares_nothing_with_the_levels():
     top, _ = build([1, 2, 3], TWO_LEVELS, Clock())
     for _ in range(7):
@@ -487,3 +469,14 @@ def test_goals_can_be_looked_at_but_not_changed():
     for values in (goals.goal, goals.open, goals.given):
         with pytest.raises(ValueError, match="read-only"):
             values[0] = 1
+
+
+X = GoalSpace(low=(-3.0,), high=(3.0,), threshold=(0.5,), elements=(0,))
+
+
+def test_an_agent_observes_the_goal_its_level_receives():
+    assert agent_spaces(SPACES, None) is SPACES
+    seen = agent_spaces(SPACES, X)
+    assert seen.observation[GOAL_KEY] == X.space
+    assert seen.observation["observation"] == SPACES.observation["observation"]
+    assert seen.action == SPACES.action

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from replay_worlds import Cameras, build, observed, same_batches
 
-from coach_rl.core.errors import RunError, SpaceError
+from coach_rl.core.errors import RunError
 from coach_rl.core.transitions import Transition
 from coach_rl.memories import PrioritisedParameters
 
@@ -141,18 +141,6 @@ def test_stacks_that_cannot_be_put_together_again_are_refused():
     cameras.stacks[:] = cameras.rng.integers(0, 256, cameras.stacks.shape)
     with pytest.raises(RunError, match=r"row 0 starts with a stack under 'camera' that neither"):
         memory.add(cameras.step([0]))
-
-
-@pytest.mark.parametrize(
-    ("key", "message"),
-    [
-        ("radar", "names the observation key 'radar', which is not there; observed: camera, speed"),
-        ("speed", r"along the last axis, 'speed' has shape \(1,\)"),
-    ],
-)
-def test_keys_without_stacks_are_refused(key, message):
-    with pytest.raises(SpaceError, match=message):
-        build(observed=observed(3), frame_stack=(key,))
 
 
 @pytest.mark.parametrize("n_step", [1, 3])

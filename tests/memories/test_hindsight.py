@@ -11,7 +11,6 @@ from replay_worlds import build, same_batches
 from coach_rl import LevelParameters, ScriptedAgentParameters
 from coach_rl.architectures.batch import mapped
 from coach_rl.core.agents import ALONE, LevelPlace
-from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
@@ -376,43 +375,6 @@ def test_a_restored_memory_resumes_bit_for_bit(n_step):
         same_batches(memory.sample(24), restored.sample(24))
 
 
-def without(key):
-    return spaces.Dict({name: part for name, part in OBSERVED.items() if name != key})
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        (
-            {"observed": without("desired_goal")},
-            "needs the observation key 'desired_goal', which is not there; "
-            "observed: achieved_goal, observation",
-        ),
-        ({"observed": without("achieved_goal")}, "needs the observation key 'achieved_goal'"),
-        (
-            {"observed": spaces.Dict({**OBSERVED.spaces, "desired_goal": spaces.Box(-1, 1, (3,))})},
-            "has 2 elements, 'desired_goal' has 3",
-        ),
-    ],
-)
-def test_observations_without_goals_are_refused(parameters, message):
-    with pytest.raises(SpaceError, match=message):
-        with_hindsight(**parameters)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"strategy": "past"}, "must be 'future' or 'final' or 'episode' or 'random', got 'past'"),
-        ({"ratio": -1.0}, r"ratio must be float in \[0, inf\)"),
-        ({"ratio": float("inf")}, r"ratio must be float in \[0, inf\), got inf"),
-    ],
-)
-def test_parameters_that_make_no_sense_are_refused(parameters, message):
-    with pytest.raises(ParameterError, match=message):
-        HindsightParameters(goal=GOAL, **parameters)
-
-
 def test_angles_achieved_beyond_a_turn_are_shown_as_goals_within_the_bounds():
     pi = np.pi
     turning = GoalSpace(
@@ -546,18 +508,3 @@ class JudgesObservations(GoalSpace):
 class ShowsHalf(GoalSpace):
     def show(self, goal, observation):
         return {"desired_goal": goal / 2}
-
-
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        (
-            JudgesObservations,
-            r"JudgesObservations overrides verdict\(\), .*override GoalSpace\.judge",
-        ),
-        (ShowsHalf, r"shows its goals as GoalSpace\.show does, and ShowsHalf overrides show"),
-    ],
-)
-def test_goals_that_hindsight_cannot_judge_or_show_are_refused(kind, message):
-    with pytest.raises(ConfigurationError, match=message):
-        with_hindsight(goal=as_own(GOAL, kind))

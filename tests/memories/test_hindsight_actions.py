@@ -10,8 +10,7 @@ from replay_worlds import same_batches
 
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.architectures.batch import mapped
-from coach_rl.core.agents import ALONE, LevelPlace
-from coach_rl.core.errors import ConfigurationError, ParameterError, RunError
+from coach_rl.core.agents import LevelPlace
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
@@ -239,34 +238,9 @@ def test_a_saved_memory_continues_with_the_same_batches():
     same_batches(memory.sample(200), other.sample(200))
 
 
-@pytest.mark.parametrize(
-    ("at", "message"),
-    [
-        (LevelPlace(level=level("low", GOAL)), "level 'low': hindsight actions need a level below"),
-        (place(horizon=None), "level 'top': the penalty of a missed test is minus the level's"),
-        (
-            place(goal=DENSE),
-            r"level 'top': the penalty of a missed test is minus the level's horizon, .* rewarded "
-            r"by distance .*; give HindsightActionParameters.penalty",
-        ),
-        (ALONE, "HindsightParameters.goal is None, and the agent's level has no goals"),
-    ],
-)
-def test_a_place_where_it_means_nothing_is_refused(at, message):
-    with pytest.raises(ConfigurationError, match=message):
-        build(at=at)
-
-
 def test_goals_rewarded_by_distance_take_a_penalty_that_is_given():
     memory = build(at=place(goal=DENSE), penalty=-900.0)
     assert memory.layout.hindsight_actions.penalty == -900.0
-
-
-def test_wrong_parameters():
-    with pytest.raises(ParameterError, match=r"penalty must be float < 0 \| None, got 1\.0"):
-        HindsightActionParameters(penalty=1.0)
-    with pytest.raises(ParameterError, match="hindsight_actions go with hindsight"):
-        ReplayMemoryParameters(hindsight_actions=HindsightActionParameters())
 
 
 def test_values_go_on_behind_a_missed_test_where_asked():
@@ -303,13 +277,6 @@ def test_a_sub_goal_with_a_time_is_shown_with_the_time_that_passed():
     actions = {rounded(action) for action in memory.sample(200).action.tolist()}
     # missed; reached, shown as it was asked for; given up after 4 steps
     assert actions == {(3, 0, 6.5), (4, 2, 6.5), (3, 0, 3.5)}
-
-
-def test_hindsight_actions_and_stopping_on_failure_exclude_each_other():
-    top = replace(level("top", GOAL), stops_on_failure="training")
-    at = LevelPlace(level=top, below=level("low", SUB_GOAL))
-    with pytest.raises(ConfigurationError, match=r"level 'top': .* choose one"):
-        build(at=at)
 
 
 def test_a_failure_stays_one_under_every_goal_that_is_not_reached_there():
@@ -388,17 +355,6 @@ class BadHindsight(OwnTime):
 
 
 OWN_TIME = {"low": SUB_GOAL.low, "high": SUB_GOAL.high, "threshold": (0.1, 0.1), "longest": 9}
-
-
-def test_sub_goals_that_are_no_actions_are_refused_with_both_shapes():
-    with pytest.raises(
-        ConfigurationError,
-        match=r"level 'top': .* shape \(3,\), and OwnTime.space takes actions of shape \(2,\)",
-    ):
-        build(sub_goal=OwnTime(**OWN_TIME))
-    memory = build(sub_goal=BadHindsight(**OWN_TIME))
-    with pytest.raises(RunError, match=r"shape \(2, 3\) for 2 rows; needed .* shape \(2,\)"):
-        decisions(memory)
 
 
 def test_sub_goals_with_an_own_way_back_are_shown_as_actions():

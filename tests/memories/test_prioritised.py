@@ -3,7 +3,7 @@ import pytest
 import torch
 from replay_worlds import Stream, build
 
-from coach_rl.core.errors import NonFiniteError, ParameterError
+from coach_rl.core.errors import NonFiniteError
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.memories import PrioritisedParameters
 from coach_rl.memories.prioritised import importance_weights
@@ -138,22 +138,3 @@ def test_only_a_prioritised_memory_says_it_is():
     plain = build()
     assert not plain.is_prioritised
     plain.note_errors(torch.tensor([0]), torch.tensor([1.0]))  # harmless
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"alpha": -1.0}, r"alpha must be float in \[0, 4\], got -1"),
-        ({"alpha": 4.1}, r"alpha must be float in \[0, 4\], got 4.1"),
-        ({"alpha": 4.0, "epsilon": 1e-90}, "rounded to 0, .* raise epsilon, or lower alpha"),
-        ({"beta": 1.5}, r"beta must be float in \[0, 1\]"),
-        ({"epsilon": 0.0}, "epsilon must be float > 0"),
-        (
-            {"anneal_beta_over": EnvironmentSteps(0)},
-            r"anneal_beta_over must be EnvironmentSteps > 0 \| None",
-        ),
-    ],
-)
-def test_parameters_that_make_no_sense_are_refused(parameters, message):
-    with pytest.raises(ParameterError, match=message):
-        PrioritisedParameters(**parameters)

@@ -3,11 +3,9 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.timed_goals import TIME_KEY, TimedGoalSpace
 from coach_rl.core.transitions import Transition
@@ -158,18 +156,6 @@ def test_a_memory_with_times_is_saved_and_goes_on():
         add_sub_episode(each, first=20)
     assert drawn(memory) == drawn(resumed)
     assert_same_state(memory.state_dict(), resumed.state_dict())
-
-
-@pytest.mark.parametrize("strategy", ["episode", "random"])
-def test_goals_from_elsewhere_have_no_time(strategy):
-    with pytest.raises(ConfigurationError, match=f"'future' or 'final', got '{strategy}'"):
-        build(strategy=strategy)
-
-
-def test_the_time_left_has_to_be_observed():
-    observed = spaces.Dict({key: SEEN[key] for key in ("observation", "desired_goal")})
-    with pytest.raises(SpaceError, match="needs the observation key 'time_left'"):
-        build(observed=observed)
 
 
 @parameter_class

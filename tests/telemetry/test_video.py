@@ -1,8 +1,6 @@
 """Films of any length in few frames, and the files they become."""
 
-import importlib.util
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -10,13 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from coach_rl.core.errors import ConfigurationError, ParameterError, RunError
+from coach_rl.core.errors import RunError
 from coach_rl.telemetry.video import (
     CaptionLine,
     Film,
     Shot,
     VideoParameters,
-    require_writable,
     write_video,
 )
 
@@ -124,31 +121,6 @@ def test_writing_again_replaces_and_a_failure_leaves_nothing(tmp_path, monkeypat
     with pytest.raises(RunError, match="cannot write the video"):
         write_video(moving(2), tmp_path / "file" / "film", VideoParameters())
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "film.gif"]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"formats": ("avi",)}, "formats must be .*gif.*mp4"),
-        ({"formats": ()}, "formats must be .*gif.*mp4"),
-        ({"frame_skip": 0}, "frame_skip must be int > 0, got 0"),
-        ({"max_frames": 1}, "max_frames must be int >= 2, got 1"),
-        ({"max_side": 8}, "max_side must be int >= 32"),
-        ({"frames_per_second": 0}, "frames_per_second must be int > 0"),
-        ({"max_megabytes": 0.0}, "max_megabytes must be float > 0"),
-    ],
-)
-def test_wrong_parameters_take_one_line(wrong, message):
-    with pytest.raises(ParameterError, match=message):
-        VideoParameters(**wrong)
-
-
-def test_without_its_package_mp4_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    require_writable(VideoParameters())
-    with pytest.raises(ConfigurationError, match=r"pip install -e .*video"):
-        require_writable(VideoParameters(formats=("gif", "mp4")))
 
 
 def test_an_mp4_holds_every_frame_and_the_end(tmp_path):
