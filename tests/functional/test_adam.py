@@ -6,7 +6,7 @@ import torch
 from coach_rl.functional.adam import adam_step, clipped_gradient, next_powers
 
 
-def test_equals_torch_over_ten_steps():
+def test_adam_step_equals_torch_over_ten_steps():
     rng = torch.Generator().manual_seed(0)
     start = torch.randn(7, generator=rng, dtype=torch.float64)
     gradients = [torch.randn(7, generator=rng, dtype=torch.float64) for _ in range(10)]
@@ -29,7 +29,7 @@ def test_equals_torch_over_ten_steps():
     torch.testing.assert_close(ours, theirs.detach(), rtol=1e-6, atol=1e-8)
 
 
-def test_nothing_decays_into_denormal_numbers_and_no_parameter_notices():
+def test_adam_step_moments_never_become_denormal():
     start, gradient = torch.tensor([0.5, -0.3]), torch.tensor([2.0, -1e-8])
     theirs = start.clone().requires_grad_()
     betas, betas_tensor = (0.8, 0.9), torch.tensor([0.8, 0.9])
@@ -59,13 +59,13 @@ def test_nothing_decays_into_denormal_numbers_and_no_parameter_notices():
     torch.testing.assert_close(ours, theirs.detach(), rtol=1e-6, atol=0)
 
 
-def test_gradient_is_scaled_to_its_largest_norm():
+def test_clipped_gradient_has_largest_norm():
     gradient, norm = clipped_gradient(torch.tensor([3.0, 4.0]), 1.0)
     assert norm.item() == 5.0
     assert gradient.tolist() == pytest.approx([0.6, 0.8], abs=1e-6)
 
 
 @pytest.mark.parametrize("largest", [None, 10.0])
-def test_small_or_unlimited_gradient_stays(largest):
+def test_clipped_gradient_small_or_unlimited_is_unchanged(largest):
     gradient, _ = clipped_gradient(torch.tensor([3.0, 4.0]), largest)
     assert gradient.tolist() == [3.0, 4.0]

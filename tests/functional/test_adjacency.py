@@ -11,7 +11,7 @@ from coach_rl.functional.adjacency import (
 )
 
 
-def test_distance_is_euclidean_with_a_finite_gradient_at_0():
+def test_embedded_distance_at_zero_has_finite_gradient():
     one = torch.tensor([[0.0, 0.0], [1.0, 2.0]], requires_grad=True)
     other = torch.tensor([[3.0, 4.0], [1.0, 2.0]])
     distance = embedded_distance(one, other)
@@ -29,7 +29,7 @@ def test_contrastive_loss_by_hand():
     assert loss.item() == pytest.approx((0.5 + 1.0) / 4)
 
 
-def test_contrastive_loss_equals_a_plain_loop():
+def test_contrastive_loss_equals_plain_loop():
     rng = np.random.default_rng(0)
     distance = rng.uniform(0, 3, 50).astype(np.float32)
     adjacent = rng.random(50) < 0.4
@@ -45,6 +45,6 @@ def test_contrastive_loss_equals_a_plain_loop():
     assert loss.item() == pytest.approx(slow, rel=1e-5)
 
 
-def test_penalty_is_the_mean_excess_over_the_margin():
+def test_adjacency_penalty_is_mean_excess_over_margin():
     # 0.6 and 1.1 are within 1.1; 2.1 exceeds it by 1.
     assert adjacency_penalty(torch.tensor([0.6, 1.1, 2.1]), 1.1).item() == pytest.approx(1 / 3)

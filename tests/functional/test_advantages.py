@@ -16,7 +16,7 @@ def column(*values):
     return torch.tensor(values).unsqueeze(1)
 
 
-def test_three_steps_by_hand():
+def test_gae_three_steps_by_hand():
     # discount 0.5, lambda 0.5, rewards 1 2 3, values 1 1 1, next values 1 1 4, nothing ends.
     # delta_2 = 3 + 0.5*4 - 1 = 4;     A_2 = 4
     # delta_1 = 2 + 0.5*1 - 1 = 1.5;   A_1 = 1.5 + 0.25*4 = 2.5
@@ -33,7 +33,7 @@ def test_three_steps_by_hand():
     assert advantage[:, 0].tolist() == pytest.approx([1.125, 2.5, 4.0])
 
 
-def test_terminated_step_has_no_future_and_truncated_step_keeps_its_own():
+def test_gae_termination_has_no_future_truncation_bootstraps():
     # Step 0 ends its episode, step 1 belongs to the next: A_1 must not leak into A_0.
     shared = {
         "reward": column(1.0, 5.0),
@@ -49,7 +49,7 @@ def test_terminated_step_has_no_future_and_truncated_step_keeps_its_own():
     assert cut[0, 0].item() == pytest.approx(1.0 + 0.9 * 10.0 - 2.0)
 
 
-def test_self_consistent_values_leave_no_advantage_at_a_truncation():
+def test_gae_consistent_values_truncation_has_no_advantage():
     # All rewards 0, V = 1, discount 1: every advantage is 0, also where an episode is cut off.
     ones = torch.ones(5, 2)
     ended = torch.zeros(5, 2, dtype=torch.bool)
@@ -79,7 +79,7 @@ def slow_gae(reward, value, next_value, terminated, ended, discount, trace):
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 7, 64, 129])
-def test_equals_a_plain_loop(steps):
+def test_gae_equals_plain_loop(steps):
     rng = torch.Generator().manual_seed(steps)
     draw = lambda: torch.randn(steps, 3, generator=rng, dtype=torch.float64)  # noqa: E731
     ended = torch.rand(steps, 3, generator=rng) < 0.1
@@ -137,14 +137,14 @@ def interleaved(*, terminated=(), truncated=(), anew=()):
     return advantage[[0, 2, 3]].tolist(), advantage[[1, 4]].tolist()
 
 
-def test_open_rows_bootstrap_from_their_last_next_observation():
+def test_advantages_of_rows_open_row_bootstraps():
     # Row 7: delta 1 + 2/2 - 1 = 1, 1 + 3/2 - 2 = 1/2, 1 + 40/2 - 3 = 18; each carries 1/4:
     # A_2 = 18, A_1 = 1/2 + 18/4 = 5, A_0 = 1 + 5/4 = 2.25
     # Row 4: delta 1 + 8/2 - 4 = 1, 1 + 90/2 - 8 = 38; A_0 = 1 + 38/4 = 10.5
     assert interleaved() == ([2.25, 5.0, 18.0], [10.5, 38.0])
 
 
-def test_an_end_inside_a_row_stops_both_value_and_trace():
+def test_advantages_of_rows_end_stops_value_and_trace():
     # Position 2 terminates: delta 1 - 2 = -1, A_0 = 1 - 1/4
     assert interleaved(terminated=[2])[0] == [0.75, -1.0, 18.0]
     # It is truncated: delta 1 + 30/2 - 2 = 14 from its true next observation, A_0 = 1 + 14/4
@@ -154,13 +154,13 @@ def test_an_end_inside_a_row_stops_both_value_and_trace():
     assert interleaved(terminated=[4])[1] == [-0.75, -7.0]
 
 
-def test_a_gap_counts_as_a_truncation_of_the_transition_before_it():
+def test_advantages_of_rows_gap_is_truncation():
     assert interleaved(anew=[3]) == interleaved(truncated=[2])
     assert interleaved(anew=[0, 1]) == interleaved()  # nothing lies before the first of a row
 
 
 @pytest.mark.parametrize(("count", "rows"), [(1, 1), (2, 2), (40, 1), (60, 7), (200, 3)])
-def test_irregular_rows_equal_a_plain_loop(count, rows):
+def test_advantages_of_rows_irregular_equals_plain_loop(count, rows):
     rng = torch.Generator().manual_seed(count)
     draw = lambda: torch.randn(count, generator=rng, dtype=torch.float64)  # noqa: E731
     chance = lambda p: torch.rand(count, generator=rng) < p  # noqa: E731
@@ -187,7 +187,7 @@ def test_discounted_sums_by_hand():
     assert sums[:, 0].tolist() == [1.0, 3.5, 3.0]
 
 
-def test_explained_variance():
+def test_explained_variance_known_values():
     target = torch.tensor([1.0, 2.0, 3.0])
     assert explained_variance(target, target).item() == 1.0
     assert explained_variance(torch.zeros(3), target).item() == 0.0

@@ -18,7 +18,7 @@ def test_quantile_loss_by_hand():
     assert loss.tolist() == [pytest.approx(0.796875)]
 
 
-def test_without_huber_all_errors_count_linearly():
+def test_quantile_loss_without_huber_is_linear():
     # The errors above: (3/4 + 3/8) / 2 + (3/4 + 2.5/4) / 2 = 0.5625 + 0.6875.
     loss = quantile_loss(torch.tensor([[0.0, 2.0]]), torch.tensor([[3.0, -0.5]]), huber=None)
     assert loss.tolist() == [pytest.approx(1.25)]
@@ -36,7 +36,7 @@ def slow_quantile_loss(quantiles, targets, huber):
 
 
 @pytest.mark.parametrize("huber", [0.3, 1.0, 2.0])
-def test_quantile_loss_equals_a_slow_one(huber):
+def test_quantile_loss_equals_plain_loop(huber):
     quantiles, targets = normal(6, 5), 2 * normal(6, 7, seed=1)
     expected = [
         slow_quantile_loss(mine, other, huber)
@@ -46,13 +46,13 @@ def test_quantile_loss_equals_a_slow_one(huber):
     torch.testing.assert_close(found, torch.tensor(expected))
 
 
-def test_the_plain_loss_is_the_limit_of_a_small_huber():
+def test_quantile_loss_small_huber_approaches_plain():
     quantiles, targets = normal(3, 4), normal(3, 4, seed=1)
     limit = quantile_loss(quantiles, targets, huber=1e-4)
     torch.testing.assert_close(quantile_loss(quantiles, targets, None), limit, rtol=0, atol=1e-3)
 
 
-def test_quantiles_that_are_learned_are_those_of_the_targets():
+def test_quantile_loss_minimum_is_target_quantiles():
     samples = normal(1, 400) ** 2
     quantiles = torch.zeros(1, 5, requires_grad=True)
     for _ in range(400):
@@ -62,7 +62,7 @@ def test_quantiles_that_are_learned_are_those_of_the_targets():
     torch.testing.assert_close(quantiles[0].detach(), expected, rtol=0, atol=0.05)
 
 
-def test_projection_by_hand():
+def test_projected_by_hand():
     # Support -1, 0, 1. A mass at 0.25 gives 3/4 to 0 and 1/4 to 1; one at 5 all to 1, one on an
     # atom all to it.
     support = torch.tensor([-1.0, 0.0, 1.0])
@@ -84,7 +84,7 @@ def slow_projection(probabilities, positions, low, high, atoms):
     return found
 
 
-def test_projection_equals_a_slow_one():
+def test_projected_equals_plain_loop():
     low, high, atoms = -2.0, 3.0, 11
     probabilities, positions = normal(8, 6).softmax(dim=1), 3 * normal(8, 6, seed=1)
     expected = [
@@ -96,7 +96,7 @@ def test_projection_equals_a_slow_one():
     torch.testing.assert_close(found.sum(dim=1), torch.ones(8))
 
 
-def test_projection_onto_the_same_support_changes_nothing():
+def test_projected_same_support_is_identity():
     support, probabilities = torch.linspace(-10, 10, 51), normal(3, 51).softmax(dim=1)
     found = projected(probabilities, support.expand(3, -1), support)
     torch.testing.assert_close(found, probabilities, rtol=1e-4, atol=1e-6)
@@ -106,7 +106,7 @@ def test_projection_onto_the_same_support_changes_nothing():
     ("low", "high", "atoms"),
     [(-10.0, 10.0, 51), (1e4, 1e4 + 10, 51), (1e6 - 1, 1e6 + 1, 11), (-3e7, -3e7 + 100, 26)],
 )
-def test_projection_keeps_all_mass_far_from_zero(low, high, atoms):
+def test_projected_far_support_keeps_mass(low, high, atoms):
     probabilities, support = normal(8, 6).softmax(dim=1), torch.linspace(low, high, atoms)
     positions = (low + high) / 2 + (high - low) * normal(8, 6, seed=1)
     expected = torch.tensor(
@@ -128,7 +128,7 @@ def test_categorical_loss_by_hand():
     assert divergence.item() == pytest.approx(loss.item() - math.log(2), rel=1e-5)
 
 
-def test_no_divergence_from_itself_even_where_nothing_is_probable():
+def test_categorical_loss_equal_distributions_is_zero():
     logits = torch.tensor([[0.0, -200.0, 1.0]])
     target = logits.softmax(dim=1)
     assert target[0, 1] == 0

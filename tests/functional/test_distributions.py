@@ -25,7 +25,7 @@ def parameters(size, seed=0):
     return torch.randn(5, size, generator=torch.Generator().manual_seed(seed))
 
 
-def test_gaussian_equals_torch():
+def test_diagonal_gaussian_equals_torch():
     ours, old, new = DiagonalGaussian(3), parameters(6), parameters(6, 1)
     action = parameters(3, 2)
     torch.testing.assert_close(ours.log_prob(old, action), gaussian(old).log_prob(action))
@@ -47,7 +47,7 @@ def test_categorical_equals_torch():
     torch.testing.assert_close(ours.kl(old, new), expected)
 
 
-def test_multi_categorical_is_the_sum_of_its_choices():
+def test_multi_categorical_sums_its_choices():
     ours, old, new = MultiCategorical(SIZES), parameters(5), parameters(5, 1)
     action = torch.tensor([[0, 1], [2, 0], [1, 1], [2, 1], [0, 0]])
     first, second = Categorical(3), Categorical(2)
@@ -63,13 +63,13 @@ def test_multi_categorical_is_the_sum_of_its_choices():
     ("distribution", "size"),
     [(DiagonalGaussian(2), 4), (Categorical(4), 4), (MultiCategorical(SIZES), 5)],
 )
-def test_sizes_agree(distribution, size):
+def test_distribution_parameter_sizes_agree(distribution, size):
     given = parameters(distribution.parameter_size)
     assert distribution.parameter_size == size
     torch.testing.assert_close(distribution.kl(given, given), torch.zeros(5))
 
 
-def test_squashed_samples_equal_torch_distributions():
+def test_squashed_sample_equals_torch():
     rng = torch.Generator().manual_seed(0)
     mean, log_std, noise = (
         0.6 * torch.randn(64, 3, generator=rng, dtype=torch.float64) for _ in "abc"
@@ -90,7 +90,7 @@ def test_squashed_sample_by_hand():
     assert log_prob.item() == pytest.approx(-0.5 * math.log(2 * math.pi))
 
 
-def test_squashed_log_prob_stays_finite_far_from_zero():
+def test_squashed_sample_extreme_log_prob_is_finite():
     # u = 30: log(1 - tanh^2) = log 4 - 60 to rounding; naive formulas give -inf.
     action, log_prob = squashed_sample(torch.tensor([[30.0]]), torch.zeros(1, 1), torch.zeros(1, 1))
     assert action.item() == 1.0

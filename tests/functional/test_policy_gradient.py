@@ -29,7 +29,7 @@ def test_clipped_surrogate_by_hand():
     assert metrics["approx_kl"].item() == pytest.approx(expected)
 
 
-def test_clipped_ratio_passes_no_gradient_where_it_would_gain():
+def test_clipped_surrogate_clipped_gain_has_no_gradient():
     new = torch.tensor([1.5, 1.5]).log().requires_grad_()
     loss, _ = clipped_surrogate(new, torch.zeros(2), torch.tensor([1.0, -1.0]), torch.tensor(0.2))
     loss.backward()
@@ -53,7 +53,7 @@ def test_penalised_surrogate_by_hand():
 @pytest.mark.parametrize(
     ("divergence", "expected"), [(0.006, 0.5), (0.007, 1.0), (0.014, 1.0), (0.016, 2.0)]
 )
-def test_kl_coefficient_follows_the_rule(divergence, expected):
+def test_adapted_kl_coefficient_follows_rule(divergence, expected):
     assert adapted_kl_coefficient(1.0, divergence, 0.01) == expected
 
 
@@ -68,7 +68,7 @@ def test_value_loss_by_hand():
     assert value_loss(value, torch.full((2,), 9.0), target, 0.5).item() == (8.5**2 + 7.5**2) / 4
 
 
-def test_normalised_has_mean_zero_deviation_one_and_survives_constants():
+def test_normalised_has_mean_zero_std_one():
     advantage = normalised(torch.tensor([1.0, 2.0, 6.0]))
     assert advantage.mean().item() == pytest.approx(0.0, abs=1e-6)
     assert advantage.std(correction=0).item() == pytest.approx(1.0)
@@ -111,7 +111,7 @@ def test_diversity_reward_by_hand():
     assert diversity_reward(LOGITS, SKILL).tolist() == pytest.approx(expected)
 
 
-def test_termination_loss_and_its_gradient_by_hand():
+def test_termination_loss_gradient_by_hand():
     # Final states do not count; (0.5 * (-2 + 0.5) + 0.1 * (0 + 0.5)) / 2 = -0.35.
     chance = torch.tensor([0.5, 0.1, 0.9], requires_grad=True)
     advantage = torch.tensor([-2.0, 0.0, -7.0])
@@ -124,6 +124,6 @@ def test_termination_loss_and_its_gradient_by_hand():
     assert metrics["option_advantage"].item() == pytest.approx(-1.0)
 
 
-def test_no_state_that_counts_is_no_loss():
+def test_termination_loss_only_final_states_is_zero():
     nowhere = torch.zeros(2, dtype=torch.bool)
     assert termination_loss(torch.ones(2), torch.ones(2), nowhere, 1.0)[0].item() == 0

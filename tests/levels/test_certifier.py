@@ -15,7 +15,7 @@ NEVER, ALWAYS = (1e-9, 1e-9), (99.0, 99.0)
 
 
 @pytest.mark.parametrize(("threshold", "least", "most"), [(NEVER, 0, 0), (ALWAYS, 0.5, 1)])
-def test_the_end_of_a_goals_time_is_a_success_only_where_the_goal_holds(threshold, least, most):
+def test_certifier_end_of_time_succeeds_only_at_goal(threshold, least, most):
     levels = [
         Level(name="top"),
         Level(

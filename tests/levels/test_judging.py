@@ -52,7 +52,7 @@ def judge(level, answered, *, decisions=(1, 1, 1, 1), outer=(), goal=GOALS, stop
     return judgement
 
 
-def test_a_goal_reached_ends_the_sub_episode_for_good_and_the_horizon_cuts_it_off():
+def test_judged_goal_terminates_and_horizon_truncates():
     judgement = judge(LOW, answer(), decisions=(1, 3, 3, 2))
     assert judgement.end.tolist() == [End.GOAL, End.GOAL | End.HORIZON, End.HORIZON, 0]
     assert judgement.reward.tolist() == [0, 0, -1, -1]
@@ -61,14 +61,14 @@ def test_a_goal_reached_ends_the_sub_episode_for_good_and_the_horizon_cuts_it_of
     assert judgement.difference.tolist() == [[0], [0], [-6], [1]]
 
 
-def test_the_goals_of_every_level_above_cut_sub_episodes_off():
+def test_judged_outer_goal_truncates():
     judgement = judge(LOW, answer(), outer=(4, 2.25))
     assert judgement.end.tolist() == [End.GOAL, End.GOAL | End.OUTER, 0, End.OUTER]
     assert judgement.truncated.tolist() == [False, False, False, True]
 
 
 @pytest.mark.parametrize("is_terminal", [False, True])
-def test_a_real_termination_cuts_the_bootstrap_of_a_goal_only_where_asked(is_terminal):
+def test_judged_real_termination_is_terminal_only_if_set(is_terminal):
     level = replace(LOW, real_end_is_terminal=is_terminal)
     judgement = judge(level, answer(terminated=(0, 2), truncated=(3,)))
     real = [End.GOAL | End.TERMINATED, End.GOAL, End.TERMINATED, End.TRUNCATED]
@@ -77,7 +77,7 @@ def test_a_real_termination_cuts_the_bootstrap_of_a_goal_only_where_asked(is_ter
     assert judgement.truncated.tolist() == [False, False, not is_terminal, True]
 
 
-def test_a_goal_that_is_to_be_held_ends_a_sub_episode_and_cuts_no_bootstrap():
+def test_judged_goal_not_terminal_truncates():
     level = replace(LOW, goal_is_terminal=False, real_end_is_terminal=True)
     judgement = judge(level, answer(terminated=(0, 2)))
     assert judgement.end.tolist() == [End.GOAL | End.TERMINATED, End.GOAL, End.TERMINATED, 0]
@@ -86,7 +86,7 @@ def test_a_goal_that_is_to_be_held_ends_a_sub_episode_and_cuts_no_bootstrap():
 
 
 @pytest.mark.parametrize("space", [None, OptionSpace(count=2)])
-def test_without_goals_the_raw_reward_and_the_real_ends_count(space):
+def test_judged_no_goals_keeps_raw_reward_and_ends(space):
     judgement = judge(
         Level(name="top", goal_space=space), answer(terminated=(1,), truncated=(1, 3))
     )
@@ -101,7 +101,7 @@ ON_TIME = TimedGoalSpace(low=(-9.0,), high=(9.0,), threshold=(0.5,), longest=5)
 AT_TIMES = np.array([[1.0, 2.0], [2.0, 0.0], [9.0, 0.0], [3.0, 1.0]], np.float32)
 
 
-def test_a_goal_with_a_time_ends_when_that_is_up_for_good_and_not_before():
+def test_judged_timed_goal_terminates_when_time_is_up():
     judgement = judge(replace(LOW, goal_space=ON_TIME, horizon=None), answer(), goal=AT_TIMES)
     # at its goal too early; there on time; elsewhere when the time is up; on its way
     assert judgement.end.tolist() == [0, End.GOAL, End.HORIZON, 0]
@@ -110,7 +110,7 @@ def test_a_goal_with_a_time_ends_when_that_is_up_for_good_and_not_before():
     assert not judgement.truncated.any()
 
 
-def test_a_real_end_before_the_time_is_up_cuts_off():
+def test_judged_timed_goal_real_end_truncates():
     level = replace(LOW, goal_space=ON_TIME, horizon=None)
     judgement = judge(level, answer(terminated=(0, 2), truncated=(3,)), goal=AT_TIMES)
     missed = End.HORIZON | End.TERMINATED
@@ -119,7 +119,7 @@ def test_a_real_end_before_the_time_is_up_cuts_off():
     assert judgement.truncated.tolist() == [True, False, False, True]
 
 
-def test_the_time_of_an_outer_goal_cuts_off_when_it_is_up_whether_it_is_reached_or_not():
+def test_judged_outer_timed_goal_truncates_when_time_is_up():
     judgement = judged(
         answer(),
         level=LOW,
@@ -132,7 +132,7 @@ def test_the_time_of_an_outer_goal_cuts_off_when_it_is_up_whether_it_is_reached_
     assert judgement.truncated.tolist() == [False, True, True, False]
 
 
-def test_a_level_that_stops_on_failure_ends_for_good_where_the_one_below_missed_its_goal():
+def test_with_failures_missed_sub_goal_terminates():
     level = replace(LOW, horizon=6, stops_on_failure="always")
     judgement = judge(level, answer(), stops=True)
     # Who reached the own goal all the same has not failed.
@@ -144,7 +144,7 @@ def test_a_level_that_stops_on_failure_ends_for_good_where_the_one_below_missed_
     assert not (judge(level, answer()).end & End.FAILURE).any()
 
 
-def test_a_goal_that_was_reached_is_no_failure_where_it_is_to_be_held():
+def test_with_failures_reached_goal_is_no_failure():
     level = replace(LOW, horizon=6, stops_on_failure="always", goal_is_terminal=False)
     judgement = judge(level, answer(), stops=True)
     assert judgement.end.tolist() == [End.GOAL, End.GOAL, End.FAILURE, End.FAILURE]
@@ -152,14 +152,14 @@ def test_a_goal_that_was_reached_is_no_failure_where_it_is_to_be_held():
     assert judgement.reward.tolist() == [0, 0, -6, -6]
 
 
-def test_a_sub_goal_cut_short_by_a_real_end_is_no_failure():
+def test_with_failures_real_end_is_no_failure():
     level = replace(LOW, horizon=6, stops_on_failure="always")
     judgement = judge(level, answer(terminated=(2,), truncated=(3,)), stops=True)
     assert judgement.end.tolist() == [End.GOAL, End.GOAL, End.TERMINATED, End.TRUNCATED]
     assert judgement.truncated.tolist() == [False, False, True, True]
 
 
-def test_a_failure_of_a_level_is_one_of_the_level_above():
+def test_with_failures_failure_propagates_to_level_above():
     seen = answer()
     seen.end[:] = [End.FAILURE, End.FAILURE | End.OUTER, End.FAILURE | End.HORIZON, End.OUTER]
     judgement = judge(Level(name="top", stops_on_failure="always"), seen, stops=True)
@@ -168,14 +168,14 @@ def test_a_failure_of_a_level_is_one_of_the_level_above():
     assert judgement.terminated.tolist() == [True, False, True, False]
 
 
-def test_a_failure_is_worth_what_is_worst_under_the_level_s_goals():
+def test_failure_reward_is_worst_return_of_goals():
     assert failure_reward(replace(LOW, horizon=6)) == -6
     assert failure_reward(replace(LOW, goal_space=ON_TIME, horizon=None)) == 0
     assert failure_reward(Level(name="top")) is None
     assert failure_reward(replace(LOW, horizon=None, failure_reward=-9.0)) == -9
 
 
-def test_goals_that_the_environment_moves_count_where_the_sub_episode_continues():
+def test_moved_goals_apply_if_sub_episode_continues():
     end = np.array([0, End.GOAL, 0, 0], np.uint8)
 
     def shown(goals, space=LINE):

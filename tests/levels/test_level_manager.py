@@ -335,7 +335,7 @@ def of_forks(counts):
     discount=st.sampled_from([1.0, 0.5]),
     saved_at=st.integers(0, 40),
 )
-def test_any_stack_in_any_company_equals_a_plain_recursion(
+def test_stack_any_levels_equals_plain_recursion(
     levels, company, seed, stretches, discount, saved_at
 ):
     """Also where it is saved and restored in the middle of whatever is open."""
@@ -388,7 +388,7 @@ GOALS = GoalSpace(low=(-3.0, -3.0), high=(3.0, 3.0), threshold=(0.5, 0.5), eleme
 TWO_LEVELS = [Level(name="top"), Level(name="low", goal_space=GOALS, horizon=5)]
 
 
-def test_a_tested_decision_silences_every_level_below_until_it_is_over():
+def test_stack_tested_decision_all_levels_below_are_greedy():
     levels = [
         Level(name="top", testing_rate=0.5),
         Level(name="middle", goal_space=GOALS, horizon=3),
@@ -403,7 +403,7 @@ def test_a_tested_decision_silences_every_level_below_until_it_is_over():
         assert 0 < np.mean([each["quiet"] for each in agent.transitions[0]]) < 1
 
 
-def test_rewards_on_their_way_up_are_discounted_by_simulator_steps_at_any_depth():
+def test_stack_rewards_are_discounted_by_simulator_steps():
     levels = [
         Level(name="top"),
         Level(name="middle", goal_space=OptionSpace(count=3), horizon=2),
@@ -419,7 +419,7 @@ def test_rewards_on_their_way_up_are_discounted_by_simulator_steps_at_any_depth(
         assert transition["reward"] == pytest.approx(np.dot(rewards, 0.9 ** np.arange(duration)))
 
 
-def test_sub_goals_are_clipped_to_their_bounds():
+def test_level_manager_sub_goals_are_clipped_to_bounds():
     top, agents = build([5], TWO_LEVELS, Clock())
     for _ in range(40):
         top.recv()
@@ -429,7 +429,7 @@ def test_sub_goals_are_clipped_to_their_bounds():
     assert np.abs(wished).max() > 3.0, "the test wants wishes out of bounds"
 
 
-def test_a_saved_state_shares_nothing_with_the_levels():
+def test_level_manager_state_dict_shares_no_memory():
     top, _ = build([1, 2, 3], TWO_LEVELS, Clock())
     for _ in range(7):
         top.recv()
@@ -447,7 +447,7 @@ def test_a_saved_state_shares_nothing_with_the_levels():
     assert_same_state(state["environment"]["rows"], before["environment"]["rows"])
 
 
-def test_levels_do_not_write_into_what_a_reset_returned():
+def test_level_manager_reset_response_is_not_written_to():
     top, _ = build([1, 2], TWO_LEVELS, Clock())
     response = top.reset()
     before = copy.deepcopy(response.first_observation)
@@ -456,7 +456,7 @@ def test_levels_do_not_write_into_what_a_reset_returned():
     assert_same_state(response.first_observation, before)
 
 
-def test_goals_can_be_looked_at_but_not_changed():
+def test_level_manager_goals_are_read_only():
     top, _ = build([1, 2, 3], TWO_LEVELS, Clock())
     low = top.environment
     assert top.goals is None
@@ -474,7 +474,7 @@ def test_goals_can_be_looked_at_but_not_changed():
 X = GoalSpace(low=(-3.0,), high=(3.0,), threshold=(0.5,), elements=(0,))
 
 
-def test_an_agent_observes_the_goal_its_level_receives():
+def test_agent_spaces_include_goal_of_level():
     assert agent_spaces(SPACES, None) is SPACES
     seen = agent_spaces(SPACES, X)
     assert seen.observation[GOAL_KEY] == X.space

@@ -22,7 +22,7 @@ def note(sums, rng, count):
     )
 
 
-def test_means_by_hand():
+def test_sub_episodes_means_by_hand():
     sums = SubEpisodes()
     sums.note_ends(
         np.array([0, 1]),
@@ -41,7 +41,7 @@ def test_means_by_hand():
     assert sums.drain() == {}
 
 
-def test_figures_of_options_by_hand():
+def test_sub_episodes_option_statistics_by_hand():
     def note(rows, options):
         sums.note_ends(
             np.array(rows),
@@ -78,7 +78,7 @@ class Directions(OptionSpace):
         return spaces.Box(-1, 1, (self.count,), np.float32)
 
 
-def test_options_without_numbers_have_no_shares():
+def test_sub_episodes_unnumbered_options_have_no_shares():
     sums = SubEpisodes.of_level(Level(name="low", goal_space=Directions(count=2)))
     note_one = {"differences": None, "decisions": np.array([2]), "steps": np.array([2])}
     sums.note_ends(np.array([0]), np.array([End.OPTION], np.uint8), **note_one, returns=np.ones(1))
@@ -89,7 +89,7 @@ def test_options_without_numbers_have_no_shares():
         assert not [name for name in drained if name.startswith("option")]
 
 
-def test_rows_that_are_not_counted_are_left_out_until_the_sums_are_drained():
+def test_sub_episodes_count_only_applies_until_drain():
     def told():
         sums.note_ends(
             np.array([2, 1]),
@@ -110,7 +110,7 @@ def test_rows_that_are_not_counted_are_left_out_until_the_sums_are_drained():
 
 
 @pytest.mark.parametrize("every", [1, 3, 7])
-def test_saving_in_between_changes_no_bit(every):
+def test_sub_episodes_saved_midway_equals_unsaved(every):
     never, often = SubEpisodes(), SubEpisodes()
     one, other = np.random.default_rng(0), np.random.default_rng(0)
     for tick in range(400):
@@ -123,7 +123,7 @@ def test_saving_in_between_changes_no_bit(every):
     assert never.drain() == often.drain()
 
 
-def test_without_goals_nothing_is_said_of_goals():
+def test_sub_episodes_no_goals_has_no_goal_statistics():
     sums = SubEpisodes(goals=False)
     sums.note_ends(
         np.array([0]),

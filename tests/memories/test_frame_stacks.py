@@ -23,7 +23,7 @@ from coach_rl.memories import PrioritisedParameters
     starts_full=st.booleans(),
     storage=st.sampled_from(["cpu", "device"]),
 )
-def test_frames_kept_once_give_what_whole_stacks_give(
+def test_frame_ring_stacks_equal_whole_stacks(
     seed, num_rows, size, capacity, ticks, n_step, starts_full, storage
 ):
     common = {
@@ -48,7 +48,7 @@ def test_frames_kept_once_give_what_whole_stacks_give(
 
 
 @pytest.mark.parametrize("ticks", [0, 1, 3, 50])
-def test_a_restored_memory_resumes_bit_for_bit(ticks):
+def test_memory_restored_resumes_bit_for_bit(ticks):
     parameters = {
         "num_envs": 2,
         "observed": observed(3),
@@ -71,7 +71,7 @@ def test_a_restored_memory_resumes_bit_for_bit(ticks):
             same_batches(memory.sample(12), restored.sample(12))
 
 
-def test_a_cleared_memory_starts_over_in_the_middle_of_an_episode():
+def test_frame_ring_cleared_midway_starts_over():
     parameters = {"num_envs": 1, "observed": observed(3), "capacity": 20}
     whole, framed = build(**parameters), build(**parameters, frame_stack=("camera",))
     cameras = Cameras(1, 3, seed=0)
@@ -85,7 +85,7 @@ def test_a_cleared_memory_starts_over_in_the_middle_of_an_episode():
 
 
 @pytest.mark.parametrize("storage", ["cpu", "device"])
-def test_there_is_room_for_any_number_of_last_frames(storage):
+def test_frame_ring_pool_grows_with_last_frames(storage):
     parameters = {"num_envs": 1, "observed": observed(2), "capacity": 300}
     whole = build(**parameters)
     framed = build(**parameters, frame_stack=("camera",), storage=storage)
@@ -101,7 +101,7 @@ def test_there_is_room_for_any_number_of_last_frames(storage):
         np.testing.assert_array_equal(memory.trajectories()["/next_observations/camera"], expected)
 
 
-def test_bulk_adds_keep_frames_as_well():
+def test_frame_ring_extend_stores_frames():
     parameters = {"num_envs": 1, "observed": observed(3), "capacity": 30}
     whole, framed = build(**parameters), build(**parameters, frame_stack=("camera",))
     cameras = Cameras(1, 3, seed=1)
@@ -115,7 +115,7 @@ def test_bulk_adds_keep_frames_as_well():
     same_batches(whole.sample(60), framed.sample(60))
 
 
-def test_frames_are_kept_once():
+def test_frame_ring_stores_each_frame_once():
     space = spaces.Dict({"camera": spaces.Box(0, 255, (84, 84, 4), np.uint8)})
     sizes = [
         build(observed=space, capacity=10_000, frame_stack=keys).layout.size.host
@@ -133,7 +133,7 @@ def test_frames_are_kept_once():
     assert ring._pool_used - len(ring._free) == kept_ends  # places are used again
 
 
-def test_stacks_that_cannot_be_put_together_again_are_refused():
+def test_frame_ring_unrelated_stack_error():
     memory = build(num_envs=1, observed=observed(3), frame_stack=("camera",))
     cameras = Cameras(1, 3, seed=0)
     transition = cameras.step([0])
@@ -144,7 +144,7 @@ def test_stacks_that_cannot_be_put_together_again_are_refused():
 
 
 @pytest.mark.parametrize("n_step", [1, 3])
-def test_episodes_truncated_afterwards_are_as_if_they_had_been_truncated_at_once(n_step):
+def test_frame_ring_late_truncation_equals_immediate(n_step):
     common = {"num_envs": 2, "observed": observed(3), "capacity": 24, "n_step": n_step}
     told, later = build(**common), build(**common, frame_stack=("camera",))
     cameras = Cameras(2, 3, seed=n_step)

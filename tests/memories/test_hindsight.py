@@ -108,7 +108,7 @@ def arrays(batch):
     goal_ends_episode=st.booleans(),
     storage=st.sampled_from(["cpu", "device"]),
 )
-def test_every_new_goal_is_legal_and_rewards_follow_it(
+def test_hindsight_goals_are_legal_and_rewards_match(
     seed, num_rows, capacity, ticks, n_step, strategy, goal_ends_episode, storage
 ):
     walk = Walk(num_rows, seed)
@@ -170,13 +170,13 @@ def walked(memory, ticks=60, num_rows=2, **rest):
 
 
 @pytest.mark.parametrize(("ratio", "share"), [(0.0, 0.0), (1.0, 0.5), (4.0, 0.8)])
-def test_the_ratio_says_how_many_are_relabelled(ratio, share):
+def test_hindsight_ratio_sets_relabelled_share(ratio, share):
     batch = walked(with_hindsight(ratio=ratio)).sample(10_000)
     is_new = (batch.observation["desired_goal"][:, 0] != WANTED).double().mean().item()
     assert is_new == pytest.approx(share, abs=0.015)  # three deviations of 0.005
 
 
-def test_future_goals_are_evenly_spread_from_the_next_state_to_the_last():
+def test_hindsight_future_goals_are_uniform():
     memory = with_hindsight(num_envs=1, ratio=1e9)
     walk = Walk(1, 0, end_chance=0.0)
     for _ in range(10):
@@ -192,7 +192,7 @@ def test_future_goals_are_evenly_spread_from_the_next_state_to_the_last():
     assert ((counts[1:] - expected) ** 2 / expected).sum() < 21  # 5 degrees, once in 1,000
 
 
-def test_an_episode_that_continues_ends_now():
+def test_hindsight_open_episode_ends_at_newest_transition():
     memory = with_hindsight(num_envs=1, strategy="final", ratio=1e9)
     walk = Walk(1, 0, end_chance=0.0)
     for tick in range(1, 6):
@@ -208,7 +208,7 @@ def test_goal_steps_by_hand():
     assert goal_steps("episode", steps, first, end, uniform).tolist() == [3, 8]
 
 
-def test_relabelling_by_hand():
+def test_relabelled_by_hand():
     rewards, ends, reached = relabelled(
         GOAL,
         goals=np.array([[1.0, 1.0]]),
@@ -223,7 +223,7 @@ def test_relabelling_by_hand():
     np.testing.assert_array_equal(reached, [[True, False, False, False]])
 
 
-def test_dense_goals_are_worth_minus_the_distance():
+def test_hindsight_dense_reward_is_negative_distance():
     memory = with_hindsight(
         num_envs=1, ratio=1e9, strategy="final", goal=replace(GOAL, reward="dense")
     )
@@ -234,7 +234,7 @@ def test_dense_goals_are_worth_minus_the_distance():
     np.testing.assert_allclose(batch.reward, batch.next_observation["observation"][:, 1] - 5.0)
 
 
-def test_goals_may_be_elements_of_another_key():
+def test_hindsight_goals_from_elements_of_key():
     goal = GoalSpace(low=(0.0,), high=(1e6,), threshold=(0.5,), key="observation", elements=(1,))
     observed = spaces.Dict(
         {"observation": OBSERVED["observation"], "desired_goal": spaces.Box(-9, 9, (1,))}
@@ -262,7 +262,7 @@ def test_goals_may_be_elements_of_another_key():
     assert set(memory.sample(20).observation["desired_goal"][:, 0].tolist()) == {4.0}
 
 
-def test_hindsight_works_with_priorities():
+def test_hindsight_prioritised_samples():
     memory = walked(with_hindsight(prioritised=PrioritisedParameters()))
     batch = memory.sample(64)
     memory.note_errors(batch.position, batch.reward)
@@ -271,7 +271,7 @@ def test_hindsight_works_with_priorities():
 
 
 @pytest.mark.parametrize("strategy", ["future", "final", "episode", "random"])
-def test_observations_as_shown_have_goals_like_those_of_batches(strategy):
+def test_as_shown_goals_are_distributed_as_in_batches(strategy):
     memory = walked(with_hindsight(strategy=strategy, ratio=3.0), ticks=200)
     batch = memory.sample(6_000).observation["desired_goal"].numpy()
     own = {"observation": np.ones((6_000, 2)), "desired_goal": np.full((6_000, 2), WANTED)}
@@ -305,7 +305,7 @@ def shown_relative(transition):
 
 @pytest.mark.parametrize("n_step", [1, 3])
 @pytest.mark.parametrize("strategy", ["future", "random"])
-def test_relative_goals_are_absolute_ones_less_the_place_they_are_seen_from(strategy, n_step):
+def test_hindsight_relative_goals_are_offset_by_achieved(strategy, n_step):
     goal = replace(GOAL, low=(WANTED, WANTED), observed="relative")
     rest = {"strategy": strategy, "n_step": n_step, "goal_ends_episode": True}
     absolute = with_hindsight(goal=replace(goal, observed="absolute"), **rest)
@@ -326,7 +326,7 @@ def test_relative_goals_are_absolute_ones_less_the_place_they_are_seen_from(stra
     np.testing.assert_array_equal(found.discount, expected.discount)
 
 
-def test_observations_are_shown_with_relative_goals_as_far_away_as_in_batches():
+def test_as_shown_relative_goals_match_batches():
     goal = replace(GOAL, low=(WANTED, WANTED), observed="relative")
     memory, walk = with_hindsight(goal=goal, ratio=1e9), Walk(2, 0, end_chance=0.1)
     for _ in range(200):
@@ -341,7 +341,7 @@ def test_observations_are_shown_with_relative_goals_as_far_away_as_in_batches():
 @pytest.mark.parametrize(
     "memory", [build(observed=OBSERVED), with_hindsight(ratio=0.0)], ids=["none", "ratio 0"]
 )
-def test_without_hindsight_observations_are_shown_as_they_are_and_nothing_is_drawn(memory):
+def test_as_shown_no_hindsight_is_identity(memory):
     walked(memory)
     before = memory.state_dict()["generator"]
     own = {"desired_goal": np.full((5, 2), WANTED)}
@@ -349,7 +349,7 @@ def test_without_hindsight_observations_are_shown_as_they_are_and_nothing_is_dra
     assert_same_state(memory.state_dict()["generator"], before)
 
 
-def test_what_is_kept_is_not_changed():
+def test_hindsight_stored_columns_are_unchanged():
     memory = walked(with_hindsight())
     before = memory.trajectories()
     for _ in range(5):
@@ -360,7 +360,7 @@ def test_what_is_kept_is_not_changed():
 
 
 @pytest.mark.parametrize("n_step", [1, 2])
-def test_a_restored_memory_resumes_bit_for_bit(n_step):
+def test_memory_restored_resumes_bit_for_bit(n_step):
     parameters = {"capacity": 30, "n_step": n_step, "goal_ends_episode": True}
     memory, walk = with_hindsight(**parameters), Walk(2, 4)
     for _ in range(40):
@@ -375,7 +375,7 @@ def test_a_restored_memory_resumes_bit_for_bit(n_step):
         same_batches(memory.sample(24), restored.sample(24))
 
 
-def test_angles_achieved_beyond_a_turn_are_shown_as_goals_within_the_bounds():
+def test_hindsight_angles_are_wrapped_into_bounds():
     pi = np.pi
     turning = GoalSpace(
         low=(-pi, -9.0), high=(pi, 9.0), threshold=(0.1, 0.1), key="achieved_goal", angles=(0,)
@@ -390,7 +390,7 @@ def test_angles_achieved_beyond_a_turn_are_shown_as_goals_within_the_bounds():
 
 
 @pytest.mark.parametrize("goal_ends_episode", [True, False])
-def test_a_failure_under_a_goal_that_was_reached_there_is_none(goal_ends_episode):
+def test_hindsight_failure_at_reached_goal_is_dropped(goal_ends_episode):
     """Worth what the level itself says: reward 0, final only if reaching the goal is."""
     still = ScriptedAgentParameters(policy="still")
     goal = GoalSpace(low=(-50.0,), high=(50.0,), threshold=(0.4,))
@@ -471,7 +471,7 @@ def as_own(goal, kind, **changes):
 
 
 @pytest.mark.parametrize("observed", ["absolute", "relative"])
-def test_goals_achieved_in_an_own_way_are_read_once_and_judged_as_they_are(observed):
+def test_hindsight_custom_achieved_is_computed_once(observed):
     goal = as_own(GOAL, Halfway, low=(WANTED, WANTED), observed=observed)
     memory = walked(with_hindsight(goal=goal, ratio=1e9, strategy="final", num_envs=2))
     batch = arrays(memory.sample(2_000))
@@ -488,7 +488,7 @@ def test_goals_achieved_in_an_own_way_are_read_once_and_judged_as_they_are(obser
     np.testing.assert_array_equal(batch.reward, reached - 1.0)
 
 
-def test_goals_judged_in_an_own_way_give_relabelled_rewards_and_ends():
+def test_hindsight_custom_judge_sets_rewards_and_ends():
     goal = as_own(GOAL, Walled)
     memory = with_hindsight(goal=goal, ratio=1e9, strategy="final", goal_ends_episode=True)
     batch = arrays(walked(memory, end_chance=0.0).sample(2_000))

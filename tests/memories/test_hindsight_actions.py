@@ -183,9 +183,7 @@ def drawn(memory, kept, size=6000):
     ],
     ids=["usual", "no goals in hindsight", "kept untested", "relative"],
 )
-def test_decisions_are_shown_in_all_the_ways_there_are_and_no_other(
-    ratio, penalty, sub_goal, keep_untested
-):
+def test_hindsight_actions_all_variants_are_sampled(ratio, penalty, sub_goal, keep_untested):
     memory = build(ratio=ratio, sub_goal=sub_goal, penalty=penalty, keep_untested=keep_untested)
     kept = decisions(memory)
     rules = {
@@ -206,7 +204,7 @@ def test_decisions_are_shown_in_all_the_ways_there_are_and_no_other(
     assert any(reward == rules["penalty"] for each in found.values() for *_, reward, _ in each)
 
 
-def test_one_in_two_and_k_ways_to_show_a_missed_test_is_the_test():
+def test_hindsight_actions_missed_test_share():
     memory = build(ratio=3.0)
     kept = decisions(memory)
     missed = [
@@ -218,7 +216,7 @@ def test_one_in_two_and_k_ways_to_show_a_missed_test_is_the_test():
     assert abs(np.mean(missed) - 1 / 5) < 0.03
 
 
-def test_what_was_asked_for_stays_in_the_memory_as_it_was():
+def test_hindsight_actions_stored_actions_are_unchanged():
     memory = build()
     kept = decisions(memory)
     for _ in range(20):
@@ -230,7 +228,7 @@ def test_what_was_asked_for_stays_in_the_memory_as_it_was():
     assert len(memory) == len(kept)
 
 
-def test_a_saved_memory_continues_with_the_same_batches():
+def test_hindsight_actions_restored_samples_equal():
     memory, other = build(), build()
     decisions(memory)
     memory.sample(32)
@@ -238,12 +236,12 @@ def test_a_saved_memory_continues_with_the_same_batches():
     same_batches(memory.sample(200), other.sample(200))
 
 
-def test_goals_rewarded_by_distance_take_a_penalty_that_is_given():
+def test_hindsight_actions_dense_goals_use_given_penalty():
     memory = build(at=place(goal=DENSE), penalty=-900.0)
     assert memory.layout.hindsight_actions.penalty == -900.0
 
 
-def test_values_go_on_behind_a_missed_test_where_asked():
+def test_hindsight_actions_penalty_not_terminal_bootstraps():
     shown = {}
     for ends in (True, False):
         memory = build(ends_at_penalty=ends)
@@ -252,7 +250,7 @@ def test_values_go_on_behind_a_missed_test_where_asked():
     assert shown == {True: {0.0}, False: {DISCOUNT}}
 
 
-def test_a_sub_goal_with_a_time_is_shown_with_the_time_that_passed():
+def test_hindsight_actions_timed_sub_goal_has_elapsed_time():
     timed = TimedGoalSpace.of(SUB_GOAL, longest=9)
     memory = build(ratio=0.0, sub_goal=timed)
     for below in (End.HORIZON, End.GOAL, End.OUTER):
@@ -279,7 +277,7 @@ def test_a_sub_goal_with_a_time_is_shown_with_the_time_that_passed():
     assert actions == {(3, 0, 6.5), (4, 2, 6.5), (3, 0, 3.5)}
 
 
-def test_a_failure_stays_one_under_every_goal_that_is_not_reached_there():
+def test_hindsight_failure_at_missed_goal_is_kept():
     top = replace(level("top", GOAL), stops_on_failure="training")
     memory = ReplayMemoryParameters(
         capacity=40,
@@ -357,7 +355,7 @@ class BadHindsight(OwnTime):
 OWN_TIME = {"low": SUB_GOAL.low, "high": SUB_GOAL.high, "threshold": (0.1, 0.1), "longest": 9}
 
 
-def test_sub_goals_with_an_own_way_back_are_shown_as_actions():
+def test_hindsight_actions_custom_inverse_is_used():
     memory = build(ratio=0.0, sub_goal=OwnTimeInHindsight(**OWN_TIME))
     kept = decisions(memory)
     kept = [one for one in kept if abs(one["after"][0]) <= 50]

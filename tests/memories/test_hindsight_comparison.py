@@ -67,7 +67,7 @@ def warned(*stored, **hindsight):
         (transitions([0.3], [-1.0]), -1, 0),  # a narrower one
     ],
 )
-def test_rewards_that_contradict_the_goal_space_are_warned_of_once(stored, given, judged):
+def test_comparison_differing_reward_warns_once(stored, given, judged):
     (text,) = warned(stored, stored, stored)
     assert text.startswith(f"agent 'a': the reward of a transition is {given}, and hindsight's ")
     assert f"GoalSpace gives {judged} for it" in text
@@ -83,11 +83,11 @@ def test_rewards_that_contradict_the_goal_space_are_warned_of_once(stored, given
         (transitions([2.0, 0.1], [-1.0, 0.0], [True, True]), {"goal_ends_episode": True}),
     ],
 )
-def test_rewards_and_ends_that_agree_are_not_warned_of(stored, hindsight):
+def test_comparison_equal_rewards_and_ends_no_warning(stored, hindsight):
     assert warned(*[stored] * 5, **hindsight) == []
 
 
-def test_an_end_at_the_goal_that_hindsight_does_not_have_is_warned_of():
+def test_comparison_end_only_in_environment_warns():
     ends = transitions([0.1], [0.0], True)
     (text,) = warned(*[ends] * 9)
     assert "that reach their goal are terminal, and those that hindsight relabels not" in text
@@ -97,18 +97,18 @@ def test_an_end_at_the_goal_that_hindsight_does_not_have_is_warned_of():
     assert warned(goes_on, *[ends] * 9) == [], "they end for another reason"
 
 
-def test_an_end_at_the_goal_that_hindsight_alone_has_is_warned_of():
+def test_comparison_end_only_in_hindsight_warns():
     goes_on = transitions([0.1], [0.0])
     (text,) = warned(goes_on, goes_on, goal_ends_episode=True)
     assert "are not terminal, and those that hindsight relabels terminal" in text
     assert "set HindsightParameters.goal_ends_episode=False" in text
 
 
-def test_nothing_is_compared_where_nothing_is_relabelled():
+def test_comparison_no_relabelling_is_none():
     assert HindsightComparison.of(with_hindsight(ratio=0.0), "agent 'a'") is None
 
 
-def test_failures_of_the_level_below_have_rewards_of_their_own():
+def test_comparison_failures_are_not_compared():
     comparison = HindsightComparison(
         Hindsight(
             goal=GOAL, strategy="future", ratio=1.0, goal_ends_episode=True, stops_on_failure=True
@@ -121,7 +121,7 @@ def test_failures_of_the_level_below_have_rewards_of_their_own():
         comparison.compare(transitions([2.0], [-7.0], True, below=missed[1:]))
 
 
-def test_goals_with_a_time_are_compared_when_it_is_up():
+def test_comparison_timed_goals_at_end_of_time():
     goal = TimedGoalSpace.of(GOAL, longest=10)
     hindsight = timed(Hindsight(goal=goal, strategy="future", ratio=1.0, goal_ends_episode=True))
     comparison = HindsightComparison(hindsight, "agent 'a'")
@@ -146,7 +146,7 @@ def test_goals_with_a_time_are_compared_when_it_is_up():
         ({}, True, "goal are not terminal, and .* terminal"),
     ],
 )
-def test_a_run_warns_of_an_environment_that_contradicts_hindsight(environment, ends, message):
+def test_comparison_run_contradicting_environment_warns(environment, ends, message):
     goal = replace(
         GOAL, low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.5, 0.5), reached_within="ball"
     )

@@ -11,7 +11,7 @@ from coach_rl.testing import assert_same_state
 
 
 @pytest.mark.parametrize("ticks", [0, 3, 30])
-def test_a_memory_goes_through_a_checkpoint_on_disk_bit_for_bit(tmp_path, ticks):
+def test_checkpoint_replay_memory_round_trip(tmp_path, ticks):
     parameters = {
         "capacity": 24,
         "n_step": 2,
@@ -33,7 +33,7 @@ def test_a_memory_goes_through_a_checkpoint_on_disk_bit_for_bit(tmp_path, ticks)
         assert memory.metrics() == restored.metrics()
 
 
-def test_a_rollout_goes_through_a_checkpoint_on_disk(tmp_path):
+def test_checkpoint_rollout_round_trip(tmp_path):
     rollout, stream = RolloutMemory(10), Stream(2)
     rollout.add(stream.step())
     write_checkpoint(tmp_path / "step_1", rollout.state_dict(), {})
@@ -56,7 +56,7 @@ MEMORIES = {
 
 
 @pytest.mark.parametrize("kind", MEMORIES)
-def test_a_memory_goes_on_bit_for_bit_from_any_of_its_checkpoints(tmp_path, kind):
+def test_checkpoint_any_of_several_resumes_bit_for_bit(tmp_path, kind):
     """The rings go round meanwhile, and every checkpoint shares with those before it."""
     parameters = {"num_envs": 2, "capacity": 28, **MEMORIES[kind]}
     memory = build(**parameters)
@@ -88,7 +88,7 @@ def test_a_memory_goes_on_bit_for_bit_from_any_of_its_checkpoints(tmp_path, kind
 
 
 @pytest.mark.parametrize("prioritised", [None, PrioritisedParameters()])
-def test_a_memory_left_out_of_a_checkpoint_begins_as_it_was_built(tmp_path, prioritised):
+def test_checkpoint_without_memory_starts_as_built(tmp_path, prioritised):
     memory, stream = build(prioritised=prioritised), Stream(2)
     for _ in range(10):
         memory.add(stream.step())

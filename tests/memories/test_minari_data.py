@@ -45,7 +45,7 @@ def by_number(trajectories):
 
 @needs_minari
 @pytest.mark.parametrize("kind", ["id", "path"])
-def test_what_is_written_comes_back(data_sets, kind):
+def test_minari_written_data_reads_back(data_sets, kind):
     memory, _ = played()
     name = "walks/random-v0" if kind == "id" else str(data_sets / "somewhere" / "walk")
     shown = memory.trajectories()
@@ -62,7 +62,7 @@ def test_what_is_written_comes_back(data_sets, kind):
 
 
 @needs_minari
-def test_an_episode_is_cut_where_something_was_left_out(data_sets):
+def test_minari_gap_splits_episode(data_sets):
     memory, numbers = RolloutMemory(10), [0, 1, 2, 7, 8]
     for number in numbers:
         memory.add(
@@ -90,7 +90,7 @@ def test_an_episode_is_cut_where_something_was_left_out(data_sets):
 
 
 @needs_minari
-def test_minari_itself_reads_what_is_written(data_sets):
+def test_minari_written_data_is_read_by_minari(data_sets):
     import minari
 
     memory, _ = played()
@@ -109,7 +109,7 @@ def test_minari_itself_reads_what_is_written(data_sets):
 
 
 @needs_minari
-def test_a_data_set_written_by_minari_fills_a_memory(data_sets):
+def test_minari_data_of_minari_fills_memory(data_sets):
     import minari
     from minari.data_collector import EpisodeBuffer
 
@@ -143,7 +143,7 @@ def test_a_data_set_written_by_minari_fills_a_memory(data_sets):
 
 
 @needs_minari
-def test_dict_actions_and_pictures_come_back_bit_for_bit(data_sets):
+def test_minari_dict_actions_and_images_round_trip(data_sets):
     acted = spaces.Dict({"move": spaces.Box(-1, 1, (2,), np.float32), "grip": spaces.Discrete(3)})
     observed = spaces.Dict({"image": spaces.Box(0, 255, (8, 8, 3), np.uint8)})
     memory, rng = build(num_envs=1, observed=observed, acted=acted), np.random.default_rng(0)
@@ -173,7 +173,7 @@ def test_dict_actions_and_pictures_come_back_bit_for_bit(data_sets):
 
 
 @needs_minari
-def test_a_rollout_can_be_written_as_well(data_sets):
+def test_minari_rollout_is_written(data_sets):
     rollout, stream = RolloutMemory(40), Stream(2)
     for _ in range(10):
         rollout.add(stream.step())
@@ -183,7 +183,7 @@ def test_a_rollout_can_be_written_as_well(data_sets):
 
 
 @needs_minari
-def test_a_prefilled_memory_continues_with_live_transitions(data_sets):
+def test_minari_prefilled_memory_adds_transitions(data_sets):
     memory, _ = played()
     path = str(data_sets / "walk")
     write_minari(memory.trajectories(), path, **SPACES)
@@ -215,7 +215,7 @@ def test_a_prefilled_memory_continues_with_live_transitions(data_sets):
         ),
     ],
 )
-def test_a_data_set_of_another_shape_is_refused(data_sets, spaces_wanted, message):
+def test_minari_other_spaces_error(data_sets, spaces_wanted, message):
     path = str(data_sets / "walk")
     write_minari(played()[0].trajectories(), path, **SPACES)
     with pytest.raises(SpaceError, match=message):
@@ -223,7 +223,7 @@ def test_a_data_set_of_another_shape_is_refused(data_sets, spaces_wanted, messag
 
 
 @needs_minari
-def test_a_data_set_that_does_not_fit_is_refused(data_sets):
+def test_minari_too_large_data_error(data_sets):
     path = str(data_sets / "walk")
     write_minari(played()[0].trajectories(), path, **SPACES)
     with pytest.raises(ConfigurationError, match=r"each of its 2 rows holds 10 .*\(20\)"):
@@ -240,13 +240,13 @@ def test_a_data_set_that_does_not_fit_is_refused(data_sets):
         ("no-version", "'no-version' is not a Minari data set's id"),
     ],
 )
-def test_a_data_set_that_is_not_there_is_named(data_sets, name, message):
+def test_minari_missing_data_error(data_sets, name, message):
     with pytest.raises(ConfigurationError, match=message):
         build(prefill=name)
 
 
 @needs_minari
-def test_a_data_set_is_never_overwritten(data_sets):
+def test_minari_existing_data_error(data_sets):
     shown, path = played()[0].trajectories(), str(data_sets / "walk")
     write_minari(shown, path, **SPACES)
     with pytest.raises(ConfigurationError, match="exists already"):
@@ -254,14 +254,14 @@ def test_a_data_set_is_never_overwritten(data_sets):
 
 
 @needs_minari
-def test_nothing_is_not_written(data_sets):
+def test_minari_no_transitions_error(data_sets):
     with pytest.raises(ConfigurationError, match="no transitions to write"):
         write_minari(build().trajectories(), str(data_sets / "walk"), **SPACES)
     assert not (data_sets / "walk").exists()
 
 
 @pytest.mark.parametrize("missing", ["minari", "h5py"])
-def test_without_the_package_the_error_says_how_to_install_it(monkeypatch, missing):
+def test_minari_missing_package_error(monkeypatch, missing):
     monkeypatch.setitem(importlib.sys.modules, missing, None)
     with pytest.raises(
         ConfigurationError, match=rf"package '{missing}'.*install -e \"\.\[minari\]\""

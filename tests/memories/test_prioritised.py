@@ -24,7 +24,7 @@ def chi_square(positions, probabilities):
     return ((counts - expected)[drawn] ** 2 / expected[drawn]).sum()
 
 
-def test_transitions_come_in_proportion_to_their_errors_to_the_power_of_alpha():
+def test_prioritised_frequency_is_proportional_to_priority():
     memory = filled(alpha=0.5, epsilon=1e-9)  # positions 0 to 9 and 500 to 509
     positions = memory.store.kept()
     errors = np.arange(20) - 5.0  # of either sign; one is 0
@@ -37,7 +37,7 @@ def test_transitions_come_in_proportion_to_their_errors_to_the_power_of_alpha():
     assert chi_square(drawn, probabilities) < 44
 
 
-def test_small_batches_are_as_fair_as_a_large_one():
+def test_prioritised_small_batches_are_unbiased():
     memory = filled(alpha=1.0, ticks=3)
     positions = memory.store.kept()
     memory.note_errors(torch.from_numpy(positions), torch.arange(1.0, 7.0))
@@ -47,13 +47,13 @@ def test_small_batches_are_as_fair_as_a_large_one():
     assert chi_square(drawn, probabilities) < 21  # 5 degrees of freedom, once in 1,000
 
 
-def test_each_stratum_of_the_priorities_gives_one_transition():
+def test_prioritised_each_stratum_gives_one_transition():
     memory = filled(ticks=8)  # 16 transitions, all alike
     for _ in range(20):
         assert sorted(memory.sample(16).position.tolist()) == memory.store.kept().tolist()
 
 
-def test_new_transitions_have_the_greatest_priority_so_far():
+def test_prioritised_new_transitions_have_greatest_priority():
     memory = filled(alpha=1.0, epsilon=1e-6)
     kept = memory.store.kept()
     memory.note_errors(torch.from_numpy(kept), torch.full((20,), 0.5))
@@ -65,7 +65,7 @@ def test_new_transitions_have_the_greatest_priority_so_far():
     assert memory.priorities.priorities(kept[:1]) == pytest.approx([0.1 + 1e-6])
 
 
-def test_weights_undo_the_priorities_as_far_as_beta_says():
+def test_prioritised_weights_follow_beta():
     # priorities 1, 4 and 16: probabilities in the same ratio; (p / smallest) ** -1/2
     np.testing.assert_allclose(
         importance_weights(np.array([4.0, 1.0, 16.0]), 0.5), [0.5, 1.0, 0.25]
@@ -74,7 +74,7 @@ def test_weights_undo_the_priorities_as_far_as_beta_says():
     np.testing.assert_allclose(importance_weights(np.array([4.0, 1.0]), 0.0), [1.0, 1.0])
 
 
-def test_fully_weighted_means_do_not_depend_on_the_priorities():
+def test_prioritised_beta_one_means_are_unbiased():
     memory = filled(alpha=1.0, beta=1.0)
     kept = memory.store.kept()
     memory.note_errors(torch.from_numpy(kept), torch.arange(1.0, 21.0))
@@ -86,7 +86,7 @@ def test_fully_weighted_means_do_not_depend_on_the_priorities():
     assert abs(values[batch.position].mean().item() - weighted.item()) > 0.05
 
 
-def test_beta_rises_to_one_with_the_steps_added():
+def test_prioritised_beta_anneals_with_steps():
     memory = filled(ticks=0, beta=0.4, anneal_beta_over=EnvironmentSteps(30))
     stream, betas, steps = Stream(2), [], [0]
     for _ in range(10):
@@ -100,7 +100,7 @@ def test_beta_rises_to_one_with_the_steps_added():
     assert filled(beta=0.3, anneal_beta_over=None).metrics()["memory/beta"] == 0.3
 
 
-def test_overwritten_transitions_are_never_drawn_twice_or_forgotten():
+def test_prioritised_overwritten_transitions_lose_priority():
     memory, stream = build(capacity=8, prioritised=PrioritisedParameters()), Stream(2)
     for tick in range(25):
         memory.add(stream.step(stream.some_rows()))
@@ -111,7 +111,7 @@ def test_overwritten_transitions_are_never_drawn_twice_or_forgotten():
             memory.note_errors(batch.position, torch.rand(6) * tick)
 
 
-def test_errors_that_are_not_finite_are_refused():
+def test_prioritised_non_finite_errors_change_nothing():
     memory = filled()
     before = memory.state_dict()["sampler"]["positions"]["priorities"]
     with pytest.raises(NonFiniteError, match="1 of 2 errors"):
@@ -120,7 +120,7 @@ def test_errors_that_are_not_finite_are_refused():
     np.testing.assert_array_equal(before, after)
 
 
-def test_the_largest_alpha_neither_underflows_nor_overflows():
+def test_prioritised_largest_alpha_stays_finite():
     memory = filled(alpha=4.0)
     errors = torch.zeros(len(memory))
     positions = torch.from_numpy(memory.store.kept())
@@ -133,7 +133,7 @@ def test_the_largest_alpha_neither_underflows_nor_overflows():
     assert batch.weight.tolist() == [1.0] * 8
 
 
-def test_only_a_prioritised_memory_says_it_is():
+def test_is_prioritised_plain_memory_is_false():
     assert filled().is_prioritised
     plain = build()
     assert not plain.is_prioritised

@@ -132,7 +132,7 @@ def any_parameters(rng, *, goal, num_rows, frames):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_samples_are_recomputed_from_plain_lists(seed):
+def test_replay_memory_samples_equal_plain_lists(seed):
     rng = np.random.default_rng(seed)
     num_rows, frames, goal = int(rng.integers(1, 4)), int(rng.integers(5)), any_goals(rng)
     chosen = any_parameters(rng, goal=goal, num_rows=num_rows, frames=frames)

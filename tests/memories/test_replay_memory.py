@@ -39,7 +39,7 @@ def n_step_by_hand(history, number, n_step, discount, by_duration=False):
     by_duration=st.booleans(),
     storage=st.sampled_from(["cpu", "device"]),
 )
-def test_batches_equal_a_plain_list_of_transitions(
+def test_replay_memory_batches_equal_list_of_transitions(
     seed, num_rows, capacity, ticks, n_step, by_duration, storage
 ):
     stream = Stream(num_rows, seed)
@@ -69,7 +69,7 @@ def test_batches_equal_a_plain_list_of_transitions(
         np.testing.assert_array_equal(batch.next_observation["observation"][index], [row, last])
 
 
-def test_a_batch_has_the_promised_columns_and_dtypes():
+def test_replay_memory_batch_columns_and_dtypes():
     memory = build(num_envs=3)
     memory.add(Stream(3).step())
     batch = memory.sample(5)
@@ -112,7 +112,7 @@ def test_n_step_returns_by_hand():
     }
 
 
-def test_n_step_returns_stop_where_a_transition_does_not_follow_on_the_one_before():
+def test_n_step_returns_gap_stops_window():
     # as above, but between the states 2 and 3 a goal moved, or something was left out
     memory = build(num_envs=1, n_step=3, discount=0.5)
     for number, reward in enumerate([1, 2, 4, 8, 16, 32]):
@@ -137,7 +137,7 @@ def test_n_step_returns_stop_where_a_transition_does_not_follow_on_the_one_befor
         }
 
 
-def test_a_termination_is_not_bootstrapped_and_wins_over_truncation():
+def test_n_step_returns_termination_wins_over_truncation():
     memory = build(num_envs=1, n_step=2, discount=0.5)
     memory.add(one(0, 0, reward=1.0))
     memory.add(one(0, 1, reward=2.0, terminated=True, truncated=True))
@@ -146,14 +146,14 @@ def test_a_termination_is_not_bootstrapped_and_wins_over_truncation():
     assert set(batch.reward.tolist()) == {2.0}  # 1 + 2/2, and 2
 
 
-def test_discounts_may_count_simulator_steps():
+def test_n_step_returns_discount_by_duration():
     memory = build(num_envs=1, discount=0.5, discount_by_duration=True)
     memory.add(one(0, 0, duration=3))
     assert memory.sample(1).discount.tolist() == [1 / 8]
 
 
 @pytest.mark.parametrize("n_step", [1, 3])
-def test_every_kept_transition_is_equally_likely(n_step):
+def test_replay_memory_samples_uniformly(n_step):
     stream = Stream(3, seed=1)
     memory = build(num_envs=3, capacity=30, n_step=n_step)
     for tick in range(25):
@@ -169,7 +169,7 @@ def test_every_kept_transition_is_equally_likely(n_step):
     assert ((counts - expected) ** 2 / expected).sum() < 55
 
 
-def test_the_same_seed_draws_the_same_and_another_seed_something_else():
+def test_replay_memory_seed_sets_samples():
     memories = [build(seed=seed) for seed in (3, 3, 4)]
     for memory in memories:
         stream = Stream(2)
@@ -180,7 +180,7 @@ def test_the_same_seed_draws_the_same_and_another_seed_something_else():
     assert first != third
 
 
-def test_what_is_handed_out_is_a_copy():
+def test_replay_memory_batch_is_copy():
     memory = build(num_envs=1, capacity=1)
     memory.add(one(0, 7))
     for column in named_tensors(memory.sample(4)).values():
@@ -188,14 +188,14 @@ def test_what_is_handed_out_is_a_copy():
     assert memory.sample(1).action.item() == 7
 
 
-def test_what_was_added_is_a_copy():
+def test_memory_added_values_are_copied():
     memory, given_transition = build(num_envs=1), one(0, 7)
     memory.add(given_transition)
     given_transition.observation["observation"][:] = 99
     assert memory.sample(1).observation["observation"].tolist() == [[0, 7]]
 
 
-def test_dict_actions_discrete_actions_and_bytes_keep_their_form():
+def test_replay_memory_dict_discrete_and_byte_values_keep_form():
     acted = spaces.Dict({"move": spaces.Box(-1, 1, (2,), np.float64), "grip": spaces.Discrete(3)})
     observed = spaces.Dict({"picture": spaces.Box(0, 255, (4, 4), np.uint8)})
     memory = build(num_envs=2, observed=observed, acted=acted)
@@ -222,7 +222,7 @@ def test_dict_actions_discrete_actions_and_bytes_keep_their_form():
     assert (batch.next_observation["picture"][~first].numpy() == picture[1] + 1).all()
 
 
-def test_extras_that_are_asked_for_come_back():
+def test_replay_memory_extras_are_sampled():
     memory = build(num_envs=1, extras=("log_prob",))
     memory.add(one(0, 1, extras={"log_prob": np.array([0.25]), "value": np.array([3.0])}))
     batch = memory.sample(2)
@@ -235,7 +235,7 @@ def test_extras_that_are_asked_for_come_back():
 
 
 @pytest.mark.parametrize("prioritised", [None, PrioritisedParameters()])
-def test_a_cleared_memory_starts_over(prioritised):
+def test_memory_cleared_starts_over(prioritised):
     stream, memory = Stream(2), build(capacity=6, prioritised=prioritised)
     for _ in range(10):
         memory.add(stream.step())
@@ -248,14 +248,14 @@ def test_a_cleared_memory_starts_over(prioritised):
     assert memory.sample(3).observation["observation"].tolist() == [[1, 5]] * 3
 
 
-def test_capacity_is_shared_evenly_by_the_rows():
+def test_replay_memory_capacity_is_shared_by_rows():
     stream, memory = Stream(4), build(num_envs=4, capacity=11)
     for _ in range(10):
         memory.add(stream.step())
     assert len(memory) == 8  # 11 // 4 = 2 each
 
 
-def test_device_storage_gives_the_same_batches():
+def test_replay_memory_device_storage_samples_equal():
     memories = [build(storage=storage, n_step=2, capacity=9) for storage in ("cpu", "device")]
     for memory in memories:
         stream = Stream(2)
@@ -264,7 +264,7 @@ def test_device_storage_gives_the_same_batches():
     same_batches(memories[0].sample(40), memories[1].sample(40))
 
 
-def test_a_memory_without_storage_takes_no_room_and_keeps_nothing():
+def test_replay_memory_no_storage_allocates_nothing():
     pictures = spaces.Dict({"observation": spaces.Box(0, 255, (84, 84, 4), np.uint8)})
     wanted = {"capacity": 10**7, "prefill": "not/there-v0"}  # 565 GB, and a data set
     memory = build(observed=pictures, storage="none", **wanted)
@@ -279,14 +279,14 @@ def test_a_memory_without_storage_takes_no_room_and_keeps_nothing():
         memory.sample(1)
 
 
-def test_a_memory_on_the_device_is_compared_with_what_is_free_there(monkeypatch):
+def test_check_size_device_memory_is_compared(monkeypatch):
     monkeypatch.setattr(replay_layout, "free_device_bytes", lambda device: 5_000)
     build(storage="device", capacity=200)  # 2 * 8 + 4 bytes each: 4,000
     with pytest.raises(ConfigurationError, match=r"takes 6 kB on cpu, where 5 kB are free.*250"):
         build(storage="device", capacity=300)
 
 
-def test_the_limit_of_a_control_group_counts(tmp_path, monkeypatch):
+def test_free_host_bytes_respects_control_group(tmp_path, monkeypatch):
     monkeypatch.setattr(replay_layout, "CGROUP", tmp_path)
     whole = replay_layout.free_host_bytes()
     (tmp_path / "memory.current").write_text("400000\n")
@@ -298,7 +298,7 @@ def test_the_limit_of_a_control_group_counts(tmp_path, monkeypatch):
     assert replay_layout.free_device_bytes(torch.device("cpu")) == 650_000
 
 
-def test_sizes_are_written_for_people():
+def test_readable_sizes_have_units():
     assert [readable(size) for size in (999, 1500, 2e6, 3.25e9, 4e12)] == [
         "999 B",
         "1.5 kB",
@@ -308,7 +308,7 @@ def test_sizes_are_written_for_people():
     ]
 
 
-def test_a_million_half_cheetah_transitions_take_less_than_300_mb():
+def test_layout_size_million_half_cheetah_below_300_mb():
     observed = spaces.Dict({"observation": spaces.Box(-np.inf, np.inf, (17,), np.float64)})
     memory = build(
         observed=observed, acted=spaces.Box(-1, 1, (6,), np.float32), num_envs=16, capacity=10**6
@@ -326,7 +326,7 @@ VARIANTS = {
 
 @pytest.mark.parametrize("name", VARIANTS)
 @pytest.mark.parametrize("ticks", [0, 1, 4, 33])
-def test_a_restored_memory_resumes_bit_for_bit(name, ticks):
+def test_memory_restored_resumes_bit_for_bit(name, ticks):
     # 10 a row: with 33 ticks the rings have gone round; an episode is open in most rows
     memory, stream = build(num_envs=3, capacity=30, **VARIANTS[name]), Stream(3, seed=ticks)
     for _ in range(ticks):
@@ -354,7 +354,7 @@ def test_a_restored_memory_resumes_bit_for_bit(name, ticks):
         np.testing.assert_array_equal(values, right[path], err_msg=path)
 
 
-def test_only_what_is_kept_is_saved():
+def test_replay_memory_state_holds_stored_transitions_only():
     memory, stream = build(capacity=100_000), Stream(2)
     for _ in range(3):
         memory.add(stream.step())
@@ -363,7 +363,7 @@ def test_only_what_is_kept_is_saved():
     assert parts == [(0, 3), (1, 3)]
 
 
-def test_a_saved_state_stays_as_it_is_while_the_memory_goes_on():
+def test_replay_memory_state_is_unchanged_by_adds():
     memory, stream = build(capacity=20), Stream(2)
     for _ in range(6):
         memory.add(stream.step())
@@ -377,7 +377,7 @@ def test_a_saved_state_stays_as_it_is_while_the_memory_goes_on():
 
 
 @pytest.mark.parametrize("forget", ["overwrite", "clear"])
-def test_a_saved_state_of_overwritten_transitions_says_so(forget):
+def test_replay_memory_overwritten_state_error(forget):
     memory, stream = build(capacity=8), Stream(2)
     for _ in range(6):
         memory.add(stream.step())
@@ -389,7 +389,7 @@ def test_a_saved_state_of_overwritten_transitions_says_so(forget):
         build(capacity=8).load_state_dict(state)
 
 
-def test_a_memory_takes_over_its_own_state():
+def test_replay_memory_loads_own_state():
     memory, stream = build(capacity=20), Stream(2)
     for _ in range(6):
         memory.add(stream.step())
@@ -401,7 +401,7 @@ def test_a_memory_takes_over_its_own_state():
     same_batches(memory.sample(5), before)
 
 
-def test_trajectories_are_rows_by_time_oldest_first():
+def test_replay_memory_trajectories_are_oldest_first():
     memory, stream = build(num_envs=3, capacity=12), Stream(3, seed=2)
     for tick in range(9):
         memory.add(stream.step([0, 1][: 1 + tick % 2]))  # 9 and 4 came, none of row 2
@@ -429,13 +429,13 @@ def test_trajectories_are_rows_by_time_oldest_first():
     assert "/agents/agent/actions" in memory.trajectories()
 
 
-def test_an_empty_memory_has_trajectories_of_no_length():
+def test_replay_memory_empty_trajectories_have_no_length():
     shown = build(num_envs=2).trajectories()
     assert shown["/mask"].shape == (2, 0)
     assert shown["/observations/observation"].shape == (2, 0, 2)
 
 
-def test_bulk_adds_equal_single_ones():
+def test_ring_store_extend_equals_single_adds():
     stream, single, bulk = Stream(1, seed=5), build(num_envs=1, capacity=20), None
     bulk = build(num_envs=1, capacity=20)
     for length in (3, 12, 20, 1, 7):
@@ -456,7 +456,7 @@ def test_bulk_adds_equal_single_ones():
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("storage", ["pinned", "device", "cpu"])
-def test_batches_on_a_gpu_equal_those_on_the_cpu(storage):
+def test_replay_memory_gpu_batches_equal_cpu(storage):
     memories = [
         build(capacity=40, n_step=2),
         build(capacity=40, n_step=2, storage=storage, device=torch.device("cuda")),

@@ -33,7 +33,7 @@ def filled():
     return memory
 
 
-def test_columns_hold_every_array_in_the_order_it_came():
+def test_rollout_memory_columns_keep_order():
     memory = RolloutMemory(4)
     extras = {"log_prob": np.array([0.5, 0.25], np.float32)}
     memory.add(transition([1, 0], [1, 2], extras=extras))
@@ -57,7 +57,7 @@ def test_columns_hold_every_array_in_the_order_it_came():
     assert memory.columns["/observations/x"].shape == (4, 1)
 
 
-def test_environment_steps_add_up_the_durations_of_what_is_kept():
+def test_rollout_memory_environment_steps_sum_durations():
     memory = filled()
     assert memory.environment_steps == 6 + 7 + 8 + 9 + 10 + 11
     memory.clear()
@@ -65,7 +65,7 @@ def test_environment_steps_add_up_the_durations_of_what_is_kept():
     assert RolloutMemory(8).environment_steps == 0
 
 
-def test_columns_keep_the_dtype_of_their_first_value():
+def test_rollout_memory_columns_keep_first_dtype():
     columns = filled().columns
     assert columns["/observations/x"].dtype == np.float32
     assert columns["/observations/image"].dtype == np.uint8
@@ -73,14 +73,14 @@ def test_columns_keep_the_dtype_of_their_first_value():
     assert columns["/terminated"].dtype == np.bool_
 
 
-def test_what_was_added_is_a_copy():
+def test_memory_added_values_are_copied():
     memory, given = RolloutMemory(4), transition([0], [1])
     memory.add(given)
     given.observation["x"][:] = 99
     assert memory.columns["/observations/x"][0] == 1
 
 
-def test_a_dict_action_has_a_column_per_part():
+def test_rollout_memory_dict_action_has_column_per_part():
     memory = RolloutMemory(4)
     action = {"move": np.array([[0.5, 1.5]]), "grip": np.array([2])}
     memory.add(transition([0], [1], action=action))
@@ -89,7 +89,7 @@ def test_a_dict_action_has_a_column_per_part():
     np.testing.assert_array_equal(memory.columns["/actions/grip"][:1], [2])
 
 
-def test_it_fills_to_the_brim_and_says_when_more_comes():
+def test_rollout_memory_full_error_adds_nothing():
     memory = RolloutMemory(3)
     memory.add(transition([0, 1], [1, 2]))
     with pytest.raises(RunError, match="memory of 3 transitions is full: 2 kept, 2 more came"):
@@ -99,7 +99,7 @@ def test_it_fills_to_the_brim_and_says_when_more_comes():
     assert len(memory) == 3
 
 
-def test_a_cleared_memory_starts_over():
+def test_memory_cleared_starts_over():
     memory = filled()
     memory.clear()
     assert len(memory) == 0
@@ -109,7 +109,7 @@ def test_a_cleared_memory_starts_over():
     np.testing.assert_array_equal(memory.grid().index, [[0]])
 
 
-def test_slots_without_a_transition_repeat_earlier_values():
+def test_rollout_memory_free_slots_repeat_values():
     """Zeros would lie outside some spaces."""
     memory = RolloutMemory(4)
     memory.add(transition([], []))
@@ -125,7 +125,7 @@ def test_slots_without_a_transition_repeat_earlier_values():
     assert partly.columns["/rewards"].tolist() == [3.0] * 4
 
 
-def test_the_grid_orders_irregular_rows_by_time_and_pads_them():
+def test_rollout_memory_grid_orders_and_pads_rows():
     # came in this order: row 2, 0, 2, 5, 2, 0; so row 0 is at 1, 5, row 2 at 0, 2, 4, row 5 at 3
     grid = filled().grid()
     np.testing.assert_array_equal(grid.valid, [[1, 1, 1], [1, 1, 0], [0, 1, 0]])
@@ -134,7 +134,7 @@ def test_the_grid_orders_irregular_rows_by_time_and_pads_them():
     )
 
 
-def test_every_transition_lies_in_the_grid_exactly_once():
+def test_rollout_memory_grid_holds_each_transition_once():
     rng, memory = np.random.default_rng(0), RolloutMemory(200)
     for _ in range(30):
         rows = rng.permutation(6)[: rng.integers(0, 7)]
@@ -149,7 +149,7 @@ def test_every_transition_lies_in_the_grid_exactly_once():
         assert (index < len(memory)).all()
 
 
-def test_trajectories_are_rows_by_time_with_a_mask():
+def test_rollout_memory_trajectories_have_mask():
     trajectories = filled().trajectories()
     mask = trajectories["/mask"]
     np.testing.assert_array_equal(mask, [[1, 1, 0], [1, 1, 1], [1, 0, 0]])
@@ -158,7 +158,7 @@ def test_trajectories_are_rows_by_time_with_a_mask():
     assert trajectories["/next_observations/x"].shape == (3, 3, 1)
 
 
-def test_trajectories_name_what_belongs_to_the_agent():
+def test_rollout_memory_trajectories_name_agent():
     memory = RolloutMemory(4)
     memory.add(transition([0], [1], extras={"log_prob": np.array([0.5])}))
     assert set(memory.trajectories("walker")) == {
@@ -182,7 +182,7 @@ def test_trajectories_name_what_belongs_to_the_agent():
     assert "/agents/agent/actions/grip" in memory.trajectories()
 
 
-def test_a_restored_memory_continues_like_the_one_that_was_saved():
+def test_rollout_memory_restored_continues_equal():
     memory = filled()
     state = memory.state_dict()
     restored = RolloutMemory(8)
@@ -196,7 +196,7 @@ def test_a_restored_memory_continues_like_the_one_that_was_saved():
         assert restored.columns[path].dtype == column.dtype
 
 
-def test_a_saved_state_shares_nothing_with_the_memory():
+def test_rollout_memory_state_shares_no_memory():
     memory = filled()
     state = memory.state_dict()
     memory.columns["/rewards"][:] = -1
@@ -206,7 +206,7 @@ def test_a_saved_state_shares_nothing_with_the_memory():
     np.testing.assert_array_equal(restored.columns["/rewards"][:6], [10, 20, 30, 40, 50, 60])
 
 
-def test_loading_replaces_what_was_there():
+def test_rollout_memory_load_replaces_transitions():
     memory = filled()
     empty = RolloutMemory(8).state_dict()
     memory.load_state_dict(empty)

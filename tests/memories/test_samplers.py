@@ -18,7 +18,7 @@ class Makes(SamplerUnit):
         return {path: torch.ones(size) for path in self._really}
 
 
-def test_units_pass_columns_on_and_internal_ones_stay_inside():
+def test_sampler_chain_internal_columns_are_hidden():
     class Adds(SamplerUnit):
         name, inputs, outputs = "adds", ("/a", "/sampling/b"), ("/a", "/c")
 
@@ -32,7 +32,7 @@ def test_units_pass_columns_on_and_internal_ones_stay_inside():
     }
 
 
-def test_a_prefix_stands_for_any_path_below_it():
+def test_sampler_chain_prefix_matches_paths():
     SamplerChain([Makes("first", outputs=("/x/a",)), Makes("second", inputs=("/x/",))])
 
 
@@ -68,7 +68,7 @@ class Age(SamplerUnit):
 
 
 @pytest.mark.parametrize("after", ["positions", "n_step", "gather", "to_device", "sample"])
-def test_users_put_units_of_their_own_anywhere(after):
+def test_sampler_chain_custom_unit_at_any_place(after):
     memory, stream = build(units=(AgeParameters(after=after, factor=2.0),), capacity=20), Stream(2)
     for _ in range(15):
         memory.add(stream.step())
@@ -80,7 +80,7 @@ def test_users_put_units_of_their_own_anywhere(after):
     assert memory.metrics()["age/batches"] == 1
 
 
-def test_units_of_ones_own_are_saved():
+def test_sampler_chain_custom_unit_is_saved():
     units = (AgeParameters(),)
     memory, restored = build(units=units), build(units=units)
     memory.add(Stream(2).step())

@@ -31,7 +31,7 @@ def searched_depth(request, monkeypatch):
     leaves=st.lists(st.integers(0, 40).map(lambda n: n / 8), min_size=1, max_size=20),
     share=st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=10),
 )
-def test_leaves_are_found_like_by_walking_along_them(leaves, share):
+def test_sum_tree_find_equals_linear_search(leaves, share):
     tree = SumTree(len(leaves))
     tree.set(np.arange(len(leaves)), np.array(leaves))
     assert tree.total == sum(leaves)
@@ -46,7 +46,7 @@ def test_leaves_are_found_like_by_walking_along_them(leaves, share):
     max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(seed=st.integers(0, 10_000), size=st.integers(1, 30))
-def test_updates_in_any_order_give_the_tree_that_filling_gives(seed, size):
+def test_sum_tree_set_in_any_order_equals_fill(seed, size):
     rng = np.random.default_rng(seed)
     tree, leaves = SumTree(size), np.zeros(size)
     for _ in range(10):
@@ -62,7 +62,7 @@ def test_updates_in_any_order_give_the_tree_that_filling_gives(seed, size):
     np.testing.assert_array_equal(filled.nodes, tree.nodes)
 
 
-def test_a_leaf_of_nothing_is_never_found_even_at_the_very_end():
+def test_sum_tree_zero_leaf_is_never_found():
     tree = SumTree(8)
     tree.set(np.array([1, 4]), np.array([0.1, 0.2]))
     ends = np.array([0.0, np.nextafter(0.1, 0), 0.1, tree.total, tree.total * (1 + 1e-12)])
@@ -70,5 +70,5 @@ def test_a_leaf_of_nothing_is_never_found_even_at_the_very_end():
 
 
 @pytest.mark.parametrize(("size", "leaves"), [(1, 2), (2, 2), (3, 4), (1_000_000, 2**20)])
-def test_its_size_is_known_in_advance(size, leaves):
+def test_tree_bytes_equals_size_of_tree(size, leaves):
     assert tree_bytes(size) == SumTree(size).nodes.nbytes == 16 * leaves

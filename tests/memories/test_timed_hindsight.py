@@ -76,7 +76,7 @@ def drawn(memory, size=400):
     return {tuple(row) for row in torch.cat(columns, dim=1).tolist()}
 
 
-def test_a_goal_achieved_later_is_wanted_in_the_time_that_it_took():
+def test_timed_hindsight_future_goal_has_elapsed_time():
     memory = build()
     add_sub_episode(memory)
     expected = set()
@@ -90,7 +90,7 @@ def test_a_goal_achieved_later_is_wanted_in_the_time_that_it_took():
     assert drawn(memory) == expected
 
 
-def test_the_last_state_is_wanted_where_the_strategy_is_final():
+def test_timed_hindsight_final_uses_last_state():
     memory = build(strategy="final")
     add_sub_episode(memory)
     assert {(each[0], each[1], each[4]) for each in drawn(memory)} == {
@@ -98,7 +98,7 @@ def test_the_last_state_is_wanted_where_the_strategy_is_final():
     }  # fmt: skip
 
 
-def test_goals_come_from_the_same_sub_episode_which_may_be_open():
+def test_timed_hindsight_goals_are_of_same_sub_episode():
     memory = build()
     add_sub_episode(memory)
     add_sub_episode(memory, first=10, decisions=3)
@@ -107,7 +107,7 @@ def test_goals_come_from_the_same_sub_episode_which_may_be_open():
     assert {each[1] for each in rows if each[0] < 10} == {1, 2, 3, 4, 5}
 
 
-def test_without_hindsight_the_goal_keeps_its_time():
+def test_timed_hindsight_ratio_zero_keeps_time():
     memory = build(ratio=0.0)
     add_sub_episode(memory)
     left = ASKED - np.cumsum([0, *DURATIONS])
@@ -116,7 +116,7 @@ def test_without_hindsight_the_goal_keeps_its_time():
     }
 
 
-def test_dense_goals_are_worth_minus_the_distance_when_the_time_is_up():
+def test_timed_hindsight_dense_reward_at_end_of_time():
     memory = build(goal=replace(LINE, reward="dense", threshold=(0.0,)), ratio=0.0)
     add_sub_episode(memory)
     assert {each[5] for each in drawn(memory)} == {0}, "as it was stored"
@@ -125,7 +125,7 @@ def test_dense_goals_are_worth_minus_the_distance_when_the_time_is_up():
     assert {(each[5], each[6]) for each in drawn(memory)} == {(0, 0), (0, 0.5)}
 
 
-def test_returns_of_several_steps_stop_where_the_time_of_the_new_goal_is_up():
+def test_timed_hindsight_n_step_stops_at_end_of_time():
     memory = build(n_step=3)
     add_sub_episode(memory)
     rows = {(each[0], each[1]): each[3:] for each in drawn(memory)}
@@ -135,7 +135,7 @@ def test_returns_of_several_steps_stop_where_the_time_of_the_new_goal_is_up():
     assert rows[2, 3] == (2, 0, 1, 0)
 
 
-def test_an_end_that_is_not_the_goal_s_stays_one():
+def test_timed_hindsight_other_end_is_kept():
     memory = build()
     add_sub_episode(memory, decisions=3, terminated=True)
     by_state = {(each[0], each[1]): each[5:] for each in drawn(memory)}
@@ -146,7 +146,7 @@ def test_an_end_that_is_not_the_goal_s_stays_one():
     assert {each[6] for each in drawn(memory) if each[0] == 1} == {0}
 
 
-def test_a_memory_with_times_is_saved_and_goes_on():
+def test_timed_hindsight_restored_resumes_bit_for_bit():
     memory, resumed = build(), build()
     add_sub_episode(memory)
     add_sub_episode(memory, first=10, decisions=2)
@@ -166,7 +166,7 @@ class Doubled(TimedGoalSpace):
         return super().achieved(observation) * np.float32(2)
 
 
-def test_timed_goals_achieved_in_an_own_way_are_read_once():
+def test_timed_hindsight_custom_achieved_is_computed_once():
     memory = build(
         goal=Doubled(low=(-50.0,), high=(50.0,), threshold=(0.4,), longest=LONGEST),
         strategy="final",

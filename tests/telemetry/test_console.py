@@ -68,7 +68,7 @@ LAST_LINE = (
 )
 
 
-def test_a_run_that_goes_on_with_another_phase_of_a_level_says_so_before_there_are_figures(clock):
+def test_console_level_phase_before_figures_is_printed(clock):
     sink, output = sink_and_output(terminal=False, plain=True)
     sink.write(replace(record("level_phase", 2000), text="level 'top' learns"))
     assert output.getvalue() == "step 2,000: level 'top' learns\n"
@@ -78,7 +78,7 @@ def test_a_run_that_goes_on_with_another_phase_of_a_level_says_so_before_there_a
 
 
 @pytest.mark.parametrize(("terminal", "plain"), [(False, False), (True, True)])
-def test_lines_at_phases_and_evaluations(clock, terminal, plain):
+def test_console_plain_lines_at_phases_and_evaluations(clock, terminal, plain):
     sink, output = sink_and_output(terminal=terminal, plain=plain)
     speak(sink)
     sink.close()
@@ -89,7 +89,7 @@ def test_lines_at_phases_and_evaluations(clock, terminal, plain):
     assert "\x1b" not in output.getvalue()
 
 
-def test_a_line_about_every_ten_seconds(clock):
+def test_console_plain_line_every_ten_seconds(clock):
     sink, output = sink_and_output(terminal=False)
     for second in range(31):
         clock[0] = 1000.0 + second
@@ -110,7 +110,7 @@ def last_drawing(output):
     return output.rpartition("\x1b[1A\x1b[2K")[2]
 
 
-def test_a_terminal_gets_a_panel_with_the_newest_numbers(clock):
+def test_console_terminal_shows_panel(clock):
     sink, output = sink_and_output(terminal=True)
     speak(sink)
     before = output.getvalue()
@@ -128,7 +128,7 @@ def test_a_terminal_gets_a_panel_with_the_newest_numbers(clock):
     assert output.getvalue().endswith("\x1b[?25h")  # the cursor is back
 
 
-def test_a_line_for_each_level_of_a_hierarchy(clock):
+def test_console_hierarchy_has_line_per_level(clock):
     sink, output = sink_and_output(terminal=True)
     sink.write(record("phase", 0))
     for level, loss in (("top", 1.0), ("low", 2.0), ("top", 3.0)):
@@ -152,7 +152,7 @@ def test_a_line_for_each_level_of_a_hierarchy(clock):
         ([("top", "ddpg"), ("low", "red"), ("low", "blue")], ["top ddpg", "low red", "low blue"]),
     ],
 )
-def test_every_agent_of_a_level_has_its_losses(clock, learners, names):
+def test_console_agents_have_own_losses(clock, learners, names):
     for terminal in (True, False):
         sink, output = sink_and_output(terminal=terminal)
         for loss, (level, agent) in enumerate(learners, start=1):
@@ -168,7 +168,7 @@ def test_every_agent_of_a_level_has_its_losses(clock, learners, names):
             assert output.getvalue().endswith("  ".join(expected) + "\n")
 
 
-def test_evaluations_lengthen_the_time_left(clock):
+def test_figures_evaluations_lengthen_time_left(clock):
     sink, output = sink_and_output(terminal=False)
     sink.write(record("progress", 1000, time__training_seconds=1.0))
     progress = record("progress", 2000, time__training_seconds=2.0)
@@ -178,7 +178,7 @@ def test_evaluations_lengthen_the_time_left(clock):
     assert "1,000 steps/s  0:12 left" in output.getvalue().splitlines()[-1]
 
 
-def test_successes_stand_beside_the_evaluation(clock):
+def test_console_success_follows_evaluation(clock):
     sink, output = sink_and_output(terminal=False)
     scalars = {"evaluation__reward_mean": -50.0, "evaluation__success_rate": 0.78}
     sink.write(record("evaluation", 100, Phase.TEST, **scalars))
@@ -203,7 +203,7 @@ class Policy:
 )
 @pytest.mark.parametrize("terminal", [True, False])
 @pytest.mark.parametrize("is_read", [True, False], ids=["from the log", "live"])
-def test_best_evaluation_is_the_one_of_the_policy(clock, policy, best, terminal, is_read):
+def test_console_best_evaluation_follows_policy(clock, policy, best, terminal, is_read):
     sink, output = sink_and_output(terminal=terminal)
     sink.plan(EnvironmentSteps(10_000), policy=policy)
     for steps, reward, success, length, share in (
@@ -228,7 +228,7 @@ def test_best_evaluation_is_the_one_of_the_policy(clock, policy, best, terminal,
         assert f" (best {best})" in newest if best else "best" not in newest
 
 
-def test_best_evaluation_of_a_resumed_run_is_known_and_left_at_a_roll_back(clock):
+def test_console_resumed_best_evaluation_is_dropped_at_roll_back(clock):
     sink, output = sink_and_output(terminal=False)
     before = Best(value=142.8, reward=142.8, environment_steps=500, checkpoint="c")
     sink.plan(EnvironmentSteps(10_000), best=before)
@@ -240,7 +240,7 @@ def test_best_evaluation_of_a_resumed_run_is_known_and_left_at_a_roll_back(clock
     assert best == ["142.8", "150.0", "142.8"]
 
 
-def test_loss_of_an_earlier_line_is_marked_with_its_steps(clock):
+def test_plain_line_earlier_loss_is_marked_with_steps(clock):
     sink, output = sink_and_output(terminal=False)
     sink.write(replace(record("train", 100, train__q_loss=1.0), level="low"))  # not due yet
     sink.write(record("phase", 200))
@@ -256,7 +256,7 @@ def test_loss_of_an_earlier_line_is_marked_with_its_steps(clock):
     assert output.getvalue().endswith("q loss 3\n")
 
 
-def test_loss_of_the_first_level_to_learn_has_the_level_in_its_name(clock):
+def test_plain_line_first_learning_level_is_named(clock):
     sink, output = sink_and_output(terminal=False)
     sink.plan(EnvironmentSteps(10_000), levels=("top", "low"))
     sink.write(replace(record("train", 10, train__q_loss=1.0), level="low", agent="ddpg"))
@@ -264,7 +264,7 @@ def test_loss_of_the_first_level_to_learn_has_the_level_in_its_name(clock):
     assert output.getvalue().endswith("  low q loss 1\n")
 
 
-def test_an_evaluation_that_is_not_a_number(clock):
+def test_console_nan_evaluation_is_shown(clock):
     sink, output = sink_and_output(terminal=False)
     for reward in (math.nan, -5.0, math.nan, -7.0):
         sink.write(record("evaluation", 1, Phase.TEST, evaluation__reward_mean=reward))
@@ -272,7 +272,7 @@ def test_an_evaluation_that_is_not_a_number(clock):
     assert lines == ["", "-5 (best -5)", "", "-7 (best -5)"]
 
 
-def test_a_terminal_that_cannot_move_its_cursor_gets_lines(clock, monkeypatch):
+def test_console_dumb_terminal_prints_lines(clock, monkeypatch):
     monkeypatch.setenv("TERM", "dumb")
     sink, output = sink_and_output(terminal=True)
     sink.write(record("phase", 0, Phase.HEATUP))
@@ -280,7 +280,7 @@ def test_a_terminal_that_cannot_move_its_cursor_gets_lines(clock, monkeypatch):
     assert "\x1b" not in output.getvalue()
 
 
-def test_a_panel_without_a_plan(clock):
+def test_console_panel_without_plan(clock):
     output = io.StringIO()
     console = Console(file=output, force_terminal=True, width=80)
     sink = ConsoleSink(console=console)
@@ -292,7 +292,7 @@ def test_a_panel_without_a_plan(clock):
     assert steps.startswith("steps    2,000   ")
 
 
-def test_four_times_a_second_at_most(clock, monkeypatch):
+def test_console_refreshes_four_times_a_second(clock, monkeypatch):
     sink, _ = sink_and_output(terminal=True)
     shown = []
     monkeypatch.setattr(sink, "_refresh", lambda: shown.append(clock[0]))
@@ -323,7 +323,7 @@ def test_console_write_nothing_due_takes_few_calls(clock):
     assert calls <= 100 * 15
 
 
-def test_a_plan_that_comes_later(clock):
+def test_console_later_plan_is_shown(clock):
     output = io.StringIO()
     sink = ConsoleSink(console=Console(file=output, width=80))
     sink.write(record("phase", 100))
@@ -335,14 +335,14 @@ def test_a_plan_that_comes_later(clock):
     assert "50%" in second
 
 
-def test_closing_twice_and_before_anything(clock):
+def test_console_close_twice_is_harmless(clock):
     sink, output = sink_and_output(terminal=True)
     sink.close()
     sink.close()
     assert output.getvalue() == ""
 
 
-def test_an_announcement_stands_below_the_panel_or_goes_out_at_once(capfd):
+def test_console_announcement_is_below_panel_or_immediate(capfd):
     plain, _ = sink_and_output(terminal=False)
     plain.announce("coach: stopping")
     assert capfd.readouterr().err == "coach: stopping\n"
@@ -354,7 +354,7 @@ def test_an_announcement_stands_below_the_panel_or_goes_out_at_once(capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_the_panel_shows_what_takes_long_while_the_run_says_nothing(clock, monkeypatch):
+def test_console_panel_shows_activity_without_records(clock, monkeypatch):
     monkeypatch.setattr("coach_rl.telemetry.console.REFRESH_SECONDS", 0.01)
     sink, output = sink_and_output(terminal=True)
     sink.write(record("phase", 0))
@@ -373,7 +373,7 @@ def test_the_panel_shows_what_takes_long_while_the_run_says_nothing(clock, monke
     sink.close()
 
 
-def test_a_record_or_the_end_puts_an_end_to_an_activity(clock, monkeypatch):
+def test_console_record_or_close_ends_activity(clock, monkeypatch):
     monkeypatch.setattr("coach_rl.telemetry.console.REFRESH_SECONDS", 0.01)
     sink, output = sink_and_output(terminal=True)
     for end in (lambda: sink.write(record("phase", 0)), sink.close):
@@ -384,7 +384,7 @@ def test_a_record_or_the_end_puts_an_end_to_an_activity(clock, monkeypatch):
         assert not [each for each in threading.enumerate() if "watch_activity" in each.name]
 
 
-def test_lines_tell_every_ten_seconds_what_takes_long(clock, monkeypatch):
+def test_console_plain_activity_every_ten_seconds(clock, monkeypatch):
     monkeypatch.setattr("coach_rl.telemetry.console.REFRESH_SECONDS", 0.01)
     sink, output = sink_and_output(terminal=False)
     sink.tell("evaluating, 0 of 10 episodes")
@@ -401,7 +401,7 @@ def test_lines_tell_every_ten_seconds_what_takes_long(clock, monkeypatch):
 
 
 @pytest.mark.parametrize("terminal", [False, True])
-def test_the_final_evaluation_is_shown_beside_those_while_training(clock, terminal):
+def test_console_final_evaluation_is_shown(clock, terminal):
     sink, output = sink_and_output(terminal=terminal)
     speak(sink)
     final = {"final_evaluation__reward_mean": 912.5, "final_evaluation__success_rate": 0.25}
@@ -413,7 +413,7 @@ def test_the_final_evaluation_is_shown_beside_those_while_training(clock, termin
     assert "1,250.0" in last  # the best of those while training
 
 
-def test_success_is_that_of_the_newest_evaluation(clock):
+def test_figures_success_of_newest_evaluation(clock):
     sink, output = sink_and_output(terminal=False)
     told = {"evaluation__reward_mean": 1.0, "evaluation__success_rate": 0.5}
     sink.write(record("evaluation", 1000, Phase.TEST, **told))
@@ -429,7 +429,7 @@ def level(name, **scalars):
     return replace(record("level", 10), level=name, scalars=told)
 
 
-def test_levels_stand_top_first_with_their_goals_before_their_losses(clock):
+def test_console_levels_top_first_goals_before_losses(clock):
     sink, output = sink_and_output(terminal=True)
     for name in ("low", "top"):  # in the order in which they learn
         learned = record("train", 10, train__q_loss=2.0)
@@ -443,7 +443,7 @@ def test_levels_stand_top_first_with_their_goals_before_their_losses(clock):
     assert low.split() == ["low", "goals", "50%", "q", "loss", "2"]
 
 
-def test_a_level_where_no_agent_learns_has_a_line_in_the_panel_only(clock):
+def test_console_level_without_learner_only_in_panel(clock):
     for terminal in (True, False):
         sink, output = sink_and_output(terminal=terminal)
         sink.write(level("top", level__goal_share=0.25))
@@ -458,7 +458,7 @@ def test_a_level_where_no_agent_learns_has_a_line_in_the_panel_only(clock):
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 120, 300])
-def test_the_panel_fits_narrow_and_wide_terminals(clock, width):
+def test_console_panel_fits_any_width(clock, width):
     output = io.StringIO()
     console = Console(file=output, force_terminal=True, width=width, highlight=False)
     sink = ConsoleSink(planned=EnvironmentSteps(10_000), console=console)
@@ -472,7 +472,7 @@ def test_the_panel_fits_narrow_and_wide_terminals(clock, width):
         assert any(re.search(r"best +1,250\.0$", line) for line in lines)
 
 
-def test_four_losses_with_all_their_digits_fit_eighty_columns(clock):
+def test_console_four_losses_fit_eighty_columns(clock):
     sink, output = sink_and_output(terminal=True)
     losses = {"policy_loss": -0.00512, "value_loss": 0.773, "entropy": 0.526, "approx_kl": 0.00283}
     sink.write(record("train", 10, **{f"train__{name}": of for name, of in losses.items()}))
@@ -482,7 +482,7 @@ def test_four_losses_with_all_their_digits_fit_eighty_columns(clock):
     assert " ".join(line.split()) == shown
 
 
-def test_what_went_wrong_stays_in_the_panel(clock):
+def test_console_problems_stay_in_panel(clock):
     sink, output = sink_and_output(terminal=True)
     fault = replace(record("fault", 100), text="row 3 died: KeyError: 'x'")
     for each in (record("checkpoint_failed", 50), fault, fault, record("progress", 300)):
@@ -492,7 +492,7 @@ def test_what_went_wrong_stays_in_the_panel(clock):
     assert line == "1 unwritten checkpoint, 2 faults: row 3 died: KeyError: 'x'"
 
 
-def test_what_takes_long_before_the_first_record_is_shown_and_leaves_no_trace(clock, monkeypatch):
+def test_console_early_activity_leaves_no_trace(clock, monkeypatch):
     monkeypatch.setattr("coach_rl.telemetry.console.REFRESH_SECONDS", 0.01)
     sink, output = sink_and_output(terminal=True)
     sink.tell("building 8 environments for training")
@@ -504,7 +504,7 @@ def test_what_takes_long_before_the_first_record_is_shown_and_leaves_no_trace(cl
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_catching_up_shows_where_a_run_stands_and_forgets_what_was_before(clock, terminal):
+def test_console_catch_up_replaces_figures(clock, terminal):
     sink, output = sink_and_output(terminal=terminal)
     sink.write(record("evaluation", 9000, Phase.TEST, evaluation__reward_mean=77.0))
     shown = len(output.getvalue())

@@ -13,7 +13,7 @@ from coach_rl.telemetry.episode_tracker import EpisodeTracker
 
 
 def graph(num_envs, *, testing_envs=None, evaluated_elsewhere=False, **kwargs):
-    environment = GymnasiumParameters(level="success_tellers:EveryOther", kwargs=kwargs)
+    environment = GymnasiumParameters(level="success_reporters:EveryOther", kwargs=kwargs)
     return BasicRLGraphManager(
         BasicGraphParameters(
             agent=PPOAgentParameters(
@@ -70,7 +70,7 @@ def test_success_rate_is_half_when_4_of_8_episodes_succeed(tells, key, num_envs,
 
 
 @pytest.mark.parametrize("num_envs", [1, 2, 8])
-def test_success_before_the_last_step_counts_as_success_at_any_step_alone(num_envs):
+def test_success_any_rate_early_success_counts(num_envs):
     with graph(num_envs, tells="early") as manager:
         manager.create_graph(Runtime(device="cpu"))
         record = evaluated(manager, 8, 4)
@@ -79,7 +79,7 @@ def test_success_before_the_last_step_counts_as_success_at_any_step_alone(num_en
 
 
 @pytest.mark.parametrize("num_envs", [1, 2, 8])
-def test_training_episodes_without_success_count_once_success_is_known(num_envs):
+def test_success_rate_unreported_training_episodes_count(num_envs):
     with graph(num_envs) as manager:
         manager.create_graph(Runtime(device="cpu"))
         episodes = [record for record in manager.improve() if record.kind == "episode"]
@@ -93,7 +93,7 @@ def test_training_episodes_without_success_count_once_success_is_known(num_envs)
         assert episode.scalars["episode/success_any"] == succeeded
 
 
-def test_an_environment_that_never_tells_success_has_no_rate():
+def test_success_rate_never_reported_is_missing():
     with graph(2, tells="never") as manager:
         manager.create_graph(Runtime(device="cpu"))
         records = [*manager.improve(), evaluated(manager, 8, 4)]
@@ -103,7 +103,7 @@ def test_an_environment_that_never_tells_success_has_no_rate():
 
 
 @pytest.mark.parametrize("trains_first", [False, True])
-def test_an_evaluation_without_success_has_rate_0_once_success_is_known(trains_first):
+def test_success_rate_unreported_evaluation_is_zero(trains_first):
     """Seed 5 begins with an episode that fails; alone it cannot show that success is ever told."""
     with graph(1, evaluated_elsewhere=not trains_first) as manager:
         manager.create_graph(Runtime(device="cpu"))
@@ -122,14 +122,14 @@ def test_an_evaluation_without_success_has_rate_0_once_success_is_known(trains_f
         assert evaluated(other, 1, 5).scalars["evaluation/success_rate"] == 0.0
 
 
-def test_what_training_knows_says_nothing_of_another_evaluation_environment():
+def test_success_rate_other_evaluation_environment_is_missing():
     with graph(1, evaluated_elsewhere=True) as manager:
         manager.create_graph(Runtime(device="cpu"))
         list(manager.improve())
         assert "evaluation/success_rate" not in evaluated(manager, 1, 5).scalars
 
 
-def test_rows_without_a_success_report_have_none():
+def test_episode_tracker_unreported_rows_have_no_success():
     tracker = EpisodeTracker(3)
     finished = tracker.note(answer([1.0, 1.0, 0.0], [True, False, True], over=[True] * 3))
     assert tracker.reports_success
@@ -137,7 +137,7 @@ def test_rows_without_a_success_report_have_none():
     assert finished.success_any.tolist() == [1.0, 0.0, 0.0]
 
 
-def test_a_tracker_continues_with_what_it_knew_of_success():
+def test_episode_tracker_restored_reports_success():
     tracker, other = EpisodeTracker(2), EpisodeTracker(2)
     assert not tracker.reports_success
     tracker.note(answer([True, False], over=[False, False]))

@@ -44,7 +44,7 @@ def rows_of(path):
 # --- JSONL
 
 
-def test_jsonl_says_everything(tmp_path):
+def test_jsonl_line_has_all_fields(tmp_path):
     sink = JsonlSink(tmp_path / "deep" / "log.jsonl")
     sink.write(
         record(
@@ -76,7 +76,7 @@ def test_jsonl_says_everything(tmp_path):
     assert second["scalars"] == {"train/policy_loss": 0.1}
 
 
-def test_jsonl_is_strict(tmp_path):
+def test_jsonl_non_finite_numbers_are_null(tmp_path):
     sink = JsonlSink(tmp_path / "log.jsonl")
     arrays = {"episode/reward": np.array([1.0, np.nan])}
     scalars = {"a/nan": math.nan, "a/inf": math.inf, "a/low": -math.inf, "a/one": 1.0}
@@ -91,7 +91,7 @@ def test_jsonl_is_strict(tmp_path):
     assert line["arrays"] == {"episode/reward": [1.0, None]}
 
 
-def test_jsonl_takes_numbers_of_numpy(tmp_path):
+def test_jsonl_numpy_numbers_are_written(tmp_path):
     sink = JsonlSink(tmp_path / "log.jsonl")
     sink.write(learned(1, a=np.float32(0.5), b=np.int64(3), c=np.bool_(True)))
     sink.close()
@@ -99,7 +99,7 @@ def test_jsonl_takes_numbers_of_numpy(tmp_path):
     assert line["scalars"] == {"train/a": 0.5, "train/b": 3.0, "train/c": 1.0}
 
 
-def test_a_killed_process_keeps_its_lines(tmp_path):
+def test_log_files_killed_process_keeps_lines(tmp_path):
     program = f"""
 import os, signal
 from pathlib import Path
@@ -122,7 +122,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert len(rows_of(tmp_path / "episodes.csv")) == 5
 
 
-def test_jsonl_continues_in_a_file_that_exists(tmp_path):
+def test_jsonl_existing_file_is_continued(tmp_path):
     for steps in (1, 2):
         sink = JsonlSink(tmp_path / "log.jsonl")
         sink.write(record("phase", steps))
@@ -134,7 +134,7 @@ def test_jsonl_continues_in_a_file_that_exists(tmp_path):
 # --- CSV
 
 
-def test_every_level_and_agent_has_a_table(tmp_path):
+def test_csv_level_and_agent_have_tables(tmp_path):
     sink = CsvSink(tmp_path)
     sink.write(record("phase"))
     sink.write(record("episode", 5, scalars={"episode/reward": 1.0}))
@@ -156,7 +156,7 @@ def test_every_level_and_agent_has_a_table(tmp_path):
     )
 
 
-def test_numbers_read_back_to_the_bit(tmp_path):
+def test_csv_numbers_read_back_exactly(tmp_path):
     numbers = [0.1, 1 / 3, -0.0, 5e-324, 1.7976931348623157e308, math.inf, -math.inf, math.nan]
     numbers += [np.float64(2 / 3), np.float64(1e-300)]
     sink = CsvSink(tmp_path)
@@ -169,7 +169,7 @@ def test_numbers_read_back_to_the_bit(tmp_path):
     assert {int(row["environment_steps"]) for row in rows} == {2**53}
 
 
-def test_a_new_scalar_adds_a_column(tmp_path):
+def test_csv_new_scalar_adds_column(tmp_path):
     sink = CsvSink(tmp_path)
     sink.write(learned(1, a=1.0))
     sink.write(learned(2, a=2.0, b=3.0))
@@ -184,7 +184,7 @@ def test_a_new_scalar_adds_a_column(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["main.ppo.csv"]
 
 
-def test_a_kill_while_a_column_is_added_loses_nothing(tmp_path, monkeypatch):
+def test_csv_kill_while_widening_loses_nothing(tmp_path, monkeypatch):
     sink = CsvSink(tmp_path)
     sink.write(learned(1, a=1.0))
     before = (tmp_path / "main.ppo.csv").read_bytes()
@@ -204,7 +204,7 @@ def test_a_kill_while_a_column_is_added_loses_nothing(tmp_path, monkeypatch):
     assert [row["train/b"] for row in rows_of(tmp_path / "main.ppo.csv")] == ["", "1.0"]
 
 
-def test_a_table_that_exists_is_gone_on_with_by_its_own_columns(tmp_path):
+def test_csv_existing_table_keeps_columns(tmp_path):
     for steps, scalars in ((1, {"a": 1.0, "b": 2.0}), (2, {"b": 3.0, "a": 4.0})):
         sink = CsvSink(tmp_path)
         sink.write(learned(steps, **scalars))
@@ -214,7 +214,7 @@ def test_a_table_that_exists_is_gone_on_with_by_its_own_columns(tmp_path):
     assert [line.split(",")[-2:] for line in lines[1:]] == [["1.0", "2.0"], ["4.0", "3.0"]]
 
 
-def test_names_that_no_file_can_have(tmp_path):
+def test_csv_names_invalid_in_files_are_quoted(tmp_path):
     sink = CsvSink(tmp_path / "run")
     sink.write(learned(1, level="../maze/top", a=1.0))
     sink.close()
@@ -231,7 +231,7 @@ def curve(folder, tag):
     return [(event.step, event.value) for event in events.Scalars(tag)]
 
 
-def test_tensorboard_reads_every_scalar_over_environment_steps(tmp_path):
+def test_tensorboard_scalars_by_environment_steps(tmp_path):
     sink = TensorBoardSink(tmp_path)
     sink.write(record("phase", 0))
     for steps in (10, 20):
@@ -243,7 +243,7 @@ def test_tensorboard_reads_every_scalar_over_environment_steps(tmp_path):
     assert curve(tmp_path, "top/ppo/train/policy_loss") == [(10, -0.5), (20, -0.5)]
 
 
-def test_tensorboard_forgets_what_a_resumed_run_says_again(tmp_path):
+def test_tensorboard_resumed_run_replaces_values(tmp_path):
     def part(steps, value, resumed_at=None):
         sink = TensorBoardSink(tmp_path, resumed_at=resumed_at)
         sink.write(record("phase", steps[0]))
@@ -256,9 +256,7 @@ def test_tensorboard_forgets_what_a_resumed_run_says_again(tmp_path):
     assert curve(tmp_path, "episode/reward") == [(10, 1.0), (20, 1.0), (30, 2.0), (50, 2.0)]
 
 
-def test_tensorboard_reads_parts_in_order_whatever_the_clock_and_the_processes_say(
-    tmp_path, monkeypatch
-):
+def test_tensorboard_parts_are_ordered_without_clock(tmp_path, monkeypatch):
     """Resumed at once by a process with a smaller number, then on a host whose clock is behind."""
     for steps, pid, now in ((10, 999, 5000.4), (20, 1000, 5000.4), (30, 1, 4000.0)):
         monkeypatch.setattr("os.getpid", lambda pid=pid: pid)
@@ -269,7 +267,7 @@ def test_tensorboard_reads_parts_in_order_whatever_the_clock_and_the_processes_s
     assert curve(tmp_path, "episode/reward") == [(10, 1.0), (20, 1.0), (30, 1.0)]
 
 
-def test_tensorboard_keeps_what_was_said_at_the_step_a_run_is_resumed_at(tmp_path):
+def test_tensorboard_values_at_resumed_step_are_kept(tmp_path):
     for value, resumed_at in ((1.0, None), (2.0, 20)):
         sink = TensorBoardSink(tmp_path, resumed_at=resumed_at)
         sink.write(record("episode", 20, scalars={f"part/{value:.0f}": value}))
@@ -278,7 +276,7 @@ def test_tensorboard_keeps_what_was_said_at_the_step_a_run_is_resumed_at(tmp_pat
     assert curve(tmp_path, "part/2") == [(20, 2.0)]
 
 
-def test_tensorboard_has_at_a_checkpoint_what_was_said_before_it(tmp_path):
+def test_tensorboard_checkpoint_flushes(tmp_path):
     sink = TensorBoardSink(tmp_path)
     sink.write(record("episode", 10, scalars={"episode/reward": 2.5}))
     sink.write(record("checkpoint", 10, scalars={"checkpoint/best": 1.0}))
@@ -287,7 +285,7 @@ def test_tensorboard_has_at_a_checkpoint_what_was_said_before_it(tmp_path):
     assert read == [(10, 2.5)]
 
 
-def test_tensorboard_closes_without_a_record(tmp_path):
+def test_tensorboard_close_without_records(tmp_path):
     TensorBoardSink(tmp_path / "tensorboard").close()
     assert list((tmp_path / "tensorboard").iterdir()) == []
 
@@ -322,7 +320,7 @@ def steps(records):
     return [record.environment_steps for record in records]
 
 
-def test_a_record_is_read_as_it_was_written_without_its_arrays(log):
+def test_jsonl_reader_record_equals_written(log):
     sink = JsonlSink(log)
     sink.write(replace(RECORD, arrays={"episode/reward": np.zeros(3)}))
     sink.close()
@@ -332,7 +330,7 @@ def test_a_record_is_read_as_it_was_written_without_its_arrays(log):
     assert read.scalars["episode/reward"] == 0.1
 
 
-def test_only_what_is_new_is_read(log):
+def test_jsonl_reader_reads_new_records_only(log):
     reader = JsonlReader(log)
     assert reader.read() == []
     write(log, 1, 2)
@@ -344,7 +342,7 @@ def test_only_what_is_new_is_read(log):
     assert reader.read() == []
 
 
-def test_a_line_that_is_being_written_is_read_once_it_is_whole(log):
+def test_jsonl_reader_partial_line_is_read_when_complete(log):
     write(log, 1)
     line = log.read_bytes()
     reader = JsonlReader(log)
@@ -358,7 +356,7 @@ def test_a_line_that_is_being_written_is_read_once_it_is_whole(log):
 
 
 @pytest.mark.parametrize("again", [[], [3], [3, 4, 5, 6, 7, 8, 9]])
-def test_a_log_that_a_resumed_run_has_cut_is_read_anew(log, again):
+def test_jsonl_reader_truncated_log_is_reread(log, again):
     write(log, *range(1, 6))
     reader = JsonlReader(log)
     reader.read()
@@ -370,7 +368,7 @@ def test_a_log_that_a_resumed_run_has_cut_is_read_anew(log, again):
     assert steps(reader.read()) == [10]
 
 
-def test_kinds_that_nobody_asks_for_and_damaged_lines_are_left_out(log):
+def test_jsonl_reader_other_kinds_and_damaged_lines_are_skipped(log):
     write(log, 1)
     with log.open("a") as file:
         file.write('{"kind": "episode", torn\n[1]\n')

@@ -40,7 +40,7 @@ def curves(sink):
     }
 
 
-def test_rewards_successes_and_losses_are_drawn_over_steps(shown):
+def test_notebook_curves_over_steps(shown):
     sink = NotebookSink(every_seconds=1e9)
     for reward, steps in ((1.0, 10), (3.0, 20)):
         sink.write(said("episode", steps, episode__reward=reward))
@@ -61,7 +61,7 @@ def test_rewards_successes_and_losses_are_drawn_over_steps(shown):
     }
 
 
-def test_a_long_run_has_no_more_points_than_a_curve_may_have(shown):
+def test_notebook_long_run_points_are_limited(shown):
     sink = NotebookSink(every_seconds=1e9)
     for steps in range(1, 5 * MOST_POINTS):
         sink.write(said("evaluation", steps, evaluation__reward_mean=float(steps)))
@@ -73,7 +73,7 @@ def test_a_long_run_has_no_more_points_than_a_curve_may_have(shown):
     assert steps[-1] > 4.9 * MOST_POINTS
 
 
-def test_catching_up_starts_over(shown):
+def test_notebook_catch_up_starts_over(shown):
     sink = NotebookSink()
     sink.write(said("episode", 10, episode__reward=1.0))
     sink.catch_up([said("evaluation", 5, evaluation__reward_mean=2.0)])

@@ -27,7 +27,7 @@ def work(seconds):
     return worked
 
 
-def test_the_processor_by_hand(clock):
+def test_resources_cpu_usage_known_values(clock):
     sampler = ResourceSampler(every_seconds=1.0)
     worked = work(0.3)
     clock[0] += 2.0
@@ -39,7 +39,7 @@ def test_the_processor_by_hand(clock):
     assert sampler.sample_if_due()["resources/cpu_percent"] < 2.0  # idle since
 
 
-def test_children_count_also_when_they_have_ended(clock):
+def test_resources_ended_children_count(clock):
     sampler = ResourceSampler(every_seconds=1.0)
     program = "import time\nwhile time.process_time() < 0.3: pass"
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -47,7 +47,7 @@ def test_children_count_also_when_they_have_ended(clock):
     assert 28.9 <= sampler.sample_if_due()["resources/cpu_percent"] < 60.0
 
 
-def test_memory_of_this_process_and_a_child(clock):
+def test_resources_memory_includes_children(clock):
     sampler = ResourceSampler(every_seconds=1.0)
 
     def memory():
@@ -76,7 +76,7 @@ def test_memory_of_this_process_and_a_child(clock):
     assert grown - before == pytest.approx(64, abs=8)
 
 
-def test_nothing_before_it_is_due(clock):
+def test_resources_not_due_is_empty(clock):
     sampler = ResourceSampler(every_seconds=10.0)
     due = []
     for _ in range(25):
@@ -85,7 +85,7 @@ def test_nothing_before_it_is_due(clock):
     assert [second for second, is_due in enumerate(due, 1) if is_due] == [10, 20]
 
 
-def test_gpu_memory_is_that_on_all_gpus(clock, monkeypatch):
+def test_resources_gpu_memory_sums_all_gpus(clock, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda gpu: (1, 2)[gpu] * 2**20)
@@ -97,7 +97,7 @@ def test_gpu_memory_is_that_on_all_gpus(clock, monkeypatch):
     assert scalars["resources/gpu_memory_reserved_mib"] == 5.0
 
 
-def test_no_gpu_metrics_where_there_is_none(clock, monkeypatch):
+def test_resources_no_gpu_has_no_gpu_metrics(clock, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     sampler = ResourceSampler(every_seconds=1.0)
     clock[0] += 1.0
@@ -148,7 +148,7 @@ def gpu_scalars(clock, monkeypatch):
     return sampled
 
 
-def test_gpus_that_the_process_and_its_children_use(gpu_scalars):
+def test_resources_gpus_of_process_and_children(gpu_scalars):
     stranger, own = 1, os.getpid()
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         scalars = gpu_scalars({own: 100, stranger: 4_000}, {stranger: 9}, {child.pid: 30})
@@ -157,19 +157,19 @@ def test_gpus_that_the_process_and_its_children_use(gpu_scalars):
 
 
 @pytest.mark.parametrize("processes", [({1: 9},), ()], ids=["others", "no gpu"])
-def test_no_gpu_usage_where_no_gpu_is_used(gpu_scalars, processes):
+def test_resources_unused_gpu_is_missing(gpu_scalars, processes):
     assert gpu_scalars(*processes) == (None, None)
 
 
-def test_no_gpu_usage_without_a_driver(gpu_scalars):
+def test_resources_no_driver_is_missing(gpu_scalars):
     assert gpu_scalars({os.getpid(): 1}, has_no_driver=True) == (None, None)
 
 
-def test_gpu_load_where_the_driver_does_not_say_how_much_memory(gpu_scalars):
+def test_resources_unknown_gpu_memory_keeps_load(gpu_scalars):
     assert gpu_scalars({os.getpid(): None}) == (90.0, None)
 
 
-def test_nvidias_library_has_what_is_asked_of_it():
+def test_pynvml_has_used_functions():
     nvml = pytest.importorskip("pynvml")
     assert not [name for name in vars(Nvml) if name.startswith("nvml") and not hasattr(nvml, name)]
     assert issubclass(nvml.NVMLError, Exception)

@@ -26,28 +26,28 @@ def mean(samples):
         ([-50.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 90.0], 2.5),  # (1 + 2 + 3 + 4) / 4
     ],
 )
-def test_the_middle_half_by_hand(scores, expected):
+def test_interquartile_mean_by_hand(scores, expected):
     assert float(interquartile_mean(scores)) == pytest.approx(expected, rel=1e-12)
     assert interquartile_mean(scores[::-1]) == interquartile_mean(scores)
 
 
-def test_rows_like_one_by_one():
+def test_interquartile_mean_rows_equal_single():
     scores = np.random.default_rng(0).normal(size=(5, 7))
     one_by_one = [float(interquartile_mean(row)) for row in scores]
     assert interquartile_mean(scores) == pytest.approx(one_by_one, rel=1e-12)
 
 
 @pytest.mark.parametrize("strange", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_not_trimmed_away(strange):
+def test_interquartile_mean_non_finite_is_nan(strange):
     assert np.isnan(interquartile_mean(np.array([1.0, 2.0, 3.0, strange])))
 
 
-def test_one_episode_is_its_own_interval():
+def test_bootstrap_interval_one_score():
     interval = bootstrap_interval([3.5], interquartile_mean, rng=np.random.default_rng(0))
     assert interval == (3.5, 3.5)
 
 
-def test_two_episodes_by_hand():
+def test_bootstrap_interval_two_scores_by_hand():
     # The mean of two draws of {0, 1} is 0, 0.5, 1 with chances 1/4, 1/2, 1/4: the middle 95 % is
     # all of it, the middle 40 % is 0.5 alone.
     def interval(confidence):
@@ -58,7 +58,7 @@ def test_two_episodes_by_hand():
     assert interval(0.4) == (0.5, 0.5)
 
 
-def test_the_interval_of_a_mean_is_near_the_normal_one():
+def test_bootstrap_interval_mean_is_near_normal():
     scores = np.random.default_rng(2).normal(10.0, 2.0, size=400)
     low, high = bootstrap_interval(scores, mean, rng=np.random.default_rng(3))
     half = 1.96 * scores.std() / 20  # 0.196
@@ -66,7 +66,7 @@ def test_the_interval_of_a_mean_is_near_the_normal_one():
     assert high == pytest.approx(scores.mean() + half, abs=0.02)
 
 
-def test_the_interval_comes_from_the_generator_alone():
+def test_bootstrap_interval_depends_on_generator_alone():
     def interval(seed):
         rng = np.random.default_rng(seed)
         return bootstrap_interval(np.arange(20.0) ** 2, interquartile_mean, rng=rng)
@@ -92,7 +92,7 @@ def noted(*batches):
     return windows
 
 
-def test_statistics_are_those_of_all_values_of_the_window():
+def test_signal_windows_statistics_by_hand():
     drained = noted([1.0, 3.0], 5, np.array([[True], [False]])).drain("signals")
     assert drained == {
         "signals/gap/mean": pytest.approx(2.0),
@@ -104,7 +104,7 @@ def test_statistics_are_those_of_all_values_of_the_window():
     assert by_signal({**drained, "time/x": 1.0}, "signals")["gap"]["max"] == 5.0
 
 
-def test_a_window_begins_anew_after_a_report():
+def test_signal_windows_drain_resets():
     windows = noted([1.0])
     windows.drain("signals")
     assert windows.drain("signals") == {}
@@ -112,7 +112,7 @@ def test_a_window_begins_anew_after_a_report():
     assert windows.drain("signals")["signals/gap/mean"] == 7.0
 
 
-def test_many_values_have_the_statistics_of_numpy_and_are_not_kept():
+def test_signal_windows_many_values_equal_numpy():
     values = np.random.default_rng(0).normal(1e6, 1.0, 3 * CHUNK + 17)
     windows = noted(*np.array_split(values, 50))
     assert sum(map(len, windows.state_dict()["gap"]["pending"][None])) < CHUNK
@@ -122,7 +122,7 @@ def test_many_values_have_the_statistics_of_numpy_and_are_not_kept():
 
 
 @pytest.mark.parametrize("saved_after", [1, 20, 49])
-def test_a_restored_window_continues_bit_for_bit(saved_after):
+def test_signal_windows_restored_continues_bit_for_bit(saved_after):
     batches = np.array_split(np.random.default_rng(1).normal(size=2 * CHUNK + 5), 50)
     whole, begun, restored = noted(*batches), noted(*batches[:saved_after]), SignalWindows()
     restored.load_state_dict(begun.state_dict())
@@ -131,14 +131,14 @@ def test_a_restored_window_continues_bit_for_bit(saved_after):
     assert restored.drain("signals") == whole.drain("signals")
 
 
-def test_values_may_change_after_they_were_noted():
+def test_signal_windows_noted_values_are_copied():
     values, windows = np.ones(3), SignalWindows()
     windows.note("gap", values)
     values[:] = 9
     assert windows.drain("signals")["signals/gap/max"] == 1.0
 
 
-def test_a_value_that_is_not_a_number_shows_in_the_mean():
+def test_signal_windows_nan_shows_in_mean():
     drained = noted([1.0, np.nan]).drain("signals")
     assert np.isnan(drained["signals/gap/mean"])
     assert drained["signals/gap/count"] == 2

@@ -54,7 +54,7 @@ def shown(table):
     return output.getvalue()
 
 
-def test_the_keys_of_summary_json():
+def test_summary_json_keys():
     document = {
         "env_steps": 100_000,
         "fork_steps": None,
@@ -89,7 +89,7 @@ def test_the_keys_of_summary_json():
     assert json.loads(json.dumps(told.as_json())) == document
 
 
-def test_success_where_it_is_reported():
+def test_summary_reported_success_is_shown():
     rates = {"evaluation/success_rate": 0.75, "evaluation/success_any_rate": 0.875}
     reported = summary(**rates)
     evaluation = reported.as_json()["evaluation"]
@@ -101,7 +101,7 @@ def test_success_where_it_is_reported():
     assert "success" not in shown(summary().table())
 
 
-def test_levels_are_in_the_summary_and_have_a_line_each():
+def test_summary_levels_have_line_each():
     levels = [
         of_level(
             "top",
@@ -141,7 +141,7 @@ def test_levels_are_in_the_summary_and_have_a_line_each():
     assert "1,150 sub-episodes of 9.0 decisions, 81.2% reach the goal, distance 0.0625" in text
 
 
-def test_steps_in_forks_are_told_apart_from_environment_steps():
+def test_summary_fork_steps_are_separate():
     own = {"fork_steps": 12_500.0, "fork_certified_share": 0.875, "fork_changed_share": 0.5}
     top = of_level("top", sub_episodes=20.0, decisions=7.5, **own)
     told = replace(summary(levels=[top]), fork_steps=98_765)
@@ -151,7 +151,7 @@ def test_steps_in_forks_are_told_apart_from_environment_steps():
     assert "7.5 decisions, 87.5% certified, 50.0% changed, 12,500 steps in forks" in text
 
 
-def test_the_table_has_what_one_quotes_and_fits_a_terminal():
+def test_summary_table_fits_terminal():
     table = shown(summary().table())
     text = " ".join(table.replace("│", " ").split())
     assert max(map(len, table.splitlines())) <= 80
@@ -172,6 +172,6 @@ def test_the_table_has_what_one_quotes_and_fits_a_terminal():
         assert part in text
 
 
-def test_no_best_checkpoint():
+def test_summary_without_best_checkpoint():
     assert summary(best=None).as_json()["best_checkpoint"] is None
     assert "best checkpoint" in shown(summary(best=None).table())

@@ -52,7 +52,7 @@ def newest_layout(folder):
     return Layout.FromString(read(folder).Tensors(LAYOUT_TAG)[-1].tensor_proto.string_val[0])
 
 
-def test_first_page_says_whether_it_learns():
+def test_layout_first_page_shows_learning():
     charts = layout([*INTERVAL, "episode/reward", "evaluation/success_rate"])
     assert titles(charts) == {
         "Is it learning?": [
@@ -65,7 +65,7 @@ def test_first_page_says_whether_it_learns():
     assert [series.value, series.lower, series.upper] == INTERVAL
 
 
-def test_no_chart_is_empty():
+def test_layout_has_no_empty_chart():
     assert layout(["checkpoint/best"]) is None
 
 
@@ -78,11 +78,11 @@ def test_no_chart_is_empty():
         ("train/q_value", "Q values: mean, lowest, highest"),
     ],
 )
-def test_an_agents_charts_follow_its_algorithm(metric, title):
+def test_layout_agent_charts_follow_algorithm(metric, title):
     assert titles(layout([f"low/ppo/{metric}"])) == {"Agent low/ppo": [title]}
 
 
-def test_each_level_has_a_page_of_its_sub_goals():
+def test_layout_level_has_sub_goal_page():
     tags = [f"{level}/level/goal_share" for level in ("top", "low.1")]
     charts = layout([*tags, "top/evaluation_level/goal_share"])
     assert titles(charts) == {
@@ -93,19 +93,19 @@ def test_each_level_has_a_page_of_its_sub_goals():
     assert charts.category[2].chart[0].multiline.tag[0] == r"low\.1/level/goal_share$"
 
 
-def test_size_of_a_graph_in_evaluations_has_a_chart():
+def test_layout_graph_size_in_evaluations_has_chart():
     tags = ["top/level/steps", "top/evaluation_level/graph_places"]
     assert "Size of the graph" in titles(layout(tags))["Level top"]
 
 
-def test_a_chart_does_not_depend_on_other_metrics():
+def test_layout_chart_is_independent_of_other_metrics():
     """TensorBoard merges equal charts of several runs, and doubles those that differ."""
     one = layout(["main/a/train/policy_loss"]).category[0].chart[0]
     both = layout(["main/a/train/actor_loss", "main/a/train/policy_loss"]).category[0].chart[0]
     assert one == both
 
 
-def test_layout_grows_with_the_metrics(tmp_path):
+def test_tensorboard_layout_grows_with_metrics(tmp_path):
     sink = TensorBoardSink(tmp_path)
     sink.write(record("episode", 1, scalars={"episode/reward": 1.0}))
     for step in (2, 3):
@@ -115,7 +115,7 @@ def test_layout_grows_with_the_metrics(tmp_path):
     assert len(newest_layout(tmp_path).category[0].chart) == 2
 
 
-def test_resumed_run_has_all_charts_and_one_introduction(tmp_path):
+def test_tensorboard_resumed_run_has_all_charts(tmp_path):
     introduction = Introduction(texts={"command": "coach"}, settings={"clip": 0.2, "level": "ant"})
     scalars = dict.fromkeys([*INTERVAL, "episode/reward"], 1.0)
     table = CsvSink(tmp_path)
@@ -138,7 +138,7 @@ def test_resumed_run_has_all_charts_and_one_introduction(tmp_path):
     assert len(newest_layout(tmp_path).category[0].chart) == 2
 
 
-def test_hyper_parameters_and_scores_stand_in_the_run_itself(tmp_path):
+def test_tensorboard_hyper_parameters_and_scores_in_run(tmp_path):
     settings = {"clip": 0.2, "level": "ant", "shared": True}
     sink = TensorBoardSink(tmp_path, introduction=Introduction(settings=settings))
     sink.write(record("progress", 1, scalars={"time/steps_per_second": 5.0}))
@@ -157,7 +157,7 @@ def test_hyper_parameters_and_scores_stand_in_the_run_itself(tmp_path):
     assert [path.is_file() for path in tmp_path.iterdir()] == [True]  # no sub-runs
 
 
-def test_histograms_count_what_is_finite(tmp_path):
+def test_tensorboard_histogram_counts_finite_values(tmp_path):
     bins = histogram(np.array([[0.0, 1.0], [np.nan, 3.0]]), bins=3)
     assert bins.tolist() == [[0.0, 1.0, 1.0], [1.0, 2.0, 1.0], [2.0, 3.0, 1.0]]
     assert histogram(np.array([np.inf])).shape == (0, 3)
@@ -174,7 +174,7 @@ def test_histograms_count_what_is_finite(tmp_path):
     ("file", "tag"),
     [("step_20.gif", "videos/evaluation"), ("step_20_final.gif", "videos/final")],
 )
-def test_gifs_are_shown_as_images(tmp_path, file, tag):
+def test_tensorboard_gif_is_image(tmp_path, file, tag):
     image = io.BytesIO()
     Image.new("RGB", (4, 3)).save(image, "GIF")
     (tmp_path / file).write_bytes(image.getvalue())

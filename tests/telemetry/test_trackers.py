@@ -183,7 +183,7 @@ def tensorboard_points(folder, records):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.filterwarnings("ignore:this run has 2 offline parts")
-def test_names_steps_and_parameters_are_the_same_everywhere(service, tmp_path):
+def test_trackers_names_steps_and_parameters_equal(service, tmp_path):
     run = tmp_path / "hopper_seed7"
     (run / "videos").mkdir(parents=True)
     sink = sink_of(service, run)
@@ -200,7 +200,7 @@ def test_names_steps_and_parameters_are_the_same_everywhere(service, tmp_path):
     assert "step_5" in videos[0]
 
 
-def test_wandb_later_offline_part_begins_behind_all_rows_before(tmp_path, monkeypatch):
+def test_wandb_offline_part_continues_row_numbers(tmp_path, monkeypatch):
     rows = []
 
     def init(id, dir, **_):
@@ -229,7 +229,7 @@ def test_wandb_later_offline_part_begins_behind_all_rows_before(tmp_path, monkey
     assert rows == [[0, 1, 2, 3, 4], [10**9], [2 * 10**9]]
 
 
-def test_nobody_is_asked_for_a_key_of_weights_and_biases(tmp_path, monkeypatch):
+def test_wandb_missing_key_error(tmp_path, monkeypatch):
     pytest.importorskip("wandb", reason="it comes with the extra wandb")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))

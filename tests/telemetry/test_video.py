@@ -48,7 +48,7 @@ def read(path):
 
 @given(length=st.integers(1, 400), skip=st.integers(1, 5), most=st.integers(2, 30))
 @settings(max_examples=80, deadline=None)
-def test_a_film_spreads_few_frames_evenly_over_any_length(length, skip, most):
+def test_film_frames_are_evenly_spread(length, skip, most):
     film = Film(frame_skip=skip, max_frames=most)
     for step in range(length):
         if film.wants(step):
@@ -63,7 +63,7 @@ def test_a_film_spreads_few_frames_evenly_over_any_length(length, skip, most):
         assert len(steps) >= most // 2
 
 
-def test_a_gif_has_all_frames_and_holds_the_last(tmp_path):
+def test_gif_holds_last_frame(tmp_path):
     (path,) = write_video(moving(10), tmp_path / "videos" / "step_5", VideoParameters())
     assert path == tmp_path / "videos" / "step_5.gif"
     frames, durations = read(path)
@@ -72,7 +72,7 @@ def test_a_gif_has_all_frames_and_holds_the_last(tmp_path):
     assert [entry.name for entry in path.parent.iterdir()] == ["step_5.gif"]
 
 
-def test_a_small_mark_keeps_its_colour_beside_a_large_floor(tmp_path):
+def test_gif_small_mark_keeps_colour(tmp_path):
     (path,) = write_video(moving(6, side=200, noise=3), tmp_path / "film", VideoParameters())
     frames, _ = read(path)
     assert np.abs(frames[0, 11, 1].astype(int) - (230, 20, 20)).max() < 8
@@ -80,7 +80,7 @@ def test_a_small_mark_keeps_its_colour_beside_a_large_floor(tmp_path):
     assert np.abs(floor.mean(axis=1) - np.linspace(90, 150, 200)).mean() < 6
 
 
-def test_large_frames_are_scaled_down_and_small_ones_left_alone(tmp_path):
+def test_video_large_frames_are_scaled_down(tmp_path):
     wide = [Shot(np.zeros((200, 400, 3), np.uint8), ())] * 2
     (path,) = write_video(wide, tmp_path / "wide", VideoParameters(max_side=100))
     assert read(path)[0].shape[1:3] == (50, 100)
@@ -88,7 +88,7 @@ def test_large_frames_are_scaled_down_and_small_ones_left_alone(tmp_path):
     assert read(path)[0].shape[1:3] == (8, 12)
 
 
-def test_a_gif_too_large_loses_frames_but_neither_the_first_nor_the_last(tmp_path):
+def test_gif_too_large_drops_inner_frames(tmp_path):
     shots = moving(40, noise=60)
     (whole,) = write_video(shots, tmp_path / "whole", VideoParameters())
     most = whole.stat().st_size / 3e6
@@ -102,7 +102,7 @@ def test_a_gif_too_large_loses_frames_but_neither_the_first_nor_the_last(tmp_pat
     assert np.abs(frames[-1].astype(int) - all_frames[-1]).mean() < 12
 
 
-def test_captions_have_the_colours_of_their_lines(tmp_path):
+def test_caption_lines_have_own_colours(tmp_path):
     green = (20, 220, 20)
     caption = (CaptionLine("step 3"), CaptionLine("low: goal 1", green, has_dot=True))
     (path,) = write_video([Shot(moving(1)[0].frame, caption)], tmp_path / "film", VideoParameters())
@@ -113,7 +113,7 @@ def test_captions_have_the_colours_of_their_lines(tmp_path):
     assert np.abs(dot - green).max() < 12
 
 
-def test_writing_again_replaces_and_a_failure_leaves_nothing(tmp_path, monkeypatch):
+def test_video_failed_write_leaves_nothing(tmp_path, monkeypatch):
     write_video(moving(3), tmp_path / "film", VideoParameters())
     write_video(moving(5), tmp_path / "film", VideoParameters())
     assert len(read(tmp_path / "film.gif")[0]) == 5
@@ -123,7 +123,7 @@ def test_writing_again_replaces_and_a_failure_leaves_nothing(tmp_path, monkeypat
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "film.gif"]
 
 
-def test_an_mp4_holds_every_frame_and_the_end(tmp_path):
+def test_mp4_has_all_frames_and_holds_last(tmp_path):
     ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="it comes with the extra video")
     shots = [Shot(np.full((33, 51, 3), 10 * step, np.uint8), ()) for step in range(20)]
     parameters = VideoParameters(formats=("mp4", "gif"))
