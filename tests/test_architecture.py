@@ -15,9 +15,10 @@ ALLOWED: dict[str, set[str]] = {
     "telemetry": {"core"},
     "agents": {"core", "functional", "architectures", "memories", "exploration_policies"},
     "levels": {"core"},
-    "graph_managers": {"core", "levels", "telemetry"},
-    "experiment": {"core", "telemetry", "graph_managers"},
-    "studies": {"core", "telemetry", "graph_managers", "experiment"},
+    "processes": {"core"},
+    "graph_managers": {"core", "levels", "telemetry", "processes"},
+    "experiment": {"core", "telemetry", "graph_managers", "processes"},
+    "studies": {"core", "telemetry", "graph_managers", "experiment", "processes"},
     "distributed": {"core"},
     "cli": {
         "distributed",
@@ -29,7 +30,7 @@ ALLOWED: dict[str, set[str]] = {
         "environments",
         "testing",
     },
-    "environments": {"core"},
+    "environments": {"core", "processes"},
     "filters": {"core"},
     "testing": {"core"},
 }

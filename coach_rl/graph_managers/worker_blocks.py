@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from coach_rl.core.errors import CheckpointError, CoachWarning, RunError
-from coach_rl.core.main_guard import script_advice
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.records import (
     Action,
@@ -37,6 +36,7 @@ from coach_rl.graph_managers.worker_places import (
     handles,
     packed,
 )
+from coach_rl.processes.main_guard import script_advice
 
 _LOSSES = 3
 """Times a worker may be lost before it has done anything."""

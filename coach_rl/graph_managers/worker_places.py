@@ -35,9 +35,9 @@ from coach_rl.core.errors import (
     SpaceError,
     how_to_install,
 )
-from coach_rl.core.main_guard import leave_if_importing_script
 from coach_rl.core.own_ray import start_own_ray
 from coach_rl.graph_managers.block_worker import BlockWorker, Setup
+from coach_rl.processes.main_guard import leave_if_importing_script
 
 _KINDS = (SpaceError, ConfigurationError, CheckpointError, NonFiniteError, EnvironmentFault)
 _CLOSE_SECONDS = 10.0

@@ -32,7 +32,6 @@ from coach_rl.core.errors import (
     EnvironmentFault,
     SpaceError,
 )
-from coach_rl.core.main_guard import leave_if_importing_script
 from coach_rl.environments.faults import (
     Cause,
     EnvironmentTraceback,
@@ -42,6 +41,7 @@ from coach_rl.environments.gymnasium.recipe import Recipe
 from coach_rl.environments.gymnasium.rows import (
     LocalRows,
 )
+from coach_rl.processes.main_guard import leave_if_importing_script
 
 _TELL = signal.SIGUSR2
 """Asks a worker to write down where it is."""

@@ -13,7 +13,6 @@ from coach_rl.core.errors import (
     ConfigurationError,
 )
 from coach_rl.core.level_name import shown_level
-from coach_rl.core.main_guard import script_advice
 from coach_rl.core.records import Action, Array, IntArray, Observation
 from coach_rl.core.state import State
 from coach_rl.environments.faults import (
@@ -33,6 +32,7 @@ from coach_rl.environments.gymnasium.rows import (
 )
 from coach_rl.environments.gymnasium.worker import TimeLimits, Worker, WorkerLost
 from coach_rl.environments.processors import usable_processors
+from coach_rl.processes.main_guard import script_advice
 
 T = TypeVar("T")
 
