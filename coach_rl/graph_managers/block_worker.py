@@ -6,22 +6,12 @@ only the rows of its block ever act.
 
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from coach_rl.core.clock import Clock
-from coach_rl.core.interfaces import Environment
-from coach_rl.core.joined_answers import infos_with_same_keys
-from coach_rl.core.records import (
-    Action,
-    Array,
-    Directive,
-    EnvResponse,
-    IntArray,
-    Observation,
-)
+from coach_rl.core.records import EnvResponse, IntArray
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
@@ -30,56 +20,36 @@ from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stacking import build_stack
 from coach_rl.graph_managers.task import TaskParameters, torch_settings
-
-
-@dataclass(frozen=True, kw_only=True)
-class BlockTick:
-    """One step of a block's rows."""
-
-    answer: EnvResponse
-    """The simulators' answer; rows are numbered as in the whole run."""
-    decisions: list[State]
-    """The decision that each of these rows made last, by level, top first; arrays [R, ...]."""
-    asked_at: int = 0
-    """Ticks of the run when the parameters behind it were sent."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setup:
-    """Everything a worker is built from."""
-
-    parameters: GraphParameters
-    task: TaskParameters
-    rows: IntArray
-    """The rows of its block."""
+from coach_rl.processes.collectors import BlockOfRows, BlockTick, rows_of
 
 
 class BlockWorker:
-    """Steps a block of rows with a copy of the run's agents, which learn nothing here.
+    """A block of rows with copies of the run's agents, which learn nothing; a `Collector`.
 
     Args:
-        setup: The experiment, and which rows.
+        parameters: The experiment.
+        task: The run's seed and threads; a worker computes on the CPU.
+        rows: The rows of its block.
     """
 
-    def __init__(self, setup: Setup) -> None:
-        self._setup = replace(setup, task=replace(setup.task, device="cpu"))
-        parameters, task = setup.parameters, self._setup.task
+    def __init__(self, parameters: GraphParameters, task: TaskParameters, rows: IntArray) -> None:
+        self._parameters, self._rows = parameters, rows
+        self._task = task = replace(task, device="cpu")
         self._num_envs = parameters.num_envs
         self._among = np.zeros(self._num_envs, np.bool_)
-        self._among[setup.rows] = True
+        self._among[rows] = True
         self._agents = LevelAgents(parameters, task, acts_only=True)
         self._clock = Clock(planned=parameters.schedule.training, collects=True)
-        environment = parameters.environment.build(num_envs=len(setup.rows))
-        self._simulators = BlockOfRows(environment, setup.rows, num_envs=self._num_envs)
+        environment = parameters.environment.build(num_envs=len(rows))
+        self._simulators = BlockOfRows(environment, rows, num_envs=self._num_envs)
         try:
             self._stack = self._new_stack(0)
         except BaseException:
             environment.close()
             raise
 
-    @property
-    def spaces(self) -> EnvironmentSpaces:
-        """The environment's."""
+    def environment_spaces(self) -> EnvironmentSpaces:
+        """Observation and action space of one row."""
         return self._simulators.spaces
 
     def reset(self, seeds: Sequence[int], stream: int) -> EnvResponse:
@@ -91,7 +61,7 @@ class BlockWorker:
         """
         self._stack = self._new_stack(stream)
         every = np.zeros(self._num_envs, np.int64)
-        every[self._setup.rows] = seeds
+        every[self._rows] = seeds
         self._stack.reset(every.tolist())
         return self._simulators.start
 
@@ -102,7 +72,7 @@ class BlockWorker:
             self._agents.built[name].load_policy(policy)
         self._clock.load_state_dict(received["clock"])
         self._clock.wall_seconds = received["wall_seconds"]
-        with torch_settings(self._setup.task):
+        with torch_settings(self._task):
             made = [self._tick() for _ in range(ticks)]
         for level in self._stack.levels:
             level.drain()  # the run counts them
@@ -122,15 +92,15 @@ class BlockWorker:
         self._simulators.close()
 
     def _new_stack(self, stream: int) -> Stack:
-        seed = self._setup.task.seed
+        seed = self._task.seed
         return build_stack(
-            self._setup.parameters.levels,
+            self._parameters.levels,
             self._simulators,
             agent=self._agents,
             clock=self._clock,
             seed=seed if not stream else integer_seed(seed, "collection", str(stream)),
             purpose="training",
-            discount=self._setup.parameters.reward_discount,
+            discount=self._parameters.reward_discount,
         )
 
     def _tick(self) -> BlockTick:
@@ -138,101 +108,5 @@ class BlockWorker:
         answer = self._stack.tick_of(self._among)
         # The other blocks are taken to make a step of each row meanwhile.
         self._clock.environment_steps = steps + self._num_envs
-        rows = self._setup.rows
-        decisions = [rows_of(level.decisions(), rows) for level in self._stack.levels]
+        decisions = [rows_of(level.decisions(), self._rows) for level in self._stack.levels]
         return BlockTick(answer=answer, decisions=decisions)
-
-
-class BlockOfRows:
-    """Some rows of N, in an environment that has no others.
-
-    Args:
-        environment: Of as many rows as there are in `rows`.
-        rows: Their numbers among the N.
-        num_envs: N.
-    """
-
-    def __init__(self, environment: Environment, rows: IntArray, *, num_envs: int) -> None:
-        self._environment, self._rows, self.num_envs = environment, rows, num_envs
-        self.spaces = environment.spaces
-        self.start: EnvResponse
-        """Answer of the last reset, of the block's own rows."""
-
-    def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
-        """Start the block's rows; zeros stand in the others."""
-        assert not isinstance(seed, int | None), "every row has a seed of its own"
-        start = self._environment.reset([seed[row] for row in self._rows])
-        self.start = replace(start, rows=self._rows)
-
-        def spread(values: Array) -> Array:
-            whole = np.zeros((self.num_envs, *values.shape[1:]), values.dtype)
-            whole[self._rows] = values
-            return whole
-
-        shown: Observation = {key: spread(of) for key, of in start.first_observation.items()}
-        return EnvResponse.reset(shown, num_envs=self.num_envs)
-
-    def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
-        """Send to the block's rows."""
-        assert rows is not None
-        self._environment.send(directive, np.searchsorted(self._rows, rows))
-
-    def recv(self) -> EnvResponse:
-        """The block's answer, its rows by their numbers in the whole."""
-        answer = self._environment.recv()
-        faults = tuple(replace(each, row=int(self._rows[each.row])) for each in answer.faults)
-        return replace(answer, rows=self._rows[answer.rows], faults=faults)
-
-    def state_dict(self) -> State:
-        """The environment's."""
-        return self._environment.state_dict()
-
-    def load_state_dict(self, state: State) -> None:
-        """Load the environment's."""
-        self._environment.load_state_dict(state)
-
-    def close(self) -> None:
-        """Close the environment."""
-        self._environment.close()
-
-
-def rows_of(tree: Any, rows: IntArray) -> Any:
-    """A tree of arrays [N, ...] with these rows alone, copied."""
-    if isinstance(tree, dict):
-        return {name: rows_of(part, rows) for name, part in tree.items()}
-    return tree[rows]
-
-
-def put_rows(into: State, tree: State, rows: IntArray, num_envs: int) -> None:
-    """Put a tree of arrays [R, ...] into one of arrays [N, ...], which grows where it has to."""
-    for name, part in tree.items():
-        if isinstance(part, dict):
-            put_rows(into.setdefault(name, {}), part, rows, num_envs)
-            continue
-        if name not in into:
-            into[name] = np.zeros((num_envs, *part.shape[1:]), part.dtype)
-        into[name][rows] = part
-
-
-def joined_answers(parts: Sequence[EnvResponse]) -> EnvResponse:
-    """Answers of blocks in the order of their rows; see `infos_with_same_keys`."""
-    infos = infos_with_same_keys([part.info for part in parts], [len(part) for part in parts])
-
-    def by_key(dicts: Sequence[dict[str, Array]]) -> dict[str, Array]:
-        return {key: np.concatenate([each[key] for each in dicts]) for key in dicts[0]}
-
-    def whole(name: str) -> Any:
-        return np.concatenate([getattr(part, name) for part in parts])
-
-    return EnvResponse(
-        rows=whole("rows"),
-        observation=by_key([part.observation for part in parts]),
-        first_observation=by_key([part.first_observation for part in parts]),
-        reward=whole("reward"),
-        terminated=whole("terminated"),
-        truncated=whole("truncated"),
-        end=whole("end"),
-        duration=whole("duration"),
-        info=by_key(infos),
-        faults=tuple(fault for part in parts for fault in part.faults),
-    )

@@ -8,18 +8,21 @@ What is left out is choosing actions and stepping simulators.
 import pickle
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 
 from coach_rl.core.activity import OnActivity
 from coach_rl.core.agents import AnyAgent, HoldingAgent, PacedAgent, require_whole_policies
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.records import EnvResponse
+from coach_rl.core.records import EnvResponse, IntArray
 from coach_rl.core.signals import SignalChannel
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
+from coach_rl.graph_managers.block_worker import BlockWorker
 from coach_rl.graph_managers.collection_parameters import CollectionParameters
 from coach_rl.graph_managers.level_phases import LevelPhases
 from coach_rl.graph_managers.parameters import GraphParameters
@@ -27,7 +30,8 @@ from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stack_signals import StackSignals
 from coach_rl.graph_managers.stacking import AgentSource, build_stack
 from coach_rl.graph_managers.task import TaskParameters
-from coach_rl.graph_managers.worker_blocks import Blocks
+from coach_rl.processes.collectors import Blocks
+from coach_rl.processes.worker_places import Worker, workers_at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,8 +121,19 @@ def build_collected_stack(
     Raises:
         ConfigurationError: Workers cannot collect for an agent as they are asked to.
     """
-    on_activity(f"starting {parameters.collection.workers:,} workers")
-    blocks = Blocks(parameters, task)
+    collection = parameters.collection
+    on_activity(f"starting {collection.workers:,} workers")
+    start_worker = workers_at(collection.on, collection.workers)
+
+    def start(rows: IntArray) -> Worker:
+        return start_worker(partial(BlockWorker, parameters, task, rows))
+
+    blocks = Blocks(
+        start,
+        np.array_split(np.arange(parameters.num_envs), collection.workers),
+        seed=task.seed,
+        staleness=None if collection.mode == "synchronous" else collection.staleness,
+    )
     on_activity("")
     opened.callback(blocks.close)
 

@@ -1,4 +1,4 @@
-"""The function that makes a worker's object, with the code that the worker cannot import."""
+"""A worker's object: the function that makes it, sent with its code, and calls of its methods."""
 
 import pickle
 import sys
@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Self
+from typing import Any, Literal, Self
 
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.processes.worker_errors import Failure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +45,8 @@ class WorkerPayload:
         }
         return cls(function=content, modules=modules, path=tuple(sys.path))
 
-    def unpack(self) -> Callable[[], object]:
-        """The function, its modules executed first."""
+    def make(self) -> object:
+        """The function's result, after executing its modules."""
         known = set(sys.path)
         sys.path += [folder for folder in self.path if folder not in known]
         for name, (file, source) in self.modules.items():
@@ -55,7 +56,40 @@ class WorkerPayload:
             module.__file__ = file
             exec(compile(source, file, "exec", dont_inherit=True), module.__dict__)
         function: Callable[[], object] = pickle.loads(self.function)  # from this worker's parent
-        return function
+        return function()
+
+
+class ServedObject:
+    """An object whose methods are called from another process.
+
+    Args:
+        make: Makes it; its error is the outcome of each call.
+    """
+
+    def __init__(self, make: Callable[[], object]) -> None:
+        self.object: Any = None
+        """None if it could not be made."""
+        self._failure: Failure | None = None
+        try:
+            self.object = make()
+        except BaseException as error:  # also an exit: it is not this process's to decide
+            self._failure = Failure.of(error)
+
+    def call(
+        self, method: str, arguments: tuple[object, ...]
+    ) -> tuple[Literal["done"], Any] | tuple[Literal["failed"], Failure]:
+        """The outcome of a call: "done" and the result, or "failed" and the failure."""
+        if self._failure is not None:
+            return "failed", self._failure
+        try:
+            return "done", getattr(self.object, method)(*arguments)
+        except BaseException as error:
+            return "failed", Failure.of(error)
+
+    def close(self) -> object:
+        """The result of the object's `close`; None if it has none."""
+        close = getattr(self.object, "close", None)
+        return None if close is None else close()
 
 
 def _executed_file(name: str, module: ModuleType) -> str | None:

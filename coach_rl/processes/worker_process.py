@@ -47,7 +47,7 @@ from weakref import WeakSet
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.processes.main_guard import leave_if_importing_script, script_advice
 from coach_rl.processes.worker_errors import Failure, WorkerLost, place_in
-from coach_rl.processes.worker_payload import WorkerPayload
+from coach_rl.processes.worker_payload import ServedObject, WorkerPayload
 
 Result = TypeVar("Result")
 Method = Callable[Concatenate[Any, ...], Result]
@@ -114,7 +114,7 @@ class WorkerProcess:
         self.on_warning = on_warning
         self.losses = 0
         """Number of times that it was lost since its last reply."""
-        self._make = make if start_method == "fork" else WorkerPayload.of(make)
+        self._make = make if start_method == "fork" else WorkerPayload.of(make).make
         self._start_method, self._imports_script = start_method, imports_script
         self._is_independent, self._limit = is_independent, time_limit
         self._thread: ThreadPoolExecutor | None = None
@@ -304,7 +304,7 @@ def _send(connection: Connection, message: object) -> None:
 
 def _serve(
     connection: Connection,
-    make: Callable[[], object] | WorkerPayload,
+    make: Callable[[], object],
     crash_file: str,
     is_independent: bool,
     progress: Progress | None,
@@ -334,9 +334,7 @@ def _serve(
         _answer(connection, make, progress)
 
 
-def _answer(
-    connection: Connection, make: Callable[[], object] | WorkerPayload, progress: Progress | None
-) -> None:
+def _answer(connection: Connection, make: Callable[[], object], progress: Progress | None) -> None:
     """Make the object, then answer requests; warnings are sent as they are given."""
     lock = threading.Lock()
 
@@ -352,27 +350,17 @@ def _answer(
 
     warnings.simplefilter("always", CoachWarning)
     warnings.showwarning = show_warning
-    served: Any = None
-    failure = None
-    try:
-        served = (make.unpack() if isinstance(make, WorkerPayload) else make)()
-        if progress is not None:
-            served.now = progress
-    except BaseException as error:
-        failure = Failure.of(error)
+    served = ServedObject(make)
+    if progress is not None and served.object is not None:
+        served.object.now = progress
     try:
         while (request := _next_request(connection)) is not None:
-            if isinstance(request, Failure) or failure is not None:
-                send("failed", failure or request)
-                continue
-            verb, arguments = request
-            try:
-                send("done", getattr(served, verb)(*arguments))
-            except BaseException as error:  # also an exit: it is not this process's to decide
-                send("failed", Failure.of(error))
+            if isinstance(request, Failure):
+                send("failed", request)
+            else:
+                send(*served.call(*request))
     finally:
-        close = getattr(served, "close", None)
-        closed = None if close is None else close()
+        closed = served.close()
     send("done", closed)
 
 
