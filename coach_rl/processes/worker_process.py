@@ -348,7 +348,7 @@ def _answer(connection: Connection, make: Callable[[], object], progress: Progre
         is_ours = issubclass(category, CoachWarning)
         send("warned", str(message) if is_ours else f"{category.__name__}: {message}")
 
-    warnings.simplefilter("always", CoachWarning)
+    warnings.simplefilter("default", CoachWarning)  # once for each text and place
     warnings.showwarning = show_warning
     served = ServedObject(make)
     if progress is not None and served.object is not None:
