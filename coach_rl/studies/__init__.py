@@ -12,7 +12,7 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.studies.conduct import JobStatus
-    from coach_rl.studies.executors import Executor, LostJob
+    from coach_rl.studies.executors import Executor
     from coach_rl.studies.job import Job, JobResult, Needs
     from coach_rl.studies.job_run import find_run, identity, run_job
     from coach_rl.studies.local_pool import LocalPool
@@ -45,7 +45,6 @@ __all__ = [
     "JobResult",
     "JobStatus",
     "LocalPool",
-    "LostJob",
     "Needs",
     "Published",
     "RayCluster",

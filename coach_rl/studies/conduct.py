@@ -14,7 +14,8 @@ from coach_rl.core.errors import in_one_line
 from coach_rl.experiment.checkpoint import list_checkpoints, steps_of
 from coach_rl.experiment.run_folder import RunFolder
 from coach_rl.experiment.stop_requests import Interrupted, StopRequests
-from coach_rl.studies.executors import Executor, LostJob
+from coach_rl.processes.worker_errors import WorkerLost
+from coach_rl.studies.executors import Executor
 from coach_rl.studies.job import Job, JobResult, State
 from coach_rl.studies.job_run import Announce, find_identity, identity, is_finished
 
@@ -155,7 +156,7 @@ class Track:
         future, self.future = self.future, None
         try:
             result = future.result()
-        except LostJob as error:
+        except WorkerLost as error:
             self._lost(str(error), executor)
         except KeyboardInterrupt:
             raise

@@ -17,11 +17,11 @@ import psutil  # type: ignore[import-untyped]  # has no types
 
 from coach_rl.core.errors import CoachError, ConfigurationError, RunError
 from coach_rl.processes.ray_connection import first_line, import_ray, join_ray
-from coach_rl.studies.executors import LostJob
+from coach_rl.processes.worker_errors import WorkerLost
 from coach_rl.studies.job import Job, JobResult, Needs
 from coach_rl.studies.job_run import find_identity, identity, remember_job
 from coach_rl.studies.preset_parcel import packed, with_absolute_paths
-from coach_rl.studies.ray_worker import Errand, run_errand
+from coach_rl.studies.ray_worker import RemoteJob, run_remote_job
 from coach_rl.studies.run_store import RunStore
 
 LOOK_SECONDS = 0.5
@@ -105,18 +105,18 @@ class RayCluster:
             made = packed(here)
             self._parcels[here.preset] = None if made is None else self._ray.put(made)
         parcel = self._parcels[here.preset]
-        errand = Errand(
+        remote_job = RemoteJob(
             job=here,
             attempt=uuid.uuid4().hex,
             digest=digest,
             run=None if run is None else run.path.name,
             mark=home.mark.name,
         )
-        task = self._ray.remote(max_retries=0, **_options(job.needs))(run_errand)
+        task = self._ray.remote(max_retries=0, **_options(job.needs))(run_remote_job)
         with self._lock:
-            sent = task.remote(errand, parcel, home.store)
-            self._given[errand.attempt] = job, future, sent
-        sent.future().add_done_callback(lambda done: self._settle(errand.attempt, done))
+            sent = task.remote(remote_job, parcel, home.store)
+            self._given[remote_job.attempt] = job, future, sent
+        sent.future().add_done_callback(lambda done: self._settle(remote_job.attempt, done))
 
     def _settle(self, attempt: str, done: Future[JobResult]) -> None:
         """Pass on what became of a task."""
@@ -133,9 +133,9 @@ class RayCluster:
             is_lost = isinstance(error.cause, exceptions.RayError)
             cause = f"{type(error.cause).__name__}: {error.cause}"
             message = f"its worker on the Ray cluster failed: {first_line(cause)}"
-            future.set_exception(LostJob(message) if is_lost else RunError(message))
+            future.set_exception(WorkerLost(message) if is_lost else RunError(message))
         except Exception as error:
-            future.set_exception(LostJob(f"its worker is gone: {first_line(str(error))}"))
+            future.set_exception(WorkerLost(f"its worker is gone: {first_line(str(error))}"))
         else:
             folder = result.folder and job.root / job.name / result.folder.name
             future.set_result(replace(result, job=job, folder=folder))

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from coach_rl.core.errors import CoachError, ConfigurationError, RunError, how_to_install
 from coach_rl.experiment.strict_json import write_text
-from coach_rl.studies.executors import LostJob
+from coach_rl.processes.worker_errors import WorkerLost
 from coach_rl.studies.job import Job, JobResult
 from coach_rl.studies.job_run import identity, run_job
 from coach_rl.studies.preset_parcel import with_absolute_paths
@@ -199,7 +199,7 @@ class Slurm:
         task, future = given.task, given.future
         stopped = JobResult(job=given.job, state="stopped", folder=None)
         output = f"what it has said is in {task.paths.stderr}"
-        lost = LostJob(f"its process ended without a result; {output}")
+        lost = WorkerLost(f"its process ended without a result; {output}")
         has_result = task.paths.result_pickle.exists()
         is_cancelled = self._is_cancelled or (
             self._cluster == "slurm" and _state(task) == "CANCELLED"
