@@ -12,6 +12,7 @@ import numpy as np
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.records import EnvResponse, IntArray
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
@@ -19,7 +20,7 @@ from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stacking import build_stack
-from coach_rl.graph_managers.task import TaskParameters, torch_settings
+from coach_rl.graph_managers.torch_settings import torch_settings
 from coach_rl.processes.collectors import BlockOfRows, BlockTick, rows_of
 
 
@@ -28,17 +29,19 @@ class BlockWorker:
 
     Args:
         parameters: The experiment.
-        task: The run's seed and threads; a worker computes on the CPU.
+        runtime: The run's; a worker computes on the CPU.
         rows: The rows of its block.
     """
 
-    def __init__(self, parameters: GraphParameters, task: TaskParameters, rows: IntArray) -> None:
+    def __init__(self, parameters: GraphParameters, runtime: Runtime, rows: IntArray) -> None:
         self._parameters, self._rows = parameters, rows
-        self._task = task = replace(task, device="cpu")
+        self._runtime = replace(
+            runtime, device="cpu", divergence=parameters.divergence, acts_only=True
+        )
         self._num_envs = parameters.num_envs
         self._among = np.zeros(self._num_envs, np.bool_)
         self._among[rows] = True
-        self._agents = LevelAgents(parameters, task, acts_only=True)
+        self._agents = LevelAgents(parameters, self._runtime)
         self._clock = Clock(planned=parameters.schedule.training, collects=True)
         environment = parameters.environment.build(num_envs=len(rows))
         self._simulators = BlockOfRows(environment, rows, num_envs=self._num_envs)
@@ -72,7 +75,7 @@ class BlockWorker:
             self._agents.built[name].load_policy(policy)
         self._clock.load_state_dict(received["clock"])
         self._clock.wall_seconds = received["wall_seconds"]
-        with torch_settings(self._task):
+        with torch_settings(self._runtime):
             made = [self._tick() for _ in range(ticks)]
         for level in self._stack.levels:
             level.drain()  # the run counts them
@@ -92,7 +95,7 @@ class BlockWorker:
         self._simulators.close()
 
     def _new_stack(self, stream: int) -> Stack:
-        seed = self._task.seed
+        seed = self._runtime.seed
         return build_stack(
             self._parameters.levels,
             self._simulators,

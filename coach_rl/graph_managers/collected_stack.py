@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from coach_rl.core.activity import OnActivity
 from coach_rl.core.agents import AnyAgent, HoldingAgent, PacedAgent, require_whole_policies
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import EnvResponse, IntArray
-from coach_rl.core.signals import SignalChannel
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.block_worker import BlockWorker
@@ -29,7 +28,6 @@ from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stack_signals import StackSignals
 from coach_rl.graph_managers.stacking import AgentSource, build_stack
-from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.processes.collectors import Blocks
 from coach_rl.processes.worker_places import Worker, workers_at
 
@@ -99,42 +97,38 @@ class CollectedStack(Stack):
 
 def build_collected_stack(
     parameters: GraphParameters,
-    task: TaskParameters,
+    runtime: Runtime,
     *,
     agents: AgentSource,
     clock: Clock,
-    channel: SignalChannel,
     opened: ExitStack,
-    on_activity: OnActivity,
 ) -> CollectedStack:
     """Start workers, and build the levels that learn from what they collect.
 
     Args:
         parameters: The experiment.
-        task: What is known only when a run starts.
+        runtime: The run's.
         agents: Where each level's agent comes from.
         clock: Phase and counters of training.
-        channel: What carries the agents' signals.
         opened: Ends the workers.
-        on_activity: Called with what takes long.
 
     Raises:
         ConfigurationError: Workers cannot collect for an agent as they are asked to.
     """
     collection = parameters.collection
-    on_activity(f"starting {collection.workers:,} workers")
+    runtime.on_activity(f"starting {collection.workers:,} workers")
     start_worker = workers_at(collection.on, collection.workers)
 
     def start(rows: IntArray) -> Worker:
-        return start_worker(partial(BlockWorker, parameters, task, rows))
+        return start_worker(partial(BlockWorker, parameters, runtime.recorded(), rows))
 
     blocks = Blocks(
         start,
         np.array_split(np.arange(parameters.num_envs), collection.workers),
-        seed=task.seed,
+        seed=runtime.seed,
         staleness=None if collection.mode == "synchronous" else collection.staleness,
     )
-    on_activity("")
+    runtime.on_activity("")
     opened.callback(blocks.close)
 
     def holding(index: int, spaces: EnvironmentSpaces) -> AnyAgent:
@@ -148,9 +142,11 @@ def build_collected_stack(
         blocks,
         agent=holding,
         clock=clock,
-        seed=task.seed,
+        seed=runtime.seed,
         purpose="training",
-        signals=StackSignals(params=parameters.signals, channel=channel, num_envs=blocks.num_envs),
+        signals=StackSignals(
+            params=parameters.signals, channel=runtime.signals.channel, num_envs=blocks.num_envs
+        ),
         discount=parameters.reward_discount,
     )
     collected = CollectedStack(

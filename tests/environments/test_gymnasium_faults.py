@@ -12,6 +12,7 @@ import numpy as np
 import psutil
 import pytest
 
+from coach_rl.configuration.preset_module import load_module
 from coach_rl.core.errors import (
     ActionError,
     ConfigurationError,
@@ -21,7 +22,6 @@ from coach_rl.core.errors import (
 )
 from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.experiment.preset_module import load_module
 from tests.waiting import PATIENCE
 
 ROWS = 4

@@ -6,11 +6,12 @@ import pytest
 from small_runs import parameters
 
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.graph_managers import BasicRLGraphManager, TaskParameters, ValidationParameters
+from coach_rl.graph_managers import BasicRLGraphManager, ValidationParameters
 from coach_rl.graph_managers.evaluator import MOST_ASKED
 
-TASK = TaskParameters(seed=1, device="cpu")
+TASK = Runtime(seed=1, device="cpu")
 
 
 class SlowEvaluator:

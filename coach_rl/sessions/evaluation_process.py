@@ -1,0 +1,159 @@
+"""A process that evaluates a run's agents while the run trains on.
+
+    with EvaluationProcess(folder, runtime) as evaluator:
+        for record in graph_manager.improve(evaluator=evaluator):
+            ...
+
+The process rebuilds the experiment from the run's folder, as `coach evaluate` does, and receives
+the agents' policies; it plays the same episodes as the run itself would. It ends with the run, and
+is started again if it ends before.
+"""
+
+import warnings
+from collections import deque
+from concurrent.futures import Future, wait
+from contextlib import ExitStack, suppress
+from functools import partial
+from typing import Self
+
+from coach_rl.core.errors import CoachError, CoachWarning, RunError
+from coach_rl.core.runtime import Runtime
+from coach_rl.graph_managers.evaluating import Scores
+from coach_rl.graph_managers.evaluator import AskedEvaluation
+from coach_rl.processes.worker_errors import WorkerLost
+from coach_rl.processes.worker_process import WorkerProcess
+from coach_rl.runs.folder import RunFolder
+from coach_rl.sessions.evaluation import live_graph
+from coach_rl.sessions.profile import RunProfile
+from coach_rl.sessions.rebuilding import rebuild
+
+MOST_RESTARTS = 3
+"""Number of times in a row that the process is started again without finishing an evaluation."""
+
+
+class EvaluationProcess:
+    """Evaluates a run's agents in a process of its own; an `Evaluator`.
+
+    Args:
+        run: The run's folder, whose manifest is written.
+        runtime: The run's.
+        trust: Modules whose code the run may use, besides those of the user's own runs.
+        profile: Whether it is profiled, in files of its own.
+    """
+
+    def __init__(
+        self,
+        run: RunFolder,
+        runtime: Runtime,
+        trust: tuple[str, ...] = (),
+        *,
+        profile: bool = False,
+    ) -> None:
+        folder = RunFolder(run.path.absolute())
+        make = partial(
+            RunEvaluations,
+            folder,
+            device=runtime.device,
+            threads=runtime.threads,
+            trust=trust,
+            profile=profile,
+        )
+        self._worker = WorkerProcess(make, start_method="spawn", imports_script=False)
+        self._pending: deque[tuple[AskedEvaluation, Future[Scores]]] = deque()
+
+    def ask(self, evaluation: AskedEvaluation) -> None:
+        """Add an evaluation to those that are to be made, unless it is among them."""
+        if all(evaluation is not each for each, _ in self._pending):
+            self._pending.append((evaluation, self._future(evaluation)))
+
+    def has_answered(self, *, wait_seconds: float = 0.0) -> bool:
+        """Return whether the first evaluation is over, after waiting for it that long at most."""
+        if not self._pending:
+            return False
+        _, future = self._pending[0]
+        if wait_seconds:
+            wait([future], timeout=wait_seconds)
+        if future.done() and isinstance(lost := future.exception(), WorkerLost):
+            self._restart(lost)
+            return self.has_answered(wait_seconds=wait_seconds)
+        return future.done()
+
+    def answer(self) -> Scores:
+        """Take the result of the first evaluation from the list; raises the error it ended with."""
+        _, future = self._pending.popleft()
+        try:
+            return future.result()
+        except CoachError as error:
+            raise RunError(f"an evaluation failed: {error}") from error
+
+    def forget(self) -> None:
+        """Drop all evaluations that were asked for."""
+        for _, future in self._pending:
+            future.cancel()
+        self._pending.clear()
+
+    def close(self) -> None:
+        """End the process, whatever it does."""
+        self._worker.close(grace=0.0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _future(self, evaluation: AskedEvaluation) -> "Future[Scores]":
+        return self._worker.ask(RunEvaluations.play, evaluation)
+
+    def _restart(self, lost: WorkerLost) -> None:
+        """Replace the process, which has ended, and repeat its requests."""
+        if self._worker.losses > MOST_RESTARTS:
+            raise RunError(
+                f"evaluations have failed {MOST_RESTARTS + 1} times in a row: {lost}; resume "
+                "without --evaluate_aside, or give it more memory"
+            )
+        warnings.warn(
+            f"an evaluation was lost: {lost}; another process repeats it, and no result is lost",
+            CoachWarning,
+            stacklevel=4,
+        )
+        self._worker.restart()
+        self._pending = deque((each, self._future(each)) for each, _ in self._pending)
+
+
+class RunEvaluations:
+    """The evaluations of a run, in the process that makes them.
+
+    Args:
+        run: The run's folder.
+        device: See `Runtime`.
+        threads: See `Runtime`.
+        trust: See `rebuild`.
+        profile: Whether calls are timed.
+    """
+
+    def __init__(
+        self,
+        run: RunFolder,
+        *,
+        device: str,
+        threads: int | None,
+        trust: tuple[str, ...],
+        profile: bool,
+    ) -> None:
+        warnings.simplefilter("ignore")  # the run itself gives the same
+        self._run = run
+        self._graph_manager, runtime, _ = rebuild(
+            run, device, threads=threads, learns=False, trust=trust
+        )
+        self._open = ExitStack()
+        self._open.enter_context(live_graph(self._graph_manager, runtime, training=False))
+        self._profile = RunProfile(self._graph_manager, process="evaluation") if profile else None
+
+    def play(self, evaluation: AskedEvaluation) -> Scores:
+        """The scores of an evaluation."""
+        scores = self._graph_manager.scores_of(evaluation.policies, clock=evaluation.clock)
+        if self._profile is not None:  # the process may be killed without notice
+            with suppress(OSError):  # the run warns of its own profile
+                self._profile.write(self._profile.profile(), self._run.path)
+        return scores
