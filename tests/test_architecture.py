@@ -29,9 +29,8 @@ ALLOWED: dict[str, set[str]] = {
         "sessions",
         "processes",
     },
-    "distributed": {"core"},
     "cli": {
-        "distributed",
+        "processes",
         "studies",
         "sessions",
         "runs",

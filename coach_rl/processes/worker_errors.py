@@ -72,5 +72,5 @@ class Failure:
 def place_in(dump: str) -> str:
     """File and line of the user's code in what `faulthandler` wrote; empty if it wrote nothing."""
     frames = re.findall(r'File "(.+)", line (\d+) in', dump)  # the innermost first
-    chosen = [frame for frame in frames if not frame[0].startswith(LIBRARIES)] or frames
+    chosen = [frame for frame in frames if not frame[0].startswith((*LIBRARIES, "<"))] or frames
     return f" ({Path(chosen[0][0]).name}, line {chosen[0][1]})" if chosen else ""
