@@ -32,7 +32,7 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.processes.worker_errors import LIBRARIES, RemoteTraceback
+from coach_rl.processes.worker_messages import LIBRARIES, RemoteTraceback
 
 Reaction = Literal["restart", "stop"]
 Cause = Literal["raised", "died", "hung", "malformed", "non_finite", "unstable"]

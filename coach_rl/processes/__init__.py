@@ -12,7 +12,7 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.processes.torch_processes import joined_processes
-    from coach_rl.processes.worker_errors import WorkerLost
+    from coach_rl.processes.worker_messages import WorkerLost
     from coach_rl.processes.worker_process import WorkerProcess
 else:
     __getattr__, __dir__ = lazy_names(__name__)

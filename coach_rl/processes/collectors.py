@@ -28,7 +28,7 @@ from coach_rl.core.records import (
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
-from coach_rl.processes.worker_errors import WorkerLost
+from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.processes.worker_places import Worker
 from coach_rl.processes.worker_process import Method, Result
 

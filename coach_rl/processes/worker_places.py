@@ -10,8 +10,7 @@ from typing import Any, Protocol
 
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.processes.ray_connection import import_ray, join_ray
-from coach_rl.processes.worker_errors import WorkerLost
-from coach_rl.processes.worker_payload import ServedObject, WorkerPayload
+from coach_rl.processes.worker_messages import ServedObject, WorkerLost, WorkerPayload
 from coach_rl.processes.worker_process import (
     GRACE_SECONDS,
     Method,

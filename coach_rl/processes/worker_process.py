@@ -45,9 +45,13 @@ from typing import IO, Any, Concatenate, Literal, Protocol, TypeVar
 from weakref import WeakSet
 
 from coach_rl.core.errors import CoachWarning, ConfigurationError
-from coach_rl.processes.main_guard import leave_if_importing_script, script_advice
-from coach_rl.processes.worker_errors import Failure, WorkerLost, place_in
-from coach_rl.processes.worker_payload import ServedObject, WorkerPayload
+from coach_rl.processes.worker_messages import (
+    Failure,
+    ServedObject,
+    WorkerLost,
+    WorkerPayload,
+    place_in,
+)
 
 Result = TypeVar("Result")
 Method = Callable[Concatenate[Any, ...], Result]
@@ -110,7 +114,8 @@ class WorkerProcess:
         time_limit: TimeLimit | None = None,
         on_warning: Callable[[str], None] = give_warning,
     ) -> None:
-        leave_if_importing_script()
+        if getattr(multiprocessing.current_process(), "_inheriting", False):
+            os._exit(1)  # this is a worker that imports a script without a main guard
         self.on_warning = on_warning
         self.losses = 0
         """Number of times that it was lost since its last reply."""
@@ -269,8 +274,8 @@ class WorkerProcess:
         Raises:
             ConfigurationError: It could not start, because the script starts it on its import.
         """
-        self.is_lost = True
-        self.losses += 1
+        if not self.is_lost:
+            self.is_lost, self.losses = True, self.losses + 1
         if hung_after is not None and self._process.pid is not None:
             os.kill(self._process.pid, _WRITE_PLACE)
             time.sleep(0.1)
@@ -428,3 +433,24 @@ def _exit_in_words(code: int | None) -> str:
         reason = ", out of memory perhaps" if -code == signal.SIGKILL else ""
         return f"signal {signal.Signals(-code).name}{reason}"
     return f"exit code {code}"
+
+
+def script_advice() -> str:
+    """Advice if this process's script starts workers as soon as it is imported; else empty.
+
+    A new process imports the script of the process that starts it, which must not start workers
+    there once more.
+    """
+    file = Path(getattr(sys.modules.get("__main__"), "__file__", None) or "")
+    if file.suffix != ".py" or file.name == "__main__.py":  # `python -m package` is not imported
+        return ""
+    try:
+        is_guarded = "__main__" in file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+    if is_guarded:
+        return ""
+    return (
+        f"; worker processes import the script {file.name}, so what starts the run must stand "
+        'below the line `if __name__ == "__main__":`'
+    )

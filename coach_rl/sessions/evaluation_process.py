@@ -20,7 +20,7 @@ from coach_rl.core.errors import CoachError, CoachWarning, RunError
 from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.evaluating import Scores
 from coach_rl.graph_managers.evaluator import AskedEvaluation
-from coach_rl.processes.worker_errors import WorkerLost
+from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.processes.worker_process import WorkerProcess
 from coach_rl.runs.folder import RunFolder
 from coach_rl.sessions.evaluation import live_graph

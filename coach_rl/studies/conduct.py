@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from coach_rl.core.errors import in_one_line
-from coach_rl.processes.worker_errors import WorkerLost
+from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.runs.checkpoint import list_checkpoints, steps_of
 from coach_rl.runs.folder import RunFolder
 from coach_rl.sessions.stop_requests import Interrupted, StopRequests

@@ -12,7 +12,7 @@ from functools import partial
 from queue import SimpleQueue
 
 from coach_rl.core.errors import require
-from coach_rl.processes.worker_errors import WorkerLost
+from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.processes.worker_process import WorkerProcess
 from coach_rl.studies.job import Job, JobResult
 from coach_rl.studies.job_run import run_job

@@ -17,7 +17,7 @@ import psutil  # type: ignore[import-untyped]  # has no types
 
 from coach_rl.core.errors import CoachError, ConfigurationError, RunError
 from coach_rl.processes.ray_connection import first_line, import_ray, join_ray
-from coach_rl.processes.worker_errors import WorkerLost
+from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.studies.job import Job, JobResult, Needs
 from coach_rl.studies.job_run import find_identity, identity, remember_job
 from coach_rl.studies.preset_parcel import packed, with_absolute_paths

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from coach_rl.configuration.strict_json import write_text
 from coach_rl.core.errors import CoachError, ConfigurationError, RunError, how_to_install
-from coach_rl.processes.worker_errors import WorkerLost
+from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.studies.job import Job, JobResult
 from coach_rl.studies.job_run import identity, run_job
 from coach_rl.studies.preset_parcel import with_absolute_paths

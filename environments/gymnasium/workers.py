@@ -24,7 +24,7 @@ from coach_rl.environments.gymnasium.rows import (
     require_one_layout,
 )
 from coach_rl.environments.processors import usable_processors
-from coach_rl.processes.worker_errors import WorkerLost
+from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.processes.worker_process import Progress, StartMethod, WorkerProcess
 
 T = TypeVar("T")

@@ -26,7 +26,7 @@ from coach_rl.core.errors import (
     SpaceError,
 )
 from coach_rl.processes import WorkerLost, WorkerProcess
-from coach_rl.processes.worker_payload import WorkerPayload
+from coach_rl.processes.worker_messages import WorkerPayload
 from tests.waiting import PATIENCE, wait_until
 
 STARTS = ["fork", pytest.param("spawn", marks=pytest.mark.slow), "forkserver"]
@@ -178,6 +178,8 @@ def test_worker_that_dies_is_lost_and_can_be_restarted(start_method, end, messag
         with pytest.raises(WorkerLost, match=message) as caught:
             worker.ask(Counter.add, 1).result()
         assert not caught.value.is_hung
+        with pytest.raises(WorkerLost, match="its worker process died"):
+            worker.ask(Counter.add, 1).result()
         assert (worker.is_lost, worker.losses) == (True, 1)
         worker.restart()
         assert worker.ask(Counter.add, 1).result() == 1

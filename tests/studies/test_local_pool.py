@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from coach_rl.core.errors import ConfigurationError, ParameterError
-from coach_rl.processes.worker_errors import WorkerLost
+from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.sessions.stop_requests import Interrupted
 from coach_rl.studies.conduct import conduct
 from coach_rl.studies.job import Job
