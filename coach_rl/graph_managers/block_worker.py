@@ -56,12 +56,7 @@ class BlockWorker:
         return self._simulators.spaces
 
     def reset(self, seeds: Sequence[int], stream: int) -> EnvResponse:
-        """Start the block's rows anew.
-
-        Args:
-            seeds: Of its rows.
-            stream: Number of the random streams that its agents draw from; 0 for the run's own.
-        """
+        """See `Collector`; the first answer has the block's rows alone."""
         self._stack = self._new_stack(stream)
         every = np.zeros(self._num_envs, np.int64)
         every[self._rows] = seeds
@@ -86,7 +81,7 @@ class BlockWorker:
         return self._stack.state_dict()
 
     def load(self, state: State, stream: int) -> None:
-        """Go on from a saved state."""
+        """Restore a state."""
         self._stack = self._new_stack(stream)
         self._stack.load_state_dict(state)
 

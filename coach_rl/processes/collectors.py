@@ -150,7 +150,7 @@ class Blocks:
             raise
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
-        """Start every row anew; see `core.interfaces.Environment.reset`."""
+        """Start all rows; see `core.interfaces.Environment.reset`."""
         assert seed is not None, "training rows are seeded"
         seeds = [seed + row for row in range(self.num_envs)] if isinstance(seed, int) else seed
         self._settle()
@@ -164,7 +164,7 @@ class Blocks:
         return replace(joined_blocks(starts), rows=np.arange(self.num_envs))
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
-        """Nothing: the workers have sent it to their simulators already."""
+        """Does nothing: the workers have sent it to their simulators already."""
 
     def recv(self) -> EnvResponse:
         """Answer of the tick that `take` has brought."""
@@ -217,7 +217,7 @@ class Blocks:
         return found
 
     def state_dict(self) -> State:
-        """Every worker's stack, and what the workers have sent and is not taken yet."""
+        """Every worker's stack, and the ticks that the run has not taken yet."""
         self._settle()
         return {
             "workers": self._ask_all(Collector.state, [()] * len(self.blocks)),
@@ -236,7 +236,7 @@ class Blocks:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state; CheckpointError where there were other workers, or none."""
+        """Restore a state; CheckpointError if it has another number of workers, or none."""
         saved = len(state["workers"]) if "workers" in state else 0
         if saved != len(self.blocks):
             raise CheckpointError(f"they are those of {saved} workers, not {len(self.blocks)}")
@@ -279,7 +279,7 @@ class Blocks:
         self._await([each for each in busy if each.request and each.request.done()])
 
     def _await(self, blocks: Sequence[Block]) -> None:
-        """Take in the replies of these blocks; replaces workers that are gone."""
+        """Collect the replies of these blocks; replaces workers that are gone."""
         began = time.perf_counter()
         for block in blocks:
             assert block.request is not None
@@ -317,7 +317,7 @@ class Blocks:
             often = f", {block.losses} times before it had made a step" if self._ticks else ""
             raise RunError(f"{message}{often}; see the system's log, and how much memory is free")
         warnings.warn(
-            f"{message}; another takes its place, and its {len(block.rows)} episodes are cut off",
+            f"{message}; another replaces it, and its {len(block.rows)} episodes are cut off",
             CoachWarning,
             stacklevel=2,
         )
@@ -350,7 +350,7 @@ class Blocks:
             raise RunError(f"worker {block.number} was lost, and so was its successor") from again
 
     def _settle(self) -> None:
-        """Wait for what the workers are at."""
+        """Wait for all requests."""
         self._await([block for block in self.blocks if block.request is not None])
 
     def _ask_all(

@@ -44,7 +44,7 @@ from types import ModuleType
 from typing import IO, Any, Concatenate, Literal, Protocol, TypeVar
 from weakref import WeakSet
 
-from coach_rl.core.errors import CoachWarning, ConfigurationError
+from coach_rl.core.errors import CoachError, CoachWarning, ConfigurationError
 from coach_rl.processes.worker_messages import (
     Failure,
     ServedObject,
@@ -139,7 +139,7 @@ class WorkerProcess:
         """
         try:
             if self._is_waiting:
-                self._received()
+                self._outcome()
             _send(self._connection, (method.__name__, arguments))
         except (EOFError, OSError) as error:
             raise self._lost() from error
@@ -153,10 +153,7 @@ class WorkerProcess:
             WorkerLost: The worker has died, or was killed because it hung.
         """
         try:
-            kind, content = self._received()
-            while kind == "warned":
-                self.on_warning(content)
-                kind, content = self._received()
+            kind, content = self._outcome()
         except (EOFError, OSError) as error:
             raise self._lost() from error
         self._is_waiting, self._has_replied, self.losses = False, True, 0
@@ -242,9 +239,17 @@ class WorkerProcess:
                 _send(self._connection, None)
                 if self._connection.poll(grace):
                     return list(self.reply() or ())
-        except (EOFError, OSError, WorkerLost):
+        except (EOFError, OSError, CoachError):
             self._process.kill()
         return []
+
+    def _outcome(self) -> tuple[str, Any]:
+        """The outcome of the last request; gives warnings that come before it."""
+        kind, content = self._received()
+        while kind == "warned":
+            self.on_warning(content)
+            kind, content = self._received()
+        return kind, content
 
     def _received(self) -> tuple[str, Any]:
         """The next message; waits for it as long as the worker lives and makes progress."""
@@ -287,7 +292,8 @@ class WorkerProcess:
             what = f"died ({_exit_in_words(self._process.exitcode)})"
         else:
             what = f"took more than {hung_after:g} s"
-        place = place_in(Path(self._crash_file.name).read_text())
+        dump = Path(self._crash_file.name)
+        place = place_in(dump.read_text()) if dump.exists() else ""  # it is gone after `close`
         return WorkerLost(f"its worker process {what}{place}", is_hung=hung_after is not None)
 
 
@@ -393,7 +399,8 @@ def _end_after_parent(is_independent: bool) -> None:
 
 def _start_server(context: Any) -> None:
     """Start the fork server, unless it runs; it imports what this process has imported."""
-    context.set_forkserver_preload([name for name in list(sys.modules) if "coach_rl." in name])
+    ours = [name for name in list(sys.modules) if name.startswith("coach_rl.")]
+    context.set_forkserver_preload(ours)
     forkserver.ensure_running()
 
 

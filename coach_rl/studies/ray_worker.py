@@ -92,13 +92,7 @@ class DriverStore:
 
 
 def run_remote_job(remote_job: RemoteJob, parcel: PresetParcel | None, store: object) -> JobResult:
-    """Run a job on this machine.
-
-    Args:
-        remote_job: The job.
-        parcel: Its preset, where that is not one of coach_rl's.
-        store: Ray's handle of the driver's `RunStore`.
-    """
+    """Run a job on this machine; see `run_for`. The store is Ray's handle of the `RunStore`."""
     import ray
 
     def call(method: str, *arguments: object) -> object:
@@ -112,7 +106,7 @@ def run_for(remote_job: RemoteJob, parcel: PresetParcel | None, call: Call) -> J
 
     Args:
         remote_job: The job.
-        parcel: Its preset, where that is not one of coach_rl's.
+        parcel: Its preset, unless that is one of coach_rl's.
         call: Calls a method of the store by its name, and waits for the answer.
     """
     job = remote_job.job

@@ -206,10 +206,19 @@ def test_worker_without_progress_is_killed_at_its_limit():
         assert caught.value.is_hung
 
 
-def test_worker_reply_to_an_abandoned_request_is_dropped(worker):
+def test_worker_reply_to_an_abandoned_request_is_dropped_and_its_warnings_are_given(worker):
+    heard: list[str] = []
+    worker.on_warning = heard.append
+    worker.request(Counter.warn, 2)
     worker.request(Counter.add, 1)
-    worker.request(Counter.add, 1)
-    assert worker.reply() == 2
+    assert worker.reply() == 1
+    assert heard == ["count 0", "count 1"]
+
+
+def test_worker_after_close_is_lost(worker):
+    worker.close()
+    with pytest.raises(WorkerLost, match=r"exit code 0"):
+        worker.ask(Counter.add, 1).result()
 
 
 @pytest.mark.parametrize("is_independent", [False, True])
