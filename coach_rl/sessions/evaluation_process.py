@@ -18,8 +18,7 @@ from typing import Self
 
 from coach_rl.core.errors import CoachError, CoachWarning, RunError
 from coach_rl.core.runtime import Runtime
-from coach_rl.graph_managers.evaluating import Scores
-from coach_rl.graph_managers.evaluator import AskedEvaluation
+from coach_rl.graph_managers.evaluations import AskedEvaluation, Scores
 from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.processes.worker_process import WorkerProcess
 from coach_rl.runs.folder import RunFolder
@@ -152,7 +151,9 @@ class RunEvaluations:
 
     def play(self, evaluation: AskedEvaluation) -> Scores:
         """The scores of an evaluation."""
-        scores = self._graph_manager.scores_of(evaluation.policies, clock=evaluation.clock)
+        scores = self._graph_manager.evaluations.scores_of(
+            evaluation.policies, clock=evaluation.clock
+        )
         if self._profile is not None:  # the process may be killed without notice
             with suppress(OSError):  # the run warns of its own profile
                 self._profile.write(self._profile.profile(), self._run.path)
