@@ -50,7 +50,7 @@ class BlockTick:
 
 
 class Collector(Protocol):
-    """What a worker holds: the levels and simulators of a block of rows."""
+    """The levels and simulators of a block of rows, in a worker."""
 
     def environment_spaces(self) -> EnvironmentSpaces:
         """Observation and action space of one row."""

@@ -1,4 +1,4 @@
-"""What a worker and its parent send each other: the object to make, and the errors of its calls."""
+"""Messages between a worker and its parent: the object to make, and the errors of its calls."""
 
 import pickle
 import re
