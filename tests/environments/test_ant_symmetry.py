@@ -21,7 +21,7 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import ActionRequest, Outcome
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.environments.goal_worlds.ant_body import STANDING, add_ant, ground
+from coach_rl.environments.goal_worlds.ant import STANDING, add_ant, ground
 
 GOAL = GoalSpace(
     low=(-9.0, -12.0, -1.0),

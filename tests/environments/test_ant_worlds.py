@@ -19,7 +19,7 @@ from coach_rl.environments.goal_worlds import (
     AntReacher,
     ant_elements,
 )
-from coach_rl.environments.goal_worlds.ant_body import STANDING, add_ant, ground
+from coach_rl.environments.goal_worlds.ant import STANDING, add_ant, ground
 
 HAC = {"ant_reacher": AntReacher, "ant_four_rooms": AntFourRooms}
 HIRO = {"ant_maze": AntMaze, "ant_push": AntPush, "ant_fall": AntFall}
