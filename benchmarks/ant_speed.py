@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 
 import torch
 
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_profile import RunProfile
 from coach_rl.graph_managers import GraphManager, TaskParameters
+from coach_rl.sessions.profile import RunProfile
 from coach_rl.telemetry.profiler import Node
 
 PARTS = {

@@ -37,11 +37,11 @@ BARE = """
 import multiprocessing, sys
 from pathlib import Path
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.experiment.run_settings import RunSettings
-from coach_rl.experiment.manifest import Origin
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.runner import run_experiment
+from coach_rl.sessions.settings import RunSettings
+from coach_rl.runs.manifest import Origin
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.sessions.runner import run_experiment
 from coach_rl.graph_managers.task import TaskParameters
 
 preset, steps, runs, processes, root = *sys.argv[1:5], Path(sys.argv[5])

@@ -13,11 +13,11 @@ from contextlib import closing
 
 import numpy as np
 
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_profile import RunProfile
 from coach_rl.graph_managers import GraphManager, TaskParameters
+from coach_rl.sessions.profile import RunProfile
 
 STEPS = {"Mujoco_PPO": 2_048, "Pendulum_HAC": 1_600, "CartPole_PPO": 2_048, "Mujoco_SAC": 400}
 """Environment steps of a piece: whole rollouts, or about a second."""

@@ -11,6 +11,7 @@ room lists what else it offers; docs/architecture.md says which room does what.
 from typing import TYPE_CHECKING
 
 from coach_rl.core.lazy_names import lazy_names
+from coach_rl.core.moved_names import find_moved_modules
 
 if TYPE_CHECKING:
     from coach_rl.agents import (
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
         TargetSync,
         TorsoParameters,
     )
+    from coach_rl.configuration import find_preset, load_preset
     from coach_rl.core import (
         GOAL_KEY,
         OPTION_KEY,
@@ -124,18 +126,6 @@ if TYPE_CHECKING:
         PointMassParameters,
         SteadyPayParameters,
     )
-    from coach_rl.experiment import (
-        RunSettings,
-        TrainedAgent,
-        evaluate_run,
-        find_preset,
-        fork_experiment,
-        load,
-        load_levels,
-        load_preset,
-        resume_experiment,
-        run_experiment,
-    )
     from coach_rl.exploration_policies import (
         Boltzmann,
         Categorical,
@@ -196,6 +186,16 @@ if TYPE_CHECKING:
         PrioritisedParameters,
         ReplayMemoryParameters,
     )
+    from coach_rl.sessions import (
+        RunSettings,
+        TrainedAgent,
+        evaluate_run,
+        fork_experiment,
+        load,
+        load_levels,
+        resume_experiment,
+        run_experiment,
+    )
     from coach_rl.studies import Needs, Published, Study, Variant, watch
     from coach_rl.telemetry import NotebookSink, TrackerParameters, VideoParameters
 else:
@@ -245,3 +245,5 @@ __all__ = [
 ]  # fmt: skip
 
 __version__ = "0.2.0"
+
+find_moved_modules()

@@ -21,13 +21,13 @@ from coach_rl.cli.settings import (
 )
 from coach_rl.cli.shell import short
 from coach_rl.cli.train import configured, train_command
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.distributed.torch_processes import is_started_by_torchrun, joined_processes
-from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained, evaluation_film
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
 from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.sessions.evaluation import evaluate_run, evaluate_untrained, evaluation_film
 from coach_rl.telemetry.summary import evaluation_table
 
 

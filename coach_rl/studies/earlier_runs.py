@@ -8,8 +8,8 @@ where actions are mapped to [-1, 1], as in all presets.
 
 from dataclasses import MISSING, Field, is_dataclass
 
-from coach_rl.experiment.parameters_json import TYPE_TAG, constructor_fields, encode, reference
-from coach_rl.experiment.strict_json import Json
+from coach_rl.configuration.parameters_json import TYPE_TAG, constructor_fields, encode, reference
+from coach_rl.configuration.strict_json import Json
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.task import TaskParameters, with_threads
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from coach_rl.experiment.run_folder import RunFolder
 from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.runs.folder import RunFolder
 from coach_rl.studies.job import Job
 from coach_rl.studies.run_groups import RunGroup
 from coach_rl.studies.scores import RunScores

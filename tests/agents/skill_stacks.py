@@ -4,11 +4,14 @@ from functools import partial
 
 import numpy as np
 
-from coach_rl.agents.diayn_agent import DIAYNAgentParameters, DiscriminatorParameters
+from coach_rl.agents.hierarchies.diayn_agent import DIAYNAgentParameters, DiscriminatorParameters
+from coach_rl.agents.hierarchies.option_critic_agent import (
+    OptionCriticAgentParameters,
+    TerminationParameters,
+)
+from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.option_critic_agent import OptionCriticAgentParameters, TerminationParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.agents.skill_agents import SkillAgentsParameters
 from coach_rl.agents.uniform_agent import UniformAgentParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters

@@ -14,6 +14,8 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.configuration.parameters_json import decode, encode
+from coach_rl.configuration.trust import OURS_ALONE
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import (
     ConfigurationError,
@@ -29,8 +31,6 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import WorldEnvironment, WorldStep
-from coach_rl.experiment.parameters_json import decode, encode
-from coach_rl.experiment.trust import OURS_ALONE
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,

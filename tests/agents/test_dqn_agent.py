@@ -16,6 +16,9 @@ from coach_rl.architectures.q_network import (
     QuantileHead,
 )
 from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.configuration.parameters_json import decode, encode
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ParameterError, SpaceError
@@ -26,9 +29,6 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.core.transitions import Transition
 from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import ChainParameters, OneStepParameters
-from coach_rl.experiment.parameters_json import decode, encode
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
 from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy
 from coach_rl.filters import BoxDiscretization, LinearBoxToBoxMap, OutputFilter
 from coach_rl.graph_managers import (

@@ -8,7 +8,7 @@ import torch
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.dqn_agent import DQNAgentParameters
-from coach_rl.agents.hac import HACAgentParameters
+from coach_rl.agents.hierarchies.hac import HACAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.batch import mapped

@@ -18,7 +18,6 @@ from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.records import EnvResponse
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
-from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
 from coach_rl.graph_managers import (
     GraphManager,
@@ -28,6 +27,7 @@ from coach_rl.graph_managers import (
     TaskParameters,
 )
 from coach_rl.memories import ReplayMemoryParameters
+from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.testing.states import assert_same_state
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))

@@ -15,16 +15,16 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.distributed import joined_processes
 from coach_rl.environments.toy import PointMassParameters
-from coach_rl.experiment.data_parallel import follow_experiment, follow_resumed
-from coach_rl.experiment.resuming import resume_experiment
-from coach_rl.experiment.run_settings import RunSettings
-from coach_rl.experiment.runner import run_experiment
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
     ScheduleParameters,
     TaskParameters,
 )
+from coach_rl.sessions.data_parallel import follow_experiment, follow_resumed
+from coach_rl.sessions.resuming import resume_experiment
+from coach_rl.sessions.runner import run_experiment
+from coach_rl.sessions.settings import RunSettings
 
 TASK = TaskParameters(seed=3, device="cpu")
 SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2))

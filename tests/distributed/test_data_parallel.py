@@ -22,10 +22,10 @@ from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.divergence import DivergenceParameters
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.process_group import ONE_PROCESS, OneProcess
-from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
-from coach_rl.experiment.data_parallel import check_group
 from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
+from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
+from coach_rl.sessions.data_parallel import check_group
 from coach_rl.testing import assert_same_state
 from coach_rl.testing.states import flat_state
 

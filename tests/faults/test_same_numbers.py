@@ -8,9 +8,9 @@ from golden_runs import RUNS, GoldenRun
 from killed_processes import coach
 from killed_runs import OFTEN, OFTEN_RECORDS, difference, flat, made, without_times
 
-from coach_rl.experiment.override_text import parse_overrides
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
+from coach_rl.configuration.override_text import parse_overrides
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.graph_managers.task import TaskParameters
 
 NUMBERS = ("train", "episode", "evaluation", "level")

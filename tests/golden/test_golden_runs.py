@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from golden_runs import RECORDED, RUNS, figures
 
-from coach_rl.experiment.presets import shipped_presets
+from coach_rl.configuration.presets import shipped_presets
 
 ABSOLUTE = 1e-6
 """Difference that passes for equal where figures are close to 0."""

@@ -7,7 +7,7 @@ import pytest
 from small_runs import parameters, ppo
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.hac import HACAgentParameters
+from coach_rl.agents.hierarchies.hac import HACAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.core.errors import CoachWarning, ConfigurationError, SpaceError

@@ -18,7 +18,6 @@ from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.environments.toy import OneStepParameters, PointMassParameters
-from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.filters import (
     InputFilter,
     LinearBoxToBoxMap,
@@ -35,6 +34,7 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
     TaskParameters,
 )
+from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.testing.states import assert_same_state
 
 
@@ -152,7 +152,7 @@ from pathlib import Path
 import torch
 sys.path.insert(0, {tests!r})
 from test_graph_manager import everything_on
-from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
+from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.graph_managers import BasicRLGraphManager, TaskParameters
 torch.set_num_threads(1)
 manager = BasicRLGraphManager(everything_on())

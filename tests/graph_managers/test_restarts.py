@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from small_runs import ppo
 
-from coach_rl.agents.hiro_agent import HIROAgentParameters
+from coach_rl.agents.hierarchies.hiro_agent import HIROAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters

@@ -13,24 +13,22 @@ from gymnasium import spaces
 
 import coach_rl.presets
 from coach_rl.agents.agent_group import AgentGroupParameters
-from coach_rl.agents.graph_agent import GraphAgentParameters
-from coach_rl.agents.hac import HACAgentParameters
+from coach_rl.agents.hierarchies.hac import HACAgentParameters
+from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
 from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
-from coach_rl.agents.places import GridPlaces
+from coach_rl.agents.planning.graph_agent import GraphAgentParameters
+from coach_rl.agents.planning.places import GridPlaces
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
-from coach_rl.agents.skill_agents import SkillAgentsParameters
 from coach_rl.agents.uniform_agent import UniformAgentParameters
+from coach_rl.configuration.parameters_json import decode, encode
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset, shipped_presets
+from coach_rl.configuration.trust import OURS_ALONE, code_in_json
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.schedules import ConstantSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.goal_worlds import AntSymmetry
 from coach_rl.environments.mujoco import SHORT_NAMES
-from coach_rl.experiment.evaluation import evaluate_run
-from coach_rl.experiment.parameters_json import decode, encode
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset, shipped_presets
-from coach_rl.experiment.runner import RunSettings, run_experiment
-from coach_rl.experiment.trust import OURS_ALONE, code_in_json
 from coach_rl.exploration_policies import EpsilonZGreedy, GaussianNoise
 from coach_rl.graph_managers import (
     BasicGraphParameters,
@@ -40,6 +38,8 @@ from coach_rl.graph_managers import (
 )
 from coach_rl.memories import memory_size
 from coach_rl.presets import Mujoco_PPO, mujoco_tasks
+from coach_rl.sessions.evaluation import evaluate_run
+from coach_rl.sessions.runner import RunSettings, run_experiment
 from coach_rl.testing import assert_same_state
 
 PRESETS = sorted(shipped_presets())

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from coach_rl import TaskParameters, find_preset, load_preset
-from coach_rl.experiment.parameters_json import encode
+from coach_rl.configuration.parameters_json import encode
 from coach_rl.studies.earlier_runs import difference, is_run_of
 
 

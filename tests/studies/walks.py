@@ -9,7 +9,7 @@ import psutil
 from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.studies.job import Job
 
-WALK = str(Path(__file__).parent.parent / "experiment" / "fake_preset.py")
+WALK = str(Path(__file__).parent.parent / "fake_preset.py")
 
 
 def walk(root: Path, seed: int = 3, **overrides: Any) -> Job:
