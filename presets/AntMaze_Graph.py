@@ -14,48 +14,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl import (
-    Action,
-    ActorCriticParameters,
-    ActorParameters,
-    AdamParameters,
-    AgentParameters,
-    AntSymmetry,
-    ConstantSchedule,
-    CriticParameters,
-    EdgeLengths,
-    EnvironmentSteps,
-    EpsilonGreedyNoise,
-    GaussianNoise,
-    GoalSpace,
-    GoalTask,
-    GraphAgentParameters,
-    GraphManager,
-    GraphParameters,
-    GridPlaces,
-    HACAgentParameters,
-    HRLGraphManager,
-    InputFilter,
-    LearningParameters,
-    LevelParameters,
-    LinearBoxToBoxMap,
-    LinearSchedule,
-    Observation,
-    ObservationNormalizationFilter,
-    OutputFilter,
-    ParameterError,
-    PPOAgentParameters,
-    PPOAlgorithmParameters,
-    ReplayMemoryParameters,
-    RewardRescaleFilter,
-    ScriptedAgentParameters,
-    Space,
-    TargetSync,
-    TD3AgentParameters,
-    TD3AlgorithmParameters,
-    TorsoParameters,
-    ValidationParameters,
-)
+import coach_rl as rl
 from coach_rl.presets.goal_hierarchies import GoalPanel, ReplayPanel, without_position
 
 PUBLISHED = {
@@ -216,7 +175,7 @@ class GraphPanel(GoalPanel):
         return (*self.keys, *(("block_x", "block_y", "block_z") if self.has_block else ()))
 
     @property
-    def torso(self) -> TorsoParameters:
+    def torso(self) -> rl.TorsoParameters:
         """Hidden layers behind what an ant sees and how far its way-point is away."""
         return replace(super().torso, keys=("observation", "desired_goal"))
 
@@ -254,7 +213,7 @@ class TD3Panel(GraphPanel, ReplayPanel):
     updates_per_step: float = 0.5
 
 
-def graph_manager(panel: Panel) -> GraphManager:
+def graph_manager(panel: Panel) -> rl.GraphManager:
     """Find a way through a maze by walking it, with PPO."""
     can_be_symmetric = panel.has_poses and panel.hierarchy != "none"
     if panel.symmetry and not can_be_symmetric:
@@ -263,79 +222,79 @@ def graph_manager(panel: Panel) -> GraphManager:
             if not panel.has_poses
             else "way-points that ask for a pose, and there are none with hierarchy=none"
         )
-        raise ParameterError(f"symmetry=True needs {why}; set symmetry=False")
+        raise rl.ParameterError(f"symmetry=True needs {why}; set symmetry=False")
     is_symmetric = can_be_symmetric if panel.symmetry is None else panel.symmetry
     settings = panel.settings
     hidden = _hidden(panel).observation.get("observation", ())
-    normalised = ObservationNormalizationFilter(clip=10.0)
-    walker = PPOAgentParameters(
-        algorithm=PPOAlgorithmParameters(
-            rollout=EnvironmentSteps(panel.rollout),
+    normalised = rl.ObservationNormalizationFilter(clip=10.0)
+    walker = rl.PPOAgentParameters(
+        algorithm=rl.PPOAlgorithmParameters(
+            rollout=rl.EnvironmentSteps(panel.rollout),
             epochs=panel.epochs,
             minibatch=panel.minibatch,
             discount=settings.discount,
             gae_lambda=panel.gae_lambda,
             recompute_advantages=True,
-            learning_rate_schedule=LinearSchedule(start=1.0, end=0.05),
+            learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.05),
         ),
-        network=ActorCriticParameters(
+        network=rl.ActorCriticParameters(
             torso=replace(panel.torso, activation="tanh", orthogonal=True), initial_log_std=-0.7
         ),
-        optimizer=AdamParameters(
+        optimizer=rl.AdamParameters(
             learning_rate=panel.learning_rate, epsilon=1e-5, max_gradient_norm=0.5
         ),
-        input_filter=InputFilter(
+        input_filter=rl.InputFilter(
             observation={"observation": (*hidden, normalised)},
             # Values of one size with any discount, or the critic's errors drown the policy's.
             reward=(
-                RewardRescaleFilter(factor=round(5.0 * max(1.0 - settings.discount, 1e-3), 6)),
+                rl.RewardRescaleFilter(factor=round(5.0 * max(1.0 - settings.discount, 1e-3), 6)),
             ),
         ),
-        output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-1.0, high=1.0),)),
-        symmetry=AntSymmetry(shows_axes=settings.stance) if is_symmetric else None,
+        output_filter=rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=-1.0, high=1.0),)),
+        symmetry=rl.AntSymmetry(shows_axes=settings.stance) if is_symmetric else None,
     )
     return _experiment(panel, walker, reward="dense")
 
 
-def TD3(panel: TD3Panel) -> GraphManager:
+def TD3(panel: TD3Panel) -> rl.GraphManager:
     """Find a way through a maze by walking it, with TD3 and hindsight goals."""
     values = (-panel.never, 0.0)
-    learner = TD3AgentParameters(
-        algorithm=TD3AlgorithmParameters(
-            discount=panel.discount, clip_targets=values, target_sync=TargetSync(rate=0.02)
+    learner = rl.TD3AgentParameters(
+        algorithm=rl.TD3AlgorithmParameters(
+            discount=panel.discount, clip_targets=values, target_sync=rl.TargetSync(rate=0.02)
         ),
-        learning=LearningParameters(
+        learning=rl.LearningParameters(
             batch=panel.batch, updates_per_step=panel.updates_per_step, learning_starts=5_000
         ),
-        learning_rate_schedule=LinearSchedule(start=1.0, end=0.0),
-        memory=ReplayMemoryParameters(capacity=1_000_000),
-        exploration=EpsilonGreedyNoise(
-            epsilon=ConstantSchedule(value=panel.epsilon),
-            noise=GaussianNoise(scale=ConstantSchedule(value=panel.noise)),
+        learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.0),
+        memory=rl.ReplayMemoryParameters(capacity=1_000_000),
+        exploration=rl.EpsilonGreedyNoise(
+            epsilon=rl.ConstantSchedule(value=panel.epsilon),
+            noise=rl.GaussianNoise(scale=rl.ConstantSchedule(value=panel.noise)),
         ),
-        actor=ActorParameters(torso=panel.torso),
-        critic=CriticParameters(torso=panel.torso, bounds=values),
-        actor_optimizer=AdamParameters(learning_rate=panel.learning_rate),
-        critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
+        actor=rl.ActorParameters(torso=panel.torso),
+        critic=rl.CriticParameters(torso=panel.torso, bounds=values),
+        actor_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
+        critic_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
         normalise_observations=5.0,
         input_filter=_hidden(panel) if panel.has_poses else None,
     )
-    walker = HACAgentParameters(learner=learner, bound_values=False)
+    walker = rl.HACAgentParameters(learner=learner, bound_values=False)
     return _experiment(panel, walker, reward="sparse")
 
 
 def _experiment(
-    panel: GraphPanel, walker: AgentParameters, reward: Literal["sparse", "dense"]
-) -> GraphManager:
+    panel: GraphPanel, walker: rl.AgentParameters, reward: Literal["sparse", "dense"]
+) -> rl.GraphManager:
     """The graph above a walker that is paid for its way-points so; or the walker without it."""
     stance = panel.settings.stance
     if stance and not panel.has_poses:
-        raise ParameterError(
+        raise rl.ParameterError(
             f"stance=True needs an ant that shows its pose, and those of {panel.level} can't; set "
             "stance=False"
         )
     if stance and panel.hierarchy == "none":
-        raise ParameterError(
+        raise rl.ParameterError(
             "stance=True is asked for at way-points, and there are none with hierarchy=none; set "
             "stance=False"
         )
@@ -348,33 +307,33 @@ def _experiment(
     world = panel.world(**shown)
     goals = world.task.goal_space
     way_points = replace(world.task.subgoal_space, observed="relative", reward=reward)
-    low = LevelParameters(
+    low = rl.LevelParameters(
         name="low",
         agent=walker,
         goal_space=way_points,
         horizon=panel.horizon or _steps(_SECONDS, world.task),
         goal_is_terminal=False,
     )
-    levels: tuple[LevelParameters, ...]
+    levels: tuple[rl.LevelParameters, ...]
     match panel.hierarchy:
         case "graph":
             # Headed for as closely as a way-point, whatever a success is.
             near = replace(goals, threshold=tuple(map(min, goals.threshold, way_points.threshold)))
             planner = _planner(panel, near, world.task.conditions)
-            levels = (LevelParameters(name="graph", agent=planner, goal_space=near), low)
+            levels = (rl.LevelParameters(name="graph", agent=planner, goal_space=near), low)
         case "straight":
             if panel.keys or panel.has_block:
-                raise ParameterError(
+                raise rl.ParameterError(
                     f"hierarchy=straight heads for places, and {panel.level} asks for more; set "
                     "hierarchy=graph or hierarchy=none"
                 )
-            script = ScriptedAgentParameters(policy=straight)
-            levels = (LevelParameters(name="top", agent=script, goal_space=goals), low)
+            script = rl.ScriptedAgentParameters(policy=straight)
+            levels = (rl.LevelParameters(name="top", agent=script, goal_space=goals), low)
         case "none":
             alone = replace(goals, observed="relative", reward=reward)
-            levels = (LevelParameters(name="alone", agent=walker, goal_space=alone),)
-    return HRLGraphManager(
-        GraphParameters(
+            levels = (rl.LevelParameters(name="alone", agent=walker, goal_space=alone),)
+    return rl.HRLGraphManager(
+        rl.GraphParameters(
             levels=levels,
             environment=world,
             evaluation_environment=panel.evaluation_world(**shown),
@@ -385,7 +344,7 @@ def _experiment(
     )
 
 
-def straight(observation: Observation, space: Space) -> Action:
+def straight(observation: rl.Observation, space: rl.Space) -> rl.Action:
     """The goals [R, G] as way-points [R, G + P], with the highest values of the pose's P parts.
 
     These are what a graph asks for, `UPRIGHT` and `STANCE`.
@@ -398,8 +357,8 @@ def straight(observation: Observation, space: Space) -> Action:
 
 
 def _planner(
-    panel: GraphPanel, goals: GoalSpace, conditions: GoalSpace | None
-) -> GraphAgentParameters:
+    panel: GraphPanel, goals: rl.GoalSpace, conditions: rl.GoalSpace | None
+) -> rl.GraphAgentParameters:
     """Plans from place to place, and from what else decides where one can go to the same."""
     settings = panel.settings
     spacing = [settings.spacing] * goals.size
@@ -407,9 +366,9 @@ def _planner(
         spacing[-1] = len(panel.keys) / (len(panel.keys) + 1)  # a layer for each number of keys
     if conditions is not None:
         spacing += [2 * threshold for threshold in conditions.threshold]  # moved either way, or not
-    return GraphAgentParameters(
-        places=GridPlaces(spacing=tuple(spacing)),
-        costs=EdgeLengths(missed=settings.missed),
+    return rl.GraphAgentParameters(
+        places=rl.GridPlaces(spacing=tuple(spacing)),
+        costs=rl.EdgeLengths(missed=settings.missed),
         forgetting=settings.forgetting,
         setbacks=settings.setbacks,
         exploring=settings.exploring,
@@ -418,20 +377,20 @@ def _planner(
     )
 
 
-def _hidden(panel: GraphPanel) -> InputFilter:
+def _hidden(panel: GraphPanel) -> rl.InputFilter:
     """Hides from a walker where it is and what else only the graph needs, if the world shows it."""
     is_below = panel.has_poses and panel.hierarchy != "none"
-    return without_position(*panel.hidden) if is_below else InputFilter()
+    return without_position(*panel.hidden) if is_below else rl.InputFilter()
 
 
-def _steps(seconds: float, task: GoalTask) -> int:
+def _steps(seconds: float, task: rl.GoalTask) -> int:
     """So many environment steps as last that long."""
     timestep: float = task.load().opt.timestep
     return round(seconds / (task.frame_skip * timestep))
 
 
-def _validation(panel: GraphPanel) -> ValidationParameters | None:
+def _validation(panel: GraphPanel) -> rl.ValidationParameters | None:
     if panel.hierarchy != "graph" or panel.level not in PUBLISHED:
         return None
     success_rate, steps = PUBLISHED[panel.level]
-    return ValidationParameters(success_rate=success_rate, within=EnvironmentSteps(steps))
+    return rl.ValidationParameters(success_rate=success_rate, within=rl.EnvironmentSteps(steps))

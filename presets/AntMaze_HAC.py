@@ -7,10 +7,7 @@ is itself; an agent alone sees both.
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from coach_rl import (
-    GraphManager,
-    TorsoParameters,
-)
+import coach_rl as rl
 from coach_rl.presets.goal_hierarchies import (
     WITHOUT_POSITION,
     HACPanel,
@@ -48,12 +45,12 @@ class Panel(HACPanel):
     evaluation_interval: int = 50_000
 
     @property
-    def torso(self) -> TorsoParameters:
+    def torso(self) -> rl.TorsoParameters:
         """The hidden layers."""
         return replace(super().torso, keys=("observation", "desired_goal"))
 
 
-def graph_manager(panel: Panel) -> GraphManager:
+def graph_manager(panel: Panel) -> rl.GraphManager:
     """Walk an ant from one end of a maze to the other."""
     world = panel.world()
     places = world.task.goal_space

@@ -6,55 +6,10 @@ Meant to be imported by presets, the shipped ones and yours.
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar, Literal
 
-from coach_rl import (
-    ANT_OBSERVED,
-    ActorParameters,
-    AdamParameters,
-    AdjacencyParameters,
-    AgentParameters,
-    CertifyParameters,
-    ConstantSchedule,
-    CriticParameters,
-    DDPGAgentParameters,
-    DDPGAlgorithmParameters,
-    EnvironmentEpisodes,
-    EnvironmentSteps,
-    EpsilonGreedyNoise,
-    EpsilonZGreedy,
-    GaussianNoise,
-    GoalSpace,
-    GoalWorldParameters,
-    GraphAgentParameters,
-    GraphManager,
-    GraphParameters,
-    HACAgentParameters,
-    HACGraphManager,
-    HACGraphParameters,
-    HIROAgentParameters,
-    HRLGraphManager,
-    InputFilter,
-    LandmarkParameters,
-    LearningParameters,
-    LevelParameters,
-    LinearSchedule,
-    NoveltyParameters,
-    ObservationReductionBySubPartsNameFilter,
-    ReplayMemoryParameters,
-    RewardRescaleFilter,
-    SACAgentParameters,
-    SACAlgorithmParameters,
-    ScheduleParameters,
-    SubGoalCorrectionParameters,
-    SubGoalGuideParameters,
-    TargetSync,
-    TD3AgentParameters,
-    TorsoParameters,
-    UnknownNameError,
-    ValidationParameters,
-)
+import coach_rl as rl
 
 
-def without_position(*more: str) -> InputFilter:
+def without_position(*more: str) -> rl.InputFilter:
     """A filter that hides from the lowest level of an ant where it is.
 
     A step to the left is the same everywhere. The level's memory keeps `achieved_goal`, which its
@@ -63,10 +18,10 @@ def without_position(*more: str) -> InputFilter:
     Args:
         more: Names of what observations end in after what all ants see; hidden as well.
     """
-    hidden = ObservationReductionBySubPartsNameFilter(
-        names=(*ANT_OBSERVED, *more), sub_parts=("x", "y", *more), method="discard"
+    hidden = rl.ObservationReductionBySubPartsNameFilter(
+        names=(*rl.ANT_OBSERVED, *more), sub_parts=("x", "y", *more), method="discard"
     )
-    return InputFilter(observation={"observation": (hidden,)})
+    return rl.InputFilter(observation={"observation": (hidden,)})
 
 
 WITHOUT_POSITION = without_position()
@@ -91,31 +46,31 @@ class GoalPanel:
     evaluation_interval: int
     """Environment steps between evaluations."""
 
-    def world(self, **kwargs: object) -> GoalWorldParameters:
+    def world(self, **kwargs: object) -> rl.GoalWorldParameters:
         """The goal world, made with these arguments; UnknownNameError for one of another preset."""
         if self.level not in self.LEVELS:
-            raise UnknownNameError(
+            raise rl.UnknownNameError(
                 "level", self.level, self.LEVELS, "`coach describe PRESET` lists them"
             )
-        return GoalWorldParameters(level=self.level, kwargs=kwargs)
+        return rl.GoalWorldParameters(level=self.level, kwargs=kwargs)
 
-    def evaluation_world(self, **kwargs: object) -> GoalWorldParameters:
+    def evaluation_world(self, **kwargs: object) -> rl.GoalWorldParameters:
         """The same with its goals of evaluations, if it has others in training."""
         has_both = "targets" in {field.name for field in fields(self.world().task)}
         return self.world(**kwargs, **({"targets": "evaluation"} if has_both else {}))
 
     @property
-    def torso(self) -> TorsoParameters:
+    def torso(self) -> rl.TorsoParameters:
         """The hidden layers."""
-        return TorsoParameters(middleware=self.layers, activation="relu", orthogonal=False)
+        return rl.TorsoParameters(middleware=self.layers, activation="relu", orthogonal=False)
 
-    def schedule(self, heatup: int = 0) -> ScheduleParameters:
+    def schedule(self, heatup: int = 0) -> rl.ScheduleParameters:
         """Build the schedule: training length, evaluation interval, initial random steps."""
-        return ScheduleParameters(
-            heatup=EnvironmentSteps(heatup),
-            training=EnvironmentSteps(self.steps),
-            evaluation_interval=EnvironmentSteps(self.evaluation_interval),
-            evaluation_episodes=EnvironmentEpisodes(50),
+        return rl.ScheduleParameters(
+            heatup=rl.EnvironmentSteps(heatup),
+            training=rl.EnvironmentSteps(self.steps),
+            evaluation_interval=rl.EnvironmentSteps(self.evaluation_interval),
+            evaluation_episodes=rl.EnvironmentEpisodes(50),
         )
 
 
@@ -181,17 +136,17 @@ class SubGoalLearning:
 
 def hac_experiment(
     panel: HACPanel,
-    world: GoalWorldParameters,
+    world: rl.GoalWorldParameters,
     *,
     horizons: tuple[int, ...],
-    subgoals: tuple[GoalSpace, ...],
+    subgoals: tuple[rl.GoalSpace, ...],
     upper: SubGoalLearning,
-    validation: ValidationParameters | None,
-    planner: GraphAgentParameters | None = None,
+    validation: rl.ValidationParameters | None,
+    planner: rl.GraphAgentParameters | None = None,
     planner_at: int = 0,
-    hidden: InputFilter | None = None,
-    evaluation_world: GoalWorldParameters | None = None,
-) -> GraphManager:
+    hidden: rl.InputFilter | None = None,
+    evaluation_world: rl.GoalWorldParameters | None = None,
+) -> rl.GraphManager:
     """HAC in a goal world, or one agent of the same kind alone.
 
     Args:
@@ -208,11 +163,11 @@ def hac_experiment(
     """
     goals = world.task.goal_space
     if panel.hierarchy == "none":
-        alone = LevelParameters(
+        alone = rl.LevelParameters(
             name="alone", agent=_lowest_agent(panel, bounded=False), goal_space=goals
         )
-        return HRLGraphManager(
-            GraphParameters(
+        return rl.HRLGraphManager(
+            rl.GraphParameters(
                 levels=(alone,),
                 environment=world,
                 evaluation_environment=evaluation_world,
@@ -222,15 +177,15 @@ def hac_experiment(
             )
         )
     # A level decides less often than the one below it, so it learns more from each decision.
-    agents: list[AgentParameters] = [
+    agents: list[rl.AgentParameters] = [
         _upper_agent(panel, upper, factor=4.0**height) for height in reversed(range(len(subgoals)))
     ]
     if planner is not None:
         agents[planner_at] = planner
-    certify = CertifyParameters(candidates=panel.certify) if panel.certify else None
+    certify = rl.CertifyParameters(candidates=panel.certify) if panel.certify else None
     names = {2: ("top", "low"), 3: ("top", "middle", "low")}[panel.levels]
     stack = tuple(
-        LevelParameters(
+        rl.LevelParameters(
             name=name,
             agent=agent,
             goal_space=space,
@@ -245,8 +200,8 @@ def hac_experiment(
             strict=True,
         )
     )
-    return HACGraphManager(
-        HACGraphParameters(
+    return rl.HACGraphManager(
+        rl.HACGraphParameters(
             stack=stack,
             environment=world,
             evaluation_environment=evaluation_world,
@@ -259,8 +214,8 @@ def hac_experiment(
 
 
 def _lowest_agent(
-    panel: HACPanel, *, bounded: bool, hidden: InputFilter | None = None
-) -> HACAgentParameters:
+    panel: HACPanel, *, bounded: bool, hidden: rl.InputFilter | None = None
+) -> rl.HACAgentParameters:
     """DDPG, which acts in the simulator.
 
     Args:
@@ -269,35 +224,37 @@ def _lowest_agent(
             what rewards of -1 can add up to.
         hidden: Hides what it is not to see; None: nothing.
     """
-    epsilon = ConstantSchedule(value=panel.epsilon)
-    noise = GaussianNoise(scale=ConstantSchedule(value=panel.noise))
-    learner = DDPGAgentParameters(
-        algorithm=DDPGAlgorithmParameters(
+    epsilon = rl.ConstantSchedule(value=panel.epsilon)
+    noise = rl.GaussianNoise(scale=rl.ConstantSchedule(value=panel.noise))
+    learner = rl.DDPGAgentParameters(
+        algorithm=rl.DDPGAlgorithmParameters(
             discount=panel.discount,
-            target_sync=TargetSync(rate=0.01),
+            target_sync=rl.TargetSync(rate=0.01),
             clip_targets=None if bounded else (-1 / (1 - panel.discount), 0.0),
         ),
-        learning=LearningParameters(
+        learning=rl.LearningParameters(
             batch=panel.batch, updates_per_step=panel.updates_per_step, learning_starts=1_000
         ),
-        memory=ReplayMemoryParameters(capacity=1_000_000),
+        memory=rl.ReplayMemoryParameters(capacity=1_000_000),
         exploration=(
-            EpsilonGreedyNoise(epsilon=epsilon, noise=noise)
+            rl.EpsilonGreedyNoise(epsilon=epsilon, noise=noise)
             if panel.exploration == "epsilon_greedy"
-            else EpsilonZGreedy(epsilon=epsilon, noise=noise)
+            else rl.EpsilonZGreedy(epsilon=epsilon, noise=noise)
         ),
-        actor=ActorParameters(torso=panel.torso),
-        critic=CriticParameters(torso=panel.torso),
-        actor_optimizer=AdamParameters(learning_rate=panel.learning_rate),
-        critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
-        learning_rate_schedule=LinearSchedule(start=1.0, end=0.1),
+        actor=rl.ActorParameters(torso=panel.torso),
+        critic=rl.CriticParameters(torso=panel.torso),
+        actor_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
+        critic_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
+        learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.1),
         normalise_observations=5.0,
         input_filter=hidden,
     )
-    return HACAgentParameters(learner=learner, ratio=panel.ratio, bound_values=bounded)
+    return rl.HACAgentParameters(learner=learner, ratio=panel.ratio, bound_values=bounded)
 
 
-def _upper_agent(panel: HACPanel, upper: SubGoalLearning, *, factor: float) -> HACAgentParameters:
+def _upper_agent(
+    panel: HACPanel, upper: SubGoalLearning, *, factor: float
+) -> rl.HACAgentParameters:
     """SAC, which chooses sub-goals.
 
     Good sub-goals lie on narrow ridges of the critic with valleys between them, which a
@@ -308,29 +265,29 @@ def _upper_agent(panel: HACPanel, upper: SubGoalLearning, *, factor: float) -> H
         upper: How it learns.
         factor: Multiplies its updates per decision.
     """
-    learner = SACAgentParameters(
-        algorithm=SACAlgorithmParameters(
+    learner = rl.SACAgentParameters(
+        algorithm=rl.SACAlgorithmParameters(
             discount=panel.discount,
-            target_sync=TargetSync(rate=0.01),
+            target_sync=rl.TargetSync(rate=0.01),
             target_entropy=upper.entropy,
             initial_temperature=upper.temperature,
         ),
-        learning=LearningParameters(
+        learning=rl.LearningParameters(
             batch=panel.batch,
             updates_per_step=panel.upper_updates_per_step * factor,
             learning_starts=upper.starts,
         ),
-        memory=ReplayMemoryParameters(capacity=1_000_000),
-        actor=ActorParameters(torso=panel.torso),
-        critic=CriticParameters(torso=panel.torso),
-        actor_optimizer=AdamParameters(learning_rate=panel.learning_rate),
-        critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
-        temperature_optimizer=AdamParameters(learning_rate=upper.temperature_learning_rate),
-        learning_rate_schedule=LinearSchedule(start=1.0, end=0.1),
+        memory=rl.ReplayMemoryParameters(capacity=1_000_000),
+        actor=rl.ActorParameters(torso=panel.torso),
+        critic=rl.CriticParameters(torso=panel.torso),
+        actor_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
+        critic_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
+        temperature_optimizer=rl.AdamParameters(learning_rate=upper.temperature_learning_rate),
+        learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.1),
         normalise_observations=5.0,
         greedy_candidates=upper.candidates,
     )
-    return HACAgentParameters(learner=learner, ratio=panel.ratio, bound_values=False)
+    return rl.HACAgentParameters(learner=learner, ratio=panel.ratio, bound_values=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -368,9 +325,9 @@ class GuidedPanel(HIROPanel):
 
     def guide(
         self,
-        adjacency: AdjacencyParameters | None = None,
-        landmarks: LandmarkParameters | None = None,
-    ) -> SubGoalGuideParameters | None:
+        adjacency: rl.AdjacencyParameters | None = None,
+        landmarks: rl.LandmarkParameters | None = None,
+    ) -> rl.SubGoalGuideParameters | None:
         """The terms of the upper actor's loss that guide its sub-goals; None for HIRO.
 
         HIGL's program has the landmark loss instead of HRAC's penalty, and takes places for
@@ -381,30 +338,33 @@ class GuidedPanel(HIROPanel):
             landmarks: HIGL's landmarks, whose `decisions` and `novelty` are the panel's; None: the
                 defaults.
         """
-        adjacency, landmarks = adjacency or AdjacencyParameters(), landmarks or LandmarkParameters()
+        adjacency, landmarks = (
+            adjacency or rl.AdjacencyParameters(),
+            landmarks or rl.LandmarkParameters(),
+        )
         match self.hierarchy:
             case "hrac":
-                return SubGoalGuideParameters(adjacency=adjacency)
+                return rl.SubGoalGuideParameters(adjacency=adjacency)
             case "higl":
                 near = replace(adjacency, weight=0.0, steps=max(2, self.horizon // 2))
-                novelty = NoveltyParameters(updates_per_step=self.novelty_updates)
+                novelty = rl.NoveltyParameters(updates_per_step=self.novelty_updates)
                 few = replace(landmarks, decisions=self.landmark_decisions, novelty=novelty)
-                return SubGoalGuideParameters(adjacency=near, landmarks=few)
+                return rl.SubGoalGuideParameters(adjacency=near, landmarks=few)
         return None
 
 
 def hiro_experiment(
     panel: HIROPanel,
-    world: GoalWorldParameters,
-    learner: TD3AgentParameters,
+    world: rl.GoalWorldParameters,
+    learner: rl.TD3AgentParameters,
     *,
-    subgoals: GoalSpace,
+    subgoals: rl.GoalSpace,
     reward_scale: float,
-    schedule: ScheduleParameters,
-    guide: SubGoalGuideParameters | None = None,
-    evaluation_world: GoalWorldParameters | None = None,
-    validation: ValidationParameters | None,
-) -> GraphManager:
+    schedule: rl.ScheduleParameters,
+    guide: rl.SubGoalGuideParameters | None = None,
+    evaluation_world: rl.GoalWorldParameters | None = None,
+    validation: rl.ValidationParameters | None,
+) -> rl.GraphManager:
     """HIRO, HRAC or HIGL in a goal world, or TD3 alone.
 
     Args:
@@ -419,18 +379,18 @@ def hiro_experiment(
         evaluation_world: The world of evaluations; None where it is the same.
         validation: The acceptance test; None where there is no mark.
     """
-    rewards = InputFilter(reward=(RewardRescaleFilter(factor=reward_scale),))
+    rewards = rl.InputFilter(reward=(rl.RewardRescaleFilter(factor=reward_scale),))
     learning_starts = learner.learning.learning_starts // panel.horizon
-    upper = HIROAgentParameters(
+    upper = rl.HIROAgentParameters(
         algorithm=replace(learner.algorithm, discount=panel.discount),
-        learning=LearningParameters(
+        learning=rl.LearningParameters(
             batch=panel.batch,
             updates_per_step=panel.upper_updates_per_step,
             learning_starts=max(panel.batch, learning_starts),
         ),
-        memory=ReplayMemoryParameters(capacity=panel.memory // panel.horizon),
-        exploration=GaussianNoise(
-            scale=ConstantSchedule(value=panel.upper_noise),
+        memory=rl.ReplayMemoryParameters(capacity=panel.memory // panel.horizon),
+        exploration=rl.GaussianNoise(
+            scale=rl.ConstantSchedule(value=panel.upper_noise),
             unit=learner.algorithm.target_noise_unit,
         ),
         actor=learner.actor,
@@ -438,17 +398,17 @@ def hiro_experiment(
         actor_optimizer=learner.actor_optimizer,
         critic_optimizer=learner.critic_optimizer,
         input_filter=rewards,
-        correction=SubGoalCorrectionParameters() if panel.correction else None,
+        correction=rl.SubGoalCorrectionParameters() if panel.correction else None,
         guide=guide,
     )
-    levels: tuple[LevelParameters, ...] = (
-        LevelParameters(name="top", agent=upper),
-        LevelParameters(name="low", agent=learner, goal_space=subgoals, horizon=panel.horizon),
+    levels: tuple[rl.LevelParameters, ...] = (
+        rl.LevelParameters(name="top", agent=upper),
+        rl.LevelParameters(name="low", agent=learner, goal_space=subgoals, horizon=panel.horizon),
     )
     if panel.hierarchy == "none":
-        levels = (LevelParameters(agent=replace(learner, input_filter=rewards)),)
-    return HRLGraphManager(
-        GraphParameters(
+        levels = (rl.LevelParameters(agent=replace(learner, input_filter=rewards)),)
+    return rl.HRLGraphManager(
+        rl.GraphParameters(
             levels=levels,
             environment=world,
             evaluation_environment=evaluation_world,
