@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import coach_rl as rl
 from coach_rl.presets.goal_hierarchies import (
+    ANT_MAZES,
     WITHOUT_POSITION,
     HACPanel,
     SubGoalLearning,
@@ -23,15 +24,7 @@ HORIZONS = {2: (24, 25), 3: (10, 8, 8)}
 class Panel(HACPanel):
     """Settings to change with -cp."""
 
-    LEVELS: ClassVar = (
-        "ant_maze_u24",
-        "ant_maze_u12",
-        "ant_maze_s",
-        "ant_maze_w",
-        "ant_maze_pi",
-        "ant_maze_bottleneck",
-        "ant_maze_complex",
-    )
+    LEVELS: ClassVar = ANT_MAZES
     level: str = "ant_maze_u24"
     num_envs: int = 16
     steps: int = 1_000_000

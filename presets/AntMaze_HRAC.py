@@ -8,7 +8,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import coach_rl as rl
-from coach_rl.presets.goal_hierarchies import WITHOUT_POSITION, GuidedPanel, hiro_experiment
+from coach_rl.presets.goal_hierarchies import (
+    ANT_MAZES,
+    WITHOUT_POSITION,
+    GuidedPanel,
+    hiro_experiment,
+)
 
 PUBLISHED = {
     ("hrac", "ant_maze_u12"): 0.884,
@@ -24,16 +29,7 @@ TORQUE = 30.0
 class Panel(GuidedPanel):
     """Settings to change with -cp."""
 
-    LEVELS: ClassVar = (
-        "ant_maze_u24",
-        "ant_maze_u12",
-        "ant_maze_s",
-        "ant_maze_w",
-        "ant_maze_pi",
-        "ant_maze_bottleneck",
-        "ant_maze_complex",
-        "ant_maze",
-    )
+    LEVELS: ClassVar = (*ANT_MAZES, "ant_maze")
     level: str = "ant_maze_u24"
     hierarchy: Literal["hiro", "hrac", "higl", "none"] = "hrac"
     """hrac: sub-goals are kept adjacent. higl: they are led to landmarks. hiro: neither. none: TD3

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 import coach_rl as rl
-from coach_rl.presets.panels import FlatPanel, ppo_optimizer, solved
+from coach_rl.presets.panels import FlatPanel, hrl, ppo_optimizer, solved
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,13 +70,11 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
             horizon=panel.horizon,
         )
         levels = (top, low)
-    return rl.HRLGraphManager(
-        rl.GraphParameters(
-            levels=levels,
-            environment=rl.GoalWorldParameters(level="point_maze_four_rooms"),
-            schedule=panel.schedule(evaluation_interval=100_000, evaluation_episodes=50),
-            num_envs=panel.num_envs,
-            reward_discount=panel.discount,
-            validation=solved(-160.0, within=1_000_000),
-        )
+    return hrl(
+        panel,
+        levels,
+        rl.GoalWorldParameters(level="point_maze_four_rooms"),
+        panel.schedule(evaluation_interval=100_000, evaluation_episodes=50),
+        reward_discount=panel.discount,
+        validation=solved(-160.0, within=1_000_000),
     )

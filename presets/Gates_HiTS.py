@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 
 import coach_rl as rl
 from coach_rl.presets.goal_hierarchies import ReplayPanel
+from coach_rl.presets.panels import hrl
 
 GOALS = rl.GoalSpace(key="achieved_goal", low=(-1.0,), high=(1.0,), threshold=(0.05,))
 """The goals of the environment."""
@@ -55,11 +56,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
     if panel.hierarchy == "none":
         alone = _agent(panel, updates=panel.updates_per_step, bounded=False)
         level = rl.LevelParameters(name="alone", agent=alone, goal_space=GOALS)
-        return rl.HRLGraphManager(
-            rl.GraphParameters(
-                levels=(level,), environment=world, schedule=schedule, num_envs=panel.num_envs
-            )
-        )
+        return hrl(panel, (level,), world, schedule, validation=None)
     low = rl.LevelParameters(
         name="low",
         agent=_agent(panel, updates=panel.updates_per_step),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import coach_rl as rl
-from coach_rl.presets.panels import RunPanel
+from coach_rl.presets.panels import RunPanel, hrl
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,11 +42,10 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         ),
         goal_space=rl.OptionSpace(count=panel.skills),
     )
-    return rl.HRLGraphManager(
-        rl.GraphParameters(
-            levels=(rl.LevelParameters(name="top", agent=rl.UniformAgentParameters()), low),
-            environment=rl.PointMassParameters(),
-            schedule=panel.schedule(evaluation_interval=10_000, evaluation_episodes=20),
-            num_envs=panel.num_envs,
-        )
+    return hrl(
+        panel,
+        (rl.LevelParameters(name="top", agent=rl.UniformAgentParameters()), low),
+        rl.PointMassParameters(),
+        panel.schedule(evaluation_interval=10_000, evaluation_episodes=20),
+        validation=None,
     )

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy.typing as npt
 
 import coach_rl as rl
-from coach_rl.presets.panels import RunPanel, ppo_optimizer, solved
+from coach_rl.presets.panels import RunPanel, hrl, ppo_optimizer, solved
 
 Rewards = npt.NDArray[Any]
 
@@ -96,21 +96,12 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
                 optimizer=top.optimizer,
                 update_mode="eager",
             )
-    return rl.HRLGraphManager(
-        rl.GraphParameters(
-            levels=(
-                rl.LevelParameters(name="top", agent=top),
-                rl.LevelParameters(
-                    name="low",
-                    agent=agent,
-                    goal_space=options,
-                    horizon=panel.horizon,
-                ),
-            ),
-            environment=rl.PointMassParameters(),
-            schedule=panel.schedule(evaluation_interval=4_000, evaluation_episodes=40),
-            num_envs=panel.num_envs,
-            reward_discount=discount,
-            validation=solved(-25.0, within=24_000),
-        )
+    low = rl.LevelParameters(name="low", agent=agent, goal_space=options, horizon=panel.horizon)
+    return hrl(
+        panel,
+        (rl.LevelParameters(name="top", agent=top), low),
+        rl.PointMassParameters(),
+        panel.schedule(evaluation_interval=4_000, evaluation_episodes=40),
+        reward_discount=discount,
+        validation=solved(-25.0, within=24_000),
     )

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 import coach_rl as rl
-from coach_rl.presets.goal_hierarchies import HACPanel, SubGoalLearning, hac_experiment
+from coach_rl.presets.goal_hierarchies import POINT_MAZES, HACPanel, SubGoalLearning, hac_experiment
 
 HORIZONS = {2: (20, 20), 3: (10, 8, 8)}
 """Decisions of a level for one of the level above, top first, by number of levels."""
@@ -28,18 +28,7 @@ VALIDATION = {
 class Panel(HACPanel):
     """Settings to change with -cp."""
 
-    LEVELS: ClassVar = (
-        "point_maze_u",
-        "point_maze_medium",
-        "point_maze_large",
-        "point_maze_four_rooms",
-        "ogbench_point_maze_medium",
-        "ogbench_point_maze_large",
-        "ogbench_point_maze_giant",
-        "robotics_point_maze_u",
-        "robotics_point_maze_medium",
-        "robotics_point_maze_large",
-    )
+    LEVELS: ClassVar = POINT_MAZES
     level: str = "point_maze_medium"
     min_path: int | None = None
     """Steps from cell to cell between start and goal at least; None takes the maze's own."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import coach_rl as rl
-from coach_rl.presets.goal_hierarchies import GuidedPanel, hiro_experiment
+from coach_rl.presets.goal_hierarchies import POINT_MAZES, GuidedPanel, hiro_experiment
 
 VALIDATION = {
     # The way is about 25 steps long on average; an episode that never gets there costs 200.
@@ -20,18 +20,7 @@ VALIDATION = {
 class Panel(GuidedPanel):
     """Settings to change with -cp."""
 
-    LEVELS: ClassVar = (
-        "point_maze_u",
-        "point_maze_medium",
-        "point_maze_large",
-        "point_maze_four_rooms",
-        "ogbench_point_maze_medium",
-        "ogbench_point_maze_large",
-        "ogbench_point_maze_giant",
-        "robotics_point_maze_u",
-        "robotics_point_maze_medium",
-        "robotics_point_maze_large",
-    )
+    LEVELS: ClassVar = POINT_MAZES
     level: str = "point_maze_u"
     steps: int = 100_000
     reach: float = 1.5

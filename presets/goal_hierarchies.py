@@ -7,16 +7,17 @@ from dataclasses import dataclass, fields, replace
 from typing import ClassVar, Literal
 
 import coach_rl as rl
+from coach_rl.presets.panels import hrl
 
 
 def without_position(*more: str) -> rl.InputFilter:
-    """A filter that hides from the lowest level of an ant where it is.
+    """A filter that hides an ant's own position from the lowest level.
 
     A step to the left is the same everywhere. The level's memory keeps `achieved_goal`, which its
     networks may leave out.
 
     Args:
-        more: Names of what observations end in after what all ants see; hidden as well.
+        more: Names of further elements at the end of the observation, hidden as well.
     """
     hidden = rl.ObservationReductionBySubPartsNameFilter(
         names=(*rl.ANT_OBSERVED, *more), sub_parts=("x", "y", *more), method="discard"
@@ -26,6 +27,16 @@ def without_position(*more: str) -> rl.InputFilter:
 
 WITHOUT_POSITION = without_position()
 """The filter for most worlds."""
+POINT_MAZES = (
+    *(f"point_maze_{maze}" for maze in ("u", "medium", "large", "four_rooms")),
+    *(f"ogbench_point_maze_{size}" for size in ("medium", "large", "giant")),
+    *(f"robotics_point_maze_{size}" for size in ("u", "medium", "large")),
+)
+"""The point mazes, by level."""
+ANT_MAZES = tuple(
+    f"ant_maze_{maze}" for maze in ("u24", "u12", "s", "w", "pi", "bottleneck", "complex")
+)
+"""The ant mazes of DHRL and BEAG, by level."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +58,7 @@ class GoalPanel:
     """Environment steps between evaluations."""
 
     def world(self, **kwargs: object) -> rl.GoalWorldParameters:
-        """The goal world, made with these arguments; UnknownNameError for one of another preset."""
+        """The goal world with these fields; UnknownNameError for a world of other presets."""
         if self.level not in self.LEVELS:
             raise rl.UnknownNameError(
                 "level", self.level, self.LEVELS, "`coach describe PRESET` lists them"
@@ -55,7 +66,7 @@ class GoalPanel:
         return rl.GoalWorldParameters(level=self.level, kwargs=kwargs)
 
     def evaluation_world(self, **kwargs: object) -> rl.GoalWorldParameters:
-        """The same with its goals of evaluations, if it has others in training."""
+        """The same with its goals of evaluations, where they differ from those of training."""
         has_both = "targets" in {field.name for field in fields(self.world().task)}
         return self.world(**kwargs, **({"targets": "evaluation"} if has_both else {}))
 
@@ -65,7 +76,7 @@ class GoalPanel:
         return rl.TorsoParameters(middleware=self.layers, activation="relu", orthogonal=False)
 
     def schedule(self, heatup: int = 0) -> rl.ScheduleParameters:
-        """Build the schedule: training length, evaluation interval, initial random steps."""
+        """The schedule, with random steps at the start (`heatup`)."""
         return rl.ScheduleParameters(
             heatup=rl.EnvironmentSteps(heatup),
             training=rl.EnvironmentSteps(self.steps),
@@ -107,8 +118,8 @@ class HACPanel(ReplayPanel):
     testing_rate: float = 0.3
     """Fraction of sub-goals that are tested."""
     certify: int = 0
-    """Sub-goals that the top level tries in a fork of the simulator before it sends one, in
-    training and in evaluations; 0 sends them untried."""
+    """Sub-goals that the top level tests in a fork of the simulator before it sends one, in
+    training and in evaluations; 0 sends them untested."""
     layers: tuple[int, ...] = (128, 128, 128)
 
     @property
@@ -154,11 +165,11 @@ def hac_experiment(
         world: The goal world.
         horizons: Decisions of each level's sub-episodes at most, top first.
         subgoals: The goal spaces of the levels below the top.
-        upper: How the levels above the lowest learn.
-        validation: The acceptance test; None where there is no mark.
+        upper: Learning of the levels above the lowest.
+        validation: The acceptance test, if there is one.
         planner: An agent that plans, for one of the levels above the lowest; None: all learn.
-        planner_at: Which of these it is, from 0 for the top.
-        hidden: Hides from the lowest of several levels what only the others need; None: nothing.
+        planner_at: Number of that level, from 0 for the top.
+        hidden: Hides observations from the lowest of several levels; None: nothing.
         evaluation_world: The world of evaluations; None where it is the same.
     """
     goals = world.task.goal_space
@@ -166,15 +177,13 @@ def hac_experiment(
         alone = rl.LevelParameters(
             name="alone", agent=_lowest_agent(panel, bounded=False), goal_space=goals
         )
-        return rl.HRLGraphManager(
-            rl.GraphParameters(
-                levels=(alone,),
-                environment=world,
-                evaluation_environment=evaluation_world,
-                schedule=panel.schedule(),
-                num_envs=panel.num_envs,
-                validation=validation,
-            )
+        return hrl(
+            panel,
+            (alone,),
+            world,
+            panel.schedule(),
+            evaluation_environment=evaluation_world,
+            validation=validation,
         )
     # A level decides less often than the one below it, so it learns more from each decision.
     agents: list[rl.AgentParameters] = [
@@ -221,8 +230,8 @@ def _lowest_agent(
     Args:
         panel: The preset's settings.
         bounded: Whether the level's horizon bounds its values; otherwise targets are clipped to
-            what rewards of -1 can add up to.
-        hidden: Hides what it is not to see; None: nothing.
+            [-1 / (1 - discount), 0], the range of sums of rewards of -1.
+        hidden: Hides observations; None: nothing.
     """
     epsilon = rl.ConstantSchedule(value=panel.epsilon)
     noise = rl.GaussianNoise(scale=rl.ConstantSchedule(value=panel.noise))
@@ -315,13 +324,12 @@ class GuidedPanel(HIROPanel):
     """Settings of HIRO, HRAC and HIGL."""
 
     hierarchy: Literal["hiro", "hrac", "higl", "none"] = "hiro"
-    """hiro: two levels. hrac: their sub-goals are kept adjacent. higl: they are led to landmarks.
-    none: TD3 acts alone, all else equal."""
+    """hiro: two levels. hrac: their sub-goals are kept adjacent. higl: their sub-goals are near
+    landmarks. none: TD3 acts alone, all else equal."""
     landmark_decisions: int = 32
     """HIGL: decisions of a batch that landmarks are planned for; its program: all of them."""
     novelty_updates: float = 0.25
-    """HIGL: gradient steps per environment step of the network that tells what is novel; its
-    program: 1."""
+    """HIGL: gradient steps per environment step of the novelty network; its program: 1."""
 
     def guide(
         self,
@@ -330,11 +338,11 @@ class GuidedPanel(HIROPanel):
     ) -> rl.SubGoalGuideParameters | None:
         """The terms of the upper actor's loss that guide its sub-goals; None for HIRO.
 
-        HIGL's program has the landmark loss instead of HRAC's penalty, and takes places for
-        adjacent that are half as many steps apart.
+        HIGL's program has the landmark loss instead of HRAC's penalty, and its adjacent places are
+        half as many steps apart.
 
         Args:
-            adjacency: How places are learned to be adjacent; None: by the defaults.
+            adjacency: Learning of adjacency; None: the defaults.
             landmarks: HIGL's landmarks, whose `decisions` and `novelty` are the panel's; None: the
                 defaults.
         """
@@ -374,10 +382,10 @@ def hiro_experiment(
             memory, which reaches back equally far, with the panel's discount.
         subgoals: The goal space of the lower level.
         reward_scale: Multiplies the environment's rewards.
-        schedule: When what happens.
-        guide: What guides the sub-goals of HRAC and HIGL; None: nothing.
+        schedule: The lengths of the phases.
+        guide: The guide of sub-goals, for HRAC and HIGL; None for HIRO.
         evaluation_world: The world of evaluations; None where it is the same.
-        validation: The acceptance test; None where there is no mark.
+        validation: The acceptance test, if there is one.
     """
     rewards = rl.InputFilter(reward=(rl.RewardRescaleFilter(factor=reward_scale),))
     learning_starts = learner.learning.learning_starts // panel.horizon
@@ -401,19 +409,14 @@ def hiro_experiment(
         correction=rl.SubGoalCorrectionParameters() if panel.correction else None,
         guide=guide,
     )
-    levels: tuple[rl.LevelParameters, ...] = (
-        rl.LevelParameters(name="top", agent=upper),
-        rl.LevelParameters(name="low", agent=learner, goal_space=subgoals, horizon=panel.horizon),
-    )
-    if panel.hierarchy == "none":
-        levels = (rl.LevelParameters(agent=replace(learner, input_filter=rewards)),)
-    return rl.HRLGraphManager(
-        rl.GraphParameters(
-            levels=levels,
-            environment=world,
-            evaluation_environment=evaluation_world,
-            schedule=schedule,
-            num_envs=panel.num_envs,
-            validation=validation,
-        )
+    top = rl.LevelParameters(name="top", agent=upper)
+    low = rl.LevelParameters(name="low", agent=learner, goal_space=subgoals, horizon=panel.horizon)
+    alone = rl.LevelParameters(agent=replace(learner, input_filter=rewards))
+    return hrl(
+        panel,
+        (alone,) if panel.hierarchy == "none" else (top, low),
+        world,
+        schedule,
+        evaluation_environment=evaluation_world,
+        validation=validation,
     )

@@ -4,8 +4,18 @@ Meant to be imported by presets, the shipped ones and yours.
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import coach_rl as rl
+
+
+class Sized(Protocol):
+    """A panel that has a number of environments."""
+
+    @property
+    def num_envs(self) -> int:
+        """Environments in parallel."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +111,7 @@ def solved(reward: float, within: int) -> rl.ValidationParameters:
 
 
 def flat(
-    panel: RunPanel,
+    panel: Sized,
     agent: rl.AgentParameters,
     environment: rl.EnvironmentParameters,
     schedule: rl.ScheduleParameters,
@@ -117,6 +127,30 @@ def flat(
             schedule=schedule,
             num_envs=panel.num_envs,
             threads=threads,
+            validation=validation,
+        )
+    )
+
+
+def hrl(
+    panel: Sized,
+    levels: tuple[rl.LevelParameters, ...],
+    environment: rl.EnvironmentParameters,
+    schedule: rl.ScheduleParameters,
+    *,
+    evaluation_environment: rl.EnvironmentParameters | None = None,
+    reward_discount: float = 1.0,
+    validation: rl.ValidationParameters | None,
+) -> rl.GraphManager:
+    """Levels on top of an environment, top first; see `GraphParameters`."""
+    return rl.HRLGraphManager(
+        rl.GraphParameters(
+            levels=levels,
+            environment=environment,
+            evaluation_environment=evaluation_environment,
+            schedule=schedule,
+            num_envs=panel.num_envs,
+            reward_discount=reward_discount,
             validation=validation,
         )
     )

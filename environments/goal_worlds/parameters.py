@@ -11,7 +11,14 @@ from coach_rl.core.frozen import Arguments, FrozenMapping, frozen
 from coach_rl.core.level_name import name_of_class
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.records import Array, Observation
-from coach_rl.environments.goal_worlds import ant_maze, ant_mazes, packaged, pendulum, point_maze, reacher
+from coach_rl.environments.goal_worlds import (
+    ant_maze,
+    ant_mazes,
+    packaged,
+    pendulum,
+    point_maze,
+    reacher,
+)
 from coach_rl.environments.goal_worlds.goal_task import GoalTask
 from coach_rl.environments.mujoco.parameters import SimulationParameters
 
