@@ -1,7 +1,7 @@
 """Worlds with goals on the MuJoCo batch, for hindsight and hierarchies.
 
 Two engines, a ball (`point_maze`) and an ant (`ant`, `ant_maze`, `reacher`), a table of mazes
-(`ant_mazes`, maps in `maze_map`), a pendulum, and the mazes of other packages (`packaged`). Start
+(`ant_mazes`), a pendulum, and the mazes of other packages (`packaged`). Start
 reading in `goal_task` (the shared half) and `parameters` (the levels by name). May import
 coach_rl.core, and of this room the MuJoCo batch and the import of packages.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from coach_rl.environments.goal_worlds.ant import OBSERVED as ANT_OBSERVED
     from coach_rl.environments.goal_worlds.ant import AntSymmetry
     from coach_rl.environments.goal_worlds.ant import elements as ant_elements
-    from coach_rl.environments.goal_worlds.ant_maze import AntKeyChest, AntMaze, SparseAntMaze
+    from coach_rl.environments.goal_worlds.ant_maze import SparseAntMaze
     from coach_rl.environments.goal_worlds.ant_mazes import (
         AntDoubleKeyChest,
         AntFall,
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
         AntFallStochastic,
         AntFourRoomsSparse,
         AntGaps,
+        AntKeyChest,
+        AntMaze,
         AntMazeBottleneck,
         AntMazeComplex,
         AntMazePi,

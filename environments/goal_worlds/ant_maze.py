@@ -25,7 +25,7 @@ from coach_rl.environments.goal_worlds.ant import (
     ground,
 )
 from coach_rl.environments.goal_worlds.goal_task import add_goal_disc
-from coach_rl.environments.goal_worlds.maze_map import ANT_KEY_CHEST, ANT_MAZE, Cell, MazeMap
+from coach_rl.environments.goal_worlds.maze_map import Cell, MazeMap
 from coach_rl.environments.mujoco import MujocoState, Range, Scene
 from coach_rl.environments.mujoco.engine import mujoco
 
@@ -73,7 +73,7 @@ class MazeOfAnAnt(AntTask):
 
     terminate: bool = False
     """If True, reaching the goal ends the episode."""
-    maze: tuple[str, ...] = ANT_MAZE
+    maze: tuple[str, ...]
     """Rows of the map, see `MazeMap`."""
     cell_size: Positive[float] = 8.0
     """Side of a cell, in metres."""
@@ -327,10 +327,8 @@ class MazeOfAnAnt(AntTask):
 
 
 @parameter_class
-class AntMaze(MazeOfAnAnt):
-    """HIRO's Ant Maze: from one end of a U to the other, with dense rewards."""
-
-    max_episode_steps: ClassVar[int | None] = 500
+class DenseAntMaze(MazeOfAnAnt):
+    """An ant in a maze of HIRO, with dense rewards and goals from ranges."""
 
     reward_type: Literal["sparse", "dense"] = "dense"
     training_targets: tuple[Range, ...] = ((-4.0, 20.0), (-4.0, 20.0))
@@ -432,21 +430,20 @@ class SparseAntMaze(MazeOfAnAnt):
 
 
 @parameter_class
-class AntKeyChest(SparseAntMaze):
-    """SSE's AntMazeKeyChest: fetch the key from a side way, then go to the chest, 40 m by 40 m.
+class KeyChestMaze(SparseAntMaze):
+    """A maze of SSE with a chest that opens only with all keys.
 
     A goal is (x, y, keys): a place, and how many keys must have been taken. A key is taken within
     `goal_radius`, the keys of a map `1`, `2`, ... only in this order. The observation ends in a 1
     for each key that was taken and a 0 for each other.
     """
 
-    max_episode_steps: ClassVar[int | None] = 3000
     goal_size: ClassVar[int] = 3
     place_elements: ClassVar[int] = 2
 
     terminate: bool = True
     """If True, opening the chest ends the episode."""
-    maze: tuple[str, ...] = ANT_KEY_CHEST
+    maze: tuple[str, ...]
     """Rows of the map, see `MazeMap`; `1` to `9` are keys."""
     reward_radius: Positive[float] = 5.0
     """Distance from the chest at which it is opened and rewarded, in metres."""

@@ -13,8 +13,7 @@ Geometry, starts, goals, radii and time limits are those in the authors' code of
   `AntDoubleKeyChest`.
 """
 
-from coach_rl.environments.goal_worlds import maze_map
-from coach_rl.environments.goal_worlds.ant_maze import AntKeyChest, AntMaze, SparseAntMaze
+from coach_rl.environments.goal_worlds.ant_maze import DenseAntMaze, KeyChestMaze, SparseAntMaze
 from coach_rl.environments.goal_worlds.goal_task import variant
 
 _PUSHED, _FALLING = ("x", "y"), ("y", "z")
@@ -22,17 +21,44 @@ _PUSHED, _FALLING = ("x", "y"), ("y", "z")
 _PUSH_MASS, _FALL_MASS = 0.0002, 0.001
 """Mass of a block, in kilograms."""
 _HIRO_PUSH, _HIRO_FALL = ((0.0, 0.0), (19.0, 19.0)), ((0.0, 0.0), (27.0, 27.0), (4.5, 4.5))
+_U = (
+    "#####",
+    "#G..#",
+    "###.#",
+    "#S..#",
+    "#####",
+)
+"""The U of DHRL (Lee et al. 2022), 12 or 24 m wide; its goal of evaluations is `G`."""
 _ROUGH = (2.0, 0.1, 0.002)
 _HIGL_NOISE = 0.05
 _SMALL = {"cell_size": 4.0, "block_height": 2.0, "goal_radius": 2.5}
 
+AntMaze = variant(
+    "AntMaze",
+    DenseAntMaze,
+    "HIRO's Ant Maze: from one end of a U to the other, with dense rewards.",
+    max_episode_steps=500,
+    maze=(
+        "#####",
+        "#...#",
+        "###.#",
+        "#S..#",
+        "#####",
+    ),
+)
 AntPush = variant(
     "AntPush",
     AntMaze,
     "HIRO's Ant Push: a block closes the way up; it must be pushed away from its left.",
     block_moves=_PUSHED,
     block_mass=_PUSH_MASS,
-    maze=maze_map.ANT_PUSH,
+    maze=(
+        "#####",
+        "##.##",
+        "#.B.#",
+        "#.S##",
+        "#####",
+    ),
     training_targets=_HIRO_PUSH,
     evaluation_targets=_HIRO_PUSH,
 )
@@ -43,7 +69,14 @@ AntFall = variant(
     block_moves=_FALLING,
     block_mass=_FALL_MASS,
     mark_height=4.75,  # the floor is raised
-    maze=maze_map.ANT_FALL,
+    maze=(
+        "####",
+        "#..#",
+        "#~~#",
+        "#.B#",
+        "#S.#",
+        "####",
+    ),
     training_targets=_HIRO_FALL,
     evaluation_targets=_HIRO_FALL,
 )
@@ -53,40 +86,64 @@ AntMazeU24 = variant(
     SparseAntMaze,
     "DHRL's AntMaze: a U of 24 m by 24 m.",
     max_episode_steps=600,
-    maze=maze_map.ANT_U,
+    maze=_U,
 )
 AntMazeU12 = variant(
     "AntMazeU12",
     SparseAntMaze,
     "DHRL's AntMazeSmall: a U of 12 m by 12 m.",
     max_episode_steps=600,
-    maze=maze_map.ANT_U,
+    maze=_U,
     **_SMALL,
 )
 AntMazeS = variant(
     "AntMazeS",
     SparseAntMaze,
     "BEAG's AntMazeS: two bends, 40 m by 40 m.",
-    maze=maze_map.ANT_S,
+    maze=(
+        "#######",
+        "#....G#",
+        "#.#####",
+        "#.....#",
+        "#####.#",
+        "#S....#",
+        "#######",
+    ),
 )
 AntMazeW = variant(
     "AntMazeW",
     SparseAntMaze,
     "BEAG's AntMazeW: a way around three sides, with a blind alley inside, 40 m by 40 m.",
-    maze=maze_map.ANT_W,
+    maze=(
+        "#######",
+        "#.....#",
+        "#G###.#",
+        "###...#",
+        "#S###.#",
+        "#.....#",
+        "#######",
+    ),
 )
 AntMazePi = variant(
     "AntMazePi",
     SparseAntMaze,
     "BEAG's AntMazeP: up one leg of a Pi and down the other, 40 m by 40 m.",
-    maze=maze_map.ANT_PI,
+    maze=(
+        "#######",
+        "#.....#",
+        "##.#.##",
+        "#..#..#",
+        "#.###.#",
+        "#.S#G.#",
+        "#######",
+    ),
 )
 AntMazeBottleneck = variant(
     "AntMazeBottleneck",
     SparseAntMaze,
     "DHRL's AntMazeBottleneck: the U of 24 m, with a gap of 1.6 m in the middle of the way.",
     max_episode_steps=600,
-    maze=maze_map.ANT_U,
+    maze=_U,
     more_walls=((13.5, 8.0, 3.8, 2.0), (18.5, 8.0, 3.0, 2.0)),
     wall_friction=_ROUGH,
 )
@@ -98,7 +155,16 @@ AntGaps = variant(
     In the bottleneck an ant walks 23 m before its first attempt to pass, here 2.5 m, and has no
     reason to run at walls.
     """,
-    maze=maze_map.ANT_CORRIDOR,
+    maze=(
+        "###",
+        "#G#",
+        "#.#",
+        "#.#",
+        "#.#",
+        "#.#",
+        "#S#",
+        "###",
+    ),
     more_walls=tuple((side, ahead, 1.2, 2.0) for ahead in (3.5, 8.5, 13.5) for side in (-1.4, 1.4)),
     **_SMALL,
 )
@@ -107,7 +173,17 @@ AntMazeComplex = variant(
     SparseAntMaze,
     "DHRL's AntMazeComplex: rooms and blind alleys, 56 m by 56 m.",
     max_episode_steps=2000,
-    maze=maze_map.ANT_COMPLEX,
+    maze=(
+        "#########",
+        "#.#G#.G.#",
+        "#.....#.#",
+        "#.#G#.###",
+        "#.###..##",
+        "#...##.##",
+        "###.#.G.#",
+        "#S..#...#",
+        "#########",
+    ),
 )
 
 AntFourRoomsSparse = variant(
@@ -116,7 +192,19 @@ AntFourRoomsSparse = variant(
     "HESS's Ant FourRooms: from one of four rooms to the opposite one, 18 m by 18 m.",
     frame_skip=10,
     gear=16.0,
-    maze=maze_map.ANT_FOUR_ROOMS_SPARSE,
+    maze=(
+        "###########",
+        "#....#...G#",
+        "#.........#",
+        "#....#....#",
+        "#....#....#",
+        "##.#####.##",
+        "#....#....#",
+        "#.........#",
+        "#.S..#....#",
+        "#....#....#",
+        "###########",
+    ),
     cell_size=2.0,
     block_height=1.0,
     goal_radius=1.5,
@@ -129,7 +217,13 @@ AntPushSparse = variant(
     max_episode_steps=500,
     block_moves=_PUSHED,
     block_mass=_PUSH_MASS,
-    maze=maze_map.ANT_PUSH_SPARSE,
+    maze=(
+        "#####",
+        "##G##",
+        "#.B.#",
+        "#.S##",
+        "#####",
+    ),
     cell_size=4.0,
     block_height=2.0,
 )
@@ -140,7 +234,14 @@ AntFallSparse = variant(
     block_moves=_FALLING,
     block_mass=_FALL_MASS,
     goal_size=3,
-    maze=maze_map.ANT_FALL_SPARSE,
+    maze=(
+        "####",
+        "#G.#",
+        "#~~#",
+        "#.B#",
+        "#S.#",
+        "####",
+    ),
 )
 AntPushStochastic = variant(
     "AntPushStochastic",
@@ -155,9 +256,35 @@ AntFallStochastic = variant(
     position_noise=_HIGL_NOISE,
 )
 
+AntKeyChest = variant(
+    "AntKeyChest",
+    KeyChestMaze,
+    """SSE's AntMazeKeyChest: fetch the key from a side way, then go to the chest, 40 m by 40 m.
+
+    A goal is (x, y, keys): a place, and how many keys must have been taken.
+    """,
+    max_episode_steps=3000,
+    maze=(
+        "#######",
+        "#G....#",
+        "#####.#",
+        "#1....#",
+        "#####.#",
+        "#S....#",
+        "#######",
+    ),
+)
 AntDoubleKeyChest = variant(
     "AntDoubleKeyChest",
     AntKeyChest,
     "SSE's AntMazeDoubleKeyChest: a key, another one that counts only after it, the chest.",
-    maze=maze_map.ANT_DOUBLE_KEY_CHEST,
+    maze=(
+        "#######",
+        "#..1###",
+        "#.#####",
+        "#.....#",
+        "#.#.#.#",
+        "#S#2#G#",
+        "#######",
+    ),
 )

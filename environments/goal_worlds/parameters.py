@@ -12,7 +12,6 @@ from coach_rl.core.level_name import name_of_class
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.records import Array, Observation
 from coach_rl.environments.goal_worlds import (
-    ant_maze,
     ant_mazes,
     packaged,
     pendulum,
@@ -31,8 +30,8 @@ GOAL_WORLDS: dict[str, type[GoalTask]] = {
     "ant_four_rooms": reacher.AntFourRooms,
     "ant_four_rooms_sparse": ant_mazes.AntFourRoomsSparse,
     "ant_gaps": ant_mazes.AntGaps,
-    "ant_key_chest": ant_maze.AntKeyChest,
-    "ant_maze": ant_maze.AntMaze,
+    "ant_key_chest": ant_mazes.AntKeyChest,
+    "ant_maze": ant_mazes.AntMaze,
     "ant_maze_bottleneck": ant_mazes.AntMazeBottleneck,
     "ant_maze_complex": ant_mazes.AntMazeComplex,
     "ant_maze_pi": ant_mazes.AntMazePi,

@@ -19,11 +19,58 @@ from coach_rl.environments.goal_worlds.goal_task import (
     set_damping,
     variant,
 )
-from coach_rl.environments.goal_worlds.maze_map import FOUR_ROOMS, LARGE, MEDIUM, Cell, MazeMap, U
+from coach_rl.environments.goal_worlds.maze_map import Cell, MazeMap
 from coach_rl.environments.mujoco import MujocoState, Scene
 from coach_rl.environments.mujoco.engine import mujoco
 
 _FROM_ABOVE = FrozenMapping[str]({"azimuth": 90.0, "elevation": -89.9})
+
+
+U = (
+    "#####",
+    "#...#",
+    "###.#",
+    "#...#",
+    "#####",
+)
+"""One wall to go around."""
+MEDIUM = (
+    "########",
+    "#..##..#",
+    "#..#...#",
+    "##...###",
+    "#..#...#",
+    "#.#..#.#",
+    "#...#..#",
+    "########",
+)
+"""The medium maze of D4RL (Fu et al. 2020)."""
+LARGE = (
+    "############",
+    "#....#.....#",
+    "#.##.#.#.#.#",
+    "#......#...#",
+    "#.####.###.#",
+    "#..#.#.....#",
+    "##.#.#.#.###",
+    "#..#...#...#",
+    "############",
+)
+"""The large maze of D4RL."""
+FOUR_ROOMS = (
+    "###########",
+    "#....#....#",
+    "#....#....#",
+    "#.........#",
+    "#....#....#",
+    "##.####.###",
+    "#....#....#",
+    "#....#....#",
+    "#.........#",
+    "#....#....#",
+    "###########",
+)
+"""Four rooms, each with a door to both of its neighbours, after Sutton, Precup and Singh 1999."""
 
 
 @parameter_class
