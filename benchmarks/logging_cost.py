@@ -13,8 +13,8 @@ from pathlib import Path
 
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.graph_managers.thinning import FREQUENT, Thinning
 from coach_rl.runs.sinks import RunSinks
 from coach_rl.sessions.runner import RunSettings, run_experiment
@@ -75,7 +75,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         run_experiment(
             preset.build({"steps": arguments.steps}),
-            TaskParameters(device="cpu"),
+            Runtime(device="cpu"),
             name=arguments.preset,
             settings=RunSettings(final_episodes=EnvironmentEpisodes(0)),
             root=Path(folder),

@@ -130,9 +130,7 @@ class ActorCriticLearner(Generic[Batch]):
             planned_updates=context.planned_updates,
             repaid_after=REPAID_AFTER,
             owner=context.owner,
-            divergence=context.divergence,
-            on_activity=context.on_activity,
-            group=context.group,
+            runtime=context.runtime,
         )
 
     def values(self, observation: Observation, action: Array) -> FloatArray:

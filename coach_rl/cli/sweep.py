@@ -153,7 +153,7 @@ def _sweep(given: argparse.Namespace) -> int:
     from coach_rl.cli.flag_overrides import overrides_of
     from coach_rl.cli.settings import Changes, Keeping, Length
     from coach_rl.configuration.preset_file import load_preset
-    from coach_rl.graph_managers.task import TaskParameters
+    from coach_rl.core.runtime import Runtime
     from coach_rl.sessions.runner import DEFAULT_ROOT
     from coach_rl.studies.job import Needs
     from coach_rl.studies.sweep import Sweep
@@ -174,7 +174,7 @@ def _sweep(given: argparse.Namespace) -> int:
         preset=given.preset,
         search=given.search,
         overrides=overrides,
-        task=TaskParameters(seed=given.seed, device=given.device, threads=threads),
+        task=Runtime(seed=given.seed, device=given.device, threads=threads),
         name=given.experiment_name or f"{preset.reference.name}_sweep",
         root=given.experiment_path or DEFAULT_ROOT,
         trials=given.trials,

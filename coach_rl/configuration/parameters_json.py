@@ -27,6 +27,7 @@ from coach_rl.configuration.strict_json import FLOAT_TAG, Json, float_from_json,
 from coach_rl.configuration.trust import OURS_ALONE, Trust, code_in_json, code_in_parameters
 from coach_rl.core.errors import CoachWarning, ConfigurationError, UnknownNameError
 from coach_rl.core.moved_names import current_name
+from coach_rl.core.runtime import LIVE
 
 TYPE_TAG = "$type"
 ENUM_TAG = "$enum"
@@ -147,8 +148,8 @@ def _resolved(name: str, path: str) -> Any:
 
 
 def constructor_fields(dataclass_type: type) -> tuple[Field[object], ...]:
-    """The fields a dataclass's constructor takes."""
-    return tuple(field for field in fields(dataclass_type) if field.init)
+    """The fields a dataclass's constructor takes, but those of a running process."""
+    return tuple(each for each in fields(dataclass_type) if each.init and LIVE not in each.metadata)
 
 
 def _encode_dataclass(value: object, path: str) -> Json:

@@ -32,10 +32,10 @@ def introduction(folder: RunFolder, levels: str) -> Introduction:
     }
     if manifest["preset"] is not None:
         texts["preset"] = _code(read_text(folder.preset), "python")
-    task = manifest["parameters"]
+    parameters = manifest["parameters"]
     settings = {
         "level": manifest["level"],
-        "num_envs": task.get("num_envs"),
+        "num_envs": parameters.get("num_envs"),
         **manifest["panel"],
         **{name: now for name, (_, now) in changed.items()},
         "seed": manifest["task"]["seed"],

@@ -19,11 +19,11 @@ from coach_rl.configuration.strict_json import Json
 from coach_rl.configuration.trust import code_in_json, code_in_parameters, remember_own_code
 from coach_rl.core.errors import CoachError, CoachWarning, ConfigurationError
 from coach_rl.core.level_name import shown_level
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import RunLength
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import ScheduleParameters
-from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.runs.folder import SCHEMA_VERSION, RunFolder, read_manifest
 from coach_rl.runs.introduction import differences
 from coach_rl.runs.provenance import made_with, now
@@ -45,7 +45,7 @@ class Origin:
 
 def make_manifest(
     graph_manager: GraphManager,
-    task: TaskParameters,
+    runtime: Runtime,
     *,
     name: str,
     origin: Origin,
@@ -55,7 +55,7 @@ def make_manifest(
 
     Args:
         graph_manager: The experiment, resolved.
-        task: What is known only now.
+        runtime: What is known only now.
         name: The experiment's name.
         origin: Where the experiment came from.
         policy: The policy of its checkpoints; None: as its parameters say.
@@ -63,7 +63,7 @@ def make_manifest(
     Raises:
         ConfigurationError: Something in the parameters could not be rebuilt from JSON.
     """
-    experiment = experiment_json(graph_manager, task, policy)
+    experiment = experiment_json(graph_manager, runtime, policy)
     folders = imported_folders(code_of(graph_manager, experiment))
     if origin.preset is not None:  # its entry has the files beside it
         folders.pop(str(origin.preset.reference.path.parent), None)
@@ -103,13 +103,13 @@ def _differences(graph_manager: GraphManager, origin: Origin) -> dict[str, list[
 
 
 def experiment_json(
-    graph_manager: GraphManager, task: TaskParameters, policy: CheckpointParameters | None
+    graph_manager: GraphManager, runtime: Runtime, policy: CheckpointParameters | None
 ) -> Json:
     """The parts of a manifest that say what is trained and how; `make_manifest` explains them."""
     parameters = encode(graph_manager.parameters)
     if policy is not None:
         parameters["checkpoints"] = encode(policy)
-    return {"parameters": parameters, "task": encode(task, "task")}
+    return {"parameters": parameters, "task": encode(runtime, "task")}
 
 
 def planned_lengths(run: Path) -> tuple[RunLength, ...]:

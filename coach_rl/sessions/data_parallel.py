@@ -15,9 +15,10 @@ from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.process_group import Order, ProcessGroup
 from coach_rl.core.roles import SharedLearnerParameters
+from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import GraphParameters
-from coach_rl.graph_managers.task import TaskParameters, resolved_device, with_threads
+from coach_rl.graph_managers.torch_settings import resolved_device, with_threads
 from coach_rl.sessions.evaluation import live_graph
 from coach_rl.sessions.loaded_levels import load_levels
 from coach_rl.sessions.opened_run import fitting, open_run
@@ -26,17 +27,18 @@ from coach_rl.sessions.resume_conditions import with_changes
 from coach_rl.sessions.stop_requests import StopRequests
 
 
-def check_group(graph_manager: GraphManager, task: TaskParameters, group: ProcessGroup) -> None:
+def check_group(graph_manager: GraphManager, runtime: Runtime) -> None:
     """Refuse what these processes cannot train together, in each of them.
 
     Raises:
         ConfigurationError: They have not been given the same experiment, or it cannot be shared
             out among so many.
     """
+    group = runtime.group
     if group.size == 1:
         return
     parameters = graph_manager.parameters
-    given = json.dumps([encode(parameters), encode(replace(task, device=""), "task")])
+    given = json.dumps([encode(parameters), encode(replace(runtime, device=""), "task")])
     if len(set(group.gather(given))) > 1:
         raise ConfigurationError(
             f"the {group.size} processes of this run were given different experiments or seeds; "
@@ -46,25 +48,26 @@ def check_group(graph_manager: GraphManager, task: TaskParameters, group: Proces
         raise ConfigurationError(f"{group.size} processes cannot share this run: {obstacle}")
 
 
-def own_device(task: TaskParameters, group: ProcessGroup) -> TaskParameters:
-    """The task with the device of this process: a GPU for each, or the CPU for all.
+def own_device(runtime: Runtime) -> Runtime:
+    """The runtime with the device of this process: a GPU for each, or the CPU for all.
 
     Raises:
         ConfigurationError: One GPU is named for all of them, or there are too few.
     """
-    if group.size == 1 or (device := resolved_device(task.device)) == "cpu":
-        return task
+    group = runtime.group
+    if group.size == 1 or (device := resolved_device(runtime.device)) == "cpu":
+        return runtime
     if device != "cuda":
         raise ConfigurationError(
             f"device '{device}' is one GPU for {group.size} processes; write cuda, which gives "
             "each its own, or cpu"
         )
-    return replace(task, device=resolved_device(f"cuda:{group.local_rank}"))
+    return replace(runtime, device=resolved_device(f"cuda:{group.local_rank}"))
 
 
 def follow_experiment(
     graph_manager: GraphManager,
-    task: TaskParameters,
+    runtime: Runtime,
     *,
     group: ProcessGroup,
     on_start: Callable[[Path], None],
@@ -74,14 +77,14 @@ def follow_experiment(
 
     Args:
         graph_manager: The experiment; its graph is not yet created.
-        task: The leading process's.
+        runtime: The leading process's.
         group: The processes.
         on_start: Called with the run's folder.
         profile: Whether this process is profiled, in files of its own.
     """
-    task = with_threads(task, graph_manager.parameters.threads)
-    check_group(graph_manager, task, group)
-    with live_graph(graph_manager, own_device(task, group), evaluation_envs=1, group=group):
+    runtime = replace(with_threads(runtime, graph_manager.parameters.threads), group=group)
+    check_group(graph_manager, runtime)
+    with live_graph(graph_manager, own_device(runtime), evaluation_envs=1):
         load_levels(graph_manager)
         _follow(graph_manager, group, on_start, profile)
 
@@ -111,10 +114,11 @@ def follow_resumed(
     """
     chosen = Path(group.next_order().text)  # by the leading process, which holds the run's lock
     opened = open_run(chosen, device=device, threads=threads, trust=trust)
-    checkpoint, task, graph_manager = opened.checkpoint, opened.task, opened.graph_manager
+    checkpoint, graph_manager = opened.checkpoint, opened.graph_manager
+    runtime = replace(opened.runtime, group=group)
     graph_manager = with_changes(graph_manager, changes) if changes else graph_manager
-    check_group(graph_manager, task, group)
-    with live_graph(graph_manager, own_device(task, group), evaluation_envs=1, group=group):
+    check_group(graph_manager, runtime)
+    with live_graph(graph_manager, own_device(runtime), evaluation_envs=1):
         if checkpoint is None:
             load_levels(graph_manager, opened.manifest)
         else:

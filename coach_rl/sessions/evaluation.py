@@ -5,7 +5,7 @@ evaluation, file = evaluate_run(Path("experiments/cartpole/..."), episodes=Envir
 
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from coach_rl.configuration.overrides import apply_overrides, overrides_json, sa
 from coach_rl.configuration.spaces_json import spaces_from_json
 from coach_rl.configuration.strict_json import Json, plain_json, write_json
 from coach_rl.configuration.trust import code_in_parameters
-from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.errors import (
     CheckpointError,
     CoachWarning,
@@ -27,16 +26,22 @@ from coach_rl.core.errors import (
 )
 from coach_rl.core.file_writing import make_folder
 from coach_rl.core.level_name import shown_level
-from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
+from coach_rl.core.process_group import Order
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.core.typed_values import describe_value
-from coach_rl.graph_managers.episode_recorder import EpisodeRecorder, EvaluationWatcher
+from coach_rl.graph_managers.callbacks import Callback, CallbackParameters
+from coach_rl.graph_managers.episode_recorder import (
+    EpisodeRecorder,
+    EvaluationWatcher,
+    TrainingRecorder,
+)
 from coach_rl.graph_managers.evaluating import never
 from coach_rl.graph_managers.graph import MAX_EVALUATION_ENVS
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import GraphParameters
-from coach_rl.graph_managers.task import TaskParameters, torch_settings, with_threads
+from coach_rl.graph_managers.torch_settings import torch_settings, with_threads
 from coach_rl.runs.checkpoint import Checkpoint
 from coach_rl.runs.folder import RunFolder
 from coach_rl.runs.provenance import now
@@ -54,40 +59,44 @@ FINAL_EPISODES = EnvironmentEpisodes(20)
 @contextmanager
 def live_graph(
     graph_manager: GraphManager,
-    task: TaskParameters,
+    runtime: Runtime,
     *,
     training: bool = True,
     evaluation_envs: int | None = None,
-    on_activity: OnActivity = ignore_activity,
-    group: ProcessGroup = ONE_PROCESS,
+    callbacks: Sequence[Callback | CallbackParameters] = (),
+    watcher: EvaluationWatcher | None = None,
+    recorder: TrainingRecorder | None = None,
 ) -> Iterator[None]:
     """The graph is built inside and closed afterwards, whatever happens.
 
     Args:
         graph_manager: Whose graph.
-        task: What it is built with; its threads and precision hold while inside.
+        runtime: The run's; threads and precision hold while inside, and the other processes of
+            its group are notified at the end.
         training: Whether it has environments to train in; without them it can only evaluate.
         evaluation_envs: Environments an evaluation runs in parallel; None for the usual number.
-        on_activity: Called with what takes long: compiling, evaluating.
-        group: The processes that train it together; this one lets the others know when it is done.
+        callbacks: Callbacks besides those of the experiment.
+        watcher: Films evaluations; None for nothing.
+        recorder: Films training episodes; None for nothing.
 
     Raises:
         ConfigurationError: The graph cannot be built.
     """
     require_graph_manager(graph_manager)
-    task = with_threads(task, graph_manager.parameters.threads)
-    with torch_settings(task), exits_as_errors():
+    runtime = with_threads(runtime, graph_manager.parameters.threads)
+    with torch_settings(runtime), exits_as_errors():
         try:
             with _memory_errors_named(graph_manager):
                 graph_manager.create_graph(
-                    task,
+                    runtime,
                     training=training,
                     evaluation_envs=evaluation_envs,
-                    on_activity=on_activity,
-                    group=group,
+                    callbacks=callbacks,
+                    watcher=watcher,
+                    recorder=recorder,
                 )
             yield
-            group.announce(Order.END)
+            runtime.group.announce(Order.END)
         finally:
             graph_manager.close()
 
@@ -178,7 +187,7 @@ def evaluate_run(
         watcher=recorder,
     ) as (graph_manager, opened, checkpoint):
         evaluation = final_evaluation(
-            graph_manager, opened.task, episodes, seed=seed, sampling=sampling
+            graph_manager, opened.runtime, episodes, seed=seed, sampling=sampling
         )
     folder = opened.folder
     document = {
@@ -248,11 +257,11 @@ def trained_graph(
         )
     if overrides:
         graph_manager = _elsewhere(opened, overrides)
-    if watcher is not None:
-        graph_manager.watch_evaluations(watcher)
-    with live_graph(graph_manager, opened.task, training=False, evaluation_envs=num_envs):
+    with live_graph(
+        graph_manager, opened.runtime, training=False, evaluation_envs=num_envs, watcher=watcher
+    ):
         with fitting(checkpoint, said(overrides or {})):
-            graph_manager.load_agents(checkpoint.state, elsewhere=bool(overrides))
+            graph_manager.evaluations.load_agents(checkpoint.state, elsewhere=bool(overrides))
         yield graph_manager, opened, checkpoint
 
 
@@ -263,20 +272,20 @@ def evaluation_film(file: Path) -> Path:
 
 def evaluate_untrained(
     graph_manager: GraphManager,
-    task: TaskParameters,
+    runtime: Runtime,
     *,
     episodes: EnvironmentEpisodes = FINAL_EPISODES,
     sampling: bool = False,
 ) -> Evaluation:
     """Evaluate an experiment's agents as they are before any training; writes nothing."""
-    with live_graph(graph_manager, task, training=False):
+    with live_graph(graph_manager, runtime, training=False):
         load_levels(graph_manager)
-        return final_evaluation(graph_manager, task, episodes, sampling=sampling)
+        return final_evaluation(graph_manager, runtime, episodes, sampling=sampling)
 
 
 def final_evaluation(
     graph_manager: GraphManager,
-    task: TaskParameters,
+    runtime: Runtime,
     episodes: EnvironmentEpisodes,
     *,
     seed: int | None = None,
@@ -287,7 +296,7 @@ def final_evaluation(
 
     Args:
         graph_manager: Whose agents to evaluate; its graph is created.
-        task: The run's.
+        runtime: The run's.
         episodes: How many.
         seed: Of the starts; None takes the task's.
         sampling: Whether agents explore.
@@ -296,7 +305,7 @@ def final_evaluation(
     Raises:
         EvaluationStopped: `is_stopped` said so.
     """
-    seed = task.seed if seed is None else seed
+    seed = runtime.seed if seed is None else seed
     return graph_manager.evaluate(episodes, seed=seed, sampling=sampling, is_stopped=is_stopped)
 
 

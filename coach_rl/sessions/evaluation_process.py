@@ -1,6 +1,6 @@
 """A process that evaluates a run's agents while the run trains on.
 
-    with EvaluationProcess(folder, task) as evaluator:
+    with EvaluationProcess(folder, runtime) as evaluator:
         for record in graph_manager.improve(evaluator=evaluator):
             ...
 
@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Literal, Self
 
 from coach_rl.core.errors import CoachError, CoachWarning, RunError
+from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.evaluating import EvaluationStopped, Scores
 from coach_rl.graph_managers.evaluator import AskedEvaluation
-from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.runs.folder import RunFolder
 from coach_rl.sessions.evaluation import live_graph
 from coach_rl.sessions.profile import RunProfile
@@ -43,7 +43,7 @@ class EvaluationProcess:
 
     Args:
         run: The run's folder, whose manifest is written.
-        task: The run's.
+        runtime: The run's.
         trust: Modules whose code the run may use, besides those of the user's own runs.
         profile: Whether it is profiled, in files of its own.
     """
@@ -51,12 +51,12 @@ class EvaluationProcess:
     def __init__(
         self,
         run: RunFolder,
-        task: TaskParameters,
+        runtime: Runtime,
         trust: tuple[str, ...] = (),
         *,
         profile: bool = False,
     ) -> None:
-        given = {"device": task.device, "threads": task.threads, "profile": profile}
+        given = {"device": runtime.device, "threads": runtime.threads, "profile": profile}
         self._command = (str(run.path.absolute()), json.dumps({**given, "trust": trust}))
         self._waiting: deque[AskedEvaluation] = deque()
         self._answer: Scores | CoachError | None = None
@@ -162,15 +162,15 @@ def _serve(
     trust: Sequence[str],
 ) -> None:
     """Evaluate what comes through a connection until it is closed."""
-    graph_manager, task, _ = rebuild(
+    graph_manager, runtime, _ = rebuild(
         RunFolder(run), device, threads=threads, learns=False, trust=trust
     )
-    with live_graph(graph_manager, task, training=False):
+    with live_graph(graph_manager, runtime, training=False):
         timed = RunProfile(graph_manager, process="evaluation") if profile else None
         _send(connection, READY)
         while True:
             asked = pickle.loads(connection.recv_bytes())
-            scores = graph_manager.scores_of(
+            scores = graph_manager.evaluations.scores_of(
                 asked.policies, clock=asked.clock, is_stopped=lambda: os.getppid() != parent
             )
             if timed is not None:  # whoever ends this process gives no notice

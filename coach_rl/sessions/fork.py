@@ -36,7 +36,7 @@ from coach_rl.sessions.opened_run import (
     warn_of_missing_memories,
 )
 from coach_rl.sessions.resume_conditions import require_work
-from coach_rl.sessions.runner import check_room, check_sinks, follow_with, policy_of, videos_of
+from coach_rl.sessions.runner import check_room, check_sinks, policy_of, seen_by, videos_of
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import StopRequests
 
@@ -93,14 +93,14 @@ def fork_experiment(
     if checkpoint is None:
         raise CheckpointError(f"the run {opened.folder.path} has no checkpoint yet to fork from")
     graph_manager, changes = _changed(opened, dict(overrides or {}), steps)
-    task = opened.task if seed is None else replace(opened.task, seed=seed)
+    runtime = opened.runtime if seed is None else replace(opened.runtime, seed=seed)
     if "threads" in changes and threads is None:
-        task = replace(task, threads=graph_manager.parameters.threads)
-    videos = videos_of(graph_manager, settings)
-    follow_with(graph_manager, audience)
+        runtime = replace(runtime, threads=graph_manager.parameters.threads)
+    videos = videos_of(settings)
     stop = StopRequests(audience.announce)
     on_activity = stop.following(audience.on_activity)
-    with stop, live_graph(graph_manager, task, on_activity=on_activity):
+    runtime = replace(runtime, on_activity=on_activity)
+    with stop, live_graph(graph_manager, runtime, **seen_by(audience, videos)):
         with fitting(checkpoint, said(changes)):
             state = checkpoint.state
             if seed is not None:
@@ -111,12 +111,12 @@ def fork_experiment(
         policy = policy_of(graph_manager, settings)
         manifest = make_manifest(
             graph_manager,
-            task,
+            runtime,
             name=name,
             origin=Origin(command=tuple(command)),
             policy=policy,
         )
-        manifest["spaces"] = spaces_to_json(graph_manager.spaces)
+        manifest["spaces"] = spaces_to_json(graph_manager.graph.spaces)
         manifest |= _inherited(opened, checkpoint, changes, seed)
         root = opened.folder.path.parent.parent if root is None else root
         check_room(graph_manager, root / name, policy)
@@ -132,13 +132,13 @@ def fork_experiment(
                 folder,
                 graph_manager.state_dict,
                 policy=policy,
-                seed=task.seed,
+                seed=runtime.seed,
                 on_activity=on_activity,
             )
-            keeper.begin_at(checkpoint, graph_manager.clock.environment_steps)
-            done = graph_manager.clock.environment_steps
+            keeper.begin_at(checkpoint, graph_manager.graph.clock.environment_steps)
+            done = graph_manager.graph.clock.environment_steps
             return LiveRun(
-                graph_manager, task, folder, settings, audience, stop, keeper, videos, done
+                graph_manager, runtime, folder, settings, audience, stop, keeper, videos, done
             ).go()
 
 

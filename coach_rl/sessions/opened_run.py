@@ -12,8 +12,8 @@ from pathlib import Path
 
 from coach_rl.configuration.strict_json import Json
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
+from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.runs.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.runs.finding import find_run, offering_last_good
 from coach_rl.runs.folder import ONLY_RECORDS, RunFolder, read_manifest
@@ -29,7 +29,7 @@ class OpenedRun:
     checkpoint: Checkpoint | None
     """The checkpoint to start from; None where the run has none yet."""
     graph_manager: GraphManager
-    task: TaskParameters
+    runtime: Runtime
     manifest: Json
 
     @property
@@ -68,7 +68,7 @@ def open_run(
             f"the run {folder.path} was imported without its checkpoints, so nothing can continue "
             "from it; use the run itself where it was made"
         )
-    graph_manager, task, manifest = rebuild(
+    graph_manager, runtime, manifest = rebuild(
         folder, device, threads=threads, learns=learns, trust=trust
     )
     checkpoint = None
@@ -80,7 +80,7 @@ def open_run(
         folder=folder,
         checkpoint=checkpoint,
         graph_manager=graph_manager,
-        task=task,
+        runtime=runtime,
         manifest=manifest,
     )
 

@@ -84,7 +84,7 @@ def play_run(
         try:
             final_evaluation(
                 graph_manager,
-                opened.task,
+                opened.runtime,
                 episodes,
                 seed=seed,
                 sampling=sampling,

@@ -24,8 +24,11 @@ class RunProfile:
         graph = graph_manager.graph
         self._process = process
         self._has_put_aside = False
-        self._profiler = profiler = _new_profiler(graph.task.device)
-        self.time_parts(graph_manager)
+        self._profiler = profiler = _new_profiler(graph.runtime.device)
+        self.time(graph_manager.evaluations, "play", "evaluation")
+        for camera in graph.cameras:
+            for method in ("begin", "note_tick"):
+                self.time(camera, method, "film")
         profiler.time(graph, "tick", "tick")
         for stack in graph.stacks:
             for level in stack.levels:

@@ -20,9 +20,10 @@ from coach_rl.configuration.trust import (
     users_trust,
 )
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
+from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.acting import OutsideParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.task import TaskParameters, resolved_device, with_threads
+from coach_rl.graph_managers.torch_settings import resolved_device, with_threads
 from coach_rl.runs.checkpoint import list_checkpoints
 from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.runs.manifest import sha256_of
@@ -38,7 +39,7 @@ def rebuild(
     learns: bool = True,
     outside: OutsideParameters | None = None,
     trust: Collection[str] = (),
-) -> tuple[GraphManager, TaskParameters, Json]:
+) -> tuple[GraphManager, Runtime, Json]:
     """The experiment a run folder holds, from its manifest alone.
 
     A `CoachWarning` says what has changed since its last part was made and may change its numbers.
@@ -57,7 +58,7 @@ def rebuild(
         outside: Stands in for its environments, of which none is looked at; None keeps them.
 
     Returns:
-        The graph manager (not yet created), the task, and the manifest.
+        The graph manager (not yet created), the runtime, and the manifest.
 
     Raises:
         CheckpointError: The manifest cannot be read.
@@ -81,10 +82,10 @@ def rebuild(
     with _reading(folder.manifest):
         let_import_recorded(manifest.get("module_folders", {}))
     let_import_named((f"{module}:" for module in trust), Path.cwd())
-    task = _task_now(_recorded_task(folder, manifest, trusted), device, threads)
+    runtime = _task_now(_recorded_task(folder, manifest, trusted), device, threads)
     if outside is None:
         with _reading(folder.manifest):
-            _warn_of_changes(folder, manifest, task)
+            _warn_of_changes(folder, manifest, runtime)
     graph_manager_type = resolve(manifest["graph_manager"], "graph_manager", trust=trusted)
     if not (isinstance(graph_manager_type, type) and issubclass(graph_manager_type, GraphManager)):
         raise ConfigurationError(
@@ -95,11 +96,11 @@ def rebuild(
     if not is_dataclass(parameters):
         raise CheckpointError(f"{folder.manifest} is damaged: its parameters are no dataclass")
     if list_checkpoints(folder.checkpoints):
-        parameters = moved(parameters, task.device)
+        parameters = moved(parameters, runtime.device)
     if not learns:
         parameters = without_memories(parameters)
     graph_manager = graph_manager_type(parameters)
-    return graph_manager, with_threads(task, graph_manager.parameters.threads), manifest
+    return graph_manager, with_threads(runtime, graph_manager.parameters.threads), manifest
 
 
 @contextmanager
@@ -113,15 +114,15 @@ def _reading(manifest: Path) -> Iterator[None]:
         raise CheckpointError(f"{manifest} is damaged: {error}") from error
 
 
-def _recorded_task(folder: RunFolder, manifest: Json, trusted: Trust) -> TaskParameters:
+def _recorded_task(folder: RunFolder, manifest: Json, trusted: Trust) -> Runtime:
     with _reading(folder.manifest):
-        task = decode(manifest["task"], "task", trust=trusted)
-    if not isinstance(task, TaskParameters):
-        raise CheckpointError(f"{folder.manifest} is damaged: its task is no TaskParameters")
-    return task
+        runtime = decode(manifest["task"], "task", trust=trusted)
+    if not isinstance(runtime, Runtime):
+        raise CheckpointError(f"{folder.manifest} is damaged: its task is no Runtime")
+    return runtime
 
 
-def _task_now(recorded: TaskParameters, device: str | None, threads: int | None) -> TaskParameters:
+def _task_now(recorded: Runtime, device: str | None, threads: int | None) -> Runtime:
     """The run's task with what was asked for now, on a device that is here."""
     if device is None and not _is_here(recorded.device):
         device = "auto"
@@ -140,11 +141,11 @@ def _is_here(device: str) -> bool:
     return True
 
 
-def _warn_of_changes(folder: RunFolder, manifest: Json, task: TaskParameters) -> None:
+def _warn_of_changes(folder: RunFolder, manifest: Json, runtime: Runtime) -> None:
     parts = [part for part in (manifest, *manifest["resumes"]) if "versions" in part]
     changes = changes_since(parts[-1], made_with())
     for name in ("device", "threads"):  # older manifests say `auto`, or nothing
-        then, now = manifest["task"].get(name, "auto"), getattr(task, name)
+        then, now = manifest["task"].get(name, "auto"), getattr(runtime, name)
         if then not in ("auto", now):
             changes.append(f"{name} {then}, now {now}")
     preset = manifest["preset"]

@@ -4,10 +4,12 @@ result = resume_experiment(run_folder, steps=EnvironmentSteps(200_000))
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.graph_managers.run_warnings import warn_of_restarts
 from coach_rl.runs.checkpoint import Checkpoint, put_aside
 from coach_rl.runs.finding import find_folder
 from coach_rl.runs.folder import write_manifest
@@ -27,7 +29,7 @@ from coach_rl.sessions.resume_conditions import (
     require_work,
     with_changes,
 )
-from coach_rl.sessions.runner import check_room, check_sinks, follow_with, policy_of, videos_of
+from coach_rl.sessions.runner import check_room, check_sinks, policy_of, seen_by, videos_of
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import StopRequests
 
@@ -88,31 +90,31 @@ def resume_experiment(
         audience.on_activity("reading the checkpoint")
         opened = open_run(run, device=device, threads=threads, last_good=last_good, trust=trust)
         audience.on_activity("")
-        folder, checkpoint, task = opened.folder, opened.checkpoint, opened.task
+        folder, checkpoint = opened.folder, opened.checkpoint
+        runtime = replace(opened.runtime, group=group, on_activity=on_activity)
         if not (last_good or drop_later):
             require_latest(opened)
         start = folder.path if checkpoint is None else checkpoint.path
         group.announce(Order.RESUME, text=str(start))
         graph_manager = opened.graph_manager
         graph_manager = with_changes(graph_manager, changes) if changes else graph_manager
-        check_group(graph_manager, task, group)
-        own_task = own_device(task, group)
-        videos = videos_of(graph_manager, settings)
-        follow_with(graph_manager, audience)
-        with live_graph(graph_manager, own_task, on_activity=on_activity, group=group):
+        check_group(graph_manager, runtime)
+        videos = videos_of(settings)
+        with live_graph(graph_manager, own_device(runtime), **seen_by(audience, videos)):
             policy = policy_of(graph_manager, settings)
             keeper = CheckpointKeeper(
                 folder,
                 graph_manager.state_dict,
                 policy=policy,
-                seed=task.seed,
+                seed=runtime.seed,
                 on_activity=on_activity,
             )
             if checkpoint is None:
                 require_never_saved(opened)
                 load_levels(graph_manager, opened.manifest)
                 if policy.enabled:
-                    graph_manager.warn_of_restarts()
+                    obstacle = graph_manager.graph.obstacle_to_restoring
+                    warn_of_restarts(graph_manager.parameters, obstacle)
             else:
                 with fitting(checkpoint):
                     graph_manager.load_state_dict(
@@ -142,14 +144,14 @@ def resume_experiment(
                     **made_with(),
                 }
             )
-            manifest |= experiment_json(graph_manager, task, policy)
+            manifest |= experiment_json(graph_manager, runtime, policy)
             manifest["processes"] = group.size
             write_manifest(folder, manifest)
             group.announce(Order.RUN, text=str(folder.path.absolute()))
-            done = None if checkpoint is None else graph_manager.clock.environment_steps
+            done = None if checkpoint is None else graph_manager.graph.clock.environment_steps
             return LiveRun(
                 graph_manager,
-                task,
+                runtime,
                 folder,
                 settings,
                 audience,

@@ -1,6 +1,6 @@
 """Running an experiment: the consumer of `GraphManager.improve()`, usable without any command line.
 
-    result = run_experiment(graph_manager, TaskParameters(seed=1), name="cartpole")
+    result = run_experiment(graph_manager, Runtime(seed=1), name="cartpole")
 
 It writes what the run says into the run's folder, keeps checkpoints, stops where it was asked to,
 and closes with an evaluation of its own.
@@ -8,14 +8,17 @@ and closes with an evaluation of its own.
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from coach_rl.configuration.spaces_json import spaces_to_json
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.task import TaskParameters, resolved_device, with_threads
+from coach_rl.graph_managers.run_warnings import warn_of_restarts
+from coach_rl.graph_managers.torch_settings import resolved
 from coach_rl.runs.creation import check_name, create_run_folder
 from coach_rl.runs.disk_space import check_disk_space
 from coach_rl.runs.keeper import CheckpointKeeper
@@ -35,7 +38,7 @@ DEFAULT_ROOT = Path("experiments")
 
 def run_experiment(
     graph_manager: GraphManager,
-    task: TaskParameters | None = None,
+    runtime: Runtime | None = None,
     *,
     name: str,
     root: Path = DEFAULT_ROOT,
@@ -51,8 +54,8 @@ def run_experiment(
 
     Args:
         graph_manager: What to run; its graph is not yet created.
-        task: Seed, device, threads and precision; None takes their defaults, and the experiment's
-            threads.
+        runtime: Seed, device, threads and precision; None takes their defaults, and the
+            experiment's threads.
         name: The experiment's name, the folder above the run's.
         root: The folder of all experiments.
         origin: Where the experiment came from; None when from nowhere but this call.
@@ -66,29 +69,28 @@ def run_experiment(
         RunError: Something went wrong while running.
     """
     require_graph_manager(graph_manager)
-    task, settings, audience = (
-        task or TaskParameters(),
+    runtime, settings, audience = (
+        runtime or Runtime(),
         settings or RunSettings(),
         audience or Audience(),
     )
-    task = with_threads(task, graph_manager.parameters.threads)
-    task = replace(task, device=resolved_device(task.device))
-    check_name(name)
-    check_group(graph_manager, task, group)
-    own_task = own_device(task, group)
-    videos = videos_of(graph_manager, settings)
-    follow_with(graph_manager, audience)
     stop = StopRequests(audience.announce)
     on_activity = stop.following(audience.on_activity)
-    with stop, live_graph(graph_manager, own_task, on_activity=on_activity, group=group):
+    runtime = replace(
+        resolved(runtime, graph_manager.parameters), group=group, on_activity=on_activity
+    )
+    check_name(name)
+    check_group(graph_manager, runtime)
+    videos = videos_of(settings)
+    with stop, live_graph(graph_manager, own_device(runtime), **seen_by(audience, videos)):
         policy = policy_of(graph_manager, settings)
         if policy.enabled:
-            graph_manager.warn_of_restarts()
+            warn_of_restarts(graph_manager.parameters, graph_manager.graph.obstacle_to_restoring)
         loaded = load_levels(graph_manager)
         manifest = make_manifest(
-            graph_manager, task, name=name, origin=origin or Origin(), policy=policy
+            graph_manager, runtime, name=name, origin=origin or Origin(), policy=policy
         )
-        manifest |= {"loaded": loaded, "spaces": spaces_to_json(graph_manager.spaces)}
+        manifest |= {"loaded": loaded, "spaces": spaces_to_json(graph_manager.graph.spaces)}
         manifest |= {"processes": group.size}
         check_importable(graph_manager, manifest, evaluates_aside=settings.evaluate_aside)
         check_room(graph_manager, root / name, policy)
@@ -102,11 +104,11 @@ def run_experiment(
                 folder,
                 graph_manager.state_dict,
                 policy=policy,
-                seed=task.seed,
+                seed=runtime.seed,
                 on_activity=on_activity,
             )
             return LiveRun(
-                graph_manager, task, folder, settings, audience, stop, keeper, videos, None
+                graph_manager, runtime, folder, settings, audience, stop, keeper, videos, None
             ).go()
 
 
@@ -125,7 +127,7 @@ def policy_of(graph_manager: GraphManager, settings: RunSettings) -> CheckpointP
 def check_room(graph_manager: GraphManager, folder: Path, policy: CheckpointParameters) -> None:
     """Refuse a run whose checkpoints would not fit on the disk."""
     if policy.enabled and policy.memories:
-        planned = graph_manager.clock.planned
+        planned = graph_manager.graph.clock.planned
         steps = planned.count if isinstance(planned, EnvironmentSteps) else None
         state = graph_manager.state_dict()
         check_disk_space(state, folder, checkpoints=policy.most, planned_steps=steps)
@@ -138,12 +140,12 @@ def check_sinks(graph_manager: GraphManager) -> None:
             each.check()
 
 
-def follow_with(graph_manager: GraphManager, audience: Audience) -> None:
-    """Add the audience's callbacks to those of the experiment."""
-    if audience.callbacks:
-        graph_manager.add_callbacks(*audience.callbacks)
+def seen_by(audience: Audience, videos: Videos | None) -> dict[str, Any]:
+    """Callbacks and cameras, as arguments of `live_graph`."""
+    cameras = {} if videos is None else {"watcher": videos.watcher, "recorder": videos.recorder}
+    return {"callbacks": audience.callbacks, **cameras}
 
 
-def videos_of(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:
-    """Recorder of videos of the run's evaluations; None where none is asked for."""
-    return None if settings.video is None else Videos(graph_manager, settings.video)
+def videos_of(settings: RunSettings) -> Videos | None:
+    """Recorder of videos of the run's evaluations; None if none is requested."""
+    return None if settings.video is None else Videos(settings.video)

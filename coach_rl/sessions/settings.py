@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.runs.folder import RunFolder
 from coach_rl.sessions.evaluation import FINAL_EPISODES
 from coach_rl.telemetry.best_evaluation import Best
@@ -90,7 +90,7 @@ class Audience:
     callbacks: tuple[Callback | CallbackParameters, ...] = ()
     """Further callbacks, after those of the experiment's parameters; not in the manifest, so that a
     resumed run is given them again."""
-    on_start: Callable[[GraphManager, TaskParameters, RunFolder], None] | None = None
+    on_start: Callable[[GraphManager, Runtime, RunFolder], None] | None = None
     """Called once the graph is built and the folder exists; None for nobody to call."""
     announce: Callable[[str], None] | None = None
     """Called when a signal is taken, inside the signal handler; or None."""

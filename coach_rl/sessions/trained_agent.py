@@ -23,7 +23,7 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.graph_managers.acting import Actor, OutsideParameters
 from coach_rl.graph_managers.graph import Graph
-from coach_rl.graph_managers.task import torch_settings
+from coach_rl.graph_managers.torch_settings import torch_settings
 from coach_rl.runs.checkpoint import read_checkpoint
 from coach_rl.runs.finding import find_run
 from coach_rl.runs.folder import RunFolder, read_manifest
@@ -59,10 +59,10 @@ def load(
     if path is None:
         raise CheckpointError(f"the run {folder.path} has no checkpoint yet; let it train first")
     outside = OutsideParameters(level=str(folder.path), spaces=_known_spaces(folder, trust))
-    graph_manager, task, _ = rebuild(folder, device, learns=False, outside=outside, trust=trust)
+    graph_manager, runtime, _ = rebuild(folder, device, learns=False, outside=outside, trust=trust)
     state = read_checkpoint(path, memories=False).state
-    with torch_settings(task):
-        graph_manager.create_graph(task, training=False)
+    with torch_settings(runtime):
+        graph_manager.create_graph(runtime, training=False)
         graph = graph_manager.graph
         require_whole_policies(graph.agents)
         for name, agent in graph.agents.items():
@@ -151,7 +151,7 @@ class TrainedAgent:
         """
         batch, is_single = _batch(observation, self.spaces.observation)
         actor = self._actor_for(len(next(iter(batch.values()))))
-        with torch_settings(self._graph.task):
+        with torch_settings(self._graph.runtime):
             action = actor.act(batch, begins=self._begins, greedy=greedy)
         self._begins = np.zeros(actor.num_envs, np.bool_)
         return _as_taken(action, is_single=is_single)

@@ -1,6 +1,6 @@
 """Making the run of a job: what is done is returned, what is unfinished resumed, else it is begun.
 
-    result = run_job(Job(preset="CartPole_PPO", task=TaskParameters(seed=3), name=..., root=...))
+    result = run_job(Job(preset="CartPole_PPO", task=Runtime(seed=3), name=..., root=...))
 
 A run is known by what decides its numbers: the resolved parameters, seed, threads and precision.
 Its manifest holds a digest of them, and the folder is all there is to know, so a job can be run
@@ -29,7 +29,7 @@ from coach_rl.configuration.trust import code_in_parameters
 from coach_rl.core.errors import CheckpointError, ConfigurationError, in_one_line
 from coach_rl.core.file_writing import without_links
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.task import with_threads
+from coach_rl.graph_managers.torch_settings import with_threads
 from coach_rl.runs.creation import check_name
 from coach_rl.runs.folder import MANIFEST, RunFolder, read_manifest
 from coach_rl.runs.lock import (

@@ -14,6 +14,7 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import ActionRequest
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 
 BOX = spaces.Box(np.float32([-1, -2]), np.float32([1, -0.5]), dtype=np.float32)
@@ -43,9 +44,8 @@ def build(policy, space=BOX):
         AgentContext(
             spaces=EnvironmentSpaces(observation=observed, action=space),
             num_envs=3,
-            device="cpu",
-            seed=0,
             planned_steps=100,
+            runtime=Runtime(device="cpu", seed=0),
         )
     )
 

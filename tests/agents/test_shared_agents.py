@@ -16,6 +16,7 @@ from coach_rl.architectures.continuous_control import ActorParameters, CriticPar
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import WorldEnvironment, WorldStep
@@ -24,7 +25,6 @@ from coach_rl.graph_managers import (
     GraphParameters,
     LevelParameters,
     ScheduleParameters,
-    TaskParameters,
 )
 from coach_rl.memories import ReplayMemoryParameters
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
@@ -118,7 +118,7 @@ def manager(agent, top=None, num_envs=3, seed=2, horizon=4):
             ),
         )
     )
-    graph_manager.create_graph(TaskParameters(seed=seed, device="cpu"))
+    graph_manager.create_graph(Runtime(seed=seed, device="cpu"))
     return graph_manager
 
 

@@ -20,15 +20,11 @@ from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.configuration.trust import Trust, users_trust
 from coach_rl.core.errors import CoachError, CoachWarning, ConfigurationError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.pettingzoo import PettingZooParameters
-from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    ScheduleParameters,
-    TaskParameters,
-)
+from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.runs.folder import RunFolder, write_manifest
 from coach_rl.runs.manifest import Origin
@@ -55,7 +51,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     return run_experiment(
         BasicRLGraphManager(parameters),
-        TaskParameters(device="cpu"),
+        Runtime(device="cpu"),
         name="short",
         root=tmp_path_factory.mktemp("runs"),
         settings=SETTINGS,
@@ -311,7 +307,7 @@ def own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     loaded = load_preset(find_preset(str(home / "walk.py")))
     return run_experiment(
         loaded.build(),
-        TaskParameters(device="cpu"),
+        Runtime(device="cpu"),
         name="walk",
         root=tmp_path,
         origin=Origin(preset=loaded),

@@ -28,9 +28,9 @@ from coach_rl import (
     QNetworkParameters,
     ReplayMemoryParameters,
     RunSettings,
+    Runtime,
     SACAgentParameters,
     ScheduleParameters,
-    TaskParameters,
     TD3AgentParameters,
     resume_experiment,
     run_experiment,
@@ -108,7 +108,7 @@ def parameters(name: str, steps: int) -> BasicGraphParameters:
 def run(root: Path, name: str, steps: int) -> Path:
     return run_experiment(
         BasicRLGraphManager(parameters(name, steps)),
-        TaskParameters(seed=3, device="cpu"),
+        Runtime(seed=3, device="cpu"),
         name=name,
         root=root,
         settings=SETTINGS,
@@ -180,7 +180,7 @@ def _reading(update_mode: str) -> BasicRLGraphManager:
 def test_a_network_that_cannot_be_captured_is_eager_with_the_reason_in_the_manifest(
     tmp_path: Path,
 ) -> None:
-    task = TaskParameters(device="cuda")
+    task = Runtime(device="cuda")
     with pytest.warns(CoachWarning, match="agent 'agent' of level 'main' cannot be captured"):
         run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=SETTINGS)
     updates = json.loads(run.folder.manifest.read_text())["updates"]
@@ -194,7 +194,7 @@ def test_a_network_that_cannot_be_captured_is_eager_with_the_reason_in_the_manif
 
 
 def test_a_manifest_says_how_gradient_steps_run(tmp_path: Path) -> None:
-    task = TaskParameters(device="cpu")
+    task = Runtime(device="cpu")
     run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=SETTINGS)
     assert json.loads(run.folder.manifest.read_text())["updates"] == {"main/agent": "eager"}
 
@@ -214,7 +214,7 @@ def test_a_step_that_cannot_be_captured_changes_the_manifest(
     monkeypatch.setattr(f"{engine}.resolved_mode", lambda *_, **__: "captured")
     monkeypatch.setattr(f"{engine}.cannot_run", lambda *_: None)
     monkeypatch.setattr(f"{engine}.captured", captured)
-    task = TaskParameters(device="cpu")
+    task = Runtime(device="cpu")
     with pytest.warns(CoachWarning, match="agent 'agent' of level 'main' cannot be captured"):
         run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=SETTINGS)
     assert json.loads(run.folder.manifest.read_text())["updates"] == {

@@ -190,10 +190,12 @@ def with_agent(experiment, **changes):
 )
 def test_what_cannot_be_shared_out_is_refused_in_one_line(parameters, message):
     with pytest.raises(ConfigurationError, match=f"3 processes cannot share this run: .*{message}"):
-        check_group(BasicRLGraphManager(parameters), TASK, Three())
+        check_group(BasicRLGraphManager(parameters), replace(TASK, group=Three()))
 
 
 def test_what_can_be_shared_out_is_not_refused():
     agent = PPOAgentParameters(algorithm=PPOAlgorithmParameters(minibatch=63))
     with warnings.catch_warnings(action="error"):
-        check_group(BasicRLGraphManager(replace(PPO, num_envs=6, agent=agent)), TASK, Three())
+        check_group(
+            BasicRLGraphManager(replace(PPO, num_envs=6, agent=agent)), replace(TASK, group=Three())
+        )

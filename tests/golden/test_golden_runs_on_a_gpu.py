@@ -15,6 +15,7 @@ from coach_rl.cli.main import main
 from coach_rl.runs.checkpoint import list_checkpoints
 
 pytestmark = [
+    pytest.mark.golden,
     pytest.mark.gpu,
     pytest.mark.filterwarnings("default::coach_rl.core.errors.CoachWarning"),
 ]

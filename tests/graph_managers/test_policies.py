@@ -90,7 +90,7 @@ def test_state_that_no_policy_carries_is_refused_where_policies_are_used():
     with manager_of(forgotten) as manager:
         assert list(manager.improve()), "one process needs no policies"
         with pytest.raises(ConfigurationError, match=f"agent of 'main': ForgottenAgent {REFUSED}"):
-            manager.policies()
+            manager.evaluations.policies()
         with pytest.raises(ConfigurationError, match=REFUSED):
             next(manager.improve(evaluator=SlowEvaluator(parameters(), looks=1)))
     with pytest.raises(ConfigurationError, match=REFUSED):

@@ -13,6 +13,7 @@ from coach_rl.architectures.continuous_control import ActorParameters, CriticPar
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters, PointMassParameters
 from coach_rl.exploration_policies import OrnsteinUhlenbeckNoise
@@ -22,7 +23,6 @@ from coach_rl.graph_managers import (
     GraphParameters,
     LevelParameters,
     ScheduleParameters,
-    TaskParameters,
 )
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from coach_rl.testing.states import assert_same_state
@@ -96,7 +96,7 @@ def on_policy():
 
 def created(params):
     manager = GraphManager(params)
-    manager.create_graph(TaskParameters(seed=4, device="cpu"))
+    manager.create_graph(Runtime(seed=4, device="cpu"))
     return manager
 
 

@@ -16,9 +16,9 @@ from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.configuration.strict_json import sealed
 from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
-from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.runs import provenance
 from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.runs.creation import create_run_folder
@@ -44,7 +44,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with ten checkpoints, the best of which is not the last."""
     result = run_experiment(
         PRESET.build(),
-        TaskParameters(seed=3, device="cpu"),
+        Runtime(seed=3, device="cpu"),
         name="walk",
         root=tmp_path_factory.mktemp("runs"),
         origin=Origin(preset=PRESET),

@@ -13,7 +13,8 @@ from coach_rl.configuration.presets import find_preset
 from coach_rl.configuration.trust import remember_own_code
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
 from coach_rl.core.inspection import parse_inspections
-from coach_rl.graph_managers.task import TaskParameters, resolved_device
+from coach_rl.core.runtime import Runtime
+from coach_rl.graph_managers.torch_settings import resolved_device
 from coach_rl.runs.checkpoint import write_checkpoint
 from coach_rl.runs.creation import create_run_folder
 from coach_rl.runs.finding import find_run, runs_in
@@ -30,14 +31,14 @@ STORAGE = "agent.memory.storage"
 def make(root: Path, preset: Preset, **panel: object) -> RunFolder:
     manager = preset.build(panel)
     origin = Origin(preset=preset, panel=panel)
-    manifest = make_manifest(manager, TaskParameters(seed=5), name="walk", origin=origin)
+    manifest = make_manifest(manager, Runtime(seed=5), name="walk", origin=origin)
     remember_own_code([], (preset.source, str(preset.reference.path)))
     return create_run_folder(root, "walk", manifest, preset.source)
 
 
 def from_a_gpu(root: Path, preset: Preset, change: dict[str, str]) -> RunFolder:
     manager, origin = preset.configure(change), Origin(preset=preset)
-    manifest = make_manifest(manager, TaskParameters(device="cuda"), name="gpu", origin=origin)
+    manifest = make_manifest(manager, Runtime(device="cuda"), name="gpu", origin=origin)
     remember_own_code([], (preset.source, str(preset.reference.path)))
     return create_run_folder(root, "gpu", manifest, preset.source)
 
@@ -91,7 +92,7 @@ def test_the_manifest_rebuilds_the_experiment(tmp_path: Path) -> None:
     folder = make(tmp_path, preset, learning_rate=0.25)
     manager, task, manifest = rebuild(folder)
     assert manager.parameters == preset.build({"learning_rate": 0.25}).parameters
-    assert task == TaskParameters(seed=5, device=resolved_device("auto"), threads=1)
+    assert task == Runtime(seed=5, device=resolved_device("auto"), threads=1)
     assert manifest["preset"]["name"] == "fake_preset"
     assert folder.preset.read_text() == FAKE.read_text()
 
@@ -143,7 +144,7 @@ def test_one_that_begins_anew_keeps_what_it_asked_for(
 def test_the_device_that_auto_was_is_remembered(tmp_path: Path) -> None:
     folder = run_experiment(
         load_preset(find_preset(str(FAKE))).build(),
-        TaskParameters(device="auto"),
+        Runtime(device="auto"),
         name="walk",
         root=tmp_path,
         settings=RunSettings(tensorboard=False),
@@ -166,7 +167,7 @@ def test_a_run_from_a_gpu_that_is_not_here_continues_with_a_warning(tmp_path: Pa
 
 def test_a_run_that_does_not_learn_has_no_memory(tmp_path: Path) -> None:
     preset = load_preset(find_preset("PointMaze_HAC"))  # a memory on each level
-    manifest = make_manifest(preset.build(), TaskParameters(), name="maze", origin=Origin())
+    manifest = make_manifest(preset.build(), Runtime(), name="maze", origin=Origin())
     folder = create_run_folder(tmp_path, "maze", manifest, preset.source)
     manager, _, _ = rebuild(folder, learns=False)
     levels = manager.parameters.stack

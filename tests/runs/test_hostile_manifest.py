@@ -12,14 +12,10 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.configuration.parameters_json import decode
 from coach_rl.configuration.trust import Trust
 from coach_rl.core.errors import CheckpointError, CoachError, ConfigurationError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    ScheduleParameters,
-    TaskParameters,
-)
+from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.sessions.evaluation import evaluate_run
 from coach_rl.sessions.resuming import resume_experiment
@@ -43,7 +39,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     )
     result = run_experiment(
         BasicRLGraphManager(parameters),
-        TaskParameters(seed=3, device="cpu"),
+        Runtime(seed=3, device="cpu"),
         name="short",
         root=tmp_path_factory.mktemp("runs"),
         settings=SETTINGS,

@@ -6,8 +6,8 @@ import pytest
 
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.runs.introduction import differences, introduction
 from coach_rl.runs.manifest import Origin
 from coach_rl.sessions import RunSettings
@@ -24,7 +24,7 @@ def about(tmp_path):
     overrides = {"steps": 20, "agent.layers": (8,)}
     folder = run_experiment(
         preset.configure(overrides),
-        TaskParameters(seed=3),
+        Runtime(seed=3),
         name="walk",
         root=tmp_path,
         origin=Origin(

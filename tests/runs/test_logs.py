@@ -12,9 +12,9 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CheckpointError, CoachWarning
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
-from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.runs.checkpoint import Checkpoint
 from coach_rl.runs.keeper import CheckpointKeeper
 from coach_rl.runs.logs import log_notes, planned_cuts
@@ -53,7 +53,7 @@ def run(root: Path, killed_at: tuple[str, str, int] | None = None) -> Path:
     try:
         run_experiment(
             PRESET.build({}),
-            TaskParameters(seed=3),
+            Runtime(seed=3),
             name="stack",
             root=root,
             origin=Origin(preset=PRESET),

@@ -15,8 +15,8 @@ from tensorboard.backend.event_processing.event_file_loader import EventFileLoad
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CoachWarning
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.runs import sinks as run_sinks
 from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.sessions.resuming import resume_experiment
@@ -61,7 +61,7 @@ def run(root: Path, faults: Faults | None = None, **panel: Any) -> RunResult:
     audience = Audience(sinks=() if faults is None else (faults,))
     return run_experiment(
         PRESET.build(panel),
-        TaskParameters(seed=3),
+        Runtime(seed=3),
         name="w",
         root=root,
         settings=SETTINGS,

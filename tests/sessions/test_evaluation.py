@@ -28,6 +28,7 @@ from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.levels import CertifyParameters
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import PointMassParameters
@@ -40,7 +41,6 @@ from coach_rl.graph_managers import (
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,
-    TaskParameters,
     evaluation_schedule,
 )
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
@@ -52,7 +52,7 @@ from coach_rl.telemetry import ConsoleSink
 
 STACK = Path(__file__).parent.parent / "cli" / "stack_preset.py"
 EPISODES = EnvironmentEpisodes(3)
-TASK = TaskParameters(seed=3, device="cpu")
+TASK = Runtime(seed=3, device="cpu")
 
 RESTLESS = """
 import gymnasium, numpy as np

@@ -10,6 +10,7 @@ import pytest
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.core.errors import CoachWarning, ParameterError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import (
@@ -17,7 +18,6 @@ from coach_rl.graph_managers import (
     BasicRLGraphManager,
     CheckpointParameters,
     ScheduleParameters,
-    TaskParameters,
 )
 from coach_rl.runs.checkpoint import (
     POINTERS,
@@ -60,7 +60,7 @@ def run(
     audience: Audience | None = None,
 ) -> RunResult:
     manager = BasicRLGraphManager(parameters)
-    task = TaskParameters(seed=2, device="cpu")
+    task = Runtime(seed=2, device="cpu")
     return run_experiment(
         manager, task, name="mass", root=root, settings=settings, audience=audience
     )

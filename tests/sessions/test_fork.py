@@ -14,6 +14,7 @@ from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.agents import AgentParameters
 from coach_rl.core.errors import CheckpointError, CoachError, ConfigurationError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import PointMassParameters
@@ -22,7 +23,6 @@ from coach_rl.graph_managers import (
     BasicRLGraphManager,
     GraphManager,
     ScheduleParameters,
-    TaskParameters,
 )
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
@@ -72,7 +72,7 @@ def described(agent: AgentParameters = PPO, level: str = "") -> GraphManager:
 def trained(root: Path, graph_manager: GraphManager | None = None, **more: Any) -> RunResult:
     return run_experiment(
         graph_manager or described(),
-        TaskParameters(seed=3, device="cpu"),
+        Runtime(seed=3, device="cpu"),
         **{"name": "parent", "root": root, "settings": OFTEN} | more,
     )
 

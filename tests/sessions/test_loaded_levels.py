@@ -17,6 +17,7 @@ from coach_rl.cli.main import main
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
@@ -27,7 +28,6 @@ from coach_rl.graph_managers import (
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,
-    TaskParameters,
 )
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.sessions.evaluation import evaluate_untrained
@@ -37,7 +37,7 @@ from coach_rl.sessions.runner import Audience, RunSettings, run_experiment
 from coach_rl.testing import assert_same_state
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
-TASK = TaskParameters(seed=7, device="cpu")
+TASK = Runtime(seed=7, device="cpu")
 QUIET = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
 NORMALISED = InputFilter(observation={"observation": (ObservationNormalizationFilter(),)})
 
@@ -226,19 +226,19 @@ def test_an_evaluation_before_training_plays_the_loaded_level(trained):
         lambda manager: next(manager.heatup(EnvironmentSteps(4))),
         lambda manager: next(manager.train_and_act(EnvironmentSteps(4))),
         lambda manager: manager.evaluate(EnvironmentEpisodes(1)),
-        lambda manager: manager.policies(),
+        lambda manager: manager.evaluations.policies(),
     ],
     ids=["improve", "run", "heatup", "train_and_act", "evaluate", "policies"],
 )
 def test_a_level_that_is_not_loaded_yet_is_refused_however_it_is_driven(trained, drive):
     with graph(load=str(trained), frozen=True) as manager:
         manager.create_graph(TASK)
-        assert f"to be loaded from {trained}" in manager.description()
+        assert f"to be loaded from {trained}" in manager.graph.description()
         with pytest.raises(ConfigurationError, match=r"level 'low' is to be loaded from .* first"):
             drive(manager)
         load_levels(manager)
-        assert f" loaded from {trained}" in manager.description()
-        assert "to be loaded" not in manager.description()
+        assert f" loaded from {trained}" in manager.graph.description()
+        assert "to be loaded" not in manager.graph.description()
         drive(manager)
         loaded = manager.state_dict()["agents"]["low"]["networks"]
         assert same(loaded, saved_agent(trained, "low")["networks"])

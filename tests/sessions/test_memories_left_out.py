@@ -10,11 +10,11 @@ import pytest
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.core.errors import CoachWarning, ConfigurationError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
-from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.memories import ReplayMemoryParameters
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.sessions.evaluation import evaluate_run
@@ -54,7 +54,7 @@ def settings(*, memories: bool) -> RunSettings:
 def run(root: Path, steps: int = 40, *, memories: bool = False, **shape: int) -> Path:
     return run_experiment(
         experiment(steps, **shape),
-        TaskParameters(seed=1, device="cpu"),
+        Runtime(seed=1, device="cpu"),
         name="walk",
         root=root,
         settings=settings(memories=memories),

@@ -12,8 +12,8 @@ from PIL import Image
 from coach_rl.cli.main import main
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.sessions.playing import play_run
 from coach_rl.sessions.runner import RunSettings, run_experiment
 
@@ -28,7 +28,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     settings = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
     root = tmp_path_factory.mktemp("experiments")
-    task = TaskParameters(seed=1, device="cpu")
+    task = Runtime(seed=1, device="cpu")
     return run_experiment(
         graph_manager, task, name="pole", root=root, settings=settings
     ).folder.path

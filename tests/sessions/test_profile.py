@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from coach_rl.core.errors import CoachWarning
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.graph_managers import TaskParameters
 from coach_rl.presets.CartPole_PPO import Panel as CartPolePanel
 from coach_rl.presets.CartPole_PPO import graph_manager as cart_pole
 from coach_rl.presets.Pendulum_HAC import Panel as PendulumPanel
@@ -24,7 +24,7 @@ SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(1),
 
 
 def run(root, manager, settings=SETTINGS):
-    task = TaskParameters(seed=1, device="cpu")
+    task = Runtime(seed=1, device="cpu")
     return run_experiment(manager, task, name="x", root=root, settings=settings)
 
 
@@ -135,9 +135,9 @@ def test_on_a_gpu_every_call_waits_for_it(monkeypatch):
     waited = []
     monkeypatch.setattr(torch.cuda, "synchronize", waited.append)
     graph = SimpleNamespace(
-        task=TaskParameters(device="cuda:1"), stacks=(), agents={}, tick=lambda: None
+        runtime=Runtime(device="cuda:1"), stacks=(), agents={}, cameras=(), tick=lambda: None
     )
-    manager = SimpleNamespace(graph=graph, evaluate=lambda: None, scores_of=lambda: None)
+    manager = SimpleNamespace(graph=graph, evaluations=SimpleNamespace(play=lambda: None))
     timed = RunProfile(manager)
     waited.clear()
     graph.tick()

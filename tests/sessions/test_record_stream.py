@@ -7,14 +7,10 @@ import pytest
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.core.errors import CallbackError, CoachWarning, ConfigurationError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
-from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    ScheduleParameters,
-    TaskParameters,
-)
+from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.runs import sinks as run_sinks
 from coach_rl.runs.checkpoint import BEST, list_checkpoints, pointed
 from coach_rl.runs.folder import read_manifest
@@ -58,7 +54,7 @@ class PatienceParameters:
 def keep_the_first(record, run):
     """Keeps a checkpoint of the first progress record."""
     if record.kind == "progress" and record.environment_steps < 150:
-        run.request_checkpoint()
+        run.progress.request_checkpoint()
 
 
 class TextSink:
@@ -111,7 +107,7 @@ def manager(**changed):
 
 
 def run(root, audience=None, **changed):
-    task = TaskParameters(seed=2, device="cpu")
+    task = Runtime(seed=2, device="cpu")
     return run_experiment(
         manager(**changed), task, name="s", root=root, settings=SETTINGS, audience=audience
     )

@@ -15,6 +15,7 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.core.agents import AgentParameters
 from coach_rl.core.errors import CheckpointError, CoachWarning
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.graph_managers import (
@@ -22,7 +23,6 @@ from coach_rl.graph_managers import (
     BasicRLGraphManager,
     GraphManager,
     ScheduleParameters,
-    TaskParameters,
 )
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.sessions.evaluation import evaluate_run
@@ -89,7 +89,7 @@ def restless(**kwargs: Any) -> GymnasiumParameters:
 def run(environment: GymnasiumParameters, root: Path, agent: AgentParameters = PPO) -> Path:
     result = run_experiment(
         described(environment, agent=agent),
-        TaskParameters(seed=3, device="cpu"),
+        Runtime(seed=3, device="cpu"),
         name="run",
         root=root,
         settings=RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2)),
@@ -172,13 +172,13 @@ def test_a_replay_that_fails_after_the_probe_names_the_flag_and_can_be_left_out(
 ) -> None:
     environment = restless(quiet=PROBED, length=10**6)
     manager = described(environment)
-    manager.create_graph(TaskParameters(seed=3, device="cpu"))
+    manager.create_graph(Runtime(seed=3, device="cpu"))
     for _ in manager.train_and_act(EnvironmentSteps(2 * PROBED + 100)):
         pass
     state = manager.state_dict()
     assert state["obstacle_to_restoring"] is None
     other = described(environment)
-    other.create_graph(TaskParameters(seed=3, device="cpu"))
+    other.create_graph(Runtime(seed=3, device="cpu"))
     with pytest.raises(CheckpointError, match=r"not reproducible.*resume with --restart_episodes"):
         other.load_state_dict(state)
     with pytest.warns(CoachWarning, match=r"2 open training episodes .* begin anew.* as asked for"):

@@ -11,9 +11,9 @@ import pytest
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CoachWarning, ConfigurationError, DivergedError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
-from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.sessions.resuming import resume_experiment
 from coach_rl.sessions.runner import RunResult, RunSettings, run_experiment
@@ -30,7 +30,7 @@ ROLLED_BACK = r"has diverged\. Rolled back from 75 environment steps to step_70,
 
 def run(root: Path, settings: RunSettings = SETTINGS, **panel: Any) -> RunResult:
     manager = PRESET.build(panel)
-    return run_experiment(manager, TaskParameters(seed=3), name="w", root=root, settings=settings)
+    return run_experiment(manager, Runtime(seed=3), name="w", root=root, settings=settings)
 
 
 def state_of(result: RunResult) -> Any:

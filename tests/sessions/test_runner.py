@@ -23,9 +23,9 @@ from coach_rl.core.errors import (
     NonFiniteError,
     RunError,
 )
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
-from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.runs.finding import find_run
 from coach_rl.runs.folder import RunFolder, write_manifest
@@ -58,7 +58,7 @@ class Listener:
 def run(root: Path, settings: RunSettings = SETTINGS, **panel: Any) -> RunResult:
     return run_experiment(
         PRESET.build(panel),
-        TaskParameters(seed=3),
+        Runtime(seed=3),
         name="walk",
         root=root,
         origin=Origin(preset=PRESET, panel=panel, command=("coach", "-p", "walk")),
@@ -311,7 +311,7 @@ def test_evaluating_a_run_changes_nothing_but_adds_a_file(tmp_path: Path) -> Non
 
 def test_evaluating_before_training() -> None:
     manager = PRESET.build()
-    record = evaluate_untrained(manager, TaskParameters(), episodes=EnvironmentEpisodes(2))
+    record = evaluate_untrained(manager, Runtime(), episodes=EnvironmentEpisodes(2))
     assert record.scalars["evaluation/reward_mean"] == 0.0
     assert manager.closed  # type: ignore[attr-defined]  # the fake's
 
@@ -343,7 +343,7 @@ class Settings:
         self.audience = Audience(on_start=lambda *_: self.seen.append(torch_settings()))
 
 
-def run_with(task: TaskParameters, root: Path, audience: Audience) -> RunResult:
+def run_with(task: Runtime, root: Path, audience: Audience) -> RunResult:
     return run_experiment(
         PRESET.build(), task, name="walk", root=root, settings=SETTINGS, audience=audience
     )
@@ -359,7 +359,7 @@ def test_a_resumed_run_keeps_its_threads_and_precision_and_both_are_put_back(
     before, settings = torch_settings(), Settings()
     assert before[1] == "highest"
     threads = before[0] + 1
-    task = TaskParameters(threads=threads, matmul_precision="medium")
+    task = Runtime(threads=threads, matmul_precision="medium")
     result = run_with(task, tmp_path, settings.audience)
     more = EnvironmentSteps(result.environment_steps + 10)
     resumed = resume_experiment(
@@ -372,7 +372,7 @@ def test_a_resumed_run_keeps_its_threads_and_precision_and_both_are_put_back(
 
 def test_other_threads_are_followed_with_a_warning_and_remembered(tmp_path: Path) -> None:
     settings = Settings()
-    result = run_with(TaskParameters(threads=2), tmp_path, settings.audience)
+    result = run_with(Runtime(threads=2), tmp_path, settings.audience)
     for threads, kept in ((3, None), (None, 3)):
         more = EnvironmentSteps(result.environment_steps + 10)
         expected = [] if threads is None else [f"{result.folder.path} was made with threads 2, now"]
@@ -395,12 +395,12 @@ def test_other_threads_are_followed_with_a_warning_and_remembered(tmp_path: Path
 
 def test_a_run_from_before_threads_were_remembered_takes_the_default(tmp_path: Path) -> None:
     settings = Settings()
-    result = run_with(TaskParameters(threads=2), tmp_path, settings.audience)
+    result = run_with(Runtime(threads=2), tmp_path, settings.audience)
     manifest = json.loads(result.folder.manifest.read_text())
     del manifest["task"]["threads"]
     write_manifest(result.folder, manifest)
     more = EnvironmentSteps(result.environment_steps + 10)
-    with pytest.warns(CoachWarning, match="before TaskParameters had the field threads; it takes"):
+    with pytest.warns(CoachWarning, match="before Runtime had the field threads; it takes"):
         resume_experiment(
             result.folder.path, steps=more, settings=SETTINGS, audience=settings.audience
         )
@@ -454,7 +454,7 @@ def test_run_exit_raised_by_code_of_others_is_an_error_with_the_steps_done(
                 raise error
 
     with pytest.raises(RunError, match=rf"^{type(error).__name__}: .* The run had done \d+ env"):
-        run_with(TaskParameters(seed=3), tmp_path, Audience(sinks=(Exits(),)))
+        run_with(Runtime(seed=3), tmp_path, Audience(sinks=(Exits(),)))
 
 
 @pytest.mark.parametrize("error", [SystemExit(0), Stop("enough")])
@@ -468,7 +468,7 @@ def test_run_exit_raised_while_it_is_built_is_an_error(
 
     monkeypatch.setattr(manager, "create_graph", exits)
     with pytest.raises(RunError, match=rf"^{type(error).__name__}: .* was raised inside the run"):
-        run_experiment(manager, TaskParameters(seed=3), name="walk", root=tmp_path)
+        run_experiment(manager, Runtime(seed=3), name="walk", root=tmp_path)
 
 
 def test_what_is_no_run_is_said(tmp_path: Path) -> None:

@@ -7,14 +7,10 @@ from pathlib import Path
 import pytest
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
-from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    ScheduleParameters,
-    TaskParameters,
-)
+from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.sessions.resuming import resume_experiment
 from coach_rl.sessions.runner import Audience, RunSettings, run_experiment
 
@@ -47,7 +43,7 @@ def test_a_stop_ends_an_evaluation_and_the_run_can_be_resumed(
     )
     result = run_experiment(
         BasicRLGraphManager(described),
-        TaskParameters(device="cpu"),
+        Runtime(device="cpu"),
         name="endless",
         root=tmp_path,
         settings=RunSettings(final_episodes=EPISODES, tensorboard=False),

@@ -16,10 +16,10 @@ import coach_rl
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CoachError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.filters import InputFilter, ObservationStackingFilter
-from coach_rl.graph_managers import TaskParameters
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.runs.folder import RunFolder, write_manifest
 from coach_rl.sessions.rebuilding import rebuild
@@ -68,7 +68,7 @@ def trained(tmp_path_factory):
             )
             result = run_experiment(
                 graph_manager,
-                TaskParameters(seed=1, device="cpu"),
+                Runtime(seed=1, device="cpu"),
                 name=name,
                 root=tmp_path_factory.mktemp("runs"),
                 settings=QUIET,
@@ -91,7 +91,9 @@ def test_a_loaded_agent_acts_as_in_an_evaluation_to_the_bit(trained, name):
     graph_manager, task, _ = rebuild(RunFolder(run), learns=False)
     with graph_manager:
         graph_manager.create_graph(task, training=False)
-        graph_manager.load_agents(read_checkpoint(find_checkpoint(run / "checkpoints")).state)
+        graph_manager.evaluations.load_agents(
+            read_checkpoint(find_checkpoint(run / "checkpoints")).state
+        )
         evaluation = graph_manager.graph.evaluation
         evaluation.reset(5)
         parameters = graph_manager.parameters
@@ -277,7 +279,7 @@ def changed(run, folder, **changes):
 def test_neither_the_environment_nor_its_package_is_needed(trained, tmp_path):
     run = trained("CartPole_DQN")
     parameters = json.loads((run / "manifest.json").read_text())["parameters"]
-    gone = {**parameters, "environment": {"$type": "sold_simulator.tasks:TaskParameters"}}
+    gone = {**parameters, "environment": {"$type": "sold_simulator.tasks:Runtime"}}
     agent = coach_rl.load(changed(run, tmp_path, parameters=gone))
     assert agent.act(np.zeros(4)) in agent.spaces.action
 

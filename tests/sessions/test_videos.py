@@ -16,9 +16,9 @@ from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.records import Array
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.mujoco import batch
-from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.sessions.evaluation import evaluate_run, evaluation_film
 from coach_rl.sessions.resuming import resume_experiment
@@ -51,7 +51,7 @@ def easel(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(root: Path, video: VideoParameters | None = VIDEO) -> RunResult:
     settings = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2), video=video)
-    task = TaskParameters(seed=3, device="cpu")
+    task = Runtime(seed=3, device="cpu")
     return run_experiment(PRESET.build(), task, name="maze", root=root, settings=settings)
 
 
@@ -76,7 +76,7 @@ def test_profile_of_a_filmed_run_has_evaluations_drawing_and_encoding(
     doing: list[str] = []
     result = run_experiment(
         PRESET.build(),
-        TaskParameters(seed=3, device="cpu"),
+        Runtime(seed=3, device="cpu"),
         name="maze",
         root=tmp_path,
         settings=settings,

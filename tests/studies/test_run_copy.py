@@ -9,8 +9,8 @@ import pytest
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CheckpointError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.graph_managers import TaskParameters
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import (
     find_checkpoint,
@@ -38,7 +38,7 @@ def made(tmp_path_factory):
     }
     result = run_experiment(
         load_preset(find_preset("Pendulum_SAC")).configure(changes),
-        TaskParameters(device="cpu"),
+        Runtime(device="cpu"),
         name="run",
         root=tmp_path_factory.mktemp("made"),
         settings=RunSettings(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from coach_rl.core.errors import ConfigurationError, ParameterError
-from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.core.runtime import Runtime
 from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.studies.job import JobResult
 from coach_rl.studies.job_run import run_job
@@ -54,7 +54,7 @@ def walks(tmp_path, **changes):
         search=RATES,
         name="rates",
         root=tmp_path,
-        task=TaskParameters(seed=3, device="cpu"),
+        task=Runtime(seed=3, device="cpu"),
         trials=8,
         confirmed=0,
     )

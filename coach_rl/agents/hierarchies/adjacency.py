@@ -192,7 +192,7 @@ class Adjacency(Saved):
             mode="eager",
             planned_updates=0,
             owner=f"the adjacency of {owner}",
-            divergence=context.divergence,
+            runtime=context.runtime,
         )
         self._rng = generator(context.seed, owner, "adjacency pairs")
         self._learned: dict[str, float] = {}

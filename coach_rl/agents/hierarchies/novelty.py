@@ -88,7 +88,7 @@ class Novelty:
             mode="eager",
             planned_updates=0,
             owner=f"the novelty of {owner}",
-            divergence=context.divergence,
+            runtime=context.runtime,
         )
         self.states: Observation = {}
         """The most novel states, [K, ...] each; nothing before the first are offered."""

@@ -7,7 +7,7 @@ docs/skills.md lists every detail and its source.
 import math
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -126,7 +126,7 @@ class TerminationBatch(NamedTuple):
 class OptionCriticRows(AgentRows[RowNoise]):
     """The state of PPO's rows, and the random numbers by which options end."""
 
-    SAVED = ("termination",)
+    SAVED: ClassVar[tuple[str, ...]] = ("termination",)
 
     termination: RowNoise
 
@@ -168,9 +168,7 @@ class OptionCriticAgent(PPOAgent):
             mode=params.update_mode,
             planned_updates=rounds * algorithm.updates_per_round // algorithm.epochs,
             owner=context.place.owner(params.name),
-            divergence=context.divergence,
-            on_activity=context.on_activity,
-            group=context.group,
+            runtime=context.runtime,
         )
 
     def new_rows(self, num_envs: int, seed: int) -> OptionCriticRows:

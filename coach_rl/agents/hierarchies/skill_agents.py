@@ -80,8 +80,7 @@ class SkillAgentsParameters:
                 replace(
                     context,
                     spaces=own,
-                    seed=integer_seed(context.seed, "member", agent.name),
-                    signals=context.signals.of(agent.name),
+                    runtime=context.runtime.for_part("member", agent.name, signals=agent.name),
                     planned_steps=context.planned_steps // count,
                 )
             )

@@ -28,6 +28,7 @@ from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.schedules import ConstantSchedule
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -50,7 +51,6 @@ from coach_rl.graph_managers import (
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,
-    TaskParameters,
 )
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from coach_rl.memories.hindsight_actions import HindsightActionParameters
@@ -117,7 +117,7 @@ def stack(top=None, low=None, *, goals=GOALS, heatup=60, training=400, num_envs=
 
 def built(params, seed=0):
     manager = HRLGraphManager(params)
-    manager.create_graph(TaskParameters(seed=seed, device="cpu"))
+    manager.create_graph(Runtime(seed=seed, device="cpu"))
     return manager
 
 
@@ -395,9 +395,8 @@ def on_a_line(goals=LINE, candidates=2):
                 action=spaces.Box(-2, 2, (1,), np.float32),
             ),
             num_envs=1,
-            device="cpu",
-            seed=0,
             planned_steps=1,
+            runtime=Runtime(device="cpu", seed=0),
         )
     )
     for step in range(3):
@@ -657,7 +656,7 @@ def test_a_lowest_level_is_refused():
         BasicGraphParameters(agent=top_agent(), environment=GoalPointMassParameters())
     )
     with pytest.raises(ConfigurationError, match=r"level 'main': .* needs a level below"):
-        manager.create_graph(TaskParameters(device="cpu"))
+        manager.create_graph(Runtime(device="cpu"))
     assert "level 'low': a HIRO agent needs a level below it" in refusal(
         stack(low=top_agent(), top=top_agent())
     )

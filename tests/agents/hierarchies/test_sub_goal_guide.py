@@ -28,6 +28,7 @@ from coach_rl.architectures.continuous_control import ActorParameters, CriticPar
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import GoalPointMassParameters
@@ -42,7 +43,6 @@ from coach_rl.graph_managers import (
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,
-    TaskParameters,
 )
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.testing.states import assert_same_state
@@ -103,7 +103,7 @@ def stack(top, low=None, *, goals=RELATIVE, training=240, num_envs=3, **low_leve
 def built(params, seed=0):
     torch.set_num_threads(1)
     manager = HRLGraphManager(params)
-    manager.create_graph(TaskParameters(seed=seed, device="cpu"))
+    manager.create_graph(Runtime(seed=seed, device="cpu"))
     return manager
 
 

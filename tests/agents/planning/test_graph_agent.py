@@ -29,9 +29,9 @@ from coach_rl import (
     HRLGraphManager,
     LearningParameters,
     LevelParameters,
+    Runtime,
     ScheduleParameters,
     ScriptedAgentParameters,
-    TaskParameters,
     TorsoParameters,
     UniformAgentParameters,
 )
@@ -151,7 +151,7 @@ def success_rate(manager, episodes=40):
 )
 def test_a_walker_that_knows_nothing_of_walls_finds_its_way_through_a_maze(places):
     manager = experiment(8_000, level="point_maze_medium", places=places, retry_discount=0.0)
-    manager.create_graph(TaskParameters(seed=1))
+    manager.create_graph(Runtime(seed=1))
     before = success_rate(manager)
     list(manager.improve())
     assert before < 0.7
@@ -163,7 +163,7 @@ def test_who_remembers_what_it_missed_finds_its_way_though_nothing_was_learned()
     rates = []
     for doubt in (0.0, 0.5):
         manager = experiment(8_000, level="point_maze_medium", retry_discount=doubt)
-        manager.create_graph(TaskParameters(seed=1))
+        manager.create_graph(Runtime(seed=1))
         rates.append(success_rate(manager))
         manager.close()
     assert rates[0] < 0.7
@@ -246,7 +246,7 @@ def test_a_graph_finds_its_way_above_a_level_that_stops_on_failure(stops):
         name="middle", agent=passes_on, goal_space=goals, horizon=2, stops_on_failure=stops
     )
     manager = HRLGraphManager(replace(manager.parameters, levels=(graph, middle, low)))
-    manager.create_graph(TaskParameters(seed=1))
+    manager.create_graph(Runtime(seed=1))
     list(manager.improve())
     assert success_rate(manager) > 0.9
     assert manager.graph.training.levels[0].agent.graph.passed.min() < 0.5, "it knows of walls"
@@ -283,10 +283,10 @@ def test_while_the_level_below_warms_up_a_graph_asks_at_random():
     graph, low = manager.parameters.levels
     warms_up = replace(low, warmup=EnvironmentSteps(4_000))
     manager = HRLGraphManager(replace(manager.parameters, levels=(graph, warms_up)))
-    manager.create_graph(TaskParameters(seed=1))
+    manager.create_graph(Runtime(seed=1))
     agent = manager.graph.training.levels[0].agent
     for _ in manager.improve():
-        tries, steps = int(agent.graph.tries.sum()), manager.clock.environment_steps
+        tries, steps = int(agent.graph.tries.sum()), manager.graph.clock.environment_steps
         assert not tries or steps > 4_000
     assert tries
     manager.close()
@@ -706,7 +706,7 @@ def built(name, seed):
     parameters = RUNS[name]().parameters
     schedule = replace(parameters.schedule, progress_interval=EnvironmentSteps(10))
     manager = HRLGraphManager(replace(parameters, schedule=schedule))
-    manager.create_graph(TaskParameters(seed=seed, device="cpu"))
+    manager.create_graph(Runtime(seed=seed, device="cpu"))
     return manager
 
 
@@ -718,7 +718,11 @@ def test_a_run_saved_in_mid_plan_goes_on_alike(name, tmp_path):
     for _ in whole.improve():
         if later is not None:
             later += 1
-        elif whole.clock.environment_steps > middle and whole.is_settled and is_amid_plans(whole):
+        elif (
+            whole.graph.clock.environment_steps > middle
+            and whole.progress.is_settled
+            and is_amid_plans(whole)
+        ):
             write_checkpoint(tmp_path / "saved", whole.state_dict(), {})
             later = 0
     assert later is not None, "the test wants open plans"
@@ -855,7 +859,7 @@ def test_what_was_learned_of_visited_places_can_be_loaded():
 )
 def test_films_of_a_level_that_plans_show_its_graph(places):
     with experiment(800, places=places) as manager:
-        manager.create_graph(TaskParameters(seed=1))
+        manager.create_graph(Runtime(seed=1))
         for _ in manager.improve():
             pass
         stack = manager.graph.training
@@ -900,7 +904,7 @@ def test_below_a_level_that_learns_a_graph_leads_to_places_where_goals_are_more_
     schedule = ScheduleParameters(training=EnvironmentSteps(100), evaluation_interval=None)
     parameters = GraphParameters(levels=levels, environment=world, num_envs=2, schedule=schedule)
     with HRLGraphManager(parameters) as manager:
-        manager.create_graph(TaskParameters(seed=1))
+        manager.create_graph(Runtime(seed=1))
         list(manager.improve())
         assert manager.graph.agents["graph"].graph.tries.sum() == 20
 

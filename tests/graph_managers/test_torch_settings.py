@@ -7,8 +7,9 @@ import torch
 from small_runs import parameters
 
 from coach_rl.core.errors import ConfigurationError, ParameterError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.graph_managers import BasicRLGraphManager, TaskParameters
+from coach_rl.graph_managers import BasicRLGraphManager
 
 
 class Probe:
@@ -35,7 +36,7 @@ def test_threads_and_precision_of_a_task_hold_while_the_graph_computes_and_nowhe
     before = torch_settings()
     wanted = before[0] + 1, "medium"
     manager = BasicRLGraphManager(parameters())
-    task = TaskParameters(device="cpu", threads=wanted[0], matmul_precision=wanted[1])
+    task = Runtime(device="cpu", threads=wanted[0], matmul_precision=wanted[1])
     manager.create_graph(task)
     assert torch_settings() == before
     probe = Probe(manager.graph.agents["main"])
@@ -54,7 +55,7 @@ def test_one_thread_is_the_default_whatever_the_process_uses():
     torch.set_num_threads(2)
     try:
         with BasicRLGraphManager(parameters()) as manager:
-            manager.create_graph(TaskParameters(device="cpu"))
+            manager.create_graph(Runtime(device="cpu"))
             probe = Probe(manager.graph.agents["main"])
             manager.run()
         assert {threads for seen in probe.seen.values() for threads, _ in seen} == {1}
@@ -67,17 +68,17 @@ def test_threads_of_an_experiment_hold_unless_the_task_has_others():
     own = torch.get_num_threads() + 1
     for given, expected in ((None, own), (own + 1, own + 1)):
         with BasicRLGraphManager(replace(parameters(), threads=own)) as manager:
-            manager.create_graph(TaskParameters(device="cpu", threads=given))
+            manager.create_graph(Runtime(device="cpu", threads=given))
             probe = Probe(manager.graph.agents["main"])
             manager.run()
-            assert manager.graph.task.threads == expected
+            assert manager.graph.runtime.threads == expected
         assert {threads for seen in probe.seen.values() for threads, _ in seen} == {expected}
 
 
 def test_torch_settings_are_put_back_where_computing_fails():
     before = torch_settings()
     manager = BasicRLGraphManager(parameters())
-    manager.create_graph(TaskParameters(device="cpu", threads=before[0] + 1))
+    manager.create_graph(Runtime(device="cpu", threads=before[0] + 1))
     manager.graph.agents["main"].act = lambda *_, **__: 1 / 0
     with manager, pytest.raises(ZeroDivisionError):
         manager.run()
@@ -87,10 +88,10 @@ def test_torch_settings_are_put_back_where_computing_fails():
 @pytest.mark.parametrize("threads", [0, -1])
 def test_threads_must_be_positive(threads):
     with pytest.raises(ParameterError, match=f"threads must be int > 0 . None, got {threads}"):
-        TaskParameters(threads=threads)
+        Runtime(threads=threads)
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:x", "cuda:99"])
 def test_a_device_that_is_not_there_is_refused(device):
     with pytest.raises(ConfigurationError, match=f"'{device}'"):
-        BasicRLGraphManager(parameters()).create_graph(TaskParameters(device=device))
+        BasicRLGraphManager(parameters()).create_graph(Runtime(device=device))
