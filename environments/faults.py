@@ -1,9 +1,9 @@
 """Environments that fail: what counts as a fault, and whether the row or the run ends there.
 
-A failing row is a `Trouble`. The `FaultLedger` of an environment decides by its `FaultParameters`:
-it raises an error with a diagnosis, or has the row restarted from a fresh seed and reports a
-`Fault`. A row that is restarted has done nothing in that step: the episode ends, truncated, with
-the observation before.
+A failing row is a `RowFailure`. The `FaultLedger` of an environment decides by its
+`FaultParameters`: it raises an error with a diagnosis, or has the row restarted from a fresh seed
+and reports a `Fault`. The step of a restarted row is void: the episode ends, truncated, with the
+observation before.
 """
 
 import inspect
@@ -86,13 +86,13 @@ class FaultParameters:
         return self.on_crash
 
 
-class Trouble(NamedTuple):
-    """A row that has failed; can be sent from a worker."""
+class RowFailure(NamedTuple):
+    """A picklable description of a failed row."""
 
     row: int
     cause: Cause
     verb: str
-    """The call it failed in: step, reset or construction."""
+    """The call that failed: step, reset or construction."""
     message: str
     """The failure in one line, with the environment's name, file and line."""
     evidence: dict[str, Array | str]
@@ -100,11 +100,11 @@ class Trouble(NamedTuple):
 
 
 class OldInterface(EnvironmentFault):
-    """An environment of Gym's old kind."""
+    """An environment with the interface of Gym before 0.26."""
 
 
 class Unstable(Exception):
-    """MuJoCo has warned that a simulator's state was not finite or huge."""
+    """MuJoCo's warning that a simulator's state was not finite or huge."""
 
     def __str__(self) -> str:
         return (
@@ -121,10 +121,10 @@ class EnvironmentTraceback(Exception):
 
 
 class FaultLedger:
-    """Counts an environment's faults, and decides what comes of each.
+    """The count of an environment's faults, and the reaction to each.
 
     Args:
-        parameters: What to do.
+        parameters: The reactions.
         num_envs: N.
     """
 
@@ -144,7 +144,7 @@ class FaultLedger:
         """Causes that the user has been warned of."""
 
     def reset(self, seeds: Sequence[int] | None) -> None:
-        """The environment is reset with these seeds; None continues its random streams."""
+        """Store the seeds of a reset; None continues the random streams."""
         if seeds is not None:
             self._seeds, self._restarts = list(seeds), [0] * len(seeds)
 
@@ -156,23 +156,23 @@ class FaultLedger:
             return int(np.random.SeedSequence().generate_state(1)[0] >> 1)
         return integer_seed(seed, "restart", self._restarts[row])
 
-    def note(self, trouble: Trouble, **context: Array) -> Fault:
-        """The fault to report, where the row is to be restarted.
+    def record(self, failure: RowFailure, **context: Array) -> Fault:
+        """The fault to report if the row is to be restarted.
 
-        An environment that has never made a step does not work, and is not tried again.
+        An environment that fails before its first step is not restarted.
 
         Args:
-            trouble: What happened.
-            context: Arrays that belong to its evidence, such as the action.
+            failure: The failure of the row.
+            context: Arrays for the evidence, such as the action.
 
         Raises:
             NonFiniteError: NaN, infinity or an instability stops the run.
             EnvironmentFault: Anything else stops it.
         """
-        reaction = self._parameters.reaction(trouble.cause)
-        message = f"{trouble.message}; environment step {self.steps:,}"
-        evidence = {**trouble.evidence, **context}
-        kind = NonFiniteError if reaction == "stop" and _is_numeric(trouble) else EnvironmentFault
+        reaction = self._parameters.reaction(failure.cause)
+        message = f"{failure.message}; environment step {self.steps:,}"
+        evidence = {**failure.evidence, **context}
+        kind = NonFiniteError if reaction == "stop" and _is_numeric(failure) else EnvironmentFault
         if reaction == "stop" or not self.steps:
             raise _stopped(kind, message, evidence)
         window = self._parameters.window.count
@@ -188,15 +188,15 @@ class FaultLedger:
                 f"{self._recent[0][1]}",
                 self._first_evidence,
             )
-        if trouble.cause not in self._warned:
-            self._warned.append(trouble.cause)
+        if failure.cause not in self._warned:
+            self._warned.append(failure.cause)
             warnings.warn(
                 f"{message}; the row is restarted and its episode cut off (further faults of this "
                 "kind are counted in the log)",
                 CoachWarning,
                 stacklevel=2,
             )
-        return Fault(cause=trouble.cause, row=trouble.row, message=message)
+        return Fault(cause=failure.cause, row=failure.row, message=message)
 
     def state_dict(self) -> State:
         """Counts, and what the seeds of further restarts derive from."""
@@ -210,7 +210,6 @@ class FaultLedger:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
         self.steps = state["steps"]
         self._seeds, self._restarts = list(state["seeds"]), list(state["restarts"])
         self._recent = list(zip(state["recent_steps"], state["recent_messages"], strict=True))
@@ -218,14 +217,14 @@ class FaultLedger:
 
 
 class SpaceWatch:
-    """Warns once where an observation lies outside its space.
+    """A check that warns once if an observation lies outside its space.
 
-    Compares all rows of a step at once, and only with bounds that the dtype does not set by itself.
-    Only in environments named as `module:Class`: users of registered ones cannot change them, and
-    not even all of Gymnasium's own keep to their bounds.
+    All rows of a step are compared at once, and only with bounds that the dtype does not imply.
+    Only environments named as `module:Class` are checked: users of registered ones cannot change
+    them, and not even all of Gymnasium's own keep to their bounds.
 
     Args:
-        spaces: The environment's.
+        spaces: Spaces of the environment.
         level: Its name.
     """
 
@@ -237,7 +236,7 @@ class SpaceWatch:
         if ":" not in level:
             self._bounds.clear()
 
-    def look(self, rows: IntArray, observation: Observation) -> None:
+    def check(self, rows: IntArray, observation: Observation) -> None:
         """Compare observations [R, ...] of these rows with their spaces."""
         for key, (low, high) in self._bounds.items():
             values = observation[key]
@@ -288,7 +287,7 @@ def _bounds(space: Space) -> tuple[Array, Array] | None:
 
 
 def is_users_interrupt(error: BaseException) -> bool:
-    """Return whether an error is a Ctrl-C in the main process, not one of the environment's."""
+    """Whether an error is a Ctrl-C in the main process, not an error of the environment."""
     return isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None
 
 
@@ -299,18 +298,18 @@ def close_failure(error: BaseException, *, env: object, level: str, row: int | N
     return f"{what} '{shown_level(level)}' failed in close: {text}; the run is not affected"
 
 
-def trouble_of(
+def failure_of(
     error: BaseException, *, env: object, level: str, row: int, verb: str, given: object
-) -> Trouble:
-    """The trouble of a row whose environment raised an error or gave something malformed.
+) -> RowFailure:
+    """The failure of a row whose environment raised an error or returned malformed values.
 
     Args:
-        error: What was raised: an `EnvironmentFault` of ours is about what it gave.
-        env: The environment; None before there is one.
+        error: The error; an `EnvironmentFault` is about malformed values.
+        env: The environment; None before it was made.
         level: Its name.
-        row: Its number.
-        verb: What it was doing.
-        given: What it gave last.
+        row: Number of the row.
+        verb: The call that failed.
+        given: The last values that it returned.
     """
     cause: Cause = "raised"
     evidence: dict[str, Array | str] = {"traceback": "".join(traceback.format_exception(error))}
@@ -324,7 +323,7 @@ def trouble_of(
         text = f"{type(error).__name__}: {error} ({raised_at(error, env)})"
     if cause != "raised":
         evidence["given"] = _text(given)
-    return Trouble(
+    return RowFailure(
         row=row,
         cause=cause,
         verb=verb,
@@ -335,32 +334,32 @@ def trouble_of(
 
 def vector_fault(error: BaseException, *, env: object, level: str, verb: str) -> EnvironmentFault:
     """The error for a ready vector environment, whose rows cannot be restarted one by one."""
-    trouble = trouble_of(error, env=env, level=level, row=0, verb=verb, given=None)
-    text = trouble.message.partition(f" failed in {verb}: ")[2]
+    failure = failure_of(error, env=env, level=level, row=0, verb=verb, given=None)
+    text = failure.message.partition(f" failed in {verb}: ")[2]
     return EnvironmentFault(
         f"vector environment '{shown_level(level)}' failed in {verb}: {text}",
-        evidence=trouble.evidence,
+        evidence=failure.evidence,
     )
 
 
-def simulator_trouble(*, level: str, row: int) -> Trouble:
-    """The trouble of a row of a batch whose simulator became unstable."""
+def unstable_failure(*, level: str, row: int) -> RowFailure:
+    """The failure of a row of a batch whose simulator became unstable."""
     message = f"row {row} of '{level}' failed in step: {Unstable()}"
-    return Trouble(row=row, cause="unstable", verb="step", message=message, evidence={})
+    return RowFailure(row=row, cause="unstable", verb="step", message=message, evidence={})
 
 
 def non_finite(
     observation: Mapping[str, Array], reward: float, *, env: object, level: str, row: int, verb: str
-) -> Trouble:
-    """The trouble of a row that showed NaN or infinity.
+) -> RowFailure:
+    """The failure of a row with NaN or infinity in its observation or reward.
 
     Args:
-        observation: What it showed, [...] each.
-        reward: What it gave.
+        observation: Its observation, [...] each.
+        reward: Its reward.
         env: The environment.
         level: Its name.
-        row: Its number.
-        verb: What it was doing.
+        row: Number of the row.
+        verb: The call that failed.
     """
     what = f"the reward is {reward}"
     for key, values in observation.items():
@@ -369,7 +368,7 @@ def non_finite(
             place = "".join(f"[{index}]" for index in wrong[0])
             what = f"the observation '{key}'{place} is {values[tuple(wrong[0])]}"
             break
-    return Trouble(
+    return RowFailure(
         row=row,
         cause="non_finite",
         verb=verb,
@@ -382,30 +381,30 @@ def non_finite(
     )
 
 
-def alarms_of(env: object) -> IntArray | None:
-    """MuJoCo's counters of instabilities in a Gymnasium environment; None where it has none.
+def instability_counters(env: object) -> IntArray | None:
+    """MuJoCo's counters of instabilities in a Gymnasium environment; None without MuJoCo.
 
-    A view into the simulator, which never moves.
+    They are a view of the simulator's memory, which never moves.
     """
     data = getattr(getattr(env, "unwrapped", env), "data", None)
     if data is None or not type(data).__module__.startswith("mujoco."):
         return None
-    import mujoco  # such an environment has imported it
+    import mujoco  # already imported by such an environment
 
     warning = mujoco.mjtWarning
     counters: IntArray = data.warning.number[warning.mjWARN_BADQPOS : warning.mjWARN_BADCTRL + 1]
     return counters
 
 
-def first_of_each(troubles: Sequence[tuple[int, Trouble]]) -> dict[int, Trouble]:
-    """The first trouble of each place, in the order of places."""
-    return dict(sorted(dict(reversed(troubles)).items()))
+def first_of_each(failures: Sequence[tuple[int, RowFailure]]) -> dict[int, RowFailure]:
+    """The first failure at each position, in the order of positions."""
+    return dict(sorted(dict(reversed(failures)).items()))
 
 
 def is_finite(values: Array) -> bool:
-    """Return whether an array of any kind holds neither NaN nor infinity.
+    """Whether an array of any kind has neither NaN nor infinity.
 
-    The sum of squares says it in a fifth of the time, unless it overflows.
+    A finite sum of squares proves it in a fifth of the time; it may overflow.
     """
     if values.dtype.kind != "f":
         return True
@@ -414,19 +413,19 @@ def is_finite(values: Array) -> bool:
 
 
 def _stopped(kind: type[RunError], message: str, evidence: Mapping[str, Array | str]) -> RunError:
-    """The error that ends a run; its cause is the environment's traceback, for `--debug`."""
+    """The error that ends a run, caused by the environment's traceback, for `--debug`."""
     error = kind(message, evidence=evidence)
     if "traceback" in evidence:
         error.__cause__ = EnvironmentTraceback(evidence["traceback"])
     return error
 
 
-def _is_numeric(trouble: Trouble) -> bool:
-    return trouble.cause in ("non_finite", "unstable")
+def _is_numeric(failure: RowFailure) -> bool:
+    return failure.cause in ("non_finite", "unstable")
 
 
 def _old_interface(error: BaseException, verb: str) -> str:
-    """Say that the environment has Gym's old interface, if that is what the error shows."""
+    """The message about Gym's old interface, if the error shows it; otherwise empty."""
     text = str(error)
     if isinstance(error, ValueError) and verb == "step" and "expected 5, got" in text:
         count = text.partition("got ")[2].partition(")")[0]
@@ -444,8 +443,8 @@ def raised_at(error: BaseException, env: object = None) -> str:
     """File and line of the user's code that raised an error, the innermost.
 
     Args:
-        error: What was raised.
-        env: Whose code is looked for first; None for any that belongs to no library.
+        error: The error.
+        env: The environment whose code is preferred; None for any code outside libraries.
     """
     frames = traceback.extract_tb(error.__traceback__)
     own = _file_of(type(getattr(env, "unwrapped", env)))

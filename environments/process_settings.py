@@ -1,10 +1,11 @@
-"""Settings that a process has once, for all of its networks, watched around an environment's calls.
+"""Settings of a process: torch's, checked around an environment's calls, and its processors.
 
 watch = SettingsWatch("my_module:MyEnv")
 with watch:                                     # raises EnvironmentFault where they have changed
     env.step(action)
 """
 
+import os
 import sys
 import warnings
 from types import ModuleType, TracebackType
@@ -31,7 +32,7 @@ _DEVICE = ("the default device", "get_default_device", "set_default_device", Tru
 
 
 class SettingsWatch:
-    """A context in which an environment's code runs; puts torch's settings back after it.
+    """A context for an environment's code, which restores torch's settings afterwards.
 
     Args:
         level: The environment's name.
@@ -55,10 +56,10 @@ class SettingsWatch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Put back what has changed.
+        """Restore changed settings.
 
         Raises:
-            EnvironmentFault: A setting has changed with which nothing can be learned.
+            EnvironmentFault: A setting has changed that makes learning impossible.
         """
         if not self._before:
             return
@@ -91,3 +92,10 @@ class SettingsWatch:
 
     def _values(self, torch: ModuleType) -> tuple[Any, ...]:
         return tuple([getattr(torch, getter)() for _, getter, _, _ in self._settings])
+
+
+def usable_processors() -> int:
+    """Number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

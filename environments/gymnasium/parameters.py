@@ -45,8 +45,8 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
     faults: FaultParameters = field(default_factory=FaultParameters)
     """The response to environments that fail."""
     resume: Literal["replay", "restart"] = "replay"
-    """Treatment of open episodes in a resumed run. replay: they are led back to where they stood,
-    step by step, as far as the environment can be. restart: they begin anew, for slow ones."""
+    """Treatment of open episodes in a resumed run. replay: their actions are repeated, which leads
+    reproducible environments to the same state. restart: new episodes, for slow environments."""
 
     def __post_init__(self) -> None:
         for name in ("step_seconds", "reset_seconds"):
@@ -59,19 +59,19 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
         object.__setattr__(self, "wrappers", tuple(map(_frozen_wrapper, self.wrappers)))
 
     def code_names(self) -> tuple[str, ...]:
-        """Return the level and wrappers; some environments take names of others, too."""
+        """The level and wrappers, and names in their arguments."""
         return tuple(_names_in([self.level, self.kwargs, self.wrappers]))
 
     @abstractmethod
     def recipe(self) -> Recipe:
-        """Return the recipe of each row's environment; builds nothing."""
+        """The recipe of each row's environment; builds nothing."""
 
     def build(self, *, num_envs: int) -> Environment:
         """A new environment with that many rows.
 
         Raises:
             ConfigurationError: The level or a wrapper does not exist, lacks a package or fails.
-            SpaceError: It shows or takes something that has no array form.
+            SpaceError: Its observations or actions have no array form.
         """
         require(num_envs >= 1, f"num_envs must be 1 or more, got {num_envs}")
         rows: LocalRows | WorkerRows
@@ -96,12 +96,12 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
         )
 
     def obstacle_to_restoring(self) -> str | None:
-        """Return what keeps open episodes from being replayed; None if nothing is found."""
+        """Reason why open episodes can't be replayed; None if none is found."""
         return self._unsaved or obstacle_to_restoring(lambda: self.build(num_envs=1))
 
     @property
     def _unsaved(self) -> str | None:
-        """Reason why rows remember nothing that could be saved; None where they do."""
+        """Reason why rows can't be saved; None if they can."""
         return f"{type(self).__name__}.resume is 'restart'" if self.resume == "restart" else None
 
 
@@ -132,7 +132,6 @@ class GymnasiumParameters(SingleEnvironmentsParameters):
         return replace(self, kwargs={"render_mode": "rgb_array", **self.kwargs})
 
     def recipe(self) -> Recipe:
-        """Return the recipe of each row's environment; see `resolved`."""
         return resolved(
             self.level,
             kwargs=self.kwargs,
@@ -141,7 +140,6 @@ class GymnasiumParameters(SingleEnvironmentsParameters):
         )
 
     def build(self, *, num_envs: int) -> Environment:
-        """A new environment with that many rows; see `SingleEnvironmentsParameters.build`."""
         if self.vectorization != "vector":
             return super().build(num_envs=num_envs)
         require(num_envs >= 1, f"num_envs must be 1 or more, got {num_envs}")

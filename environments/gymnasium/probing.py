@@ -1,4 +1,4 @@
-"""A probe of whether a simulator can be led back to where it was saved, before hours go into a run.
+"""A test before a run of whether a simulator can be restored by replaying its actions.
 
 found = obstacle_to_restoring(lambda: parameters.build(num_envs=1))     # None: nothing found
 """
@@ -25,14 +25,14 @@ SEED = 20
 
 
 def obstacle_to_restoring(build: Callable[[], Environment]) -> str | None:
-    """Return what keeps a simulator from being led back to a saved state; None if nothing is found.
+    """Reason why a simulator can't be restored by replaying its actions; None if none is found.
 
-    One copy plays, begins another episode, plays on and is saved in the middle of one, unless none
-    is longer than a step. A second copy loads that state, and both continue by turns with the same
-    actions: what uses randomness of its own, or carries something over from one episode to the
-    next, arrives elsewhere or comes apart. The probe has a fixed number of steps, so it does not
-    find everything, and nothing in environments whose steps take 20 ms or more. Random streams of
-    the process are left as they were, and faults are left to the run to warn of.
+    One copy plays, starts another episode and is saved in the middle of one, unless none is longer
+    than a step. A second copy loads that state, and both continue in turns with the same actions:
+    an environment with randomness of its own, or with state that survives a reset, diverges. The
+    probe has a fixed number of steps, so it does not find everything, and nothing in environments
+    whose steps take 20 ms or more. Random streams of the process are restored, and warnings about
+    faults are left to the run.
 
     Args:
         build: Makes a copy of one row; called twice.
@@ -60,7 +60,7 @@ def _difference(one: Environment, other: Environment) -> str | None:
                 break
         state = one.state_dict()
     except CoachError:
-        return None  # the run finds what is wrong with it by itself, if it gets there
+        return None  # the run reports such errors itself
     try:
         other.load_state_dict(state)
         for _ in range(STEPS):
@@ -92,7 +92,7 @@ def _step(environment: Environment, action: Action) -> EnvResponse:
 
 
 def _equal(one: EnvResponse, other: EnvResponse) -> bool:
-    """Return whether two answers agree in all that an agent learns from."""
+    """Whether two answers agree in observations, rewards and ends."""
     pairs = [(one.reward, other.reward), (one.end, other.end)]
     for mine, theirs in (
         (one.observation, other.observation),
@@ -104,7 +104,7 @@ def _equal(one: EnvResponse, other: EnvResponse) -> bool:
 
 @contextmanager
 def _global_streams_kept() -> Iterator[None]:
-    """The process's own random streams, which a preset may have seeded, stay where they are."""
+    """A context that restores the process's own random streams, which a preset may have seeded."""
     python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002 - the user's stream
     try:
         yield

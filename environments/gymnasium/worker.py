@@ -235,7 +235,7 @@ def serve(
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _LEFT_TO_THE_RUN)
     threading.Thread(target=_end_after_main_process, daemon=True).start()
-    crash_file = Path(last_words).open("w")  # noqa: SIM115  # open as long as the process lives
+    crash_file = Path(last_words).open("w")  # noqa: SIM115  # open as long as the process histories
     faulthandler.enable(crash_file, all_threads=False)
     faulthandler.register(_TELL, crash_file, all_threads=False)
     for copied in inherited:

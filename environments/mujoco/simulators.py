@@ -30,7 +30,7 @@ class Simulators:
         num_envs: N.
         frame_skip: Simulator steps per step.
         reads: Names of the `MjData` arrays to gather.
-        threads: How many threads step, the calling one included.
+        threads: Number of threads that step, the calling one included.
         advance: Simulates a step of a row, given the row and its controls [A]; None:
             `MujocoTask.advance` as it is, without a call of it.
     """
@@ -53,7 +53,7 @@ class Simulators:
         # The arrays of MjData never move, so each view is made once.
         self._views = {name: tuple(_view(data, name) for data in self.data) for name in reads}
         self._controls = tuple(data.ctrl for data in self.data)
-        self._alarms = tuple(data.warning.number[_INSTABILITY] for data in self.data)
+        self._instabilities = tuple(data.warning.number[_INSTABILITY] for data in self.data)
         self._advance = advance
         self._pool = ThreadPool(threads)
 
@@ -100,11 +100,11 @@ class Simulators:
 
         None if there are none.
         """
-        chosen = self._alarms if rows is None else [self._alarms[row] for row in rows]
-        alarms = np.concatenate(chosen)
-        if not np.count_nonzero(alarms):
+        chosen = self._instabilities if rows is None else [self._instabilities[row] for row in rows]
+        counters = np.concatenate(chosen)
+        if not np.count_nonzero(counters):
             return None
-        return np.asarray(alarms.reshape(len(chosen), -1).any(axis=1))
+        return np.asarray(counters.reshape(len(chosen), -1).any(axis=1))
 
     def restart(self, row: int, task: MujocoTask, scene: Scene, rng: np.random.Generator) -> None:
         """Put one row to the start of an episode."""

@@ -66,7 +66,7 @@ class ParallelRecipe(Recipe):
         pettingzoo = imported("pettingzoo", kind="environment")
         parallel_env, makes = pettingzoo.ParallelEnv, (pettingzoo.ParallelEnv, pettingzoo.AECEnv)
         name = self.level if ":" in self.level else f"{self.level}:{MAKER}"
-        maker = entry_point(name, kind="environment", makes=makes, said_by=(MAKER,))
+        maker = entry_point(name, kind="environment", makes=makes, unannotated=(MAKER,))
         made = guarded(maker, what=f"'{self.level}'", **thawed(self.kwargs))
         parallel = wrapped(made, self.wrappers, makes=makes)
         if not isinstance(parallel, parallel_env):
