@@ -55,18 +55,6 @@ def test_goals_of_training_lie_anywhere_but_in_walls_and_gaps(level):
     assert len(cells) == len(signs)
 
 
-@pytest.mark.parametrize("level", GOALS)
-def test_goal_spaces_fit_what_is_seen(level):
-    batch, task = build(level), parameters(level).task
-    observation = batch.reset(seed=0).observation
-    for goals in (task.goal_space, task.subgoal_space):
-        goals.check(batch.spaces.observation)
-        assert goals.size == len(GOALS[level])
-        achieved = goals.achieved(observation)
-        assert (achieved > goals.low).all()
-        assert (achieved < goals.high).all()
-
-
 def test_noise_pushes_the_ant_about():
     steps, rows = 12, 64
     calm = build("ant_push", rows, threads=2)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from coach_rl.core.errors import ParameterError
 from coach_rl.environments import parameters
 from coach_rl.testing import assert_same_state
 
@@ -141,16 +140,3 @@ def test_goals_of_training_lie_anywhere_and_ask_for_all_keys():
     cells = {tuple(cell) for cell in np.round(goals[:, :2] / 8).astype(int).tolist()}
     free = {(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (1, 4), (2, 4), (1, 2), (2, 2), (3, 2), (4, 2)}
     assert cells == free | {(2, 1), (2, 0), (4, 1), (4, 0)}
-
-
-@pytest.mark.parametrize(
-    ("maze", "line"),
-    [
-        (("####", "#SG#", "####"), r"must have keys '1', '2' and so on, each once, got \[\]"),
-        (("#####", "#S2G#", "#####"), r"got \['2'\]"),
-        (("######", "#S11G#", "######"), r"got \['1', '1'\]"),
-    ],
-)
-def test_keys_of_a_map_are_numbered_from_1(maze, line):
-    with pytest.raises(ParameterError, match=line):
-        parameters("ant_key_chest", kwargs={"maze": maze})

@@ -189,38 +189,6 @@ def test_parameters_are_plain_values():
         parameters.level = "ant"
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"level": "halfcheetah"}, UnknownNameError, "half_cheetah"),
-        ({"level": "HalfCheetah-v4"}, UnknownNameError, "HalfCheetah-v5"),
-        ({"level": MujocoTask}, ParameterError, "the class MujocoTask; write 'coach_rl.env"),
-        ({"kwargs": {"ctrl_cost": 1}}, UnknownNameError, "ctrl_cost_weight"),
-        ({"kwargs": {"healthy_z_range": (2, 1)}}, ParameterError, "low <= high"),
-        (
-            {"kwargs": {"healthy_reward": "much"}},
-            ParameterError,
-            r"healthy_reward must be float \| int",
-        ),
-        (
-            {"kwargs": {"terminate_when_unhealthy": 1}},
-            ParameterError,
-            "terminate_when_unhealthy must be bool",
-        ),
-        ({"kwargs": {"frame_skip": 0}}, ParameterError, "frame_skip must be int > 0"),
-        ({"kwargs": {"reset_noise_scale": -0.1}}, ParameterError, ">= 0"),
-        ({"kwargs": {"render_mode": "human"}}, ParameterError, "rgb_array"),
-        ({"kwargs": {"camera_id": 0, "camera_name": "track"}}, ParameterError, "got both"),
-        ({"max_episode_steps": 0}, ParameterError, "max_episode_steps"),
-        ({"threads": 0}, ParameterError, "threads"),
-        ({"render_width": -5}, ParameterError, "render_width"),
-    ],
-)
-def test_bad_parameters(options, error, message):
-    with pytest.raises(error, match=message):
-        MujocoParameters(**({"level": "hopper"} | options))
-
-
 def test_bad_model_files(tmp_path):
     broken = tmp_path / "broken.xml"
     broken.write_text("<mujoco><worldbody><geom size='-1'/></worldbody></mujoco>")

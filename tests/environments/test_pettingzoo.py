@@ -15,7 +15,6 @@ from coach_rl.core.errors import (
     CheckpointError,
     ConfigurationError,
     EnvironmentFault,
-    ParameterError,
     UnknownNameError,
 )
 from coach_rl.core.records import End
@@ -276,20 +275,6 @@ def test_a_turn_based_environment_can_be_made_parallel_by_a_wrapper():
         wrappers=("pettingzoo.utils.conversions:turn_based_aec_to_parallel",),
     ).build(num_envs=1)
     assert set(environment.spaces.action.spaces) == {"hare", "hawk/cry", "hawk/wings", "hound"}
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"vectorization": "vector"}, "must be 'sync' or 'subprocess', got 'vector'"),
-        ({"start_method": "thread"}, "must be 'spawn' or 'forkserver' or 'fork', got 'thread'"),
-        ({"max_episode_steps": 0}, r"must be int > 0 \| -1 \| None, got 0"),
-        ({"processes": 0}, r"processes must be int > 0 \| None, got 0"),
-    ],
-)
-def test_wrong_parameters_are_refused(change, message):
-    with pytest.raises(ParameterError, match=message):
-        PettingZooParameters(level="little_parallel:Hunt", **change)
 
 
 def test_parameters_survive_json():

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coach_rl.core.errors import CheckpointError, ParameterError
+from coach_rl.core.errors import CheckpointError
 from coach_rl.core.records import End
-from coach_rl.environments import make, parameters
+from coach_rl.environments import make
 from coach_rl.environments.toy import (
     BitFlip,
     BitFlipParameters,
@@ -19,7 +19,6 @@ from coach_rl.environments.toy import (
     OneStepParameters,
     PointMass,
     PointMassParameters,
-    SteadyPayParameters,
 )
 
 NO_LUCK = np.zeros((1, 0))
@@ -171,31 +170,6 @@ def test_compute_reward_works_on_any_shape():
     # distances 0.3 * sqrt(2) = 0.42 and 0.4 * sqrt(2) = 0.57
     np.testing.assert_array_equal(sparse.compute_reward(here, there), [[0] * 3, [-1] * 3])
     np.testing.assert_allclose(dense.compute_reward(here, there, {})[0], -0.3 * np.sqrt(2))
-
-
-@pytest.mark.parametrize(
-    ("make_parameters", "line"),
-    [
-        (lambda: OneStepParameters(size=0), "OneStepParameters.size"),
-        (lambda: ChainParameters(length=1), "ChainParameters.length"),
-        (lambda: ChainParameters(slip=1.0), "ChainParameters.slip"),
-        (lambda: ChainParameters(observation="picture"), "ChainParameters.observation"),
-        (lambda: ChainParameters(max_episode_steps=0), "max_episode_steps"),
-        (lambda: PointMassParameters(max_episode_steps=0), "max_episode_steps"),
-        (lambda: GoalPointMassParameters(max_episode_steps=0), "max_episode_steps"),
-        (lambda: GoalPointMassParameters(threshold=0), "threshold"),
-        (lambda: GoalPointMassParameters(reward="shaped"), "reward"),
-        (lambda: GatesParameters(open_steps=40), r"open_steps must be less than period \(40\)"),
-        (lambda: BitFlipParameters(bits=0), "BitFlipParameters.bits must be int > 0, got 0"),
-        (lambda: SteadyPayParameters(max_episode_steps=0), "max_episode_steps must be int > 0"),
-        (lambda: SteadyPayParameters(low=3), "low must lie below high, .* got 3.0 and 3.0"),
-        (lambda: SteadyPayParameters(high=np.inf), "both be finite"),
-        (lambda: parameters("bit_flip", max_episode_steps=3), "has no parameter"),
-    ],
-)
-def test_bad_parameters(make_parameters, line):
-    with pytest.raises(ParameterError, match=line):
-        make_parameters()
 
 
 def test_saved_state_needs_as_many_rows():
