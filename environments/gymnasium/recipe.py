@@ -223,11 +223,6 @@ def imported(module_name: str, *, kind: str) -> ModuleType:
             "package, start coach in the folder of the file (with --trust MODULE for a run that "
             "was made elsewhere), or put the file beside the preset"
         ) from error
-    except Exception as error:
-        raise ConfigurationError(
-            f"the {kind}'s module '{module_name}' cannot be imported: {type(error).__name__}: "
-            f"{error} ({raised_at(error)})"
-        ) from error
     except KeyboardInterrupt:
         raise
     except BaseException as error:

@@ -51,11 +51,11 @@ def our_ant():
 
 
 @pytest.mark.parametrize("name", MECHANICS)
-def test_the_ant_is_built_as_gymnasiums(gymnasiums_ant, our_ant, name):
+def test_ant_model_equals_gymnasium(gymnasiums_ant, our_ant, name):
     np.testing.assert_array_equal(getattr(our_ant, name), getattr(gymnasiums_ant, name))
 
 
-def test_the_ant_moves_as_gymnasiums(gymnasiums_ant, our_ant):
+def test_ant_motion_equals_gymnasium(gymnasiums_ant, our_ant):
     ours, theirs = mujoco.MjData(our_ant), mujoco.MjData(gymnasiums_ant)
     rng = np.random.default_rng(0)
     most_contacts = 0
@@ -90,7 +90,7 @@ def test_elements_of_the_observation_by_name():
 
 
 @pytest.mark.parametrize("level", [*HAC, *HIRO])
-def test_named_elements_are_what_the_model_says(level):
+def test_named_elements_equal_the_simulator(level):
     batch = build(level)
     batch.reset(seed=0)
     rng = np.random.default_rng(0)
@@ -187,7 +187,7 @@ def wait(model, data, seconds):
         (AntPush(), (-8, 8), (-8, 16), (-8, 11.7)),
     ],
 )
-def test_walls_block_and_doors_do_not(task, begin, end, stops_near):
+def test_walls_stop_the_ant_doors_do_not(task, begin, end, stops_near):
     model, data = start(task, begin)
     there = drag(model, data, [end])[:2]
     if stops_near is None:
@@ -199,14 +199,14 @@ def test_walls_block_and_doors_do_not(task, begin, end, stops_near):
     assert np.hypot(*(there - stops_near)) < 1.3
 
 
-def test_maze_goes_round_the_wall():
+def test_maze_way_around_the_wall_is_free():
     model, data = start(AntMaze(), (0, 0))
     there = drag(model, data, [(16, 0), (16, 16), (0, 16)], seconds=9)
     assert there[:2] == pytest.approx([0, 16], abs=0.3)
 
 
 @pytest.mark.parametrize("task", [AntPush(), AntPushSparse()], ids=["hiro", "hess"])
-def test_push_straight_ahead_closes_the_way_for_good(task):
+def test_push_straight_ahead_blocks_the_way(task):
     cell = task.cell_size
     model, data = start(task, (0, 0))
     there = drag(model, data, [(0, 2.4 * cell)], seconds=12)
@@ -228,7 +228,7 @@ def test_push_from_the_left_opens_the_way(task):
 
 
 @pytest.mark.parametrize("task", [AntFall(), AntFallSparse()], ids=["hiro", "hess"])
-def test_fall_into_the_gap_and_stay_there(task):
+def test_fall_into_gap_is_final(task):
     cell, floor = task.cell_size, task.floor_height
     model, data = start(task, (0, cell), floor)
     assert drag(model, data, [(0, 1.25 * cell)])[2] > floor + 0.2
@@ -254,7 +254,7 @@ def test_fall_is_crossed_over_the_block(task):
 
 
 @pytest.mark.parametrize("task", [AntPush(), AntFallSparse()])
-def test_contacts_of_a_block_have_the_margin_they_had_in_mujoco_2(task):
+def test_block_contact_margin_equals_mujoco_2(task):
     model = task.load()
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
@@ -385,7 +385,7 @@ def test_hiro_reaches_within_five_metres_and_continues():
     assert not task.reached(np.array([0, 22.5, 0.5]), goal)  # in the gap is not near enough
 
 
-def test_blocks_can_be_observed():
+def test_observe_block_appends_its_place():
     hidden, seen = build("ant_fall"), build("ant_fall", observe_block=True)
     assert hidden.spaces.observation["observation"].shape == (29,)
     first = seen.reset(seed=0).observation["observation"][0]
@@ -399,7 +399,7 @@ def test_blocks_can_be_observed():
     seen.close()
 
 
-def test_where_blocks_are_decides_which_ways_are_open():
+def test_conditions_are_the_places_of_blocks():
     batch, blocks = build("ant_push", observe_block=True), AntPush(observe_block=True).conditions
     assert blocks.elements == (29, 30)
     assert blocks.low == pytest.approx((-0.15, 7.85))
@@ -416,7 +416,7 @@ def test_where_blocks_are_decides_which_ways_are_open():
     assert AntMaze(observe_block=True).conditions is None
 
 
-def test_a_maze_of_ones_own():
+def test_custom_maze_of_ant_push():
     corridor = {"maze": ("#####", "#S.B#", "#####"), "cell_size": 4.0, "observe_block": True}
     batch = build("ant_push", **corridor)
     assert batch.reset(seed=0).observation["observation"][0, 29:].tolist() == [8, 0, 2]
@@ -424,7 +424,7 @@ def test_a_maze_of_ones_own():
 
 
 @pytest.mark.parametrize("level", [*HAC, *HIRO])
-def test_saving_in_mid_episode_keeps_goal_and_block(level):
+def test_saved_in_episode_keeps_goal_and_block(level):
     kwargs = {"observe_block": True} if level in HIRO else {}
     batch, other = build(level, 2, **kwargs), build(level, 2, **kwargs)
     rng = np.random.default_rng(0)

@@ -19,7 +19,7 @@ from coach_rl.environments.mujoco import MujocoParameters
         ("little_environments:LittlePlain-v0", GymnasiumParameters),
     ],
 )
-def test_levels_find_their_parameters(level, kind):
+def test_parameters_of_level_has_the_right_class(level, kind):
     found = parameters(level)
     assert type(found) is kind
     assert found.level == level
@@ -33,7 +33,7 @@ def test_toys_by_name(level):
     assert len(environment.reset(seed=0)) == 3
 
 
-def test_keywords_are_the_parameters_fields():
+def test_parameters_keywords_are_fields():
     assert parameters("point_mass", max_episode_steps=7).max_episode_steps == 7
     assert parameters("hopper", threads=2).threads == 2
     assert parameters("CartPole-v1", vectorization="subprocess").vectorization == "subprocess"

@@ -72,7 +72,7 @@ def test_reward_success_and_goals_agree(level, reward_type):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_each_episode_and_row_draws_its_own_start(level):
+def test_starts_differ_between_rows_and_episodes(level):
     environment = make(level, num_envs=4, max_episode_steps=1, threads=1)
     action = np.zeros((4, *environment.spaces.action.shape), np.float32)
     starts = [np.hstack([*environment.reset(seed=0).observation.values()])]
@@ -86,7 +86,7 @@ def test_each_episode_and_row_draws_its_own_start(level):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_gymnasiums_own_checker(level):
+def test_gymnasium_checker_accepts_goal_worlds(level):
     register_goal_worlds()
     register_goal_worlds()
     name = f"coach_rl/{GOAL_WORLDS[level].__name__}-v0"
@@ -100,7 +100,7 @@ def test_gymnasiums_own_checker(level):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_gymnasium_shows_what_the_batch_shows(level):
+def test_gymnasium_environment_equals_batch(level):
     register_goal_worlds()
     single = gymnasium.make(f"coach_rl/{GOAL_WORLDS[level].__name__}-v0", max_episode_steps=6)
     batch = parameters(level, max_episode_steps=6, threads=1).build(num_envs=1)
@@ -144,7 +144,7 @@ def test_goal_spaces_agree_with_observations_and_the_task(level):
     batch.close()
 
 
-def test_gymnasium_ends_at_the_goal_if_asked():
+def test_gymnasium_terminates_at_goal_with_terminate():
     register_goal_worlds()
     for terminate in (True, False):
         everywhere = {"start_angle": (0.0, 0.0), "terminate": terminate}
@@ -156,7 +156,7 @@ def test_gymnasium_ends_at_the_goal_if_asked():
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_dense_reward_is_minus_the_distance(level):
+def test_dense_reward_is_minus_distance(level):
     task = GOAL_WORLDS[level](reward_type="dense")
     here, away = np.zeros(task.load().nuserdata), np.zeros(task.load().nuserdata)
     away[:2] = 0.3, 0.4
@@ -164,7 +164,7 @@ def test_a_dense_reward_is_minus_the_distance(level):
     assert task.compute_reward(np.stack((here, away)), away) == pytest.approx([-0.5, 0])
 
 
-def test_the_distance_of_angles_is_taken_around_the_circle():
+def test_angle_distance_wraps():
     task = AngleGoalPendulum()
     distance = task.distance(np.array([3.1, 4.0]), np.array([-3.1, 1.0]))
     assert distance == pytest.approx(np.hypot(2 * np.pi - 6.2, 3))

@@ -40,7 +40,7 @@ def cell_of(task, place):
 
 
 @pytest.mark.parametrize("level", MAZES)
-def test_every_goal_can_be_reached_in_time(level):
+def test_goals_are_reachable_within_the_limit(level):
     task = GOAL_WORLDS[level]()
     cells = task.map.starts
     longest = max(max(task.map.distances(cell).values()) for cell in cells)
@@ -59,7 +59,7 @@ def test_every_goal_can_be_reached_in_time(level):
 
 
 @pytest.mark.parametrize("level", MAZES)
-def test_starts_and_goals_lie_in_different_free_cells_of_all_the_map(level):
+def test_starts_and_goals_cover_different_free_cells(level):
     task = GOAL_WORLDS[level]()
     seen = build(400, level).reset(seed=0).observation
     starts = [cell_of(task, place) for place in seen["achieved_goal"]]
@@ -76,7 +76,7 @@ def test_starts_and_goals_lie_in_different_free_cells_of_all_the_map(level):
 
 
 @pytest.mark.parametrize("level", MAZES)
-def test_the_ball_stays_out_of_the_walls(level):
+def test_ball_does_not_enter_walls(level):
     task = GOAL_WORLDS[level]()
     batch = build(10, level, terminate=False)
     batch.reset(seed=0)
@@ -107,7 +107,7 @@ def test_speed_follows_the_force():
         assert seen == pytest.approx([x, start[1], v, 0], abs=1e-9)
 
 
-def test_walls_do_not_hold_the_ball_back():
+def test_walls_are_frictionless():
     batch = build(maze=("#######", "#S...G#", "#######"), noise=0.0)
     batch.reset(seed=0)
     for _ in range(30):
@@ -129,7 +129,7 @@ def test_signs_on_the_map():
     assert seen["desired_goal"].tolist() == [[1, 0]] * 3
 
 
-def test_the_goal_of_four_rooms_lies_in_another_room():
+def test_four_rooms_goal_is_in_another_room():
     task = GOAL_WORLDS["point_maze_four_rooms"]()
     rooms = {
         cell: (cell[0] < 5, cell[1] < 5) for cell in task.map.starts if 5 not in cell
@@ -141,7 +141,7 @@ def test_the_goal_of_four_rooms_lies_in_another_room():
     assert {goal for start, goal in pairs if start == (1, 1)} == others - too_near | far_doors
 
 
-def test_the_goal_is_a_disc():
+def test_goal_is_a_disc():
     task = PointMaze()
     places = np.array([[0.45, 0], [0.3, 0.3], [0.33, 0.33], [0, -0.46]])
     assert task.reached(places, np.zeros(2)).tolist() == [True, True, False, False]

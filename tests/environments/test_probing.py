@@ -7,7 +7,7 @@ from coach_rl.environments.gymnasium.probing import STEPS
 
 
 @pytest.mark.parametrize("length", [*range(1, 13), 25, 50, STEPS, 100, 150, 300])
-def test_probe_any_episode_length_saves_in_the_middle_of_an_episode(monkeypatch, length):
+def test_probe_saves_within_an_episode(monkeypatch, length):
     replayed = []
     load = GymnasiumEnvironment.load_state_dict
 
@@ -42,14 +42,14 @@ def test_probe_number_of_steps_is_fixed(monkeypatch):
 
 
 @pytest.mark.parametrize("length", [1, 2, 25, 60, 300])
-def test_probe_what_episodes_carry_over_is_found(length):
+def test_probe_finds_state_across_episodes(length):
     parameters = GymnasiumParameters(
         level="little_environments:Endless", max_episode_steps=length, kwargs={"carries": True}
     )
     assert "not reproducible" in parameters.obstacle_to_restoring()
 
 
-def test_probe_of_a_slow_environment_ends_without_a_finding(monkeypatch):
+def test_probe_of_slow_environment_finds_nothing(monkeypatch):
     monkeypatch.setattr("coach_rl.environments.gymnasium.probing.PATIENCE_SECONDS", 0.0)
     parameters = GymnasiumParameters(
         level="little_environments:Endless", max_episode_steps=25, kwargs={"carries": True}

@@ -24,7 +24,7 @@ from coach_rl.environments.toy import (
 NO_LUCK = np.zeros((1, 0))
 
 
-def test_one_step_pays_for_the_matching_button():
+def test_one_step_rewards_the_matching_action():
     environment = OneStepParameters(size=3).build(num_envs=50)
     shown = environment.reset(seed=0).observation["observation"]
     assert shown.sum(axis=1).tolist() == [1] * 50
@@ -47,7 +47,7 @@ def test_one_step_continuous_rewards_one_minus_the_mean_squared_error():
     assert environment.recv().reward[0] == pytest.approx(1 - 0.125, abs=1e-6)
 
 
-def test_chain_walks_and_pays_at_both_ends():
+def test_chain_rewards_at_both_ends():
     environment = ChainParameters(length=4).build(num_envs=1)
     shown = [environment.reset(seed=0).observation["observation"][0].tolist()]
     rewards, ends = [], []
@@ -63,7 +63,7 @@ def test_chain_walks_and_pays_at_both_ends():
     assert answer.first_observation["observation"][0].tolist() == [1, 1, 0, 0]
 
 
-def test_chain_shows_itself_in_three_ways():
+def test_chain_observation_kinds():
     state = {"position": np.array([2])}
     shown = {
         kind: Chain(ChainParameters(length=4, observation=kind)).observe(state)["observation"][0]
@@ -74,7 +74,7 @@ def test_chain_shows_itself_in_three_ways():
     assert shown["index"] == 2
 
 
-def test_chain_slips_as_often_as_asked():
+def test_chain_slip_probability():
     environment = ChainParameters(length=5, slip=0.25).build(num_envs=2000)
     environment.reset(seed=0)
     environment.send(np.ones(2000, np.int64))
@@ -83,7 +83,7 @@ def test_chain_slips_as_often_as_asked():
     assert went_back.mean() == pytest.approx(0.25, abs=0.039)
 
 
-def test_point_mass_moves_by_the_book():
+def test_point_mass_equals_equation_of_motion():
     world = PointMass()
     state = {"position": np.array([[0.0, 0.95]]), "velocity": np.array([[1.0, 1.0]])}
     step = world.step(state, np.array([[1.0, 0.0]]), NO_LUCK)
@@ -105,7 +105,7 @@ def test_point_mass_can_be_held_at_the_origin():
     assert answer.reward.min() > -0.05
 
 
-def test_goal_point_mass_judges_by_the_goal():
+def test_goal_point_mass_rewards_and_success():
     environment = GoalPointMassParameters(threshold=0.2, terminate=True).build(num_envs=30)
     seen = environment.reset(seed=0).observation
     reached = np.zeros(30, bool)
@@ -125,7 +125,7 @@ def test_goal_point_mass_judges_by_the_goal():
     assert reached.all()
 
 
-def test_a_closed_gate_throws_the_mass_back_and_an_open_one_lets_it_pass():
+def test_closed_gate_returns_mass_open_gate_passes():
     world = Gates(GatesParameters(period=40, open_steps=6))
     state = {
         "position": np.array([[-0.35], [-0.35], [-0.35], [0.2], [0.25]]),
@@ -142,7 +142,7 @@ def test_a_closed_gate_throws_the_mass_back_and_an_open_one_lets_it_pass():
     assert not step.terminated.any()
 
 
-def test_the_gates_episode_ends_at_its_goal():
+def test_gates_terminate_at_goal():
     world = Gates(GatesParameters())
     state = world.start(np.array([[0.5, 0.0, 0.999]]))
     assert {name: values.tolist() for name, values in state.items()} == {
@@ -172,7 +172,7 @@ def test_compute_reward_works_on_any_shape():
     np.testing.assert_allclose(dense.compute_reward(here, there, {})[0], -0.3 * np.sqrt(2))
 
 
-def test_saved_state_needs_as_many_rows():
+def test_load_other_number_of_rows_error():
     state = PointMassParameters().build(num_envs=2).state_dict()
     with pytest.raises(CheckpointError, match="has 2 rows, this one 3"):
         PointMassParameters().build(num_envs=3).load_state_dict(state)
@@ -197,7 +197,7 @@ def test_bits_flip_one_at_a_time():
     assert state["bits"].tolist() == [[0, 1, 0], [0, 1, 0], [1, 1, 1]]
 
 
-def test_bits_are_solved_by_flipping_what_differs():
+def test_bits_solved_by_flipping_differences():
     environment = make("bit_flip", num_envs=40, bits=6)
     seen = environment.reset(seed=0).observation
     assert environment.spaces.action == spaces.Discrete(6)
@@ -223,7 +223,7 @@ def test_bits_are_solved_by_flipping_what_differs():
     np.testing.assert_array_equal(ended_at, needed)
 
 
-def test_bits_are_cut_off_after_as_many_steps():
+def test_bits_truncated_after_n_steps():
     environment = BitFlipParameters(bits=16).build(num_envs=1)
     environment.reset(seed=0)
     ends = []
@@ -243,7 +243,7 @@ def test_bits_and_goals_are_drawn_evenly():
     np.testing.assert_allclose(same, 0.5, atol=0.088)
 
 
-def test_bits_are_judged_in_any_shape():
+def test_bits_compute_reward_of_any_shape():
     world = BitFlip(BitFlipParameters(bits=2))
     achieved = np.float32([[[0, 1], [1, 1]], [[0, 0], [1, 0]]])
     rewards = world.compute_reward(achieved, np.float32([[0, 1], [1, 0]]), {})
