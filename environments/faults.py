@@ -287,7 +287,7 @@ def _bounds(space: Space) -> tuple[Array, Array] | None:
 
 
 def is_users_interrupt(error: BaseException) -> bool:
-    """Whether an error is a Ctrl-C in the main process, not an error of the environment."""
+    """Return whether an error is a Ctrl-C in the main process, not an error of the environment."""
     return isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None
 
 
@@ -402,7 +402,7 @@ def first_of_each(failures: Sequence[tuple[int, RowFailure]]) -> dict[int, RowFa
 
 
 def is_finite(values: Array) -> bool:
-    """Whether an array of any kind has neither NaN nor infinity.
+    """Return whether an array of any kind has neither NaN nor infinity.
 
     A finite sum of squares proves it in a fifth of the time; it may overflow.
     """

@@ -259,7 +259,7 @@ class MazeOfAnAnt(AntTask):
         )
 
     def _is_wall(self, x: float, y: float) -> bool:
-        """Whether a place lies in a wall or beyond the map."""
+        """Return whether a place lies in a wall or beyond the map."""
         row = self.start[0] - round(y / self.cell_size)
         column = self.start[1] + round(x / self.cell_size)
         on_map = 0 <= row < len(self.maze) and 0 <= column < len(self.maze[0])

@@ -86,7 +86,7 @@ class GoalTask(MujocoTask):
 
     @abstractmethod
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
-        """Where an achieved goal counts as the desired one, [...].
+        """Return where an achieved goal counts as the desired one, [...].
 
         Args:
             achieved_goal: [..., G].
@@ -230,7 +230,7 @@ def set_damping(joint: mujoco.MjsJoint, damping: float) -> None:
 
 
 def within_thresholds(difference: Array, threshold: tuple[float, ...]) -> BoolArray:
-    """Where every element of a difference [..., G] is within its threshold, [...]."""
+    """Return where every element of a difference [..., G] is within its threshold, [...]."""
     return np.asarray((np.abs(difference) <= np.array(threshold)).all(axis=-1))
 
 

@@ -251,7 +251,7 @@ class GymnasiumEnvironment:
 
 
 def _ends_step(failure: RowFailure | None) -> bool:
-    """Whether a failure makes the step of its row void; a reset fails after a valid step."""
+    """Return whether a failure makes the step of its row void; a reset fails after a valid step."""
     return failure is not None and failure.verb == "step"
 
 

@@ -218,7 +218,7 @@ def flat_info(info: Mapping[str, object], prefix: str = "") -> Info:
 
 
 def _is_success(value: object) -> bool:
-    """Whether a value can be a success, or a degree of success."""
+    """Return whether a value can be a success, or a degree of success."""
     if isinstance(value, bool | int | float):
         return value == value  # not NaN
     return isinstance(value, np.generic | np.ndarray) and (

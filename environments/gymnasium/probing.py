@@ -92,7 +92,7 @@ def _step(environment: Environment, action: Action) -> EnvResponse:
 
 
 def _equal(one: EnvResponse, other: EnvResponse) -> bool:
-    """Whether two answers agree in observations, rewards and ends."""
+    """Return whether two answers agree in observations, rewards and ends."""
     pairs = [(one.reward, other.reward), (one.end, other.end)]
     for mine, theirs in (
         (one.observation, other.observation),

@@ -575,7 +575,7 @@ def _write_nothing(observation: Observation, place: int) -> None:
 
 
 def _same(left: object, right: object) -> bool:
-    """Whether two generator states agree; some kinds contain arrays."""
+    """Return whether two generator states agree; some kinds contain arrays."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
     return bool(np.array_equal(np.asarray(left), np.asarray(right)))

@@ -128,7 +128,7 @@ class _PlanarWalker(Runner):
     reset_noise_scale: NonNegative[float] = 5e-3
 
     def is_healthy(self, state: MujocoState) -> BoolArray:
-        """Whether each robot has not fallen, [R]."""
+        """Return whether each robot has not fallen, [R]."""
         raise NotImplementedError
 
     def observation(self, state: MujocoState) -> Array:

@@ -129,7 +129,7 @@ class MujocoTask:
 
     @property
     def has_own_advance(self) -> bool:
-        """Whether `advance` is called for each step; otherwise a step costs less."""
+        """Return whether `advance` is called for each step; otherwise a step costs less."""
         return type(self).advance is not MujocoTask.advance
 
     def load(self) -> mujoco.MjModel:
@@ -192,7 +192,7 @@ class MujocoTask:
         raise NotImplementedError(f"{type(self).__name__} needs a method `reward` or `judge`")
 
     def terminated(self, state: MujocoState) -> BoolArray:
-        """Whether each episode has terminated, [R]."""
+        """Return whether each episode has terminated, [R]."""
         return np.zeros(len(state.arrays[self.reads[0]]), np.bool_)
 
     def info(

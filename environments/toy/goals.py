@@ -213,7 +213,7 @@ class Gates:
         return np.where(distance <= THRESHOLD, 0.0, -1.0)
 
     def _meets_closed(self, state: WorldState, position: FloatArray) -> BoolArray:
-        """Where a mass that moves to these places crosses a closed gate, [R]."""
+        """Return where a mass that moves to these places crosses a closed gate, [R]."""
         gates = np.array(GATES)
         crosses = (state["position"] < gates) != (position < gates)  # [R, gates]
         return np.asarray((crosses & (state["clock"] >= self._parameters.open_steps)).any(axis=1))
