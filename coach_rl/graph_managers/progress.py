@@ -7,32 +7,19 @@ from dataclasses import replace
 
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.records import Array, Fault
+from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.state import State
-from coach_rl.graph_managers.episode_tracker import FinishedEpisodes
 from coach_rl.graph_managers.level_phases import WORDS
 from coach_rl.graph_managers.parameters import ScheduleParameters, ValidationParameters
-from coach_rl.graph_managers.thinning import FREQUENT, Thinning
+from coach_rl.telemetry.episode_tracker import FinishedEpisodes
 from coach_rl.telemetry.inspection import Finding
 from coach_rl.telemetry.records import Evaluation, Inspection, Kind, LogRecord
 
 SOLVED = "solved"
 """The reason why training is over where its target was reached."""
-_SAVED = (
-    "has_begun",
-    "next_evaluation",
-    "announced_at",
-    "evaluated_at",
-    "evaluations_tell_success",
-    "next_progress",
-    "training_seconds",
-    "wall_seconds",
-    "solved",
-    "stopped",
-    "signals",
-)
 
 
-class Progress:
+class Progress(Saved):
     """The progress of an experiment beyond the counters of its clock.
 
     Args:
@@ -40,6 +27,21 @@ class Progress:
         clock: Phase and counters of training.
         target: The target score; None where there is none.
     """
+
+    SAVED = (
+        "has_begun",
+        "next_evaluation",
+        "announced_at",
+        "evaluated_at",
+        "evaluations_tell_success",
+        "next_progress",
+        "training_seconds",
+        "wall_seconds",
+        SavedAttribute("solved", varies=True),
+        SavedAttribute("stopped", varies=True),
+        SavedAttribute("signals", varies=True),
+        "_thinning",
+    )
 
     def __init__(
         self,
@@ -285,17 +287,8 @@ class Progress:
             self.signals = dict(metrics)
             yield self.record("signals", metrics)
 
-    def state_dict(self) -> State:
-        """Everything but the interval, which belongs to the parameters."""
-        saved = {name: getattr(self, name) for name in _SAVED}
-        return saved | {"thinning": self._thinning.state_dict()}
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        for name in _SAVED:
-            setattr(self, name, state.get(name))  # earlier versions lack some
-        self.signals = dict(self.signals or {})
-        self._thinning.load_state_dict(state.get("thinning", {}))
+    def note_loaded(self) -> None:
+        """Drop what no longer holds: another target was solved, or another length was stopped."""
         if self.solved is not None:
             target = {} if self._target is None else self._target.wanted()
             is_same = target.items() <= self.solved.items()
@@ -303,3 +296,29 @@ class Progress:
         if self.stopped is not None and self.stopped["planned"] != self._planned:
             self.stopped = None  # the user asks for another length
         self.start_timer()
+
+
+FREQUENT = frozenset({"episode", "train", "progress", "level", "signals", "inspection"})
+"""Kinds of records that a long run has many of."""
+WHOLE = 5_000
+"""Records of a series that files take before they leave out any."""
+
+
+class Thinning(Saved):
+    """Counts the records of each series: those of one kind, level and agent."""
+
+    SAVED = (SavedAttribute("_counts", inline=True, varies=True),)
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def stride(self, series: str) -> tuple[int, bool]:
+        """Count the next record of a series.
+
+        Returns:
+            Number of records of which files take one, and whether they take this one.
+        """
+        number = self._counts.get(series, 0)
+        self._counts[series] = number + 1
+        doublings = (number // WHOLE + 1).bit_length() - 1
+        return 1 << doublings, number % (1 << doublings) == 0

@@ -174,7 +174,9 @@ def test_compute_reward_works_on_any_shape():
 
 def test_load_other_number_of_rows_error():
     state = PointMassParameters().build(num_envs=2).state_dict()
-    with pytest.raises(CheckpointError, match="has 2 rows, this one 3"):
+    with pytest.raises(
+        CheckpointError, match=r"elapsed was saved with shape \(2,\).* has shape \(3,\)"
+    ):
         PointMassParameters().build(num_envs=3).load_state_dict(state)
 
 

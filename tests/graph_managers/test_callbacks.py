@@ -121,7 +121,7 @@ def test_a_stop_ends_training_with_an_evaluation_and_its_reason():
     schedule = replace(parameters().schedule, training=1_000)
     longer = manager_with(schedule=schedule)
     longer.load_state_dict(state)
-    assert longer.ending is None, "another length was asked for"
+    assert longer.progress.ending is None, "another length was asked for"
     longer.close()
 
 
