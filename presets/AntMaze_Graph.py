@@ -28,7 +28,7 @@ PUBLISHED = {
 UPRIGHT = 1.0
 """Vertical component of the ant's own axis at a way-point."""
 STANCE = 1.0
-"""Legs that point between the axes, at a way-point that asks for a stance."""
+"""Legs that point between the axes, at a way-point with a stance."""
 _SECONDS = 10.0
 """Time for a way-point."""
 
@@ -116,7 +116,7 @@ class GraphPanel(GoalPanel):
         """The world's own settings, replaced by those that are given."""
         own = WORLDS.get(self.level, WorldSettings())
         if self.hierarchy == "none":
-            own = replace(own, stance=False)  # asked for at way-points
+            own = replace(own, stance=False)  # part of way-points
         given = {each.name: getattr(self, each.name) for each in fields(WorldSettings)}
         return replace(own, **{name: value for name, value in given.items() if value is not None})
 
@@ -194,7 +194,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         why = (
             f"an ant that shows its pose, and those of {panel.level} can't"
             if not panel.has_poses
-            else "way-points that ask for a pose, and there are none with hierarchy=none"
+            else "way-points with a pose, and there are none with hierarchy=none"
         )
         raise rl.ParameterError(f"symmetry=True needs {why}; set symmetry=False")
     is_symmetric = can_be_symmetric if panel.symmetry is None else panel.symmetry
@@ -269,7 +269,7 @@ def _experiment(
         )
     if stance and panel.hierarchy == "none":
         raise rl.ParameterError(
-            "stance=True is asked for at way-points, and there are none with hierarchy=none; set "
+            "stance=True is part of way-points, and there are none with hierarchy=none; set "
             "stance=False"
         )
     shown = {
@@ -298,7 +298,7 @@ def _experiment(
         case "straight":
             if panel.keys or panel.has_block:
                 raise rl.ParameterError(
-                    f"hierarchy=straight heads for places, and {panel.level} asks for more; set "
+                    f"hierarchy=straight sends places, and goals of {panel.level} are more; set "
                     "hierarchy=graph or hierarchy=none"
                 )
             script = rl.ScriptedAgentParameters(policy=straight)
@@ -319,7 +319,7 @@ def _experiment(
 def straight(observation: rl.Observation, space: rl.Space) -> rl.Action:
     """The goals [R, G] as way-points [R, G + P], with the highest values of the pose's P parts.
 
-    These are what a graph asks for, `UPRIGHT` and `STANCE`.
+    These are those of a graph, `UPRIGHT` and `STANCE`.
     """
     assert isinstance(space, spaces.Box)
     goals = observation["desired_goal"]

@@ -1,7 +1,7 @@
 """Hierarchical actor-critic walks an ant through mazes with sparse rewards; or one agent does.
 
-Sub-goals say how far to go next. The lowest of several levels sees how far that is and not where it
-is itself; an agent alone sees both.
+Sub-goals are distances to go. The lowest of several levels observes this distance and not its own
+position; an agent alone observes both.
 """
 
 from dataclasses import dataclass, replace

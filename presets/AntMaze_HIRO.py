@@ -1,6 +1,6 @@
 """HIRO walks an ant through a maze, pushes blocks aside and bridges gaps; or TD3 alone tries to.
 
-Settings of Nachum et al. 2018 and of their program; docs/algorithms/hiro.md says where they differ.
+Settings of Nachum et al. 2018 and of their program; docs/algorithms/hiro.md has the differences.
 The mark it is validated by is a guess: it has not been run that long here.
 """
 

@@ -1,7 +1,7 @@
 """HRAC walks an ant through mazes: sub-goals stay adjacent; or HIGL, HIRO, or TD3 alone.
 
 `hierarchy=higl` leads sub-goals to landmarks. Settings of both papers' programs; docs/algorithms/
-hrac.md and higl.md say where they differ.
+hrac.md and higl.md have the differences.
 """
 
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ class Panel(GuidedPanel):
     LEVELS: ClassVar = (*ANT_MAZES, "ant_maze")
     level: str = "ant_maze_u24"
     hierarchy: Literal["hiro", "hrac", "higl", "none"] = "hrac"
-    """hrac: sub-goals are kept adjacent. higl: they are led to landmarks. hiro: neither. none: TD3
+    """hrac: sub-goals are kept adjacent. higl: they are near landmarks. hiro: neither. none: TD3
     acts alone, all else equal."""
     steps: int = 1_000_000
     learning_rate: float = 1e-3

@@ -25,7 +25,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
     """A mass in a square finds skills by itself, which lead to different places.
 
     The upper level draws one of the skills for each episode. Its agent is rewarded for being where
-    a discriminator, which sees the position alone, can tell which skill it was given.
+    a discriminator of positions recognises the skill that it was given.
     """
     torso = rl.TorsoParameters(middleware=panel.layers, activation="relu", orthogonal=False)
     low = rl.LevelParameters(

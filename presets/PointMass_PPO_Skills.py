@@ -1,4 +1,4 @@
-"""A mass learns skills, and at the same time which of them lead it to the middle of a square."""
+"""A mass learns skills, and at the same time which of them bring it to the middle of a square."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Literal

@@ -64,7 +64,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         if spacing is None:
             spacing = 2.0 if isinstance(world.task, rl.OGBenchPointMaze) else 0.5
         planner = rl.GraphAgentParameters(places=rl.GridPlaces(spacing=spacing))
-        # Places of the graph; a ball that sees how far away they are learns a step for all of them.
+        # Places of the graph, observed relative to the ball: a step learned for one works for all.
         subgoals[planner_at] = replace(
             subgoals[planner_at], relative=False, reach=None, observed="relative"
         )

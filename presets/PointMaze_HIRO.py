@@ -1,6 +1,6 @@
 """HIRO finds the way through mazes: sub-goals are how far to go next; or TD3 alone tries to.
 
-With `hierarchy=hrac` sub-goals are kept adjacent, with `hierarchy=higl` they are led to landmarks.
+With `hierarchy=hrac` sub-goals are kept adjacent, with `hierarchy=higl` they are near landmarks.
 """
 
 from dataclasses import dataclass, replace

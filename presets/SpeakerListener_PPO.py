@@ -21,7 +21,7 @@ class Panel(FlatPanel):
     entropy: float = 0.01
     """Weight of the entropy bonus."""
     voice: float = 5.0
-    """Gain of the speaker's last layer at the start. A large one makes it say different words for
+    """Gain of the speaker's last layer at the start. A large one makes it use different words for
     different goals before it has learned anything, so there is something for the listener to find
     out. With PPO's usual 0.01 the listener learns to ignore it first, and it stays mute."""
 

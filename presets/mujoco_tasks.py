@@ -83,15 +83,16 @@ class OffPolicyPanel(TaskPanel):
     @property
     def actor(self) -> rl.ActorParameters:
         """The actor's network."""
-        return rl.ActorParameters(torso=self._torso)
+        return rl.ActorParameters(torso=self.torso)
 
     @property
     def critic(self) -> rl.CriticParameters:
         """The network of each critic."""
-        return rl.CriticParameters(torso=self._torso)
+        return rl.CriticParameters(torso=self.torso)
 
     @property
-    def _torso(self) -> rl.TorsoParameters:
+    def torso(self) -> rl.TorsoParameters:
+        """The hidden layers."""
         return rl.TorsoParameters(middleware=self.layers, activation="relu", orthogonal=False)
 
 

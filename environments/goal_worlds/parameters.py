@@ -141,7 +141,7 @@ class GoalWorldEnv(gymnasium.Env[dict[str, Any], Array]):
         return _of_the_row(self._batch.reset(None if seed is None else [seed]).observation), {}
 
     def step(self, action: Array) -> tuple[dict[str, Array], float, bool, bool, dict[str, object]]:
-        """One step; terminated at the goal if the world's `terminate` says so."""
+        """One step; terminated at the goal if the world's `terminate` is True."""
         self._batch.send(np.asarray(action)[None])
         answer = self._batch.recv()
         success = bool(answer.info["is_success"][0])

@@ -198,7 +198,7 @@ def entry_point(
             f"class derived from {wanted}, or a function whose return type is annotated as one: "
             f"def {attribute}(...) -> {wanted}{_OTHER_ADAPTER if wanted == _ENV else ''}"
         )
-    return found  # type: ignore[no-any-return]  # callable() cannot say what it returns
+    return found  # type: ignore[no-any-return]  # the return type of a callable() is unknown
 
 
 def imported(module_name: str, *, kind: str) -> ModuleType:

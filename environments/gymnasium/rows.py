@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class RowsAnswer(NamedTuple):
-    """The answers of rows to a step, in the order asked; all arrays are new."""
+    """The answers of rows to a step, in the order of the request; all arrays are new."""
 
     observation: Observation
     """[R, ...] each, the true last one where the episode ended."""
@@ -112,7 +112,7 @@ class EpisodeHistory(NamedTuple):
 
 
 class RowsStart(NamedTuple):
-    """The first observations of rows, in the order asked; all arrays are new."""
+    """The first observations of rows, in the order of the request; all arrays are new."""
 
     observation: Observation
     """[R, ...] each."""
@@ -262,9 +262,9 @@ class LocalRows:
         if env.render_mode != "rgb_array":
             raise ConfigurationError(
                 f"'{shown_level(self._level)}' was made with render_mode {env.render_mode!r}; "
-                "ask for pictures with kwargs={'render_mode': 'rgb_array'}"
+                "set kwargs={'render_mode': 'rgb_array'}"
             )
-        for sdl in ("SDL_VIDEODRIVER", "SDL_AUDIODRIVER"):  # else pygame looks for a display,
+        for sdl in ("SDL_VIDEODRIVER", "SDL_AUDIODRIVER"):  # else pygame opens a display,
             os.environ.setdefault(sdl, "dummy")  # and complains where there is none
         return np.asarray(self._guarded(row, "render", env.render))
 

@@ -295,7 +295,7 @@ class VectorEnvironment:
             if arrays[key].shape != (self.num_envs, *(space.shape or ())):
                 raise EnvironmentFault(
                     f"'{self._level}' gave observation '{key}' the shape {arrays[key].shape}, "
-                    f"its spaces say {(self.num_envs, *(space.shape or ()))}"
+                    f"its space has {(self.num_envs, *(space.shape or ()))}"
                 )
         return arrays
 

@@ -198,7 +198,7 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         if lost:
             raise EnvironmentFault(
                 f"the agents {lost} left without being terminated or truncated, "
-                "so nobody knows what their last state is worth"
+                "so the value of their last state is unknown"
             )
         back = sorted(present - set(left))
         if back and left:

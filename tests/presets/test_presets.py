@@ -537,9 +537,9 @@ def test_hierarchy_none_observes_position(name):
             {"hierarchy": "none", "symmetry": True},
             "symmetry=True needs way-points .*hierarchy=none",
         ),
-        ({"hierarchy": "none", "stance": True}, "stance=True is asked for at way-points"),
-        ({"hierarchy": "straight", "level": "ant_key_chest"}, "ant_key_chest asks for more"),
-        ({"hierarchy": "straight", "level": "ant_push"}, "ant_push asks for more"),
+        ({"hierarchy": "none", "stance": True}, "stance=True is part of way-points"),
+        ({"hierarchy": "straight", "level": "ant_key_chest"}, "goals of ant_key_chest are more"),
+        ({"hierarchy": "straight", "level": "ant_push"}, "goals of ant_push are more"),
     ],
 )
 def test_impossible_hierarchy_error(panel, says):
