@@ -23,6 +23,7 @@ from coach_rl.environments.faults import (
     FaultLedger,
     FaultParameters,
     RowFailure,
+    SettingsWatch,
     SpaceWatch,
     first_of_each,
 )
@@ -30,7 +31,6 @@ from coach_rl.environments.gymnasium.layout import batched_infos
 from coach_rl.environments.gymnasium.rows import LocalRows, RowsAnswer
 from coach_rl.environments.gymnasium.workers import WorkerRows
 from coach_rl.environments.inbox import Inbox, require_rows, row_seeds
-from coach_rl.environments.process_settings import SettingsWatch
 
 
 class GymnasiumEnvironment:

@@ -20,14 +20,13 @@ from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Action, EnvResponse
 from coach_rl.core.roles import CodeNamingParameters
 from coach_rl.core.spaces import actions_from_uniform, uniform_size
-from coach_rl.environments.faults import WORKER_SECONDS, FaultParameters
+from coach_rl.environments.faults import WORKER_SECONDS, FaultParameters, SettingsWatch
 from coach_rl.environments.gymnasium.environment import GymnasiumEnvironment
 from coach_rl.environments.gymnasium.recipe import Recipe, Wrapper, resolved
 from coach_rl.environments.gymnasium.rows import LocalRows
 from coach_rl.environments.gymnasium.vector import vector_environment
 from coach_rl.environments.gymnasium.worker import TimeLimits
 from coach_rl.environments.gymnasium.workers import WorkerRows
-from coach_rl.environments.process_settings import SettingsWatch
 
 PROBE_STEPS = 97
 """Steps of each of the probe's five parts; a prime number, which few episodes' lengths divide."""

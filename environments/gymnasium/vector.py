@@ -38,6 +38,7 @@ from coach_rl.core.records import (
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.environments.faults import (
+    SettingsWatch,
     SpaceWatch,
     close_failure,
     is_users_interrupt,
@@ -59,7 +60,6 @@ from coach_rl.environments.gymnasium.recipe import (
 )
 from coach_rl.environments.gymnasium.rows import RowsAnswer
 from coach_rl.environments.inbox import Inbox, row_seeds
-from coach_rl.environments.process_settings import SettingsWatch
 
 T = TypeVar("T")
 

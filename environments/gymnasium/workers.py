@@ -32,7 +32,7 @@ from coach_rl.environments.gymnasium.rows import (
     require_one_layout,
 )
 from coach_rl.environments.gymnasium.worker import TimeLimits, Worker, WorkerLost
-from coach_rl.environments.process_settings import usable_processors
+from coach_rl.environments.processors import usable_processors
 
 T = TypeVar("T")
 

@@ -28,7 +28,7 @@ from coach_rl.environments.mujoco.locomotion import (
     Walker2d,
 )
 from coach_rl.environments.mujoco.task import MujocoTask
-from coach_rl.environments.process_settings import usable_processors
+from coach_rl.environments.processors import usable_processors
 
 SHORT_NAMES: dict[str, type[GymnasiumTask]] = {
     "ant": Ant,
