@@ -41,8 +41,6 @@ from coach_rl.testing import assert_same_state
 PRESETS = sorted(shipped_presets())
 FILES = sorted({preset.path for preset in shipped_presets().values()})
 PRESET_PACKAGES = {
-    "AntMaze_Graph": "scipy",
-    "AntMaze_Graph_TD3": "scipy",
     "LunarLander_DQN": "Box2D",
     "Fetch_DDPG_HER": "gymnasium_robotics",
     "SpeakerListener_PPO": "mpe2",
@@ -404,7 +402,6 @@ def test_hiro_levels_start_and_forget_together(name):
     assert top.agent.learning.learning_starts == max(top.agent.learning.batch, first)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("scipy") is None, reason="scipy is not installed")
 @pytest.mark.parametrize(
     ("level", "layers"),
     [
@@ -426,7 +423,6 @@ def test_walker_loads_in_other_mazes(level, layers):
     assert len(graphs[0].places) == len(np.unique(graphs[0].places[:, :2], axis=0))
 
 
-@pytest.mark.skipif(importlib.util.find_spec("scipy") is None, reason="scipy is not installed")
 @pytest.mark.parametrize("name", ["AntMaze_Graph", "AntMaze_Graph_TD3"])
 def test_way_points_with_stance(name):
     walkers = []
@@ -469,7 +465,6 @@ def test_stance_is_on_in_worlds_with_gaps(name):
     assert len(load_graph_manager(name, alone).parameters.levels) == 1
 
 
-@pytest.mark.skipif(importlib.util.find_spec("scipy") is None, reason="scipy is not installed")
 @pytest.mark.parametrize("level", ["ant_maze_u12", "ant_reacher", "ant_push", "ant_key_chest"])
 def test_symmetry_is_on_by_default(level):
     def walker(**panel):
@@ -487,7 +482,6 @@ def test_reward_scale_by_discount(discount):
     assert scale.factor / (1 - discount) == pytest.approx(5.0)  # times its distance
 
 
-@pytest.mark.skipif(importlib.util.find_spec("scipy") is None, reason="scipy is not installed")
 def test_discount_of_one_is_allowed():
     panel = {"level": "ant_maze_u12", "discount": 1.0, "num_envs": 2}
     load_graph_manager("AntMaze_Graph", panel).create_graph(Runtime(seed=1))
