@@ -1,48 +1,45 @@
-"""`coach runs`: a list of runs; `coach runs rm`: deleting some."""
+"""The commands about runs that exist: list and delete them, watch those of other processes."""
 
-import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
+from rich.console import Console
 from rich.table import Table
 
-from coach_rl.cli.subcommands import Parser
+from coach_rl.cli.parser import Given
+from coach_rl.cli.shell import program, short, word
 from coach_rl.cli.tables import table_console
+from coach_rl.cli.train import console_of, resume_advice
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.printable_text import one_line, printable
 from coach_rl.core.sizes import readable
 from coach_rl.experiment.run_creation import remove_run
-from coach_rl.experiment.run_folder import MANIFEST, RunFolder
+from coach_rl.experiment.run_folder import MANIFEST, ONLY_RECORDS, RunFolder, read_manifest
 from coach_rl.experiment.run_lock import RunInUseError, holder_of
+from coach_rl.experiment.runner import DEFAULT_ROOT
 from coach_rl.studies.comparison import shown
+from coach_rl.studies.live_table import LiveTable
 from coach_rl.studies.run_groups import REWARD
-from coach_rl.studies.run_list import (
-    STATES,
-    ListedRun,
-    list_runs,
-    listed_run,
-    selected,
-    sort_keys,
+from coach_rl.studies.run_list import ListedRun, list_runs, listed_run, selected, sort_keys
+from coach_rl.studies.watching import (
+    Standing,
+    plan_from,
+    runs_to_watch,
+    standing_of,
+    watch,
+    watch_all,
 )
+from coach_rl.telemetry.console import ConsoleSink
 
+_FAILED, _LEFT = 1, 130
 _AGES = (("d", 86400), ("h", 3600), ("min", 60))
 
 
-def run(words: Sequence[str]) -> int:
-    """List runs, or delete some, and return the exit code."""
-    given = _parser().read(words)
-    if given.words[:1] == ["rm"]:
-        return _remove([Path(word) for word in given.words[1:]], yes=given.yes)
-    if given.yes or len(given.words) > 1:
-        what = "--yes" if given.yes else f"'{given.words[1]}'"
-        raise ConfigurationError(
-            f"unexpected {what}; give one folder of runs, or `coach runs rm RUN ...`"
-        )
-    return _list(Path(*(given.words or ["experiments"])), given)
-
-
-def _list(named: Path, given: argparse.Namespace) -> int:
+def show_runs(given: Given) -> int:
+    """Print a table of the runs in a folder; the exit code."""
+    named, metric = given.folder or DEFAULT_ROOT, given.metric or REWARD
     folder = named.expanduser()
     runs = list_runs(folder)
     if not runs:
@@ -50,24 +47,28 @@ def _list(named: Path, given: argparse.Namespace) -> int:
         raise ConfigurationError(
             f"{named} {what}; name the folder of your experiments: `coach runs FOLDER`"
         )
-    if given.metric not in (known := _metrics(runs)) and known:
-        raise UnknownNameError("metric", given.metric, known)
+    if metric not in (known := _metrics(runs)) and known:
+        raise UnknownNameError("metric", metric, known)
     chosen = selected(
-        runs, states=given.state or (), preset=given.preset, level=given.level, study=given.study
+        runs,
+        states=given.state or (),
+        preset=given.preset or "",
+        level=given.level or "",
+        study=given.study or "",
     )
-    chosen.sort(key=sort_keys(given.metric)[given.sort], reverse=given.reverse)
+    chosen.sort(key=sort_keys(metric)[given.sort or "path"], reverse=given.reverse)
     console = table_console()
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("run", overflow="fold")
-    for name in ("level", "seed", "state"):
+    for name in ("task", "seed", "state"):
         table.add_column(name, no_wrap=True)
     for name in ("steps", "best", "last", "size", "age"):
         table.add_column(name, justify="right", no_wrap=True)
     for each in chosen:
-        table.add_row(*map(printable, _row(each, folder, given.metric)))
+        table.add_row(*map(printable, _row(each, folder, metric)))
     console.print(table)
     total = readable(sum(each.size for each in chosen))
-    console.print(f"{len(chosen)} of {len(runs)} runs, {total}; best and last: {given.metric}")
+    console.print(f"{len(chosen)} of {len(runs)} runs, {total}; best and last: {metric}")
     for each in chosen:
         if each.damage:
             console.print(f"damaged: {one_line(each.damage)}")
@@ -93,10 +94,11 @@ def _metrics(runs: Sequence[ListedRun]) -> set[str]:
     return {name for metrics in curves for name in metrics}
 
 
-def _remove(paths: Sequence[Path], *, yes: bool) -> int:
-    if not paths:
+def delete_runs(given: Given) -> int:
+    """Delete runs, once the user agrees; the exit code."""
+    if not given.runs:
         raise ConfigurationError("name the runs to delete: `coach runs rm RUN ...`")
-    runs = {path.expanduser().absolute().resolve(): path for path in paths}
+    runs = {path.expanduser().absolute().resolve(): path for path in given.runs}
     for path, named in runs.items():
         if not (path / MANIFEST).exists():
             raise ConfigurationError(
@@ -107,7 +109,7 @@ def _remove(paths: Sequence[Path], *, yes: bool) -> int:
             raise RunInUseError(f"the run {named} is in use by {holder}; stop it first")
     sizes = {path: listed_run(path).size for path in runs}
     total, count = readable(sum(sizes.values())), f"{len(runs)} run{'s' * (len(runs) > 1)}"
-    if not yes:
+    if not given.yes:
         for path, named in runs.items():
             print(f"{printable(str(named))}  {readable(sizes[path])}")
         _ask(f"Delete {count}, {total}? [y/N] ")
@@ -132,47 +134,40 @@ def _age(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def _parser() -> Parser:
-    parser = Parser(
-        prog="coach runs",
-        usage="coach runs [FOLDER] [flags]\n       coach runs rm RUN ... [--yes]",
-        description="List the runs in a folder, however deep: state, steps, best and last "
-        "evaluation, size with checkpoints, age. `coach runs rm` deletes runs with all they hold; "
-        "it refuses those that a process works on.",
-    )
-    parser.add_argument(
-        "words",
-        metavar="FOLDER",
-        nargs="*",
-        help="the folder to list (default: ./experiments), or rm and the runs to delete",
-    )
-    parser.add_argument(
-        "--state",
-        metavar="STATE",
-        action="append",
-        choices=STATES,
-        help=f"only runs that are {', '.join(STATES[:-1])} or {STATES[-1]}; may be given again",
-    )
-    parser.add_argument(
-        "--preset", metavar="WORD", default="", help="only runs whose preset's name contains it"
-    )
-    parser.add_argument(
-        "--level", metavar="WORD", default="", help="only runs whose level's name contains it"
-    )
-    parser.add_argument("--study", metavar="NAME", default="", help="only runs of a study")
-    parser.add_argument(
-        "--metric",
-        metavar="NAME",
-        default=REWARD,
-        help=f"the metric of best and last (default: {REWARD})",
-    )
-    parser.add_argument(
-        "--sort",
-        metavar="KEY",
-        choices=list(sort_keys()),
-        default="path",
-        help=f"{', '.join(sort_keys())} (default: path); the largest first, the youngest by age",
-    )
-    parser.add_argument("--reverse", action="store_true", help="the other way round")
-    parser.add_argument("--yes", action="store_true", help="with rm: don't ask")
-    return parser
+def watch_runs(given: Given) -> int:
+    """Show runs until they are over; the exit code."""
+    runs = runs_to_watch(given.paths or [DEFAULT_ROOT])
+    console = console_of(plain=given.plain)
+    try:
+        if len(runs) > 1:
+            with closing(LiveTable(console, plain=given.plain)) as table:
+                states = watch_all(runs, table)
+            return _FAILED if "failed" in states else 0
+        return _watch(runs[0], console, plain=given.plain)
+    except KeyboardInterrupt:
+        print("no longer watching; what runs is not affected")
+        return _LEFT
+
+
+def _watch(folder: Path, console: Console, *, plain: bool) -> int:
+    manifest = read_manifest(RunFolder(folder))
+    standing = standing_of(folder)
+    print(f"watching:   {printable(manifest['name'])}, seed {manifest['task']['seed']}")
+    print(f"run folder: {short(folder.absolute())}")
+    if standing.state == "running":
+        print(f"running:    {standing.account}")
+    with closing(ConsoleSink(console=console, plain=plain)) as sink:
+        plan_from(sink, folder)
+        standing = watch(folder, sink)
+    print(_ending(folder, standing, is_imported=ONLY_RECORDS in manifest))
+    return _FAILED if standing.state == "failed" else 0
+
+
+def _ending(folder: Path, standing: Standing, *, is_imported: bool) -> str:
+    said = standing.state + (f": {standing.account}" if standing.account else "")
+    if is_imported:
+        return f"{said}; imported without its checkpoints"
+    if standing.state == "done":
+        path = word(folder.absolute())
+        return f"{said}; evaluate with: {program('coach')} --evaluate -crd {path}"
+    return f"{said}{resume_advice(folder)}"

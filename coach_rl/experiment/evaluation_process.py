@@ -130,7 +130,8 @@ class EvaluationProcess:
         if self._restarts == MOST_RESTARTS:
             raise RunError(
                 f"the process that evaluates has ended {MOST_RESTARTS + 1} times, the last time "
-                f"with exit code {code}; resume without --evaluate_aside, or give it more memory"
+                f"with exit code {code}; resume without --background_evaluation, or give it more "
+                "memory"
             )
         self._restarts, self._is_unwanted = self._restarts + 1, False
         warnings.warn(

@@ -84,7 +84,7 @@ class LiveRun:
                 opened.enter_context(closing(self.videos))
             if self.settings.profile:
                 opened.enter_context(self._profiled(sinks))
-            if self.settings.evaluate_aside or self.graph_manager.awaits_evaluations:
+            if self.settings.background_evaluation or self.graph_manager.awaits_evaluations:
                 process = EvaluationProcess(
                     self.folder, self.task, self.trust, profile=self.settings.profile
                 )

@@ -90,7 +90,7 @@ def run_experiment(
         )
         manifest |= {"loaded": loaded, "spaces": spaces_to_json(graph_manager.spaces)}
         manifest |= {"processes": group.size}
-        check_importable(graph_manager, manifest, evaluates_aside=settings.evaluate_aside)
+        check_importable(graph_manager, manifest, in_background=settings.background_evaluation)
         check_room(graph_manager, root / name, policy)
         check_sinks(graph_manager)
         remember_code(graph_manager, manifest, origin)
