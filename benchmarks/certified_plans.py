@@ -24,10 +24,10 @@ from coach_rl import (
     HRLGraphManager,
     LevelParameters,
     Observation,
+    Runtime,
     ScheduleParameters,
     ScriptedAgentParameters,
     Space,
-    TaskParameters,
 )
 
 VARIANTS: dict[str, CertifyParameters | None] = {
@@ -86,7 +86,7 @@ def figures(
     """
     found = []
     with experiment(certify, stops[-1]) as manager:
-        manager.create_graph(TaskParameters(seed=seed))
+        manager.create_graph(Runtime(seed=seed))
         for stop in stops:
             for _ in manager.train_and_act(
                 EnvironmentSteps(stop - manager.clock.environment_steps)

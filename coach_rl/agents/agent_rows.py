@@ -1,7 +1,7 @@
 """The state that a filtering agent keeps of its rows."""
 
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from coach_rl.core.agents import RowState
 from coach_rl.core.records import Array, BoolArray, Observation
@@ -16,7 +16,15 @@ Exploration = TypeVar("Exploration", bound=RowState)
 class AgentRows(Saved, Generic[Exploration]):
     """The state an agent keeps per row of one stack; all arrays [N, ...]."""
 
-    SAVED = ("filters", "heatup_noise", "exploration", "heatup", "follows", "pending", "choice")
+    SAVED: ClassVar[tuple[str, ...]] = (
+        "filters",
+        "heatup_noise",
+        "exploration",
+        "heatup",
+        "follows",
+        "pending",
+        "choice",
+    )
 
     filters: dict[str, Array]
     """Memory of the filters that keep something per row."""

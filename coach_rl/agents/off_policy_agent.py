@@ -169,28 +169,23 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             else ObservationNormaliser(self.observation_space, clip=clip, device=device)
         )
         self.noise_rng = _generator(seed, params.name, "learning noise")
-        self.guide = None if context.acts_only else params.build_guide(self, context)
+        self.guide = None if context.runtime.acts_only else params.build_guide(self, context)
         self.learner = make_learner(
             LearnerContext(
                 observation_space=self.observation_space,
                 action_space=self.action_space,
                 normaliser=self.normaliser,
-                device=device,
-                seed=seed,
                 weights_rng=_generator(seed, params.name, "weights"),
                 noise_rng=self.noise_rng,
                 planned_updates=int(params.learning.ratio * context.planned_steps),
                 owner=context.place.owner(params.name),
-                divergence=context.divergence,
-                on_activity=context.on_activity,
-                group=context.group,
-                signals=context.signals,
+                runtime=context.runtime,
                 guide=self.guide,
             )
         )
         check_filters(self, params.memory, context.place)
         keeping = _keeping(params.memory, self._infos.extras)
-        if context.acts_only and isinstance(keeping, KeepingParameters):
+        if context.runtime.acts_only and isinstance(keeping, KeepingParameters):
             keeping = keeping.keeping_nothing()
         self.memory: Memory = keeping.build(
             observation_space=self.observation_space,
@@ -209,7 +204,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
                 f"{params.learning.learning_starts:,}; lower that, or raise memory.capacity"
             )
         self._comparison = HindsightComparison.of(self.memory, context.place.owner(params.name))
-        self.discount, self._skips = discount, context.divergence.skips
+        self.discount, self._skips = discount, context.runtime.divergence.skips
         self.earned = 0
         """Decisions that count for gradient steps."""
         self._reported_at = 0

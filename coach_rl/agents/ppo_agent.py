@@ -209,9 +209,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
             mode=params.update_mode,
             planned_updates=rounds * params.algorithm.updates_per_round,
             owner=context.place.owner(params.name),
-            divergence=context.divergence,
-            on_activity=context.on_activity,
-            group=context.group,
+            runtime=context.runtime,
         )
         # A tick brings a transition of every row at most, and a round follows when there are
         # enough. Decisions still open when acting turns random come in without one, once a row.

@@ -9,14 +9,14 @@ from pathlib import Path
 from coach_rl import environments, testing  # whose names are imported when they are used
 from coach_rl.cli.parser import Given
 from coach_rl.cli.settings import overrides_of
+from coach_rl.configuration.module_folders import let_import_named
+from coach_rl.configuration.overrides import apply_overrides
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.configuration.trust import code_in_parameters
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.level_name import shown_level
-from coach_rl.experiment.module_folders import let_import_named
-from coach_rl.experiment.overrides import apply_overrides
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.trust import code_in_parameters
 from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from coach_rl.cli import flags
 from coach_rl.cli.parser import Command, Given, Parser, underscored, unknown_flag
+from coach_rl.configuration.presets import shipped_presets
 from coach_rl.core.errors import ConfigurationError, UnknownNameError, near_names
-from coach_rl.experiment.presets import shipped_presets
 
 _one_run = partial(Command, flags=flags.RUNS)
 """A command about one run or preset, which share a table of flags."""

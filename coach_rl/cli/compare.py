@@ -9,10 +9,10 @@ from pathlib import Path
 from coach_rl.cli.parser import Given
 from coach_rl.cli.shell import short
 from coach_rl.cli.tables import show, table_console
+from coach_rl.configuration.strict_json import write_text
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.printable_text import one_line
-from coach_rl.experiment.runner import DEFAULT_ROOT
-from coach_rl.experiment.strict_json import write_text
+from coach_rl.sessions.runner import DEFAULT_ROOT
 from coach_rl.studies.comparison import (
     compare,
     comparison_table,

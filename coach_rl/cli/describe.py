@@ -9,20 +9,20 @@ from typing import Literal, get_args, get_origin
 
 from coach_rl.cli.parser import Given
 from coach_rl.cli.settings import overrides_of, settings
+from coach_rl.configuration.components import fitting, short_name
+from coach_rl.configuration.overrides import parameter_paths
+from coach_rl.configuration.panel import REQUIRED, documented
+from coach_rl.configuration.parameters_json import constructor_fields
+from coach_rl.configuration.preset_file import Preset, load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.core import AgentParameters, EnvironmentParameters
 from coach_rl.core.inspection import MEANINGS
 from coach_rl.core.ranges import has_range
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import describe_type
-from coach_rl.experiment.components import fitting, short_name
-from coach_rl.experiment.overrides import parameter_paths
-from coach_rl.experiment.panel import REQUIRED, documented
-from coach_rl.experiment.parameters_json import constructor_fields
-from coach_rl.experiment.preset_file import Preset, load_preset
-from coach_rl.experiment.presets import find_preset
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.inspections import Points, inspection_points
-from coach_rl.graph_managers.task import TaskParameters
 
 Row = tuple[str, ...]
 _WIDEST = 60
@@ -33,7 +33,7 @@ def describe(given: Given) -> int:
     """Print all that can be changed in a preset; the exit code."""
     preset = load_preset(find_preset(given.preset))
     with closing(preset.configure(overrides_of(given, preset))) as graph_manager:
-        graph_manager.create_graph(settings(given, TaskParameters))
+        graph_manager.create_graph(settings(given, Runtime))
         print(describe_preset(preset, graph_manager))
     return 0
 

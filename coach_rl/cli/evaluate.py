@@ -6,21 +6,21 @@ from coach_rl.cli.parser import Given
 from coach_rl.cli.settings import opening, overrides_of, settings, video_parameters
 from coach_rl.cli.shell import short
 from coach_rl.cli.train import console_of, newest_run
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.file_writing import require_no_links
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.experiment.evaluation import (
+from coach_rl.graph_managers.filmed_row import Take
+from coach_rl.runs.finding import find_run
+from coach_rl.sessions.evaluation import (
     FINAL_EPISODES,
     evaluate_run,
     evaluate_untrained,
     evaluation_film,
 )
-from coach_rl.experiment.finding_runs import find_run
-from coach_rl.experiment.playing import play_run, video_of
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.graph_managers.filmed_row import Take
-from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.sessions.playing import play_run, video_of
 from coach_rl.telemetry.summary import evaluation_table
 from coach_rl.telemetry.window import KEYS, Window, has_display
 
@@ -55,7 +55,7 @@ def evaluate_preset(given: Given) -> int:
     preset = load_preset(find_preset(given.preset))
     evaluation = evaluate_untrained(
         preset.configure(overrides_of(given, preset)),
-        settings(given, TaskParameters),
+        settings(given, Runtime),
         episodes=given.episodes or FINAL_EPISODES,
         sampling=given.sampling,
     )

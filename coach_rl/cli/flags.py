@@ -84,7 +84,7 @@ SEED = Flag(
     "--seed SEED",
     "random seed (default: 0)",
     values.whole,
-    sets="TaskParameters.seed",
+    sets="Runtime.seed",
     of="train fork evaluate untrained",
 )
 NUM_ENVS = Flag(
@@ -131,7 +131,7 @@ CPU = Flag(
     "use no GPU",
     name="device",
     value="cpu",
-    sets="TaskParameters.device",
+    sets="Runtime.device",
     of=f"{_TRAINED} seeds evaluate untrained describe",
 )
 DEVICE = Flag(
@@ -141,7 +141,7 @@ THREADS = Flag(
     "--threads N",
     "threads of one tensor operation (default: the preset's own; with -crd the run's)",
     values.positive,
-    sets="TaskParameters.threads",
+    sets="Runtime.threads",
     of=f"{_TRAINED} seeds evaluate untrained",
 )
 JOBS = Flag(
@@ -318,7 +318,7 @@ RUNS = (
             "--matmul_precision WORD",
             "precision of float32 matrix products: highest (default), high, or medium (bfloat16 "
             "where that is faster, which costs score)",
-            sets="TaskParameters.matmul_precision",
+            sets="Runtime.matmul_precision",
             of="train seeds untrained",
         ),
         Flag(

@@ -18,6 +18,7 @@ from coach_rl import environments  # whose names are imported when they are used
 from coach_rl.cli.commands import parse_arguments
 from coach_rl.cli.parser import Given
 from coach_rl.cli.shell import program
+from coach_rl.configuration.presets import describe_presets, find_preset
 from coach_rl.core.errors import (
     CoachError,
     CoachWarning,
@@ -28,7 +29,6 @@ from coach_rl.core.errors import (
     require_unix,
 )
 from coach_rl.core.printable_text import one_line
-from coach_rl.experiment.presets import describe_presets, find_preset
 
 _FIRST_COMMANDS = """Reinforcement-learning experiments that are described by presets. To begin:
 

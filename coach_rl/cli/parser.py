@@ -12,6 +12,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, NoReturn
 
 import coach_rl
+from coach_rl.configuration.familiar_names import familiar_flags
 from coach_rl.core.errors import (
     MOST_LISTED,
     CoachWarning,
@@ -19,7 +20,6 @@ from coach_rl.core.errors import (
     UnknownNameError,
     near_names,
 )
-from coach_rl.experiment.familiar_names import familiar_flags
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Flag:
     """If True, it may be given several times; its value is a list."""
     sets: str | Callable[[Any], Mapping[str, object]] = ""
     """What it sets: a path in the parameters of an experiment, such as `checkpoints.keep_last`, or
-    the field of a settings class, such as `TaskParameters.seed`; a function from its value to
+    the field of a settings class, such as `Runtime.seed`; a function from its value to
     values by path where these are several, or are made from it. Empty: nothing by itself."""
     of: str = ""
     """The commands that take it, by name, separated by spaces; empty: all that list it."""

@@ -5,10 +5,10 @@ from dataclasses import is_dataclass
 from typing import Any, TypeVar
 
 from coach_rl.cli.parser import Given
+from coach_rl.configuration.override_text import parse_overrides
+from coach_rl.configuration.preset_file import Preset
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.experiment.override_text import parse_overrides
-from coach_rl.experiment.preset_file import Preset
-from coach_rl.experiment.run_settings import RunSettings
+from coach_rl.sessions.settings import RunSettings
 from coach_rl.telemetry.video import Format, VideoParameters
 
 S = TypeVar("S")

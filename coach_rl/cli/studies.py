@@ -15,13 +15,14 @@ from coach_rl.cli.settings import overrides_of, settings
 from coach_rl.cli.shell import program, short, word
 from coach_rl.cli.tables import table_console
 from coach_rl.cli.train import console_of
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import ConfigurationError, RunError
 from coach_rl.core.level_name import shown_level
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_creation import check_name
-from coach_rl.experiment.runner import DEFAULT_ROOT
-from coach_rl.graph_managers.task import TaskParameters, resolved_device
+from coach_rl.core.runtime import Runtime
+from coach_rl.graph_managers.torch_settings import resolved_device
+from coach_rl.runs.creation import check_name
+from coach_rl.sessions.runner import DEFAULT_ROOT
 from coach_rl.studies.conduct import conduct
 from coach_rl.studies.job import Job, JobResult, Needs
 from coach_rl.studies.live_table import LiveTable
@@ -55,7 +56,7 @@ def train_seeds(given: Given) -> int:
     check_place(given.on or "local")
     overrides = overrides_of(given, preset, without=["on"])
     parameters = preset.configure(overrides).parameters
-    task = settings(given, TaskParameters)
+    task = settings(given, Runtime)
     threads = task.threads or parameters.threads
     task = replace(task, device=resolved_device(task.device), threads=threads)
     jobs = [
@@ -270,7 +271,7 @@ def sweep_preset(given: Given) -> int:
         Sweep,
         preset=given.preset,
         overrides=overrides,
-        task=replace(settings(given, TaskParameters), threads=threads),
+        task=replace(settings(given, Runtime), threads=threads),
         name=f"{preset.reference.name}_sweep",
         needs=Needs(cores=threads),
     )

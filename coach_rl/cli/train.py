@@ -10,26 +10,26 @@ from rich.console import Console
 from coach_rl.cli.parser import Given
 from coach_rl.cli.settings import opening, overrides_of, run_settings, settings
 from coach_rl.cli.shell import program, short, word
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CheckpointError, ConfigurationError, DivergedError, RunError
 from coach_rl.core.level_name import shown_level
 from coach_rl.core.printable_text import printable
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
+from coach_rl.core.runtime import Runtime
 from coach_rl.distributed.torch_processes import joined_processes
-from coach_rl.experiment.checkpoint import list_checkpoints
-from coach_rl.experiment.checkpoint_keeper import best_so_far
-from coach_rl.experiment.data_parallel import follow_experiment, follow_resumed
-from coach_rl.experiment.finding_runs import in_newest_run
-from coach_rl.experiment.fork import fork_experiment
-from coach_rl.experiment.loaded_levels import loading_report
-from coach_rl.experiment.manifest import Origin
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.resuming import resume_experiment
-from coach_rl.experiment.run_folder import RunFolder, read_manifest
-from coach_rl.experiment.run_settings import Audience, RunResult
-from coach_rl.experiment.runner import DEFAULT_ROOT, run_experiment
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.runs.checkpoint import list_checkpoints
+from coach_rl.runs.finding import in_newest_run
+from coach_rl.runs.folder import RunFolder, read_manifest
+from coach_rl.runs.keeper import best_so_far
+from coach_rl.runs.manifest import Origin
+from coach_rl.sessions.data_parallel import follow_experiment, follow_resumed
+from coach_rl.sessions.fork import fork_experiment
+from coach_rl.sessions.loaded_levels import loading_report
+from coach_rl.sessions.resuming import resume_experiment
+from coach_rl.sessions.runner import DEFAULT_ROOT, run_experiment
+from coach_rl.sessions.settings import Audience, RunResult
 from coach_rl.telemetry.console import ConsoleSink
 
 _SIGNAL_EXIT_CODE = 128
@@ -43,7 +43,7 @@ def train(given: Given) -> int:
         overrides = overrides_of(given, preset)
         graph_manager = preset.configure(overrides)
         panel = {name: value for name, value in overrides.items() if name in preset.panel}
-        task = settings(given, TaskParameters)
+        task = settings(given, Runtime)
         advice = _ResumeAdvice(group)
         if group.rank > 0:
             with advice:
@@ -221,7 +221,7 @@ def resume_advice(run: Path, group: ProcessGroup = ONE_PROCESS) -> str:
 def _audience(given: Given, console: ConsoleSink, advice: _ResumeAdvice) -> Audience:
     """The terminal as the audience of a run."""
 
-    def on_start(graph_manager: GraphManager, task: TaskParameters, folder: RunFolder) -> None:
+    def on_start(graph_manager: GraphManager, task: Runtime, folder: RunFolder) -> None:
         advice.note(folder.path)
         parameters = graph_manager.parameters
         console.plan(

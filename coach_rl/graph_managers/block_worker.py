@@ -22,6 +22,7 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
 )
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
@@ -29,7 +30,7 @@ from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stacking import build_stack
-from coach_rl.graph_managers.task import TaskParameters, torch_settings
+from coach_rl.graph_managers.torch_settings import torch_settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,7 @@ class Setup:
     """Everything a worker is built from."""
 
     parameters: GraphParameters
-    task: TaskParameters
+    runtime: Runtime
     rows: IntArray
     """The rows of its block."""
 
@@ -62,12 +63,15 @@ class BlockWorker:
     """
 
     def __init__(self, setup: Setup) -> None:
-        self._setup = replace(setup, task=replace(setup.task, device="cpu"))
-        parameters, task = setup.parameters, self._setup.task
+        parameters = setup.parameters
+        runtime = replace(
+            setup.runtime, device="cpu", divergence=parameters.divergence, acts_only=True
+        )
+        self._setup = replace(setup, runtime=runtime)
         self._num_envs = parameters.num_envs
         self._among = np.zeros(self._num_envs, np.bool_)
         self._among[setup.rows] = True
-        self._agents = LevelAgents(parameters, task, acts_only=True)
+        self._agents = LevelAgents(parameters, runtime)
         self._clock = Clock(planned=parameters.schedule.training, collects=True)
         environment = parameters.environment.build(num_envs=len(setup.rows))
         self._simulators = BlockOfRows(environment, setup.rows, num_envs=self._num_envs)
@@ -102,7 +106,7 @@ class BlockWorker:
             self._agents.built[name].load_policy(policy)
         self._clock.load_state_dict(received["clock"])
         self._clock.wall_seconds = received["wall_seconds"]
-        with torch_settings(self._setup.task):
+        with torch_settings(self._setup.runtime):
             made = [self._tick() for _ in range(ticks)]
         for level in self._stack.levels:
             level.drain()  # the run counts them
@@ -122,7 +126,7 @@ class BlockWorker:
         self._simulators.close()
 
     def _new_stack(self, stream: int) -> Stack:
-        seed = self._setup.task.seed
+        seed = self._setup.runtime.seed
         return build_stack(
             self._setup.parameters.levels,
             self._simulators,

@@ -18,7 +18,7 @@ from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.progress import SOLVED, Progress
 from coach_rl.graph_managers.run_warnings import warn_of_cut_off_episodes
-from coach_rl.graph_managers.task import torch_settings
+from coach_rl.graph_managers.torch_settings import torch_settings
 from coach_rl.telemetry.records import Evaluation, LogRecord
 
 WAIT_SECONDS = 0.1
@@ -127,7 +127,7 @@ class EvaluationSchedule:
             wait = WAIT_SECONDS if len(self._asked) > most_left else 0.0
             if wait:
                 is_waiting = True
-                self._graph.on_activity(waiting_for(len(self._asked) - most_left))
+                self._graph.runtime.on_activity(waiting_for(len(self._asked) - most_left))
             if evaluator.has_answered(wait_seconds=wait):
                 scores, asked = evaluator.answer(), self._asked.pop(0)
                 evaluation = self.result(scores, asked)
@@ -136,7 +136,7 @@ class EvaluationSchedule:
             elif not wait:
                 break
         if is_waiting:
-            self._graph.on_activity("")
+            self._graph.runtime.on_activity("")
 
     def play(
         self,
@@ -169,10 +169,10 @@ class EvaluationSchedule:
                 step_limit=self._parameters.schedule.evaluation_step_limit,
                 watcher=watcher,
                 is_stopped=is_stopped,
-                on_activity=graph.on_activity,
+                on_activity=graph.runtime.on_activity,
             )
 
-        with torch_settings(graph.task):
+        with torch_settings(graph.runtime):
             scores = played()
             if watcher is not None and watcher.looks_again(scores.episodes):
                 assert before is not None

@@ -1,6 +1,6 @@
 """Scheduling heat-up, training and evaluation of a graph.
 
-graph_manager.create_graph(TaskParameters(seed=1))
+graph_manager.create_graph(Runtime(seed=1))
 for record in graph_manager.improve():          # stop, save or evaluate between any two records
     print(record.kind, record.environment_steps)
 graph_manager.graph.agents["main"]
@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, require
-from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.profiling import TimedCall
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
@@ -45,7 +44,6 @@ from coach_rl.graph_managers.run_warnings import (
     warn_of_restarts,
     warn_of_useless_settings,
 )
-from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.telemetry.records import Evaluation, LogRecord
 
 
@@ -179,42 +177,37 @@ class GraphManager:
 
     def create_graph(
         self,
-        task: TaskParameters | None = None,
+        runtime: Runtime | None = None,
         *,
         training: bool = True,
         evaluation_envs: int | None = None,
-        on_activity: OnActivity = ignore_activity,
-        group: ProcessGroup = ONE_PROCESS,
     ) -> None:
         """Build agents, levels and environments; ConfigurationErrors say what doesn't fit.
 
-        The task's threads and precision hold whenever the graph computes, and only then: between
+        The runtime's threads and precision hold whenever the graph computes, and only then: between
         two records torch's settings are the process's own.
 
         Args:
-            task: What is known only when a run starts; None takes its defaults.
+            runtime: Seed, device and services of the run; None takes the defaults.
             training: Whether to build environments to train in. A graph without them can be given
                 agents by `load_agents`, and evaluate.
             evaluation_envs: Environments an evaluation runs in parallel; None: as many as the
                 evaluations while training have episodes, up to 16.
-            on_activity: Called with what takes long: compiling, evaluating.
-            group: The processes that train it together, each on its share of rows and batches.
         """
         if self._built is not None:
             raise ConfigurationError("this graph is already built; close() it to build another")
         self.parameters.schedule.check_heatup()
+        runtime = runtime or Runtime()
         graph = Graph(
             self.parameters,
-            task or TaskParameters(),
+            runtime,
             training=training,
             evaluation_envs=evaluation_envs,
             watcher=self._watcher,
             recorder=self._recorder,
-            on_activity=on_activity,
-            group=group,
         )
         self._progress = Progress(self.parameters.schedule, self.parameters.validation)
-        is_inspected = training and group.rank == 0
+        is_inspected = training and runtime.group.rank == 0
         inspect = self.parameters.inspect if is_inspected else ()
         try:
             inspections = Inspections(inspect, graph, self._progress)
@@ -237,7 +230,7 @@ class GraphManager:
     ) -> Iterator[LogRecord]:
         """The experiment: heat-up, then training with evaluations in between, until all is done.
 
-        Builds the graph with default task parameters where that has not been done. Continues from
+        Builds the graph with the default runtime where that has not been done. Continues from
         wherever the counters stand, so it also continues a restored run.
 
         Args:

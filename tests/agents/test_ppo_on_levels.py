@@ -16,18 +16,18 @@ from coach_rl.core.clock import Phase
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.records import EnvResponse
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
-from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
 from coach_rl.graph_managers import (
     GraphManager,
     GraphParameters,
     LevelParameters,
     ScheduleParameters,
-    TaskParameters,
 )
 from coach_rl.memories import ReplayMemoryParameters
+from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.testing.states import assert_same_state
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
@@ -84,7 +84,7 @@ def manager(upper, lower, space, *, horizon=5, num_envs=5, seed=2, **more):
             **more,
         )
     )
-    graph_manager.create_graph(TaskParameters(seed=seed, device="cpu"))
+    graph_manager.create_graph(Runtime(seed=seed, device="cpu"))
     return graph_manager
 
 

@@ -23,16 +23,16 @@ from coach_rl.cli.flags import COMPARE, RUNS, SORT_KEYS, STATES
 from coach_rl.cli.main import main
 from coach_rl.cli.settings import overrides_of, settings, video_parameters
 from coach_rl.cli.shell import program, word
+from coach_rl.configuration.overrides import parameter_paths
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.inspection import MEANINGS, USUAL_POINTS
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps, Hours
-from coach_rl.experiment.overrides import parameter_paths
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_folder import RunFolder, write_manifest
-from coach_rl.experiment.run_settings import RunSettings
 from coach_rl.graph_managers.parameters import ValidationParameters
-from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.runs.folder import RunFolder, write_manifest
+from coach_rl.sessions.settings import RunSettings
 from coach_rl.studies import run_groups, run_list
 from coach_rl.studies.statistics import STATISTICS
 from coach_rl.studies.sweep import Sweep
@@ -43,7 +43,7 @@ from coach_rl.telemetry.video import VideoParameters
 from tests.waiting import wait_until
 
 HERE = Path(__file__).parent
-FAKE = HERE.parent / "experiment" / "fake_preset.py"
+FAKE = HERE.parent / "fake_preset.py"
 
 
 @pytest.fixture(autouse=True)
@@ -78,9 +78,9 @@ def test_windows_is_refused_in_one_line(
         "",
         "coach: error: coach_rl runs on Linux and macOS; on Windows use WSL\n",
     )
-    monkeypatch.delitem(sys.modules, "coach_rl.experiment.run_lock", raising=False)
+    monkeypatch.delitem(sys.modules, "coach_rl.runs.lock", raising=False)
     with pytest.raises(ConfigurationError, match="on Windows use WSL"):
-        importlib.import_module("coach_rl.experiment.run_lock")
+        importlib.import_module("coach_rl.runs.lock")
 
 
 ALL_OF_TRAIN = (
@@ -96,7 +96,7 @@ ALL_OF_TRAIN = (
 def test_flags_of_train_make_settings_and_overrides() -> None:
     given = parse_arguments(ALL_OF_TRAIN.split())
     assert given.command is COMMANDS["train"]
-    assert settings(given, TaskParameters) == TaskParameters(
+    assert settings(given, Runtime) == Runtime(
         seed=3, device="cuda:1", threads=2, matmul_precision="high"
     )
     video = VideoParameters(formats=("gif", "mp4"), max_frames=60, frame_skip=2)
@@ -132,16 +132,14 @@ def test_flags_of_train_make_settings_and_overrides() -> None:
 
 def test_flags_not_given_leave_the_defaults_of_their_settings() -> None:
     given = parse_arguments(["train", "x"])
-    assert settings(given, TaskParameters) == TaskParameters()
+    assert settings(given, Runtime) == Runtime()
     assert settings(given, RunSettings) == RunSettings()
     assert overrides_of(given) == {}
     assert video_parameters(given) is None
 
 
 def test_flags_set_fields_and_paths_that_exist() -> None:
-    classes = {
-        each.__name__: each for each in (TaskParameters, RunSettings, VideoParameters, Sweep)
-    }
+    classes = {each.__name__: each for each in (Runtime, RunSettings, VideoParameters, Sweep)}
     paths = {
         path
         for path, _, _ in parameter_paths(

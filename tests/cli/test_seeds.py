@@ -9,11 +9,11 @@ import pytest
 from coach_rl.cli.commands import SEEDS, parse_arguments
 from coach_rl.cli.main import main
 from coach_rl.cli.settings import overrides_of
-from coach_rl.experiment.run_folder import RunFolder, read_manifest
-from coach_rl.experiment.stop_requests import Interrupted
+from coach_rl.runs.folder import RunFolder, read_manifest
+from coach_rl.sessions.stop_requests import Interrupted
 from coach_rl.studies.job import JobResult
 
-FAKE = Path(__file__).parent.parent / "experiment" / "fake_preset.py"
+FAKE = Path(__file__).parent.parent / "fake_preset.py"
 
 
 @pytest.fixture(autouse=True)
@@ -109,7 +109,7 @@ def test_a_seed_that_fails_does_not_end_the_others_and_is_said(
     source = FAKE.read_text()
     broken = source.replace(
         "self._rng = generator(",
-        "require(task.seed != 1, 'no such start')\n        self._rng = generator(",
+        "require(runtime.seed != 1, 'no such start')\n        self._rng = generator(",
     )
     assert broken != source
     Path("broken.py").write_text(broken)

@@ -6,10 +6,11 @@ import pytest
 from small_runs import parameters
 
 from coach_rl.core.errors import CallbackError, CoachWarning, ConfigurationError, ParameterError
-from coach_rl.graph_managers import BasicRLGraphManager, TaskParameters
+from coach_rl.core.runtime import Runtime
+from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.testing.states import assert_same_state
 
-TASK = TaskParameters(seed=1, device="cpu")
+TASK = Runtime(seed=1, device="cpu")
 
 
 class Counting:

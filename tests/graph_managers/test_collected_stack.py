@@ -8,19 +8,19 @@ import pytest
 from small_runs import parameters, ppo
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.edge_costs import CriticSteps
-from coach_rl.agents.graph_agent import GraphAgentParameters
-from coach_rl.agents.hac import HACAgentParameters
+from coach_rl.agents.hierarchies.hac import HACAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.places import FarthestPoints
+from coach_rl.agents.planning.edge_costs import CriticSteps
+from coach_rl.agents.planning.graph_agent import GraphAgentParameters
+from coach_rl.agents.planning.places import FarthestPoints
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.environments.toy import GoalPointMassParameters
-from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.filters import (
     InputFilter,
     ObservationNormalizationFilter,
@@ -34,9 +34,9 @@ from coach_rl.graph_managers import (
     HACGraphManager,
     HACGraphParameters,
     LevelParameters,
-    TaskParameters,
 )
 from coach_rl.graph_managers.graph_manager import BasicRLGraphManager
+from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.testing.states import assert_same_state
 
 EVERY = InputFilter(
@@ -102,7 +102,7 @@ def with_workers(params, workers=2, **collection):
 def manager_of(params, seed=5):
     kind = HACGraphManager if isinstance(params, HACGraphParameters) else BasicRLGraphManager
     manager = (GraphManager if type(params) is GraphParameters else kind)(params)
-    manager.create_graph(TaskParameters(seed=seed, device="cpu"))
+    manager.create_graph(Runtime(seed=seed, device="cpu"))
     return manager
 
 

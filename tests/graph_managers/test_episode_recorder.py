@@ -9,6 +9,7 @@ import pytest
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.core.errors import CoachWarning, ConfigurationError, RunError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import parameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
@@ -20,7 +21,6 @@ from coach_rl.graph_managers import (
     EpisodeRecorder,
     GraphManager,
     ScheduleParameters,
-    TaskParameters,
 )
 from coach_rl.graph_managers.episode_recorder import TrainingRecorder
 from coach_rl.graph_managers.filmed_row import LEVEL_COLOURS
@@ -57,7 +57,7 @@ def film(experiment, **options):
     recorder = EpisodeRecorder(VideoParameters(**options))
     with GraphManager(experiment) as manager:
         manager.watch_evaluations(recorder)
-        manager.create_graph(TaskParameters(seed=1))
+        manager.create_graph(Runtime(seed=1))
         agents = [level.agent for level in manager.graph.evaluation.levels]
         record = manager.evaluate(EPISODES)
     return recorder, agents, record
@@ -166,7 +166,7 @@ def test_training_episodes_are_chosen_among_every_few(lamp, episodes, every, fil
     recorder = TrainingRecorder(VideoParameters(of="training", episodes=episodes, every=every))
     with BasicRLGraphManager(experiment) as manager:
         manager.watch_training(recorder)
-        manager.create_graph(TaskParameters(device="cpu"))
+        manager.create_graph(Runtime(device="cpu"))
         films = []
         for _ in manager.train_and_act(EnvironmentSteps(2 * 5 * 6)):
             for each in recorder.take_films():
@@ -202,7 +202,7 @@ def said(experiment, recorder):
     with GraphManager(experiment) as manager:
         if recorder is not None:
             manager.watch_evaluations(recorder)
-        manager.create_graph(TaskParameters(seed=3, device="cpu"))
+        manager.create_graph(Runtime(seed=3, device="cpu"))
         records = [
             (
                 record.kind,
@@ -294,6 +294,6 @@ def test_what_has_no_pictures_is_said_before_anything_runs():
 
 def test_watching_begins_before_the_graph_is_built(easel):
     with BasicRLGraphManager(learning()) as manager:
-        manager.create_graph(TaskParameters(device="cpu"))
+        manager.create_graph(Runtime(device="cpu"))
         with pytest.raises(ConfigurationError, match="before that"):
             manager.watch_evaluations(EpisodeRecorder(VideoParameters()))

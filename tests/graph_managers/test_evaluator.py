@@ -6,11 +6,12 @@ import pytest
 from small_runs import parameters
 
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.graph_managers import BasicRLGraphManager, TaskParameters, ValidationParameters
+from coach_rl.graph_managers import BasicRLGraphManager, ValidationParameters
 from coach_rl.graph_managers.evaluator import MOST_ASKED
 
-TASK = TaskParameters(seed=1, device="cpu")
+TASK = Runtime(seed=1, device="cpu")
 
 
 class SlowEvaluator:
@@ -87,7 +88,8 @@ def test_training_waits_where_too_many_evaluations_are_to_come():
 
 def test_a_run_says_that_it_waits_for_evaluations():
     experiment, said = manager_of(parameters()), []
-    experiment.graph.on_activity = said.append
+    graph = experiment.graph
+    graph.runtime = replace(graph.runtime, on_activity=said.append)
     evaluations(experiment.improve(evaluator=SlowEvaluator(parameters(), looks=10_000)))
     waits = [text for text in said if text.startswith("waiting for")]
     assert waits

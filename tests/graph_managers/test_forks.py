@@ -29,9 +29,9 @@ from coach_rl import (
     ParameterError,
     PPOAgentParameters,
     ReplayMemoryParameters,
+    Runtime,
     ScheduleParameters,
     ScriptedAgentParameters,
-    TaskParameters,
 )
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.levels.certifier import Fork
@@ -98,7 +98,7 @@ def experiment(levels, environment, *, steps=240, **options):
 
 def built(parameters):
     manager = HRLGraphManager(parameters)
-    manager.create_graph(TaskParameters(seed=2))
+    manager.create_graph(Runtime(seed=2))
     return manager
 
 

@@ -23,17 +23,17 @@ from coach_rl import (
     ParameterError,
     PPOAgentParameters,
     PPOAlgorithmParameters,
+    Runtime,
     ScheduleParameters,
     SuccessRate,
-    TaskParameters,
     TD3AgentParameters,
     TorsoParameters,
     TrainingSteps,
 )
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.experiment.runner import run_experiment
 from coach_rl.graph_managers import CollectionParameters
+from coach_rl.sessions.runner import run_experiment
 from coach_rl.testing.states import assert_same_state
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.3, 0.3), elements=(0, 1))
@@ -95,7 +95,7 @@ def parameters(agent=hac, *, training=600, heatup=0, **levels):
 
 def built(params):
     manager = GraphManager(params)
-    manager.create_graph(TaskParameters(seed=3, device="cpu"))
+    manager.create_graph(Runtime(seed=3, device="cpu"))
     return manager
 
 
@@ -334,7 +334,7 @@ def test_the_summary_says_which_success_rates_were_waited_for_in_vain(tmp_path):
             low={"goal_space": easy, "frozen_from": reached, "frozen_until": never},
         )
     )
-    result = run_experiment(manager, TaskParameters(device="cpu"), name="waits", root=tmp_path)
+    result = run_experiment(manager, Runtime(device="cpu"), name="waits", root=tmp_path)
     assert result.summary.incidents == (
         "level 'top' waited for a success rate of level 'low' of 1 over 500 sub-episodes to the "
         "end (frozen_from)",

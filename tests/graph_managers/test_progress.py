@@ -9,6 +9,7 @@ from small_runs import parameters, ppo
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import CoachWarning, ParameterError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.steps import (
     EnvironmentEpisodes,
@@ -21,7 +22,6 @@ from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
     LevelParameters,
-    TaskParameters,
     ValidationParameters,
 )
 from coach_rl.graph_managers.parameters import GraphParameters, ScheduleParameters
@@ -31,7 +31,7 @@ from coach_rl.testing.states import assert_same_state
 
 def created(params: BasicGraphParameters) -> BasicRLGraphManager:
     manager = BasicRLGraphManager(params)
-    manager.create_graph(TaskParameters(seed=1, device="cpu"))
+    manager.create_graph(Runtime(seed=1, device="cpu"))
     return manager
 
 
