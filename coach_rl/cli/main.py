@@ -11,7 +11,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from coach_rl import environments  # whose names are imported when they are used
@@ -24,6 +24,7 @@ from coach_rl.core.errors import (
     CoachWarning,
     ConfigurationError,
     EnvironmentFault,
+    ProblemsError,
     UnknownNameError,
     in_one_line,
     require_unix,
@@ -58,22 +59,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             return _run(words)
+    except ProblemsError as error:
+        return _report(error.problems, error.exit_code, words)
     except CoachError as error:
         own = isinstance(error, EnvironmentFault) and "--debug" not in words
         hint = "; run again with --debug for the traceback" if own else ""
-        return _report(f"{error}{hint}", error.exit_code, words)
+        return _report([f"{error}{hint}"], error.exit_code, words)
     except BrokenPipeError:
         # The reader of our output has ended, as in `coach describe NAME | head`.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
     except KeyboardInterrupt as error:
         number = getattr(error, "signal", signal.SIGINT)
-        return _report(str(error) or "interrupted", _SIGNALLED + number, words, kind="")
+        return _report([str(error) or "interrupted"], _SIGNALLED + number, words, kind="")
     except BaseException as error:
         if isinstance(error, SystemExit) and _is_argparse(error):
             raise
         hint = "run again with --debug for the traceback"
-        return _report(f"{in_one_line(error)}; {hint}", 1, words)
+        return _report([f"{in_one_line(error)}; {hint}"], 1, words)
 
 
 def _is_argparse(error: SystemExit) -> bool:
@@ -154,8 +157,11 @@ def _show_warning(
     print(text, end="", file=file or sys.stderr)
 
 
-def _report(message: str, exit_code: int, words: list[str], *, kind: str = "error: ") -> int:
+def _report(
+    messages: Iterable[str], exit_code: int, words: list[str], *, kind: str = "error: "
+) -> int:
     if "--debug" in words:
         traceback.print_exc()
-    print(f"coach: {kind}{one_line(message)}", file=sys.stderr)
+    for message in messages:
+        print(f"coach: {kind}{one_line(message)}", file=sys.stderr)
     return exit_code

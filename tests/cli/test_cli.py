@@ -327,6 +327,36 @@ def test_mistakes_take_one_line_and_leave_nothing(
     assert list(Path().iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("words", "messages"),
+    [
+        (["-cp", "lerning_rate=1; layrs=2"], ["'lerning_rate'", "'layrs'"]),
+        (
+            ["-cp", "learning_rate=fast; steps=few"],
+            ["learning_rate must be float", "steps must be"],
+        ),
+        (
+            ["-cp", "agent.layrs=1; agent.learning_rate=fast"],
+            ["unknown parameter 'layrs'", "agent.learning_rate must be float"],
+        ),
+        (
+            ["-e", "a/b", "--device", "moon", "-dm", "--no_checkpoints"],
+            ["the experiment name 'a/b' cannot", "device must be auto, cpu, cuda"],
+        ),
+    ],
+)
+def test_several_problems_are_shown_at_once_a_line_each(
+    words: list[str], messages: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert coach("-p", FAKE, *words) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(messages)
+    for line, message in zip(lines, messages, strict=True):
+        assert line.startswith("coach: error: ")
+        assert message in line
+    assert list(Path().iterdir()) == []
+
+
 def test_preset_file_beside_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
     Path("two_level.py").touch()
     assert coach("-p", "two_level") == 2
