@@ -65,9 +65,9 @@ def compare_groups(given: Given) -> int:
     for group in dict.fromkeys(each.group for each in found):
         over = overall_improvement(scored, group, baseline)
         if over is not None and over[0].low is not None:
-            chance, levels = over
+            chance, tasks = over
             console.print(
-                f"Over {levels} levels, a run of {group} scores higher than one of {baseline} with "
+                f"Over {tasks} tasks, a run of {group} scores higher than one of {baseline} with "
                 f"a probability of {chance.value:.2f} (95 % interval {chance.low:.2f} to "
                 f"{chance.high:.2f})."
             )

@@ -72,10 +72,10 @@ def train_seeds(given: Given) -> int:
         )
         for seed in given.seeds
     ]
-    level, folder = shown_level(parameters.environment.level), jobs[0].root / name
+    environment, folder = shown_level(parameters.environment.level), jobs[0].root / name
 
     def on_start(at_once: int) -> None:
-        print(f"running:    {name} on {level}, {len(jobs)} seeds, {at_once} at once")
+        print(f"running:    {name} on {environment}, {len(jobs)} seeds, {at_once} at once")
         print(f"run folders in {short(folder.absolute())}")
 
     results = _conducted(jobs, given, on_start, lambda job: f"seed {job.task.seed}")

@@ -231,8 +231,8 @@ def _audience(given: Given, console: ConsoleSink, advice: _ResumeAdvice) -> Audi
             policy=parameters.checkpoints,
             best=best_so_far(folder, parameters.checkpoints),
         )
-        name, level = folder.path.parent.name, shown_level(parameters.environment.level)
-        print(f"running:    {name} on {level}, seed {task.seed}, {task.device}")
+        name, environment = folder.path.parent.name, shown_level(parameters.environment.level)
+        print(f"running:    {name} on {environment}, seed {task.seed}, {task.device}")
         if task.device.startswith("cuda"):
             modes = graph_manager.graph.updates.items()
             print(f"updates:    {', '.join(f'{name} {mode}' for name, mode in modes)}")

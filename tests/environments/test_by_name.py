@@ -75,7 +75,7 @@ def test_a_package_that_registers_a_level_is_named():
 
 
 def test_a_class_where_its_name_belongs():
-    with pytest.raises(ParameterError, match=r"level must be a name, .*:MujocoParameters'"):
+    with pytest.raises(ParameterError, match=r"task must be a name, .*:MujocoParameters'"):
         make(MujocoParameters)
 
 
