@@ -17,7 +17,7 @@ from coach_rl.configuration.trust import code_in_parameters
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.level_name import shown_level
-from coach_rl.graph_managers.parameters import GraphParameters
+from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
 
 _SHORT_EPISODES = 25
@@ -32,8 +32,8 @@ def check(given: Given) -> int:
 def check_preset(given: Given) -> int:
     """Check the parts of a preset's experiment, each by its contract suite; the exit code."""
     preset = load_preset(find_preset(given.preset))
-    parameters = preset.configure(overrides_of(given, preset)).parameters
-    return max(suite(parameters) for suite in _SUITES)
+    graph_manager = preset.configure(overrides_of(given, preset))
+    return max(suite(graph_manager) for suite in _SUITES)
 
 
 def task_parameters(task: str) -> EnvironmentParameters:
@@ -85,10 +85,10 @@ def _with_short_episodes(environment: EnvironmentParameters) -> EnvironmentParam
     return apply_overrides(environment, {"max_episode_steps": _SHORT_EPISODES})
 
 
-def _environment_suite(parameters: GraphParameters) -> int:
-    return check_environment(parameters.environment)
+def _environment_suite(graph_manager: GraphManager) -> int:
+    return check_environment(graph_manager.parameters.environment)
 
 
-_SUITES: tuple[Callable[[GraphParameters], int], ...] = (_environment_suite,)
+_SUITES: tuple[Callable[[GraphManager], int], ...] = (_environment_suite,)
 """The suites that `coach check -p PRESET` runs: each prints its findings, and returns 1 if a
 promise is broken, else 0. That of agents belongs here."""

@@ -4,10 +4,8 @@ To add one, declare it here: a flag that sets a parameter of the experiment, or 
 settings class, needs nothing else. Light on purpose, like `parser`.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from coach_rl.cli import values
 from coach_rl.cli.parser import Flag
@@ -23,37 +21,6 @@ SORT_KEYS = ("path", "age", "state", "steps", "best", "last", "size")
 """The keys that a list of runs can be sorted by, as in `studies.run_list`."""
 
 
-def _until_solved(text: str) -> Mapping[str, object]:
-    from coach_rl.graph_managers.parameters import ValidationParameters
-
-    name, _, number = text.partition("=")
-    changes: dict[str, object] = {"schedule.until_solved": name != "off"}
-    if number:
-        least: dict[str, Any] = {name: float(number)}
-        changes["validation"] = ValidationParameters(**least)
-    return changes
-
-
-def _sinks(text: str) -> Mapping[str, object]:
-    from coach_rl.telemetry.tracker import TrackerParameters
-
-    service, _, project = text.partition(":")
-    named = {"project": project} if project else {}
-    return {"sinks": () if service == "off" else (TrackerParameters(service=service, **named),)}  # type: ignore[arg-type]  # checked by `tracker`
-
-
-def _inspections(text: str) -> Mapping[str, object]:
-    from coach_rl.core.inspection import parse_inspections
-
-    return {"inspect": parse_inspections(text)}
-
-
-def _no_checkpoints(_: object) -> Mapping[str, object]:
-    from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
-
-    return {"checkpoints": CheckpointParameters(enabled=False)}
-
-
 def _group(title: str, *flags: Flag, of: str = "") -> tuple[Flag, ...]:
     """Flags below a title of the help, and the commands that take them."""
     return tuple(replace(flag, group=title, of=of or flag.of) for flag in flags)
@@ -63,93 +30,6 @@ _TRAINED = "train resume fork"
 _KEPT = f"{_TRAINED} seeds describe"
 _PRESET = "train seeds untrained describe check_preset"
 _RUN = "resume fork evaluate"
-
-PRESET = Flag(
-    "-p, --preset PRESET", "a shipped preset's name, FILE.py, or either with :FUNCTION", of=_PRESET
-)
-LAST_GOOD = Flag("--last_good", "take the run's newest checkpoint that can be read", of=_RUN)
-TRUST = Flag(
-    "--trust MODULES",
-    "with a run of somebody else's: run the code of these modules, separated by commas",
-    values.modules,
-    of=_RUN,
-)
-TASK = Flag(
-    "-lvl, --level TASK",
-    "the environment's task, such as Hopper-v5",
-    sets="environment.level",
-    of=f"{_PRESET} evaluate",
-)
-SEED = Flag(
-    "--seed SEED",
-    "random seed (default: 0)",
-    values.whole,
-    sets="Runtime.seed",
-    of="train fork evaluate untrained",
-)
-NUM_ENVS = Flag(
-    "-n, --num_envs N",
-    "environments in parallel",
-    values.positive,
-    sets="num_envs",
-    of=f"{_PRESET} evaluate",
-)
-STEPS = Flag(
-    "--steps N",
-    "environment steps to train to, in all; with -crd a new total",
-    values.steps,
-    sets="schedule.training",
-    of=_KEPT,
-)
-CHANGES = Flag(
-    "-cp, --custom_parameter CHANGES",
-    '"learning_rate=1e-3; agent.algorithm.discount=0.98": panel names or dotted paths',
-    is_repeated=True,
-    of=f"{_PRESET} evaluate fork",
-)
-NAME = Flag(
-    "-e, --as, --experiment_name NAME",
-    "the experiment's folder (default: the preset's name); a fork needs one",
-    of="train seeds fork",
-)
-ROOT = Flag(
-    "-ep, --experiment_path PATH",
-    "the folder of all experiments (default: ./experiments)",
-    Path,
-    of="train seeds fork",
-)
-NO_TENSORBOARD = Flag(
-    "-ntb, --no_tensorboard",
-    "write no TensorBoard files",
-    name="tensorboard",
-    value=False,
-    sets="RunSettings.tensorboard",
-    of=f"{_TRAINED} seeds",
-)
-CPU = Flag(
-    "-c, --use_cpu",
-    "use no GPU",
-    name="device",
-    value="cpu",
-    sets="Runtime.device",
-    of=f"{_TRAINED} seeds evaluate untrained describe",
-)
-DEVICE = Flag(
-    "--device DEVICE", "auto, cpu, cuda or cuda:N (default: auto)", sets=CPU.sets, of=CPU.of
-)
-THREADS = Flag(
-    "--threads N",
-    "threads of one tensor operation (default: the preset's own; with -crd the run's)",
-    values.positive,
-    sets="Runtime.threads",
-    of=f"{_TRAINED} seeds evaluate untrained",
-)
-JOBS = Flag(
-    "--jobs N",
-    "with --seeds: runs at once (default: as many as there are cores and memory for)",
-    values.positive,
-    of="seeds",
-)
 
 _FILMS = _group(
     "",
@@ -196,7 +76,11 @@ _FILMS = _group(
 RUNS = (
     *_group(
         "what to run",
-        PRESET,
+        Flag(
+            "-p, --preset PRESET",
+            "a shipped preset's name, FILE.py, or either with :FUNCTION",
+            of=_PRESET,
+        ),
         Flag("-l, --list", "list the shipped presets", of="list"),
         Flag(
             "-crd, --checkpoint_restore RUN",
@@ -206,7 +90,7 @@ RUNS = (
             name="run",
             of=_RUN,
         ),
-        LAST_GOOD,
+        Flag("--last_good", "take the run's newest checkpoint that can be read", of=_RUN),
         Flag(
             "--drop_later",
             "delete the checkpoints and logs after the one resumed from",
@@ -224,7 +108,12 @@ RUNS = (
             "evaluate with the exploration of training instead of greedily",
             of="evaluate untrained",
         ),
-        TRUST,
+        Flag(
+            "--trust MODULES",
+            "with a run of somebody else's: run the code of these modules, separated by commas",
+            values.modules,
+            of=_RUN,
+        ),
         Flag(
             "--restart_episodes",
             "with -crd: begin open training episodes anew instead of restoring them, where that "
@@ -234,8 +123,19 @@ RUNS = (
     ),
     *_group(
         "changing the experiment",
-        TASK,
-        SEED,
+        Flag(
+            "-lvl, --level TASK",
+            "the environment's task, such as Hopper-v5",
+            sets="environment.level",
+            of=f"{_PRESET} evaluate",
+        ),
+        Flag(
+            "--seed SEED",
+            "random seed (default: 0)",
+            values.whole,
+            sets="Runtime.seed",
+            of="train fork evaluate untrained",
+        ),
         Flag(
             "--seeds SEEDS",
             "train a run for each seed: 10 for seeds 0 to 9, or a list such as 3,5,8; again, only "
@@ -243,7 +143,13 @@ RUNS = (
             values.seeds,
             of="seeds",
         ),
-        NUM_ENVS,
+        Flag(
+            "-n, --num_envs N",
+            "environments in parallel",
+            values.positive,
+            sets="num_envs",
+            of=f"{_PRESET} evaluate",
+        ),
         Flag(
             "--workers N",
             "let N worker processes act and step the environments, a share of them each; not with "
@@ -252,7 +158,13 @@ RUNS = (
             sets="collection.workers",
             of="train",
         ),
-        STEPS,
+        Flag(
+            "--steps N",
+            "environment steps to train to, in all; with -crd a new total",
+            values.steps,
+            sets="schedule.training",
+            of=_KEPT,
+        ),
         Flag(
             "--hours H",
             "stop after H hours of the run's own time, pauses not counted; with -crd a new total",
@@ -266,31 +178,52 @@ RUNS = (
             "success_rate=0.9; off: train on",
             values.target,
             value="preset",
-            sets=_until_solved,
+            sets=values.until_solved,
             of=_KEPT,
         ),
-        CHANGES,
+        Flag(
+            "-cp, --custom_parameter CHANGES",
+            '"learning_rate=1e-3; agent.algorithm.discount=0.98": panel names or dotted paths',
+            is_repeated=True,
+            of=f"{_PRESET} evaluate fork",
+        ),
         Flag(
             "--inspect POINTS",
             'look at points of the flow of data: "batch:nan,stats@100; network:range=-5..5:warn" '
             "(points: environment, filter, memory, sampler, batch, network, update; checks: nan, "
             "shape, range, stats, staleness; what is wrong: warn, dump or stop, the default); "
             "off: at none",
-            sets=_inspections,
+            sets=values.inspections,
             of=f"{_TRAINED} describe",
         ),
     ),
     *_group(
         "where and how it runs",
-        NAME,
-        ROOT,
-        NO_TENSORBOARD,
+        Flag(
+            "-e, --as, --experiment_name NAME",
+            "the experiment's folder (default: the preset's name); a fork needs one",
+            of="train seeds fork",
+        ),
+        Flag(
+            "-ep, --experiment_path PATH",
+            "the folder of all experiments (default: ./experiments)",
+            Path,
+            of="train seeds fork",
+        ),
+        Flag(
+            "-ntb, --no_tensorboard",
+            "write no TensorBoard files",
+            name="tensorboard",
+            value=False,
+            sets="RunSettings.tensorboard",
+            of=f"{_TRAINED} seeds",
+        ),
         Flag(
             "--tracker SERVICE",
             "also log to wandb, trackio or mlflow, or SERVICE:PROJECT (default: coach_rl), instead "
             "of the preset's own sinks; off: to none; a resumed run continues there",
             values.tracker,
-            sets=_sinks,
+            sets=values.sinks,
             of=f"{_TRAINED} seeds",
         ),
         Flag(
@@ -303,10 +236,29 @@ RUNS = (
             of=_TRAINED,
         ),
         *_FILMS,
-        CPU,
-        DEVICE,
-        THREADS,
-        JOBS,
+        *_group(
+            "",
+            Flag("-c, --use_cpu", "use no GPU", name="device", value="cpu", sets="Runtime.device"),
+            Flag(
+                "--device DEVICE",
+                "auto, cpu, cuda or cuda:N (default: auto)",
+                sets="Runtime.device",
+            ),
+            of=f"{_TRAINED} seeds evaluate untrained describe",
+        ),
+        Flag(
+            "--threads N",
+            "threads of one tensor operation (default: the preset's own; with -crd the run's)",
+            values.positive,
+            sets="Runtime.threads",
+            of=f"{_TRAINED} seeds evaluate untrained",
+        ),
+        Flag(
+            "--jobs N",
+            "with --seeds: runs at once (default: as many as there are cores and memory for)",
+            values.positive,
+            of="seeds",
+        ),
         Flag(
             "--on PLACE",
             "where the runs of --seeds, or the --workers of one run, are: local (default), "
@@ -377,7 +329,7 @@ RUNS = (
         Flag(
             "--no_checkpoints",
             "keep none: the run can't be resumed, nor evaluated once it is over",
-            sets=_no_checkpoints,
+            sets=values.no_checkpoints,
         ),
         of=_KEPT,
     ),
@@ -386,12 +338,13 @@ RUNS = (
 a command would ignore is refused by name."""
 
 
-def _of_its_own(flag: Flag, **changes: object) -> Flag:
+def _again(spelling: str, **changes: object) -> Flag:
     """A flag of the table above for a command with flags of its own."""
-    return replace(flag, **{"of": "", **changes})  # type: ignore[arg-type]  # by name
+    (flag,) = (each for each in RUNS if spelling in each.spellings)
+    return replace(flag, **{"of": "", "group": "", **changes})  # type: ignore[arg-type]  # by name
 
 
-_ROOT = _of_its_own(ROOT, name="root")
+_ROOT = _again("-ep", name="root")
 _PLACES = (
     _ROOT,
     Flag(
@@ -444,19 +397,17 @@ PLAY = (
         "play so many times slower than 25 steps a second (default: 1)",
         values.factor,
     ),
-    _of_its_own(TASK, help="play another task"),
-    _of_its_own(
-        CHANGES, help='changes of the environment, such as "environment.max_episode_steps=200"'
-    ),
-    _of_its_own(SEED, help="seed of the episodes (default: the run's)"),
+    _again("-lvl", help="play another task"),
+    _again("-cp", help='changes of the environment, such as "environment.max_episode_steps=200"'),
+    _again("--seed", help="seed of the episodes (default: the run's)"),
     Flag(
         "--to FILE",
         "write a .gif or .mp4 (extra `video`) instead; without a display, a GIF goes into the "
         "run's videos/",
         Path,
     ),
-    _of_its_own(LAST_GOOD),
-    _of_its_own(TRUST),
+    _again("--last_good"),
+    _again("--trust"),
 )
 COMPARE = (*_GROUPS, Flag("--markdown", "print tables as Markdown"))
 PLOT = (
@@ -494,9 +445,9 @@ REPORT = (
 )
 STUDY_RUN = (
     *STUDY,
-    _of_its_own(JOBS, help="runs at once (default: as the machine carries)"),
+    _again("--jobs", help="runs at once (default: as the machine carries)"),
     Flag("--on PLACE", "where to run: local (default), ray[:HOST:PORT] or slurm[:PARTITION]"),
-    _of_its_own(NO_TENSORBOARD),
+    _again("-ntb"),
 )
 STUDY_REPORT = (
     *STUDY,
@@ -557,7 +508,7 @@ DASHBOARD = (
 SWEEP = (
     *_group(
         "what to search",
-        _of_its_own(PRESET),
+        _again("-p"),
         Flag(
             "--search SPACE",
             'what to vary and within what, as "learning_rate=log(1e-4, 3e-3); '
@@ -607,26 +558,26 @@ SWEEP = (
     ),
     *_group(
         "changing all runs alike",
-        _of_its_own(TASK),
-        _of_its_own(SEED, help="seed of trials and sampler"),
-        _of_its_own(NUM_ENVS),
-        _of_its_own(STEPS, help="environment steps of each run"),
-        _of_its_own(CHANGES),
+        _again("-lvl"),
+        _again("--seed", help="seed of trials and sampler"),
+        _again("-n"),
+        _again("--steps", help="environment steps of each run"),
+        _again("-cp"),
     ),
     *_group(
         "where and how it runs",
-        _of_its_own(
-            NAME,
+        _again(
+            "-e",
             form="-e, --experiment_name NAME",
             help="the sweep's folder (default: the preset's name and _sweep)",
             sets="Sweep.name",
         ),
-        _of_its_own(ROOT, sets="Sweep.root"),
-        _of_its_own(JOBS, help="runs at once (default: 1)"),
+        _again("-ep", sets="Sweep.root"),
+        _again("--jobs", help="runs at once (default: 1)"),
         Flag("--on PLACE", "where to run (default: local)"),
-        _of_its_own(CPU),
-        _of_its_own(DEVICE, help="auto, cpu, cuda or cuda:N"),
-        _of_its_own(THREADS, help="threads of one tensor operation (default: the preset's own)"),
+        _again("-c"),
+        _again("--device", help="auto, cpu, cuda or cuda:N"),
+        _again("--threads", help="threads of one tensor operation (default: the preset's own)"),
         Flag("--tensorboard", "write TensorBoard files", sets="Sweep.tensorboard"),
     ),
 )

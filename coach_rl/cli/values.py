@@ -1,7 +1,9 @@
-"""Readers of the values of flags: from a text to what it means, or an error about it."""
+"""Values of flags: read from text, with an error that says what is allowed, and what they set."""
 
 import argparse
+from collections.abc import Mapping
 from decimal import Decimal
+from typing import Any
 
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, Hours
 
@@ -138,3 +140,39 @@ def moment(text: str) -> str | int:
             f"'{text}' is none of {', '.join(MOMENTS)} and no number of environment steps"
         )
     return text if text in MOMENTS else int(digits)
+
+
+def until_solved(text: str) -> Mapping[str, object]:
+    """The parameters that a target stands for."""
+    # Not at the top, here and below: these import numpy or torch, and --help needs neither.
+    from coach_rl.graph_managers.parameters import ValidationParameters
+
+    name, _, number = text.partition("=")
+    changes: dict[str, object] = {"schedule.until_solved": name != "off"}
+    if number:
+        least: dict[str, Any] = {name: float(number)}
+        changes["validation"] = ValidationParameters(**least)
+    return changes
+
+
+def sinks(text: str) -> Mapping[str, object]:
+    """The parameters that a tracker stands for."""
+    from coach_rl.telemetry.tracker import TrackerParameters
+
+    service, _, project = text.partition(":")
+    named = {"project": project} if project else {}
+    return {"sinks": () if service == "off" else (TrackerParameters(service=service, **named),)}  # type: ignore[arg-type]  # checked by `tracker`
+
+
+def inspections(text: str) -> Mapping[str, object]:
+    """The parameters that inspections stand for."""
+    from coach_rl.core.inspection import parse_inspections
+
+    return {"inspect": parse_inspections(text)}
+
+
+def no_checkpoints(_: object) -> Mapping[str, object]:
+    """The parameters of a run without checkpoints."""
+    from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+
+    return {"checkpoints": CheckpointParameters(enabled=False)}

@@ -57,36 +57,6 @@ def test_on_is_about_runs_with_seeds_and_about_workers_without() -> None:
     assert overrides_of(workers) == {"collection.workers": 2, "collection.on": "ray"}
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("-p x --seeds 2 --seed 3", "`coach train` ignores --seed: with --seeds it begins a run"),
-        ("-p x --seeds 2 --workers 2", "`coach train` ignores --workers: with --seeds it begins"),
-        ("-p x --seeds 2 -dg", "`coach train` ignores -dg: with --seeds"),
-        ("-crd RUN --seeds 2", "`coach resume` ignores --seeds: the run is rebuilt"),
-        ("-p x --jobs 2", "--jobs is about several runs; give --seeds, too"),
-        ("-p x --seeds 3,3", "names the seed 3 twice, in '3,3'"),
-        ("-p x --seeds 3,", "or a list, such as 3,5,8; got '3,'"),
-        ("-p x --seeds 0", "must be how many, such as 10 (seeds 0 to 9)"),
-        ("-p x --seeds -1", "must be how many, such as 10 (seeds 0 to 9)"),
-        ("-p x --seeds 2 --jobs 0", "--jobs: must be a whole number of 1 or more, got '0'"),
-        (f"-p {FAKE} --seeds 2 --on moon", "unknown place to run 'moon'"),
-        ("-p x --seeds 3 5 8", "separated by ',': --seeds 3,5,8"),
-        ("-p x --seed 3 5", "--seed takes one number; for several runs give --seeds 3,5"),
-        (f"-p {FAKE} --seeds 2 -cp lerning_rate=1", "did you mean 'learning_rate'?"),
-        (f"-p {FAKE} --seeds 2 -e a/b", "the experiment name 'a/b' cannot name a folder"),
-    ],
-)
-def test_a_mistake_is_one_line_and_begins_nothing(
-    words: str, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert coach(*words.split()) == 2
-    out, err = capsys.readouterr()
-    assert said in err
-    assert (out, err.count("\n")) == ("", 1)
-    assert not Path("experiments").exists()
-
-
 def test_seeds_are_trained_shown_and_not_trained_twice(capsys: pytest.CaptureFixture[str]) -> None:
     command = ("-p", FAKE, "--plain", "-ntb", "-c", "--jobs", "2", "--seeds")
     assert coach(*command, "2") == 0
