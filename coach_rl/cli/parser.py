@@ -32,7 +32,7 @@ class Flag:
     help: str
     """Its meaning."""
     read: Callable[[str], Any] = str
-    """From the text of the value to the value."""
+    """Reader of the value's text."""
     _: KW_ONLY
     name: str = ""
     """Its name for the command; empty: the last spelling, or the word. Flags that share a name
@@ -44,8 +44,8 @@ class Flag:
     is_repeated: bool = False
     """If True, it may be given several times; its value is a list."""
     sets: str | Callable[[Any], Mapping[str, object]] = ""
-    """What it sets: a path in the parameters of an experiment, such as `checkpoints.keep_last`, or
-    the field of a settings class, such as `Runtime.seed`; a function from its value to
+    """Target of its value: a path in the parameters of an experiment, such as
+    `checkpoints.keep_last`, or the field of a settings class, such as `Runtime.seed`; a function from its value to
     values by path where these are several, or are made from it. Empty: nothing by itself."""
     of: str = ""
     """The commands that take it, by name, separated by spaces; empty: all that list it."""
@@ -61,7 +61,7 @@ class Flag:
 
     @property
     def placeholder(self) -> str:
-        """What stands for the value; empty if it takes none."""
+        """Placeholder of the value; empty if it takes none."""
         return " ".join(word for word in self.form.split() if not word.startswith("-"))
 
     @property
@@ -124,7 +124,7 @@ class Command:
 
     @property
     def prog(self) -> str:
-        """What is typed to call it."""
+        """Words that call it, `coach` first."""
         return f"coach {self.name}".rstrip()
 
     @property
@@ -147,7 +147,7 @@ class Command:
 
 
 class Given(argparse.Namespace):
-    """What a command line gives: the value of each flag of its command, or the flag's default."""
+    """Values that a command line gives to the flags of its command, or their defaults."""
 
     command: Command
     words: tuple[str, ...]
