@@ -12,7 +12,6 @@ from coach_rl.core.errors import CheckpointError
 from coach_rl.core.file_writing import require_no_links
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.graph_managers.filmed_row import Take
 from coach_rl.runs.finding import find_run
 from coach_rl.sessions.evaluation import (
     FINAL_EPISODES,
@@ -21,6 +20,7 @@ from coach_rl.sessions.evaluation import (
     evaluation_film,
 )
 from coach_rl.sessions.playing import play_run, video_of
+from coach_rl.telemetry.filmed_row import Take
 from coach_rl.telemetry.summary import evaluation_table
 from coach_rl.telemetry.window import KEYS, Window, has_display
 

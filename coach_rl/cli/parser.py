@@ -45,8 +45,9 @@ class Flag:
     """If True, it may be given several times; its value is a list."""
     sets: str | Callable[[Any], Mapping[str, object]] = ""
     """Target of its value: a path in the parameters of an experiment, such as
-    `checkpoints.keep_last`, or the field of a settings class, such as `Runtime.seed`; a function from its value to
-    values by path where these are several, or are made from it. Empty: nothing by itself."""
+    `checkpoints.keep_last`, or the field of a settings class, such as `Runtime.seed`; a function
+    from its value to values by path where these are several, or are made from it. Empty: nothing by
+    itself."""
     of: str = ""
     """The commands that take it, by name, separated by spaces; empty: all that list it."""
     group: str = ""

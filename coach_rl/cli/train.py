@@ -243,7 +243,7 @@ def _audience(given: Given, console: ConsoleSink, advice: _ResumeAdvice) -> Audi
             for line in loading_report(read_manifest(folder).get("loaded", {})):
                 print(f"loaded:     {line}")
         if given.print_networks_summary:
-            print(graph_manager.description())
+            print(graph_manager.graph.description())
 
     return Audience(
         sinks=(console,),

@@ -173,6 +173,6 @@ def inspections(text: str) -> Mapping[str, object]:
 
 def no_checkpoints(_: object) -> Mapping[str, object]:
     """The parameters of a run without checkpoints."""
-    from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+    from coach_rl.graph_managers.parameters import CheckpointParameters
 
     return {"checkpoints": CheckpointParameters(enabled=False)}

@@ -14,7 +14,7 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import BasicRLGraphManager
-from coach_rl.graph_managers.evaluating import EvaluationStopped, play
+from coach_rl.graph_managers.evaluations import EvaluationStopped, play
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.sessions.evaluation import final_evaluation
 from coach_rl.testing.states import assert_same_state
@@ -133,10 +133,10 @@ def test_a_run_stopped_amid_an_evaluation_makes_it_again_and_ends_as_if_never_st
     at_the_second = 240
     records = list(
         stopped.improve(
-            is_stopped=lambda: stopped.clock.environment_steps == at_the_second and amid()
+            is_stopped=lambda: stopped.graph.clock.environment_steps == at_the_second and amid()
         )
     )
-    assert stopped.is_settled
+    assert stopped.progress.is_settled
     last = records[-1]
     assert (last.kind, last.phase, last.environment_steps) == ("phase", Phase.TEST, 240)
     other = BasicRLGraphManager(parameters())
