@@ -8,7 +8,7 @@ from pathlib import Path
 
 from coach_rl.cli.parser import Given
 from coach_rl.cli.shell import short
-from coach_rl.cli.tables import show, table_console
+from coach_rl.cli.tables import table_console
 from coach_rl.configuration.strict_json import write_text
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.printable_text import one_line
@@ -22,43 +22,42 @@ from coach_rl.studies.comparison import (
     score_table,
 )
 from coach_rl.studies.plots import Plots, require_matplotlib
-from coach_rl.studies.report_page import folders_page, report_page
-from coach_rl.studies.run_groups import (
+from coach_rl.studies.report import folders_page, report_page
+from coach_rl.studies.runs import (
     AFTERWARDS,
     FINAL,
     IQM,
     MOMENTS,
-    RunGroup,
+    RunFrame,
     Scored,
     default_metric,
-    find_groups,
+    find_runs,
     group_scores,
     require_metric,
 )
-from coach_rl.studies.study_file import load_study
-from coach_rl.studies.study_groups import variant_groups
-from coach_rl.studies.study_runs import study_runs
+from coach_rl.studies.study import load_study
+from coach_rl.studies.study_runs import study_frame, study_runs
+from coach_rl.telemetry.tables import markdown, rich_table
 
 
 def compare_groups(given: Given) -> int:
     """Print by how much groups differ; the exit code."""
     asked = _asked_for(given)
     notes, metric = asked.notes, asked.metric
-    scored, left_out = group_scores(asked.groups, metric=metric, at=asked.at)
+    scored, left_out = group_scores(asked.frame, metric=metric, at=asked.at)
     names = list(dict.fromkeys(each.group for each in scored))
     baseline = asked.baseline or names[-1]
     found = compare(scored, baseline, metric=metric, statistic=given.statistic or IQM)
     notes += [*left_out, *notes_on(scored)]
-    scores = score_table(scored, metric=metric, title=f"{metric} {_description(asked.at)}")
-    table = comparison_table(found)
+    title = f"{metric} {_description(asked.at)}"
+    tables = [score_table(scored, metric=metric, title=title), comparison_table(found)]
     console = table_console()
     chosen = "" if asked.baseline else ", the last group; --baseline NAME chooses another"
     console.print(f"Baseline: {baseline}{chosen}", end="\n\n" if given.markdown else "\n")
     if given.markdown:
-        console.print(scores.markdown(), table.markdown(), sep="\n\n")
+        console.print(*map(markdown, tables), sep="\n\n")
     else:
-        show(scores, console)
-        show(table, console)
+        console.print(*map(rich_table, tables), sep="")
     console.print()
     for each in found:
         console.print(f"On {each.level}: {each.verdict()}.")
@@ -80,7 +79,7 @@ def compare_groups(given: Given) -> int:
 class _Asked:
     """The groups that are asked for, and what scores their runs."""
 
-    groups: list[RunGroup]
+    frame: RunFrame
     notes: list[str]
     metric: str
     baseline: str | None
@@ -97,17 +96,17 @@ def _asked_for(given: Given) -> _Asked:
     if not files:
         if given.earlier:
             raise ConfigurationError("--runs adds runs to a study; name its file, or leave it out")
-        groups, notes = find_groups([Path(word) for word in given.folders])
-        metric = given.metric or default_metric(groups)
-        return _Asked(groups, notes, metric, given.baseline, given.at or FINAL)
+        frame, notes = find_runs([Path(word) for word in given.folders])
+        metric = given.metric or default_metric(frame)
+        return _Asked(frame, notes, metric, given.baseline, given.at or FINAL)
     if len(given.folders) > 1:
         raise ConfigurationError(
             f"the study {files[0]} names all that is compared; give it alone, or folders"
         )
     study, root = load_study(files[0]), given.root or DEFAULT_ROOT
     runs = study_runs(study, root=root, earlier=given.earlier or ())
-    groups = variant_groups(study, runs)
-    if not groups:
+    frame = study_frame(study, runs)
+    if not frame.rows:
         raise ConfigurationError(
             f"the study '{study.name}' has no runs in {root / study.name}; `coach study run "
             f"{files[0]}` makes them, and -ep names another folder of all experiments"
@@ -116,9 +115,9 @@ def _asked_for(given: Given) -> _Asked:
     notes = [f"{missing} of {len(runs)} runs have not begun"] if missing else []
     at = given.at or (FINAL if study.episodes is None else AFTERWARDS)
     metric, baseline = given.metric or study.metric, given.baseline
-    if baseline is None and any(group.name == study.baseline for group in groups):
+    if baseline is None and study.baseline in frame.groups:
         baseline = study.baseline
-    return _Asked(groups, notes, metric, baseline, at)
+    return _Asked(frame, notes, metric, baseline, at)
 
 
 def _description(at: str | int) -> str:
@@ -130,15 +129,14 @@ def plot(given: Given) -> int:
     """Write pictures of groups; the exit code."""
     require_matplotlib()
     asked = _asked_for(given)
-    groups, notes, metric, baseline = asked.groups, asked.notes, asked.metric, asked.baseline
-    require_metric(groups, metric)
-    names = [group.name for group in groups]
+    frame, notes, metric, baseline = asked.frame, asked.notes, asked.metric, asked.baseline
+    require_metric(frame, metric)
     folder, statistic = given.to or Path("plots"), given.statistic or IQM
-    if given.baseline is not None and given.baseline not in names:
-        raise UnknownNameError("group", given.baseline, names, where="as baseline")
-    scored, more = _scores(groups, metric, asked.at)
+    if given.baseline is not None and given.baseline not in frame.groups:
+        raise UnknownNameError("group", given.baseline, frame.groups, where="as baseline")
+    scored, more = _scores(frame, metric, asked.at)
     comparisons = possible_comparisons(scored, baseline, metric=metric, statistic=statistic)
-    plots = Plots(groups=groups, metric=metric, axis=given.axis or "steps", statistic=statistic)
+    plots = Plots(frame=frame, metric=metric, axis=given.axis or "steps", statistic=statistic)
     notes += more + (notes_on(scored) if comparisons else [])
     files = plots.write(folder, scored=scored, comparisons=comparisons, notes=notes)
     for note in notes:
@@ -147,12 +145,10 @@ def plot(given: Given) -> int:
     return 0
 
 
-def _scores(
-    groups: Sequence[RunGroup], metric: str, at: str | int
-) -> tuple[list[Scored], list[str]]:
+def _scores(frame: RunFrame, metric: str, at: str | int) -> tuple[list[Scored], list[str]]:
     """The scores; none while no run is finished, for curves can be drawn before."""
     try:
-        return group_scores(groups, metric=metric, at=at)
+        return group_scores(frame, metric=metric, at=at)
     except ConfigurationError as error:
         return [], [f"only curves are drawn: {error}"]
 
@@ -193,12 +189,12 @@ def _study_report(given: Given) -> int:
 def _folders_report(given: Given) -> int:
     if given.earlier:
         raise ConfigurationError("--runs adds runs to a study; name its file, or leave it out")
-    groups, notes = find_groups([Path(each) for each in given.what])
-    metric = given.metric or default_metric(groups)
-    scored, left_out = group_scores(groups, metric=metric)
+    frame, notes = find_runs([Path(each) for each in given.what])
+    metric = given.metric or default_metric(frame)
+    scored, left_out = group_scores(frame, metric=metric)
     baseline, text = _baseline_of([each.group for each in scored], given.baseline)
     page = folders_page(
-        groups,
+        frame,
         scored,
         metric=metric,
         baseline=baseline,

@@ -16,9 +16,9 @@ DEFAULT_EPISODES = 20
 DEFAULT_HISTOGRAM_STEPS = 10_000
 """Environment steps from one set of histograms to the next, where none are given."""
 STATES = ("running", "done", "stopped", "pruned", "failed", "damaged")
-"""States of a run, as in `studies.run_list`."""
+"""States of a run, as in `studies.runs`."""
 SORT_KEYS = ("path", "age", "state", "steps", "best", "last", "size")
-"""The keys that a list of runs can be sorted by, as in `studies.run_list`."""
+"""The keys that a list of runs can be sorted by, as in `studies.runs`."""
 
 
 def _group(title: str, *flags: Flag, of: str = "") -> tuple[Flag, ...]:

@@ -1,12 +1,11 @@
 """The commands about runs that exist: list and delete them, watch those of other processes."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 from coach_rl.cli.parser import Given
 from coach_rl.cli.shell import program, short, word
@@ -20,18 +19,18 @@ from coach_rl.runs.folder import MANIFEST, ONLY_RECORDS, RunFolder, read_manifes
 from coach_rl.runs.lock import RunInUseError, holder_of
 from coach_rl.sessions.runner import DEFAULT_ROOT
 from coach_rl.studies.comparison import shown
-from coach_rl.studies.live_table import LiveTable
-from coach_rl.studies.run_groups import REWARD
-from coach_rl.studies.run_list import ListedRun, list_runs, listed_run, selected, sort_keys
-from coach_rl.studies.watching import (
-    Standing,
+from coach_rl.studies.live import (
+    LiveTable,
+    RunStatus,
     plan_from,
+    run_status,
     runs_to_watch,
-    standing_of,
     watch,
     watch_all,
 )
+from coach_rl.studies.runs import REWARD, ListedRun, list_runs, listed_run, selected, sort_keys
 from coach_rl.telemetry.console import ConsoleSink
+from coach_rl.telemetry.tables import Column, rich_table, table
 
 _FAILED, _LEFT = 1, 130
 _AGES = (("d", 86400), ("h", 3600), ("min", 60))
@@ -58,15 +57,9 @@ def show_runs(given: Given) -> int:
     )
     chosen.sort(key=sort_keys(metric)[given.sort or "path"], reverse=given.reverse)
     console = table_console()
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("run", overflow="fold")
-    for name in ("task", "seed", "state"):
-        table.add_column(name, no_wrap=True)
-    for name in ("steps", "best", "last", "size", "age"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for each in chosen:
-        table.add_row(*map(printable, _row(each, folder, metric)))
-    console.print(table)
+    found = table(_columns(folder, metric), chosen)
+    look = {"box": None, "pad_edge": False, "header_style": "bold"}
+    console.print(rich_table(found, folded=1, **look))
     total = readable(sum(each.size for each in chosen))
     console.print(f"{len(chosen)} of {len(runs)} runs, {total}; best and last: {metric}")
     for each in chosen:
@@ -75,18 +68,34 @@ def show_runs(given: Given) -> int:
     return 0
 
 
-def _row(each: ListedRun, folder: Path, metric: str) -> tuple[str, ...]:
-    scores = each.scores
-    name = str(each.path.relative_to(folder)) if each.path != folder else str(folder)
-    best, last = (
-        "-" if value is None else shown(value, metric)
-        for value in (each.best(metric), each.last(metric))
+def _columns(folder: Path, metric: str) -> tuple[Column, ...]:
+    """The columns of a list of the runs in a folder."""
+
+    def state(each: ListedRun) -> str:
+        holder = None if each.scores is None else each.scores.holder
+        return each.state if holder is None else f"{each.state} on {holder.host}"
+
+    def of_scores(name: str) -> Callable[[ListedRun], object]:
+        return lambda each: None if each.scores is None else getattr(each.scores, name)
+
+    def in_unit(value: float) -> str:
+        return shown(value, metric)
+
+    return (
+        Column(
+            "run",
+            lambda each: each.path if each.path == folder else each.path.relative_to(folder),
+            is_text=True,
+        ),
+        Column("task", of_scores("level"), is_text=True, missing="-"),
+        Column("seed", of_scores("seed"), is_text=True, missing="-"),
+        Column("state", state, is_text=True),
+        Column("steps", of_scores("environment_steps"), "{:,}".format, missing="-"),
+        Column("best", lambda each: each.best(metric), in_unit, missing="-"),
+        Column("last", lambda each: each.last(metric), in_unit, missing="-"),
+        Column("size", lambda each: each.size, readable),
+        Column("age", lambda each: each.age_seconds, _age),
     )
-    tail = (best, last, readable(each.size), _age(each.age_seconds))
-    if scores is None:
-        return (name, "-", "-", each.state, "-", *tail)
-    state = each.state if scores.holder is None else f"{each.state} on {scores.holder.host}"
-    return (name, scores.level, str(scores.seed), state, f"{scores.environment_steps:,}", *tail)
 
 
 def _metrics(runs: Sequence[ListedRun]) -> set[str]:
@@ -151,23 +160,23 @@ def watch_runs(given: Given) -> int:
 
 def _watch(folder: Path, console: Console, *, plain: bool) -> int:
     manifest = read_manifest(RunFolder(folder))
-    standing = standing_of(folder)
+    status = run_status(folder)
     print(f"watching:   {printable(manifest['name'])}, seed {manifest['task']['seed']}")
     print(f"run folder: {short(folder.absolute())}")
-    if standing.state == "running":
-        print(f"running:    {standing.account}")
+    if status.state == "running":
+        print(f"running:    {status.reason}")
     with closing(ConsoleSink(console=console, plain=plain)) as sink:
         plan_from(sink, folder)
-        standing = watch(folder, sink)
-    print(_ending(folder, standing, is_imported=ONLY_RECORDS in manifest))
-    return _FAILED if standing.state == "failed" else 0
+        status = watch(folder, sink)
+    print(_ending(folder, status, is_imported=ONLY_RECORDS in manifest))
+    return _FAILED if status.state == "failed" else 0
 
 
-def _ending(folder: Path, standing: Standing, *, is_imported: bool) -> str:
-    said = standing.state + (f": {standing.account}" if standing.account else "")
+def _ending(folder: Path, status: RunStatus, *, is_imported: bool) -> str:
+    said = status.state + (f": {status.reason}" if status.reason else "")
     if is_imported:
         return f"{said}; imported without its checkpoints"
-    if standing.state == "done":
+    if status.state == "done":
         path = word(folder.absolute())
         return f"{said}; evaluate with: {program('coach')} --evaluate -crd {path}"
     return f"{said}{resume_advice(folder)}"

@@ -8,8 +8,6 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from rich.table import Table
-
 from coach_rl.cli.parser import Given
 from coach_rl.cli.settings import overrides_of, settings
 from coach_rl.cli.shell import program, short, word
@@ -25,22 +23,18 @@ from coach_rl.runs.creation import check_name
 from coach_rl.sessions.runner import DEFAULT_ROOT
 from coach_rl.studies.conduct import conduct
 from coach_rl.studies.job import Job, JobResult, Needs
-from coach_rl.studies.live_table import LiveTable
-from coach_rl.studies.marked_blocks import write_blocks
-from coach_rl.studies.reproduction import in_quotes
+from coach_rl.studies.job_run import in_quotes
+from coach_rl.studies.live import LiveTable
+from coach_rl.studies.places import check_place, executor
 from coach_rl.studies.run_records import unpack_records, write_records
 from coach_rl.studies.scores import read_scores
-from coach_rl.studies.seed_tables import seed_tables
-from coach_rl.studies.study import Study
-from coach_rl.studies.study_file import load_study
-from coach_rl.studies.study_jobs import check_study
+from coach_rl.studies.study import Study, check_study, load_study
 from coach_rl.studies.study_runs import StudyRun, evaluate_missing, study_runs
-from coach_rl.studies.study_tables import report
-from coach_rl.studies.sweep import Sweep
-from coach_rl.studies.sweep_report import conclusion, write_report
-from coach_rl.studies.sweep_report import report as sweep_tables
-from coach_rl.studies.sweep_run import run_sweep
-from coach_rl.studies.where import check_place, executor
+from coach_rl.studies.sweeps.report import conclusion, write_report
+from coach_rl.studies.sweeps.report import report as sweep_tables
+from coach_rl.studies.sweeps.sweep import Sweep, run_sweep
+from coach_rl.studies.tables import report, seed_tables, write_blocks
+from coach_rl.telemetry.tables import Column, rich_table, table
 
 
 def train_seeds(given: Given) -> int:
@@ -81,7 +75,7 @@ def train_seeds(given: Given) -> int:
     results = _conducted(jobs, given, on_start, lambda job: f"seed {job.task.seed}")
     done = [read_scores(each.folder) for each in results if each.state == "done" and each.folder]
     for each in seed_tables(done) if done else ():
-        console_of(plain=given.plain).print(each)
+        console_of(plain=given.plain).print(rich_table(each))
     if done and given.tensorboard is None:
         print(f"curves:     {program('coach')} dashboard {word(folder)}")
     _require_done(results)
@@ -97,19 +91,19 @@ def _conducted(
     """Run jobs while a table shows their states."""
 
     def on_warning(job: Job, text: str) -> None:
-        table.tell(f"coach: warning: {name_of(job)}: {text}")
+        live.tell(f"coach: warning: {name_of(job)}: {text}")
 
     place = given.on or "local"
     with (
-        closing(LiveTable(console_of(plain=given.plain), plain=given.plain)) as table,
+        closing(LiveTable(console_of(plain=given.plain), plain=given.plain)) as live,
         closing(executor(place, jobs, at_once=given.jobs, on_warning=on_warning)) as pool,
     ):
         on_start(pool.slots)
         return conduct(
             jobs,
             pool,
-            on_change=table.show,
-            announce=lambda text: table.tell(f"coach: {text}"),
+            on_change=live.show,
+            announce=lambda text: live.tell(f"coach: {text}"),
         )
 
 
@@ -198,23 +192,22 @@ def _named(job: Job) -> str:
 def show_status(given: Given) -> int:
     """Print the state of each run of a study; the exit code."""
     study, runs = _loaded(given)
-    table = Table(box=None, pad_edge=False)
-    for name in ("variant", "seed", "state", "steps", study.metric, "run"):
-        is_number = name in ("seed", "steps", study.metric)
-        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
-    for run in runs:
-        scores = run.scores
-        last = None if scores is None else scores.last(study.metric)
-        table.add_row(
-            run.variant,
-            str(run.seed),
-            "missing" if scores is None else scores.state,
-            "" if scores is None else f"{scores.environment_steps:,}",
-            "" if last is None else f"{last:,.4g}",
-            "" if run.folder is None else short(run.folder.path),
-        )
-    table_console().print(table)
-    states = Counter("missing" if run.scores is None else run.scores.state for run in runs)
+
+    def state(run: StudyRun) -> str:
+        return "missing" if run.scores is None else run.scores.state
+
+    columns = (
+        Column("variant", lambda run: run.variant, is_text=True),
+        Column("seed", lambda run: run.seed),
+        Column("state", state, is_text=True),
+        Column("steps", lambda run: run.scores and run.scores.environment_steps, "{:,}".format),
+        Column(
+            study.metric, lambda run: run.scores and run.scores.last(study.metric), "{:,.4g}".format
+        ),
+        Column("run", lambda run: run.folder and short(run.folder.path), is_text=True),
+    )
+    table_console().print(rich_table(table(columns, runs), box=None, pad_edge=False))
+    states = Counter(map(state, runs))
     print(", ".join(f"{count} {state}" for state, count in states.items()))
     return 0
 

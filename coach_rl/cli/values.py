@@ -8,7 +8,7 @@ from typing import Any
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, Hours
 
 MOMENTS = ("final", "last", "afterwards")
-"""The evaluations that can score a run, as in `studies.run_groups`."""
+"""The evaluations that can score a run, as in `studies.runs`."""
 _FACTORS = {"k": 1_000, "m": 1_000_000}
 """Factors by the letter that stands for them after a number."""
 

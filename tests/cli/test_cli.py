@@ -33,9 +33,9 @@ from coach_rl.core.steps import EnvironmentSteps, Hours
 from coach_rl.graph_managers.parameters import ValidationParameters
 from coach_rl.runs.folder import RunFolder, write_manifest
 from coach_rl.sessions.settings import RunSettings
-from coach_rl.studies import run_groups, run_list
+from coach_rl.studies import runs as runs_module
 from coach_rl.studies.statistics import STATISTICS
-from coach_rl.studies.sweep import Sweep
+from coach_rl.studies.sweeps.sweep import Sweep
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.records import LogRecord
 from coach_rl.telemetry.tracker import TrackerParameters
@@ -157,9 +157,9 @@ def test_flags_set_fields_and_paths_that_exist() -> None:
 
 
 def test_choices_of_flags_are_those_of_what_they_choose() -> None:
-    assert STATES == run_list.STATES
-    assert tuple(run_list.sort_keys()) == SORT_KEYS
-    assert tuple(run_groups.MOMENTS) == values.MOMENTS
+    assert STATES == runs_module.STATES
+    assert tuple(runs_module.sort_keys()) == SORT_KEYS
+    assert tuple(runs_module.MOMENTS) == values.MOMENTS
     assert next(each.choices for each in COMPARE if each.dest == "statistic") == tuple(STATISTICS)
 
 
