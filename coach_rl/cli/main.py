@@ -101,7 +101,7 @@ def _run(words: list[str]) -> int:
 
 def _refuse_torchrun() -> None:
     # Not at the top: this imports torch, which takes seconds; what stands above answers at once.
-    from coach_rl.distributed.torch_processes import is_started_by_torchrun
+    from coach_rl.processes.torch_processes import is_started_by_torchrun
 
     if is_started_by_torchrun():
         raise ConfigurationError(

@@ -17,8 +17,8 @@ from coach_rl.core.level_name import shown_level
 from coach_rl.core.printable_text import printable
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.runtime import Runtime
-from coach_rl.distributed.torch_processes import joined_processes
 from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.processes.torch_processes import joined_processes
 from coach_rl.runs.checkpoint import list_checkpoints
 from coach_rl.runs.finding import in_newest_run
 from coach_rl.runs.folder import RunFolder, read_manifest
