@@ -10,7 +10,7 @@ from coach_rl.core.ranges import NonNegative, Positive
 
 @parameter_class
 class CollectionParameters:
-    """Workers that act and step environments for a run; see docs/remote_collection.md."""
+    """Workers that act and step environments for a run; see docs/scaling.md."""
 
     workers: NonNegative[int] = 0
     """Processes that collect, each with a block of the environments; 0: the run's own process does.

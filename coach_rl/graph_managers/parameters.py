@@ -205,7 +205,7 @@ class GraphParameters:
     """The infos of the environment that are logged."""
     inspect: tuple[InspectParameters, ...] = ()
     """Points of the flow of data to look at, the checks, and the reaction; see
-    docs/inspection.md."""
+    docs/debugging.md."""
 
     def __post_init__(self) -> None:
         require_callbacks(self.callbacks)
