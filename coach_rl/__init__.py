@@ -244,4 +244,4 @@ __all__ = [
     "load", "load_levels", "load_preset", "resume_experiment", "run_experiment", "watch",
 ]  # fmt: skip
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
