@@ -373,7 +373,7 @@ def main() -> int:
     parser.add_argument(
         "--write",
         action="store_true",
-        help="write the table into benchmarks/results/killed_runs.md; runs that are not named keep their rows",
+        help=f"write the table into {RESULTS.name}; runs that are not named keep their rows",
     )
     given = parser.parse_args()
     chosen = {name: run for name, run in runs().items() if name in (given.names or runs())}
