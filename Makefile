@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e
 
-.PHONY: train test check slow faults coverage docs format benchmark clean
+.PHONY: train test check slow golden faults coverage docs format benchmark clean
 
 train: .venv/running
 	$(BIN)/coach -p Mujoco_PPO
@@ -14,6 +14,9 @@ test: .venv/installed
 
 slow: .venv/installed
 	$(BIN)/python -m pytest -m slow
+
+golden: .venv/installed
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m golden tests/golden
 
 check: .venv/installed
 	$(BIN)/ruff format --check .

@@ -19,11 +19,12 @@ from dataclasses import dataclass, field
 
 import torch
 
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_profile import RunProfile
-from coach_rl.graph_managers import GraphManager, TaskParameters
+from coach_rl.graph_managers import GraphManager
+from coach_rl.sessions.profile import RunProfile
 from coach_rl.telemetry.profiler import Node
 
 PARTS = {
@@ -112,13 +113,13 @@ def measure(case: Case, steps: int) -> tuple[float, dict[str, float]]:
     changes = {**case.changes, "level": case.level, "steps": 1_000_000}
     manager = load_preset(find_preset(case.preset)).configure(changes)
     with manager:
-        manager.create_graph(TaskParameters(seed=1, threads=1))
+        manager.create_graph(Runtime(seed=1, threads=1))
         train(manager, case.warm)
         profile = RunProfile(manager)
-        began, before = time.process_time(), manager.clock.environment_steps
+        began, before = time.process_time(), manager.graph.clock.environment_steps
         train(manager, steps)
         seconds = time.process_time() - began
-        done = manager.clock.environment_steps - before
+        done = manager.graph.clock.environment_steps - before
         profile.close()
         return done / seconds, shares(profile.profile().root.children["tick"])
 

@@ -21,14 +21,15 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]  # has no types
 import torch
 
+from coach_rl.configuration.override_text import parse_overrides
+from coach_rl.configuration.overrides import apply_overrides
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
-from coach_rl.experiment.override_text import parse_overrides
-from coach_rl.experiment.overrides import apply_overrides
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.segments import NOTHING_STORED
-from coach_rl.graph_managers import GraphManager, TaskParameters
+from coach_rl.graph_managers import GraphManager
+from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
+from coach_rl.runs.segments import NOTHING_STORED
 
 RESULTS = Path(__file__).parent / "results" / "checkpoint_cost.md"
 FURTHER = (10_000, 10_000, 100_000, 1_000, 1_000)
@@ -60,7 +61,10 @@ def checkpoints(rows: int, folder: Path) -> list[str]:
         for added in (rows, *FURTHER):
             for _ in manager.heatup(EnvironmentSteps(added)):
                 pass
-            path, before = folder / f"step_{manager.clock.environment_steps}", resident_from_now()
+            path, before = (
+                folder / f"step_{manager.graph.clock.environment_steps}",
+                resident_from_now(),
+            )
             begin = time.perf_counter()
             stored = write_checkpoint(path, manager.state_dict(), {}, earlier=stored)
             seconds = time.perf_counter() - begin
@@ -87,7 +91,7 @@ def manager_of(rows: int) -> GraphManager:
     preset = load_preset(find_preset("Mujoco_SAC")).build({"level": "half_cheetah", "num_envs": 16})
     changes = parse_overrides(f"agent.memory.capacity={rows}; agent.update_mode=eager")
     manager = type(preset)(apply_overrides(preset.parameters, changes))
-    manager.create_graph(TaskParameters(device="cpu"))
+    manager.create_graph(Runtime(device="cpu"))
     return manager
 
 

@@ -11,13 +11,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_sinks import RunSinks
-from coach_rl.experiment.runner import RunSettings, run_experiment
-from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.graph_managers.thinning import FREQUENT, Thinning
+from coach_rl.runs.sinks import RunSinks
+from coach_rl.sessions.runner import RunSettings, run_experiment
 from coach_rl.telemetry.records import LogRecord
 
 LONG = 10_000_000
@@ -75,7 +75,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         run_experiment(
             preset.build({"steps": arguments.steps}),
-            TaskParameters(device="cpu"),
+            Runtime(device="cpu"),
             name=arguments.preset,
             settings=RunSettings(final_episodes=EnvironmentEpisodes(0)),
             root=Path(folder),

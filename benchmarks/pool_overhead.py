@@ -37,12 +37,12 @@ BARE = """
 import multiprocessing, sys
 from pathlib import Path
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.experiment.run_settings import RunSettings
-from coach_rl.experiment.manifest import Origin
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.runner import run_experiment
-from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.sessions.settings import RunSettings
+from coach_rl.runs.manifest import Origin
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.sessions.runner import run_experiment
+from coach_rl.core.runtime import Runtime
 
 preset, steps, runs, processes, root = *sys.argv[1:5], Path(sys.argv[5])
 PRESET = load_preset(find_preset(preset))
@@ -50,7 +50,7 @@ PRESET = load_preset(find_preset(preset))
 def run(seed):
     run_experiment(
         PRESET.configure({"steps": int(steps)}),
-        TaskParameters(seed=seed, device="cpu"),
+        Runtime(seed=seed, device="cpu"),
         name=preset,
         root=root,
         origin=Origin(preset=PRESET),
@@ -64,7 +64,7 @@ POOL = """
 import sys
 from contextlib import closing
 from pathlib import Path
-from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.core.runtime import Runtime
 from coach_rl.studies import Job, LocalPool
 from coach_rl.studies.conduct import conduct
 
@@ -74,7 +74,7 @@ if __name__ == "__main__":
         Job(
             preset=preset,
             overrides={"steps": int(steps)},
-            task=TaskParameters(seed=seed, device="cpu"),
+            task=Runtime(seed=seed, device="cpu"),
             name=preset,
             root=root,
             tensorboard=False,
@@ -152,11 +152,11 @@ def memory() -> list[tuple[str, float]]:
 
 def own_memory(preset: str, seconds: float = 30.0) -> float:
     """Memory that a worker doesn't share with the server it was forked from, in GB."""
-    from coach_rl.graph_managers.task import TaskParameters
+    from coach_rl.core.runtime import Runtime
     from coach_rl.studies import Job, LocalPool
 
     with tempfile.TemporaryDirectory() as folder:
-        task = TaskParameters(seed=0, device="cpu")
+        task = Runtime(seed=0, device="cpu")
         pool = LocalPool(1)
         future = pool.submit(
             Job(preset=preset, task=task, name="memory", root=Path(folder), tensorboard=False)

@@ -13,11 +13,12 @@ from contextlib import closing
 
 import numpy as np
 
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_profile import RunProfile
-from coach_rl.graph_managers import GraphManager, TaskParameters
+from coach_rl.graph_managers import GraphManager
+from coach_rl.sessions.profile import RunProfile
 
 STEPS = {"Mujoco_PPO": 2_048, "Pendulum_HAC": 1_600, "CartPole_PPO": 2_048, "Mujoco_SAC": 400}
 """Environment steps of a piece: whole rollouts, or about a second."""
@@ -38,7 +39,7 @@ def cost(name: str, rounds: int) -> None:
     steps, changes = STEPS[name], {"schedule.evaluation_interval": None}
     manager = load_preset(find_preset(name)).configure(changes)
     with manager:
-        manager.create_graph(TaskParameters(seed=0, device="cpu"))
+        manager.create_graph(Runtime(seed=0, device="cpu"))
         seconds(manager, WARM_UP.get(name, steps))
         extra, calls = [], 0.0
 

@@ -17,6 +17,7 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.graph_managers import (
@@ -24,7 +25,6 @@ from coach_rl.graph_managers import (
     BasicRLGraphManager,
     CollectionParameters,
     ScheduleParameters,
-    TaskParameters,
 )
 
 STEP_SECONDS = 0.005
@@ -81,11 +81,11 @@ def speed(workers: int, *, waits: bool, place: str, steps: int) -> float:
         collection=CollectionParameters(workers=workers, on=place if workers else "local"),
     )
     with BasicRLGraphManager(parameters) as manager:
-        manager.create_graph(TaskParameters(seed=0, device="cpu"))
+        manager.create_graph(Runtime(seed=0, device="cpu"))
         list(manager.train_and_act(EnvironmentSteps(64)))  # everybody has begun
-        before, began = manager.clock.environment_steps, time.perf_counter()
+        before, began = manager.graph.clock.environment_steps, time.perf_counter()
         list(manager.train_and_act(EnvironmentSteps(steps)))
-        return (manager.clock.environment_steps - before) / (time.perf_counter() - began)
+        return (manager.graph.clock.environment_steps - before) / (time.perf_counter() - began)
 
 
 def main() -> None:

@@ -30,11 +30,12 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import CheckpointCallback
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.experiment.checkpoint import write_checkpoint
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.graph_managers import BasicRLGraphManager, TaskParameters
+from coach_rl.graph_managers import BasicRLGraphManager
+from coach_rl.runs.checkpoint import write_checkpoint
 from coach_rl.telemetry import CsvSink, JsonlSink, TensorBoardSink
 
 PPO_ITERATION = 2048
@@ -61,7 +62,7 @@ def coach_rl_blocks(
     schedule = replace(parameters.schedule, evaluation_interval=None)
     manager = BasicRLGraphManager(replace(parameters, agent=agent, schedule=schedule))
     manager.create_graph(
-        TaskParameters(
+        Runtime(
             device="cpu",
             threads=torch.get_num_threads(),
             matmul_precision=torch.get_float32_matmul_precision(),
@@ -76,14 +77,14 @@ def coach_rl_blocks(
     ]
 
     def block() -> float:
-        begin, before = clock(), manager.clock.environment_steps
+        begin, before = clock(), manager.graph.clock.environment_steps
         for record in manager.train_and_act(EnvironmentSteps(steps)):
             for sink in sinks:
                 sink.write(record)
         if algorithm == "PPO":
-            path = folder / f"checkpoint_{manager.clock.environment_steps}"
+            path = folder / f"checkpoint_{manager.graph.clock.environment_steps}"
             write_checkpoint(path, manager.state_dict(), {})
-        return (manager.clock.environment_steps - before) / (clock() - begin)
+        return (manager.graph.clock.environment_steps - before) / (clock() - begin)
 
     yield block
     for sink in sinks:

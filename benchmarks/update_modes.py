@@ -34,12 +34,13 @@ from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.q_network import QNetworkParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.transitions import Transition
 from coach_rl.core.update_modes import UpdateMode, cannot_run
-from coach_rl.experiment.provenance import hardware
 from coach_rl.memories import Minibatch, ReplayMemoryParameters, RolloutBatch
 from coach_rl.memories.replay_parameters import Storage
+from coach_rl.runs.provenance import hardware
 
 PAGE = Path(__file__).parent / "results" / "update_modes.md"
 OBSERVATION = spaces.Dict({"observation": spaces.Box(-10, 10, (17,), np.float32)})
@@ -71,9 +72,8 @@ def context(algorithm: str, device: str) -> AgentContext:
     return AgentContext(
         spaces=EnvironmentSpaces(observation=OBSERVATION, action=action),
         num_envs=8,
-        device=device,
-        seed=0,
         planned_steps=1_000_000,
+        runtime=Runtime(device=device, seed=0),
     )
 
 

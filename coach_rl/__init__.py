@@ -11,6 +11,7 @@ room lists what else it offers; docs/architecture.md says which room does what.
 from typing import TYPE_CHECKING
 
 from coach_rl.core.lazy_names import lazy_names
+from coach_rl.core.moved_names import find_moved_modules
 
 if TYPE_CHECKING:
     from coach_rl.agents import (
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
         TargetSync,
         TorsoParameters,
     )
+    from coach_rl.configuration import find_preset, load_preset
     from coach_rl.core import (
         GOAL_KEY,
         OPTION_KEY,
@@ -87,6 +89,7 @@ if TYPE_CHECKING:
         OutputFilterParameters,
         ParameterError,
         PiecewiseSchedule,
+        Runtime,
         Space,
         SuccessRate,
         SymmetryParameters,
@@ -123,18 +126,6 @@ if TYPE_CHECKING:
         OneStepParameters,
         PointMassParameters,
         SteadyPayParameters,
-    )
-    from coach_rl.experiment import (
-        RunSettings,
-        TrainedAgent,
-        evaluate_run,
-        find_preset,
-        fork_experiment,
-        load,
-        load_levels,
-        load_preset,
-        resume_experiment,
-        run_experiment,
     )
     from coach_rl.exploration_policies import (
         Boltzmann,
@@ -187,7 +178,6 @@ if TYPE_CHECKING:
         LevelParameters,
         ScheduleParameters,
         SignalParameters,
-        TaskParameters,
         ValidationParameters,
     )
     from coach_rl.memories import (
@@ -195,6 +185,16 @@ if TYPE_CHECKING:
         HindsightParameters,
         PrioritisedParameters,
         ReplayMemoryParameters,
+    )
+    from coach_rl.sessions import (
+        RunSettings,
+        TrainedAgent,
+        evaluate_run,
+        fork_experiment,
+        load,
+        load_levels,
+        resume_experiment,
+        run_experiment,
     )
     from coach_rl.studies import Needs, Published, Study, Variant, watch
     from coach_rl.telemetry import NotebookSink, TrackerParameters, VideoParameters
@@ -205,43 +205,48 @@ __all__ = [
     "ANT_OBSERVED", "GOAL_KEY", "GOAL_WORLDS", "OPTION_KEY", "SHORT_NAMES", "TASKS", "Action",
     "ActionUnit", "ActorCriticParameters", "ActorParameters", "AdamParameters",
     "AdjacencyParameters", "AgentGroupParameters", "AgentParameters", "AntMaze", "AntSymmetry",
-    "AttentionDiscretization", "BasicGraphParameters", "BasicRLGraphManager", "BitFlipParameters",
-    "Boltzmann", "BoxDiscretization", "BoxMasking", "Categorical", "CategoricalHead",
-    "CertifyParameters", "ChainParameters", "CheckpointParameters", "CoachError", "CoachWarning",
-    "CollectionParameters", "ConfigurationError", "ConstantSchedule", "CriticParameters",
-    "CriticSteps", "DDPGAgentParameters", "DDPGAlgorithmParameters", "DIAYNAgentParameters",
-    "DQNAgentParameters", "DQNAlgorithmParameters", "DiscriminatorParameters",
-    "DivergenceParameters", "EdgeLengths", "EnvironmentEpisodes", "EnvironmentParameters",
-    "EnvironmentSteps", "EpsilonGreedy", "EpsilonGreedyNoise", "EpsilonZGreedy",
-    "ExponentialSchedule", "FarthestPoints", "FaultParameters", "FullDiscreteActionSpaceMap",
-    "GatesParameters", "GaussianNoise", "GoalPointMassParameters", "GoalSpace", "GoalTask",
-    "GoalWorldParameters", "GraphAgentParameters", "GraphManager", "GraphParameters", "Greedy",
-    "GridPlaces", "GroupMember", "GymnasiumParameters", "HACAgentParameters", "HACGraphManager",
-    "HACGraphParameters", "HIROAgentParameters", "HRLGraphManager", "HindsightActionParameters",
-    "HindsightParameters", "Hours", "InputFilter", "InputFilterParameters", "InspectParameters",
-    "LandmarkParameters", "LearningParameters", "LevelParameters", "LinearBoxToBoxMap",
-    "LinearSchedule", "MeanHead", "ModuleParameters", "MujocoParameters", "MujocoTask",
-    "MujocoTaskParameters", "Needs", "NotebookSink", "NoveltyParameters", "OGBenchPointMaze",
-    "Observation", "ObservationClippingFilter", "ObservationCropFilter",
-    "ObservationMoveAxisFilter", "ObservationNormalizationFilter", "ObservationRGBToYFilter",
-    "ObservationReductionBySubPartsNameFilter", "ObservationRescaleSizeByFactorFilter",
-    "ObservationRescaleToSizeFilter", "ObservationSqueezeFilter", "ObservationStackingFilter",
-    "ObservationToUInt8Filter", "OffPolicyAgentParameters", "OneStepParameters",
-    "OptionCriticAgentParameters", "OptionSpace", "OrnsteinUhlenbeckNoise", "OutputFilter",
-    "OutputFilterParameters", "PPOAgentParameters", "PPOAlgorithmParameters", "ParameterError",
-    "ParameterNoise", "PartialDiscreteActionSpaceMap", "PettingZooParameters", "PiecewiseSchedule",
-    "PointMassParameters", "PointMaze", "PrioritisedParameters", "Published", "QNetworkParameters",
-    "QuantileHead", "ReplayMemoryParameters", "RewardClippingFilter",
+    "AttentionDiscretization", "BasicGraphParameters", "BasicRLGraphManager",
+    "BitFlipParameters", "Boltzmann", "BoxDiscretization", "BoxMasking", "Categorical",
+    "CategoricalHead", "CertifyParameters", "ChainParameters", "CheckpointParameters",
+    "CoachError", "CoachWarning", "CollectionParameters", "ConfigurationError",
+    "ConstantSchedule", "CriticParameters", "CriticSteps", "DDPGAgentParameters",
+    "DDPGAlgorithmParameters", "DIAYNAgentParameters", "DQNAgentParameters",
+    "DQNAlgorithmParameters", "DiscriminatorParameters", "DivergenceParameters", "EdgeLengths",
+    "EnvironmentEpisodes", "EnvironmentParameters", "EnvironmentSteps", "EpsilonGreedy",
+    "EpsilonGreedyNoise", "EpsilonZGreedy", "ExponentialSchedule", "FarthestPoints",
+    "FaultParameters", "FullDiscreteActionSpaceMap", "GatesParameters", "GaussianNoise",
+    "GoalPointMassParameters", "GoalSpace", "GoalTask", "GoalWorldParameters",
+    "GraphAgentParameters", "GraphManager", "GraphParameters", "Greedy", "GridPlaces",
+    "GroupMember", "GymnasiumParameters", "HACAgentParameters", "HACGraphManager",
+    "HACGraphParameters", "HIROAgentParameters", "HRLGraphManager",
+    "HindsightActionParameters", "HindsightParameters", "Hours", "InputFilter",
+    "InputFilterParameters", "InspectParameters", "LandmarkParameters", "LearningParameters",
+    "LevelParameters", "LinearBoxToBoxMap", "LinearSchedule", "MeanHead", "ModuleParameters",
+    "MujocoParameters", "MujocoTask", "MujocoTaskParameters", "Needs", "NotebookSink",
+    "NoveltyParameters", "OGBenchPointMaze", "Observation", "ObservationClippingFilter",
+    "ObservationCropFilter", "ObservationMoveAxisFilter", "ObservationNormalizationFilter",
+    "ObservationRGBToYFilter", "ObservationReductionBySubPartsNameFilter",
+    "ObservationRescaleSizeByFactorFilter", "ObservationRescaleToSizeFilter",
+    "ObservationSqueezeFilter", "ObservationStackingFilter", "ObservationToUInt8Filter",
+    "OffPolicyAgentParameters", "OneStepParameters", "OptionCriticAgentParameters",
+    "OptionSpace", "OrnsteinUhlenbeckNoise", "OutputFilter", "OutputFilterParameters",
+    "PPOAgentParameters", "PPOAlgorithmParameters", "ParameterError", "ParameterNoise",
+    "PartialDiscreteActionSpaceMap", "PettingZooParameters", "PiecewiseSchedule",
+    "PointMassParameters", "PointMaze", "PrioritisedParameters", "Published",
+    "QNetworkParameters", "QuantileHead", "ReplayMemoryParameters", "RewardClippingFilter",
     "RewardEwmaNormalizationFilter", "RewardNormalizationFilter", "RewardRescaleFilter",
-    "RewardReturnScalingFilter", "RoboticsPointMaze", "RunSettings", "SACAgentParameters",
-    "SACAlgorithmParameters", "ScheduleParameters", "ScriptedAgentParameters", "SignalParameters",
-    "SkillAgentsParameters", "Space", "SteadyPayParameters", "Study", "SubGoalCorrectionParameters",
-    "SubGoalGuideParameters", "SuccessRate", "SymmetryParameters", "TD3AgentParameters",
-    "TD3AlgorithmParameters", "TargetSync", "TaskParameters", "TerminationParameters",
-    "TimedGoalSpace", "TorsoParameters", "TrackerParameters", "TrainedAgent", "TrainingSteps",
-    "TruncatedNormalNoise", "UniformAgentParameters", "UnknownNameError", "ValidationParameters",
-    "Variant", "VideoParameters", "__version__", "evaluate_run", "find_preset", "fork_experiment",
-    "load", "load_levels", "load_preset", "resume_experiment", "run_experiment", "watch",
+    "RewardReturnScalingFilter", "RoboticsPointMaze", "RunSettings", "Runtime",
+    "SACAgentParameters", "SACAlgorithmParameters", "ScheduleParameters",
+    "ScriptedAgentParameters", "SignalParameters", "SkillAgentsParameters", "Space",
+    "SteadyPayParameters", "Study", "SubGoalCorrectionParameters", "SubGoalGuideParameters",
+    "SuccessRate", "SymmetryParameters", "TD3AgentParameters", "TD3AlgorithmParameters",
+    "TargetSync", "TerminationParameters", "TimedGoalSpace", "TorsoParameters",
+    "TrackerParameters", "TrainedAgent", "TrainingSteps", "TruncatedNormalNoise",
+    "UniformAgentParameters", "UnknownNameError", "ValidationParameters", "Variant",
+    "VideoParameters", "__version__", "evaluate_run", "find_preset", "fork_experiment", "load",
+    "load_levels", "load_preset", "resume_experiment", "run_experiment", "watch",
 ]  # fmt: skip
 
 __version__ = "0.3.0"
+
+find_moved_modules()

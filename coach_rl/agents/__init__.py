@@ -12,37 +12,40 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.agents.acting_policy import ActingPolicy
-    from coach_rl.agents.adjacency import AdjacencyParameters
     from coach_rl.agents.agent_group import AgentGroup, AgentGroupParameters, GroupMember
     from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
-    from coach_rl.agents.diayn_agent import DIAYNAgentParameters, DiscriminatorParameters
     from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
-    from coach_rl.agents.edge_costs import CriticSteps, EdgeLengths
     from coach_rl.agents.filtered_agent import FilteredAgent
-    from coach_rl.agents.graph_agent import GraphAgent, GraphAgentParameters
-    from coach_rl.agents.hac import HACAgentParameters
-    from coach_rl.agents.hiro_agent import HIROAgent, HIROAgentParameters
-    from coach_rl.agents.landmark_graph import costs_to, farthest_points, path_costs
-    from coach_rl.agents.landmarks import LandmarkParameters
+    from coach_rl.agents.hierarchies.adjacency import AdjacencyParameters
+    from coach_rl.agents.hierarchies.diayn_agent import (
+        DIAYNAgentParameters,
+        DiscriminatorParameters,
+    )
+    from coach_rl.agents.hierarchies.hac import HACAgentParameters
+    from coach_rl.agents.hierarchies.hiro_agent import HIROAgent, HIROAgentParameters
+    from coach_rl.agents.hierarchies.landmark_graph import costs_to, farthest_points, path_costs
+    from coach_rl.agents.hierarchies.landmarks import LandmarkParameters
+    from coach_rl.agents.hierarchies.novelty import NoveltyParameters
+    from coach_rl.agents.hierarchies.option_critic_agent import (
+        OptionCriticAgent,
+        OptionCriticAgentParameters,
+        TerminationParameters,
+    )
+    from coach_rl.agents.hierarchies.skill_agents import SkillAgents, SkillAgentsParameters
+    from coach_rl.agents.hierarchies.sub_goal_correction import SubGoalCorrectionParameters
+    from coach_rl.agents.hierarchies.sub_goal_guide import SubGoalGuideParameters
     from coach_rl.agents.learner import Guide, Learner, LearnerContext
-    from coach_rl.agents.novelty import NoveltyParameters
     from coach_rl.agents.off_policy_agent import (
         LearningParameters,
         OffPolicyAgent,
         OffPolicyAgentParameters,
     )
-    from coach_rl.agents.option_critic_agent import (
-        OptionCriticAgent,
-        OptionCriticAgentParameters,
-        TerminationParameters,
-    )
-    from coach_rl.agents.places import FarthestPoints, GridPlaces
+    from coach_rl.agents.planning.edge_costs import CriticSteps, EdgeLengths
+    from coach_rl.agents.planning.graph_agent import GraphAgent, GraphAgentParameters
+    from coach_rl.agents.planning.places import FarthestPoints, GridPlaces
     from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters, PPOAlgorithmParameters
     from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
     from coach_rl.agents.scripted_agent import ScriptedAgent, ScriptedAgentParameters
-    from coach_rl.agents.skill_agents import SkillAgents, SkillAgentsParameters
-    from coach_rl.agents.sub_goal_correction import SubGoalCorrectionParameters
-    from coach_rl.agents.sub_goal_guide import SubGoalGuideParameters
     from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
     from coach_rl.agents.uniform_agent import UniformAgent, UniformAgentParameters
 else:

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from coach_rl.agents.acting_policy import ActingPolicy, AnyActingPolicy, PerturbedPolicy
 from coach_rl.agents.filtered_agent import FilteredAgent
+from coach_rl.agents.hierarchies.sub_goal_guide import SubGoalGuide, SubGoalGuideParameters
 from coach_rl.agents.learner import REPAID_AFTER, LearnerContext
 from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
-from coach_rl.agents.sub_goal_guide import SubGoalGuide, SubGoalGuideParameters
 from coach_rl.architectures.batch import Batch
 from coach_rl.architectures.continuous_control import (
     ActorParameters,
@@ -130,9 +130,7 @@ class ActorCriticLearner(Generic[Batch]):
             planned_updates=context.planned_updates,
             repaid_after=REPAID_AFTER,
             owner=context.owner,
-            divergence=context.divergence,
-            on_activity=context.on_activity,
-            group=context.group,
+            runtime=context.runtime,
         )
 
     def values(self, observation: Observation, action: Array) -> FloatArray:

@@ -161,8 +161,7 @@ class AgentGroupParameters:
                     replace(
                         context,
                         spaces=own[name][0],
-                        seed=integer_seed(context.seed, "member", name),
-                        signals=context.signals.of(name),
+                        runtime=context.runtime.for_part("member", name, signals=name),
                         num_envs=context.num_envs * count,
                         planned_steps=context.planned_steps * count,
                     )

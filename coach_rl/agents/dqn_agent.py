@@ -99,9 +99,7 @@ class DQNLearner:
             planned_updates=context.planned_updates,
             repaid_after=REPAID_AFTER,
             owner=context.owner,
-            divergence=context.divergence,
-            on_activity=context.on_activity,
-            group=context.group,
+            runtime=context.runtime,
         )
         self.acting: AnyActingPolicy = ActingPolicy(
             _values_of(network, context.device), params.exploration.build(context.action_space)

@@ -16,10 +16,8 @@ from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.update_engine import UpdateEngine
-from coach_rl.core.activity import OnActivity
-from coach_rl.core.divergence import DivergenceParameters
-from coach_rl.core.process_group import ProcessGroup
 from coach_rl.core.profiling import TimedCall
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import Stateful
@@ -91,10 +89,6 @@ class LearnerContext:
     """The agent's action space, before its OutputFilter."""
     normaliser: ObservationNormaliser | None
     """Normalises inside the networks; None where observations are left as they are."""
-    device: torch.device
-    """Device of the networks."""
-    seed: int
-    """The agent's seed."""
     weights_rng: torch.Generator
     """Draws initial weights."""
     noise_rng: torch.Generator
@@ -103,16 +97,25 @@ class LearnerContext:
     """Gradient steps it is sure to make in the whole run."""
     owner: str
     """Name of the networks' owner, for errors; see `LevelPlace.owner`."""
-    divergence: DivergenceParameters
-    """The response to numbers that are not finite."""
-    on_activity: OnActivity
-    """Called with what takes long; see `AgentContext.on_activity`."""
-    group: ProcessGroup
-    """The processes that share out each batch."""
-    signals: Signals
-    """Takes what the learner wants to see in the logs."""
+    runtime: Runtime
+    """The agent's."""
     guide: Guide | None
     """Terms of the actor's loss beside the critic's value; None: none."""
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the networks."""
+        return torch.device(self.runtime.device)
+
+    @property
+    def seed(self) -> int:
+        """The agent's seed."""
+        return self.runtime.seed
+
+    @property
+    def signals(self) -> Signals:
+        """Channel for numbers that the learner shows in the logs."""
+        return self.runtime.signals
 
     @property
     def network_arguments(

@@ -44,13 +44,12 @@ from coach_rl.architectures.recorded_steps import (
     resolved_mode,
 )
 from coach_rl.architectures.step_metrics import StepMetrics, is_sound
-from coach_rl.core.activity import COMPILING, RECORDING, OnActivity, ignore_activity
-from coach_rl.core.divergence import STOP, DivergenceParameters
+from coach_rl.core.activity import COMPILING, RECORDING
 from coach_rl.core.errors import CoachWarning, ConfigurationError, DivergedError
 from coach_rl.core.inspection_points import InspectionPoint, after_calls, before_calls
-from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.records import Array, FloatArray
+from coach_rl.core.runtime import ON_CPU, Runtime
 from coach_rl.core.state import State
 from coach_rl.core.update_modes import UpdateMode, cannot_run
 
@@ -72,9 +71,8 @@ class UpdateEngine(Generic[Batch]):
         planned_updates: How many steps the run will take, for `auto` on the CPU.
         repaid_after: Steps after which compiling has repaid itself, for `auto`.
         owner: The agent that owns the networks, for messages; see `LevelPlace.owner`.
-        divergence: The response to a step that is not sound.
-        on_activity: Called when a step is compiled or captured.
-        group: The processes that share out each batch; their steps are eager.
+        runtime: The response to steps that are not sound, and the processes that share out each
+            batch, whose steps are eager.
 
     Attributes:
         mode: How steps run. `auto` is resolved when the engine is built; a step that `auto` would
@@ -91,13 +89,11 @@ class UpdateEngine(Generic[Batch]):
         planned_updates: int,
         repaid_after: int = COMPILE_REPAID_AFTER,
         owner: str = "an agent",
-        divergence: DivergenceParameters = STOP,
-        on_activity: OnActivity = ignore_activity,
-        group: ProcessGroup = ONE_PROCESS,
+        runtime: Runtime = ON_CPU,
     ) -> None:
-        self._group = group
+        self._runtime, self._group = runtime, runtime.group
         self._learners = tuple((each, Adam(each.network, each.optimizer)) for each in objectives)
-        self._targets, self._owner, self._on_activity = tuple(targets), owner, on_activity
+        self._targets, self._owner = tuple(targets), owner
         self._device = objectives[0].network.online.device
         self.mode = resolved_mode(
             "eager" if self.is_shared else mode,
@@ -109,8 +105,7 @@ class UpdateEngine(Generic[Batch]):
         self._reason = ""  # for a mode that is not the one that `auto` stands for
         self._steps: dict[tuple[str, ...] | None, Step[Batch]] = {}  # by `only`
         self.scalars: Numbers = {}
-        self._divergence = divergence
-        self._metrics = StepMetrics(skips_unsound=divergence.skips)
+        self._metrics = StepMetrics(skips_unsound=runtime.divergence.skips)
         self._last_batch: Batch | None = None  # for a diagnosis
         self._taken = 0  # whole steps, which the targets count
         for each in objectives:
@@ -120,6 +115,10 @@ class UpdateEngine(Generic[Batch]):
     def steps(self) -> int:
         """Gradient steps taken so far, those before a restore included."""
         return self._metrics.steps
+
+    @steps.setter
+    def steps(self, steps: int) -> None:
+        self._metrics.steps = steps
 
     @property
     def updates(self) -> str:
@@ -171,7 +170,7 @@ class UpdateEngine(Generic[Batch]):
             self._steps[only] = self._prepared(only)
             result = self._steps[only](data, index, self.scalars)
         if is_new:
-            self._on_activity("")
+            self._runtime.on_activity("")
         self._metrics.add(result.names, result.metrics)
         if self._device.type == "cpu" and not _is_sound(result):
             self._require_sound()
@@ -278,16 +277,12 @@ class UpdateEngine(Generic[Batch]):
             "means": self._metrics.state_dict(),
         }
 
-    def load_state_dict(self, state: State, *, steps: int = 0) -> None:
-        """Go on with the saved moments, in the saved mode.
+    def load_state_dict(self, state: State) -> None:
+        """Continue with the saved moments, in the saved mode, and count `steps` from 0.
 
         If that mode cannot run here, the first step warns (`CoachWarning`) and is eager.
-
-        Args:
-            state: What `state_dict` returned.
-            steps: Gradient steps taken before; a diagnosis counts on from them.
         """
-        self._taken, self._metrics.steps = state["taken"], steps
+        self._taken, self.steps = state["taken"], 0
         for each, adam in self._learners:
             adam.load_state_dict(state["optimizers"][each.name])
         self._metrics.load_state_dict(state["means"])
@@ -307,7 +302,7 @@ class UpdateEngine(Generic[Batch]):
             )
             self.mode, self._reason = "eager", f"'{self.mode}' {reason}"
         if self.mode in FIRST_STEP:
-            self._on_activity(f"{FIRST_STEP[self.mode]} the gradient step of {self._owner}")
+            self._runtime.on_activity(f"{FIRST_STEP[self.mode]} the gradient step of {self._owner}")
         learners, targets = self._learners, self._targets
         if only is not None:
             learners, targets = tuple(each for each in learners if each[0].name in only), ()
@@ -315,7 +310,7 @@ class UpdateEngine(Generic[Batch]):
             learners=learners,
             targets=tuple((network, sync.rate) for network, sync in targets if sync.every == 1),
             gradient=merged_gradient(self._group) if self.is_shared else eager_gradient,
-            skips_unsound=self._divergence.skips,
+            skips_unsound=self._runtime.divergence.skips,
         )
         match self.mode:
             case "compiled":
@@ -343,7 +338,7 @@ class UpdateEngine(Generic[Batch]):
     def _require_sound(self) -> None:
         """Raise a `DivergedError` for a step that was not sound, or too many that were skipped."""
         faults = self._metrics.faults()
-        most = self._divergence.most_skipped if self._divergence.skips else 0
+        most = self._runtime.divergence.most_skipped if self._runtime.divergence.skips else 0
         if (
             any(name.startswith(JUDGED) for name in faults)
             and self._metrics.skipped_in_a_row >= most

@@ -29,8 +29,8 @@ from coach_rl.cli.settings import (
     TrainSeeds,
 )
 from coach_rl.cli.subcommands import SUBCOMMANDS, underscored, unknown_flag
+from coach_rl.configuration.presets import shipped_presets
 from coach_rl.core.errors import ConfigurationError, UnknownNameError, near_names
-from coach_rl.experiment.presets import shipped_presets
 
 
 @dataclass(frozen=True)

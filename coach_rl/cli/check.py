@@ -6,12 +6,12 @@ from contextlib import closing
 from pathlib import Path
 
 from coach_rl import environments, testing  # whose names are imported when they are used
+from coach_rl.configuration.module_folders import let_import_named
+from coach_rl.configuration.overrides import apply_overrides
+from coach_rl.configuration.trust import code_in_parameters
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.level_name import shown_level
-from coach_rl.experiment.module_folders import let_import_named
-from coach_rl.experiment.overrides import apply_overrides
-from coach_rl.experiment.trust import code_in_parameters
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
 
 _SHORT_EPISODES = 25

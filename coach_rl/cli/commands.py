@@ -21,13 +21,13 @@ from coach_rl.cli.settings import (
 )
 from coach_rl.cli.shell import short
 from coach_rl.cli.train import configured, train_command
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.distributed.torch_processes import is_started_by_torchrun, joined_processes
-from coach_rl.experiment.evaluation import evaluate_run, evaluate_untrained, evaluation_film
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.sessions.evaluation import evaluate_run, evaluate_untrained, evaluation_film
 from coach_rl.telemetry.summary import evaluation_table
 
 
@@ -97,7 +97,7 @@ def _evaluate_untrained(evaluate: EvaluateUntrained) -> int:
     preset = load_preset(find_preset(evaluate.preset))
     evaluation = evaluate_untrained(
         preset.configure(overrides_of(evaluate.changes, preset)),
-        TaskParameters(
+        Runtime(
             seed=evaluate.seed,
             device=evaluate.device,
             matmul_precision=evaluate.matmul_precision,
@@ -115,7 +115,7 @@ def _describe(describe: Describe) -> int:
     preset = load_preset(find_preset(describe.preset))
     overrides = overrides_of(describe.changes, preset, describe.length, describe.keeping)
     with closing(configured(preset, overrides, describe.inspect)) as graph_manager:
-        graph_manager.create_graph(TaskParameters(device=describe.device))
+        graph_manager.create_graph(Runtime(device=describe.device))
         print(describe_preset(preset, graph_manager))
     return 0
 

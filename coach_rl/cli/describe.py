@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import is_dataclass
 from typing import Literal, get_args, get_origin
 
+from coach_rl.configuration.components import fitting, short_name
+from coach_rl.configuration.overrides import parameter_paths
+from coach_rl.configuration.panel import REQUIRED, documented
+from coach_rl.configuration.parameters_json import constructor_fields
+from coach_rl.configuration.preset_file import Preset
 from coach_rl.core import AgentParameters, EnvironmentParameters
 from coach_rl.core.inspection import MEANINGS
 from coach_rl.core.ranges import has_range
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import describe_type
-from coach_rl.experiment.components import fitting, short_name
-from coach_rl.experiment.overrides import parameter_paths
-from coach_rl.experiment.panel import REQUIRED, documented
-from coach_rl.experiment.parameters_json import constructor_fields
-from coach_rl.experiment.preset_file import Preset
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.inspections import Points, inspection_points
 
@@ -47,7 +47,7 @@ def describe_preset(preset: Preset, graph_manager: GraphManager) -> str:
             _table(component_rows(parameters)),
         ),
         *_section("arguments of components", _table(_argument_rows(parameters))),
-        *_section("levels and networks", graph_manager.description().splitlines()),
+        *_section("levels and networks", graph_manager.graph.description().splitlines()),
         *_section(
             "points to look at with --inspect", _table(_point_rows(inspection_points(graph)))
         ),

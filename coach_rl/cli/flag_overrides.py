@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import cast
 
 from coach_rl.cli.settings import Changes, Collecting, Keeping, Length
+from coach_rl.configuration.override_text import parse_overrides
+from coach_rl.configuration.preset_file import Preset
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.inspection import parse_inspections
 from coach_rl.core.steps import EnvironmentSteps, Hours
-from coach_rl.experiment.override_text import parse_overrides
-from coach_rl.experiment.preset_file import Preset
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.parameters import ValidationParameters
 from coach_rl.telemetry.tracker import Service, TrackerParameters

@@ -26,6 +26,7 @@ from coach_rl.cli.settings import (
 )
 from coach_rl.cli.shell import program
 from coach_rl.cli.subcommands import SUBCOMMANDS, subcommand, underscored
+from coach_rl.configuration.presets import describe_presets, find_preset
 from coach_rl.core.errors import (
     CoachError,
     CoachWarning,
@@ -36,7 +37,6 @@ from coach_rl.core.errors import (
     require_unix,
 )
 from coach_rl.core.printable_text import one_line
-from coach_rl.experiment.presets import describe_presets, find_preset
 
 _FIRST_COMMANDS = """Reinforcement-learning experiments that are described by presets. To begin:
 

@@ -102,7 +102,7 @@ def baseline_of(names: Sequence[str], asked: str | None) -> tuple[str | None, st
 
 
 def _write(page: str, to: Path | None, name: str) -> None:
-    from coach_rl.experiment.strict_json import write_text
+    from coach_rl.configuration.strict_json import write_text
 
     to = to or Path(f"{name}.html")
     if to.is_dir():

@@ -11,13 +11,13 @@ from coach_rl.cli.shell import program, short, word
 from coach_rl.core.errors import CheckpointError, DivergedError, RunError
 from coach_rl.core.level_name import shown_level
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
-from coach_rl.experiment.checkpoint import list_checkpoints
-from coach_rl.experiment.checkpoint_keeper import best_so_far
-from coach_rl.experiment.loaded_levels import loading_report
-from coach_rl.experiment.run_folder import RunFolder, read_manifest
-from coach_rl.experiment.run_settings import Audience, RunResult
+from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.runs.checkpoint import list_checkpoints
+from coach_rl.runs.folder import RunFolder, read_manifest
+from coach_rl.runs.keeper import best_so_far
+from coach_rl.sessions.loaded_levels import loading_report
+from coach_rl.sessions.settings import Audience, RunResult
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.video import Format, VideoParameters
 
@@ -128,7 +128,7 @@ def resume_advice(run: Path, group: ProcessGroup = ONE_PROCESS) -> str:
 def audience_of(output: Output, console: ConsoleSink, going_on: SaysHowToResume) -> Audience:
     """The terminal as the audience of a run."""
 
-    def on_start(graph_manager: GraphManager, task: TaskParameters, folder: RunFolder) -> None:
+    def on_start(graph_manager: GraphManager, task: Runtime, folder: RunFolder) -> None:
         going_on.note(folder.path)
         parameters = graph_manager.parameters
         console.plan(
@@ -150,7 +150,7 @@ def audience_of(output: Output, console: ConsoleSink, going_on: SaysHowToResume)
             for line in loading_report(read_manifest(folder).get("loaded", {})):
                 print(f"loaded:     {line}")
         if output.print_networks_summary:
-            print(graph_manager.description())
+            print(graph_manager.graph.description())
 
     return Audience(
         sinks=(console,),

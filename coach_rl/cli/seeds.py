@@ -8,13 +8,14 @@ from rich.console import Console
 from coach_rl.cli.flag_overrides import overrides_of, tracked
 from coach_rl.cli.settings import TrainSeeds
 from coach_rl.cli.shell import program, short, word
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import RunError
 from coach_rl.core.level_name import shown_level
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_creation import check_name
-from coach_rl.experiment.runner import DEFAULT_ROOT
-from coach_rl.graph_managers.task import TaskParameters, resolved_device
+from coach_rl.core.runtime import Runtime
+from coach_rl.graph_managers.torch_settings import resolved_device
+from coach_rl.runs.creation import check_name
+from coach_rl.sessions.runner import DEFAULT_ROOT
 from coach_rl.studies.conduct import conduct
 from coach_rl.studies.job import Job, JobResult, Needs
 from coach_rl.studies.live_table import LiveTable
@@ -47,7 +48,7 @@ def train_seeds(train: TrainSeeds, words: Sequence[str]) -> int:
         Job(
             preset=train.preset,
             overrides=overrides,
-            task=TaskParameters(
+            task=Runtime(
                 seed=seed,
                 device=resolved_device(train.device),
                 matmul_precision=train.matmul_precision,

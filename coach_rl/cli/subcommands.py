@@ -9,8 +9,8 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
+from coach_rl.configuration.familiar_names import familiar_flags
 from coach_rl.core.errors import MOST_LISTED, ConfigurationError, UnknownNameError, near_names
-from coach_rl.experiment.familiar_names import familiar_flags
 
 SUBCOMMANDS = {
     "compare": "coach_rl.cli.compare",

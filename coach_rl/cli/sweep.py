@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from coach_rl.cli.flag_values import positive, whole
 from coach_rl.cli.shell import program, short
 from coach_rl.cli.subcommands import Parser
+from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.experiment.presets import find_preset
 
 if TYPE_CHECKING:
     from coach_rl.studies.job import Job
@@ -152,9 +152,9 @@ def _sweep(given: argparse.Namespace) -> int:
     # Not at the top: this imports torch, which takes seconds; the parser answers at once.
     from coach_rl.cli.flag_overrides import overrides_of
     from coach_rl.cli.settings import Changes, Keeping, Length
-    from coach_rl.experiment.preset_file import load_preset
-    from coach_rl.experiment.runner import DEFAULT_ROOT
-    from coach_rl.graph_managers.task import TaskParameters
+    from coach_rl.configuration.preset_file import load_preset
+    from coach_rl.core.runtime import Runtime
+    from coach_rl.sessions.runner import DEFAULT_ROOT
     from coach_rl.studies.job import Needs
     from coach_rl.studies.sweep import Sweep
     from coach_rl.studies.sweep_report import conclusion, report, write_report
@@ -174,7 +174,7 @@ def _sweep(given: argparse.Namespace) -> int:
         preset=given.preset,
         search=given.search,
         overrides=overrides,
-        task=TaskParameters(seed=given.seed, device=given.device, threads=threads),
+        task=Runtime(seed=given.seed, device=given.device, threads=threads),
         name=given.experiment_name or f"{preset.reference.name}_sweep",
         root=given.experiment_path or DEFAULT_ROOT,
         trials=given.trials,

@@ -12,18 +12,18 @@ from coach_rl.cli.run_report import (
     video_parameters,
 )
 from coach_rl.cli.settings import Output, Train
+from coach_rl.configuration.preset_file import Preset, load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.core.inspection import parse_inspections
 from coach_rl.core.process_group import ProcessGroup
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.experiment.adaptations import inspected
-from coach_rl.experiment.data_parallel import follow_experiment
-from coach_rl.experiment.manifest import Origin
-from coach_rl.experiment.preset_file import Preset, load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_settings import RunSettings
-from coach_rl.experiment.runner import DEFAULT_ROOT, run_experiment
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.runs.manifest import Origin
+from coach_rl.sessions.adaptations import inspected
+from coach_rl.sessions.data_parallel import follow_experiment
+from coach_rl.sessions.runner import DEFAULT_ROOT, run_experiment
+from coach_rl.sessions.settings import RunSettings
 
 
 def train_command(train: Train, command: tuple[str, ...], group: ProcessGroup) -> int:
@@ -35,7 +35,7 @@ def train_command(train: Train, command: tuple[str, ...], group: ProcessGroup) -
     )
     graph_manager = configured(preset, overrides, train.inspect)
     given = {name: value for name, value in overrides.items() if name in preset.panel}
-    task = TaskParameters(
+    task = Runtime(
         seed=train.seed,
         device=train.device,
         matmul_precision=train.matmul_precision,

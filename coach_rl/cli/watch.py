@@ -10,7 +10,7 @@ from coach_rl.cli.run_report import resume_advice
 from coach_rl.cli.shell import program, short, word
 from coach_rl.cli.subcommands import Parser
 from coach_rl.core.printable_text import printable
-from coach_rl.experiment.run_folder import ONLY_RECORDS, RunFolder, read_manifest
+from coach_rl.runs.folder import ONLY_RECORDS, RunFolder, read_manifest
 from coach_rl.studies.live_table import LiveTable
 from coach_rl.studies.watching import (
     Standing,

@@ -4,14 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.clock import Clock
-from coach_rl.core.divergence import STOP, DivergenceParameters
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.marks import GoalPlace, Mark
-from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.records import (
     Action,
     ActionRequest,
@@ -21,7 +18,8 @@ from coach_rl.core.records import (
     Observation,
     Outcome,
 )
-from coach_rl.core.signals import SILENT, Signals
+from coach_rl.core.runtime import ON_CPU, Runtime
+from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State, Stateful
 from coach_rl.core.timed_goals import TimedGoalSpace
@@ -74,9 +72,10 @@ def require_whole_policies(agents: Mapping[str, "AnyAgent"]) -> None:
             said = {"networks_state_dict", "policy_state_dict"} & set(vars(kind))
             if said or kind.__module__.startswith("coach_rl."):
                 break
-            if "state_dict" in vars(kind):
+            if "state_dict" in vars(kind) or vars(kind).get("SAVED"):
+                how = "state_dict" if "state_dict" in vars(kind) else "SAVED"
                 raise ConfigurationError(
-                    f"agent of '{name}': {kind.__name__} saves state of its own (state_dict), "
+                    f"agent of '{name}': {kind.__name__} saves state of its own ({how}), "
                     "which other processes and runs that load the agent would not get; override "
                     "networks_state_dict() and load_networks() with what acting needs of it, or, "
                     "if that is nothing, let networks_state_dict() return super()'s"
@@ -449,24 +448,27 @@ class AgentContext:
     """The spaces of its level."""
     num_envs: int
     """N of the stack it trains in."""
-    device: str = "cpu"
-    """Device of the networks, in PyTorch's words."""
-    seed: int = 0
-    """Seed for everything random in the agent."""
     planned_steps: int = 0
     """Decisions it is sure to make in the whole run, over all rows."""
     place: LevelPlace = ALONE
     """The agent's place in the stack."""
-    divergence: DivergenceParameters = STOP
-    """The response to losses, gradients and parameters that are not finite."""
-    acts_only: bool = False
-    """If True, it acts in a process that learns nothing, and needs no memory."""
-    on_activity: OnActivity = ignore_activity
-    """Called with what takes the agent long, e.g. compiling."""
-    group: ProcessGroup = ONE_PROCESS
-    """The processes that train the agent together, each on its share of every batch."""
-    signals: Signals = SILENT
-    """Takes what the agent and its filters want to see in the logs."""
+    runtime: Runtime = ON_CPU
+    """The run's settings and services, with the agent's own seed and signals."""
+
+    @property
+    def device(self) -> str:
+        """Device of the networks, in PyTorch's words."""
+        return self.runtime.device
+
+    @property
+    def seed(self) -> int:
+        """Seed for everything random in the agent."""
+        return self.runtime.seed
+
+    @property
+    def signals(self) -> Signals:
+        """Channel for numbers that the agent and its filters show in the logs."""
+        return self.runtime.signals
 
 
 class AgentParameters(Protocol):

@@ -17,6 +17,8 @@ import sys
 from collections.abc import Callable
 from functools import cache
 
+from coach_rl.core.moved_names import moved_attribute
+
 
 def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package whose imports stand under `TYPE_CHECKING`.
@@ -31,10 +33,10 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
         return imports_for_type_checkers(_source(package))
 
     def get_attribute(name: str) -> object:
-        if name.startswith("__") or name not in homes():
-            raise AttributeError(
-                f"module {package!r} has no attribute {name!r}", name=name, obj=module
-            )
+        if name.startswith("__"):
+            raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
+        if name not in homes():
+            return moved_attribute(package, name)
         home, name_there = homes()[name]
         try:
             thing = getattr(importlib.import_module(home), name_there)

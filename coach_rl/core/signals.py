@@ -32,13 +32,13 @@ class Signals:
     """
 
     def __init__(self, channel: SignalChannel | None = None, owner: str = "") -> None:
-        self._channel = SignalChannel() if channel is None else channel
+        self.channel = SignalChannel() if channel is None else channel
         self._owner = owner
 
     @property
     def are_heard(self) -> bool:
         """True if somebody listens: ask before values are computed only to be noted."""
-        return self._channel.listener is not None
+        return self.channel.listener is not None
 
     def note(self, name: str, values: Any) -> None:
         """Add values to a signal.
@@ -48,7 +48,7 @@ class Signals:
             values: A number, or an array or tensor of any shape, of which every element counts.
                 A tensor on a GPU is waited for.
         """
-        listener = self._channel.listener
+        listener = self.channel.listener
         if listener is None:
             return
         if hasattr(values, "detach"):  # a tensor of torch, which this room does without
@@ -57,7 +57,7 @@ class Signals:
 
     def of(self, part: str) -> "Signals":
         """The same for a part of the owner, e.g. a member of a group of agents."""
-        return Signals(self._channel, f"{self._owner}/{part}" if self._owner else part)
+        return Signals(self.channel, f"{self._owner}/{part}" if self._owner else part)
 
 
 SILENT = Signals()

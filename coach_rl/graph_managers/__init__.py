@@ -28,13 +28,12 @@ if TYPE_CHECKING:
         ValidationParameters,
     )
     from coach_rl.graph_managers.stack_signals import SignalParameters
-    from coach_rl.graph_managers.task import TaskParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters", "CollectionParameters",
-    "EpisodeRecorder", "GraphManager", "GraphParameters", "HACGraphManager", "HACGraphParameters",
-    "HRLGraphManager", "LevelParameters", "ScheduleParameters", "SignalParameters",
-    "TaskParameters", "ValidationParameters",
+    "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters",
+    "CollectionParameters", "EpisodeRecorder", "GraphManager", "GraphParameters",
+    "HACGraphManager", "HACGraphParameters", "HRLGraphManager", "LevelParameters",
+    "ScheduleParameters", "SignalParameters", "ValidationParameters",
 ]  # fmt: skip

@@ -22,6 +22,8 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
 )
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
@@ -29,7 +31,7 @@ from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stacking import build_stack
-from coach_rl.graph_managers.task import TaskParameters, torch_settings
+from coach_rl.graph_managers.torch_settings import torch_settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +51,7 @@ class Setup:
     """Everything a worker is built from."""
 
     parameters: GraphParameters
-    task: TaskParameters
+    runtime: Runtime
     rows: IntArray
     """The rows of its block."""
 
@@ -62,12 +64,15 @@ class BlockWorker:
     """
 
     def __init__(self, setup: Setup) -> None:
-        self._setup = replace(setup, task=replace(setup.task, device="cpu"))
-        parameters, task = setup.parameters, self._setup.task
+        parameters = setup.parameters
+        runtime = replace(
+            setup.runtime, device="cpu", divergence=parameters.divergence, acts_only=True
+        )
+        self._setup = replace(setup, runtime=runtime)
         self._num_envs = parameters.num_envs
         self._among = np.zeros(self._num_envs, np.bool_)
         self._among[setup.rows] = True
-        self._agents = LevelAgents(parameters, task, acts_only=True)
+        self._agents = LevelAgents(parameters, runtime)
         self._clock = Clock(planned=parameters.schedule.training, collects=True)
         environment = parameters.environment.build(num_envs=len(setup.rows))
         self._simulators = BlockOfRows(environment, setup.rows, num_envs=self._num_envs)
@@ -102,7 +107,7 @@ class BlockWorker:
             self._agents.built[name].load_policy(policy)
         self._clock.load_state_dict(received["clock"])
         self._clock.wall_seconds = received["wall_seconds"]
-        with torch_settings(self._setup.task):
+        with torch_settings(self._setup.runtime):
             made = [self._tick() for _ in range(ticks)]
         for level in self._stack.levels:
             level.drain()  # the run counts them
@@ -122,7 +127,7 @@ class BlockWorker:
         self._simulators.close()
 
     def _new_stack(self, stream: int) -> Stack:
-        seed = self._setup.task.seed
+        seed = self._setup.runtime.seed
         return build_stack(
             self._setup.parameters.levels,
             self._simulators,
@@ -143,7 +148,7 @@ class BlockWorker:
         return BlockTick(answer=answer, decisions=decisions)
 
 
-class BlockOfRows:
+class BlockOfRows(Saved):
     """Some rows of N, in an environment that has no others.
 
     Args:
@@ -151,6 +156,8 @@ class BlockOfRows:
         rows: Their numbers among the N.
         num_envs: N.
     """
+
+    SAVED = (SavedAttribute("_environment", inline=True),)
 
     def __init__(self, environment: Environment, rows: IntArray, *, num_envs: int) -> None:
         self._environment, self._rows, self.num_envs = environment, rows, num_envs
@@ -182,14 +189,6 @@ class BlockOfRows:
         answer = self._environment.recv()
         faults = tuple(replace(each, row=int(self._rows[each.row])) for each in answer.faults)
         return replace(answer, rows=self._rows[answer.rows], faults=faults)
-
-    def state_dict(self) -> State:
-        """The environment's."""
-        return self._environment.state_dict()
-
-    def load_state_dict(self, state: State) -> None:
-        """Load the environment's."""
-        self._environment.load_state_dict(state)
 
     def close(self) -> None:
         """Close the environment."""

@@ -12,12 +12,11 @@ from typing import Any
 
 import torch
 
-from coach_rl.core.activity import OnActivity
 from coach_rl.core.agents import AnyAgent, HoldingAgent, PacedAgent, require_whole_policies
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import EnvResponse
-from coach_rl.core.signals import SignalChannel
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.collection_parameters import CollectionParameters
@@ -26,7 +25,6 @@ from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stack_signals import StackSignals
 from coach_rl.graph_managers.stacking import AgentSource, build_stack
-from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.graph_managers.worker_blocks import Blocks
 
 
@@ -95,31 +93,27 @@ class CollectedStack(Stack):
 
 def build_collected_stack(
     parameters: GraphParameters,
-    task: TaskParameters,
+    runtime: Runtime,
     *,
     agents: AgentSource,
     clock: Clock,
-    channel: SignalChannel,
     opened: ExitStack,
-    on_activity: OnActivity,
 ) -> CollectedStack:
     """Start workers, and build the levels that learn from what they collect.
 
     Args:
         parameters: The experiment.
-        task: What is known only when a run starts.
+        runtime: The run's.
         agents: Where each level's agent comes from.
         clock: Phase and counters of training.
-        channel: What carries the agents' signals.
         opened: Ends the workers.
-        on_activity: Called with what takes long.
 
     Raises:
         ConfigurationError: Workers cannot collect for an agent as they are asked to.
     """
-    on_activity(f"starting {parameters.collection.workers:,} workers")
-    blocks = Blocks(parameters, task)
-    on_activity("")
+    runtime.on_activity(f"starting {parameters.collection.workers:,} workers")
+    blocks = Blocks(parameters, runtime)
+    runtime.on_activity("")
     opened.callback(blocks.close)
 
     def holding(index: int, spaces: EnvironmentSpaces) -> AnyAgent:
@@ -133,9 +127,11 @@ def build_collected_stack(
         blocks,
         agent=holding,
         clock=clock,
-        seed=task.seed,
+        seed=runtime.seed,
         purpose="training",
-        signals=StackSignals(params=parameters.signals, channel=channel, num_envs=blocks.num_envs),
+        signals=StackSignals(
+            params=parameters.signals, channel=runtime.signals.channel, num_envs=blocks.num_envs
+        ),
         discount=parameters.reward_discount,
     )
     collected = CollectedStack(

@@ -1,6 +1,6 @@
 """A graph: the agents of all levels, the stack they train in, and the stack they are evaluated in.
 
-graph = Graph(parameters, TaskParameters(seed=1))
+graph = Graph(parameters, Runtime(seed=1))
 tick = graph.tick()                             # one step of all environments, and of learning
 for level, agent, metrics in tick.learned:
     print(level, agent, metrics)
@@ -13,14 +13,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.agents import AnyAgent, UpdatingAgent
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
+from coach_rl.core.process_group import Order
 from coach_rl.core.records import EnvResponse
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.signals import SignalChannel
+from coach_rl.core.signals import Signals
+from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.description import describe_stack
 from coach_rl.graph_managers.episode_recorder import EvaluationWatcher, TrainingRecorder
@@ -32,12 +33,7 @@ from coach_rl.graph_managers.restoring import OpenEpisodes
 from coach_rl.graph_managers.sampling import require_exploring
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stack_builder import StackBuilder
-from coach_rl.graph_managers.task import (
-    TaskParameters,
-    resolved_device,
-    torch_settings,
-    with_threads,
-)
+from coach_rl.graph_managers.torch_settings import resolved, torch_settings
 
 MAX_EVALUATION_ENVS = 16
 """Environments an evaluation runs in parallel at most."""
@@ -60,14 +56,12 @@ class Graph:
 
     Args:
         parameters: The experiment.
-        task: What is known only now.
+        runtime: The run's settings and services.
         training: Whether there are environments to train in; without them it can only evaluate.
         evaluation_envs: Environments an evaluation runs in parallel; None: as many as the
             evaluations while training have episodes, up to `MAX_EVALUATION_ENVS`.
         watcher: What looks at evaluations; None for nothing.
         recorder: What films training episodes; None for nothing.
-        on_activity: Called with what takes long: compiling, evaluating.
-        group: The processes that train it together.
 
     Raises:
         ConfigurationError: Something does not fit; what was opened is closed again.
@@ -76,18 +70,15 @@ class Graph:
     def __init__(
         self,
         parameters: GraphParameters,
-        task: TaskParameters,
+        runtime: Runtime,
         *,
         training: bool = True,
         evaluation_envs: int | None = None,
         watcher: EvaluationWatcher | None = None,
         recorder: TrainingRecorder | None = None,
-        on_activity: OnActivity = ignore_activity,
-        group: ProcessGroup = ONE_PROCESS,
     ) -> None:
-        task = with_threads(task, parameters.threads)
-        self.task = replace(task, device=resolved_device(task.device))
-        """The task, with the device that `auto` stands for and the experiment's threads."""
+        self.runtime = replace(resolved(runtime, parameters), signals=Signals())
+        """The run's settings and services: its device, its threads, its channel of signals."""
         planned = parameters.schedule.training
         self.clock = Clock(planned=planned)
         """Phase and counters of training."""
@@ -97,23 +88,13 @@ class Graph:
         """The times at which levels are in a phase of their own."""
         self.unloaded = {each.name for each in parameters.levels if each.load is not None}
         """Names of the levels whose agents are still to be loaded from another run."""
-        self.on_activity = on_activity
-        self._parameters, self._group = parameters, group
-        channel = SignalChannel()
-        self._agents = LevelAgents(
-            parameters, self.task, group=group, on_activity=on_activity, channel=channel
-        )
+        self.cameras = tuple(each for each in (watcher, recorder) if each is not None)
+        """The watcher of evaluations and the recorder of training, where there are any."""
+        self._parameters = parameters
+        self._agents = LevelAgents(parameters, self.runtime)
         self._training: Stack | None = None
-        with ExitStack() as opened, torch_settings(self.task):
-            builder = StackBuilder(
-                parameters,
-                self.task,
-                agents=self._agents,
-                channel=channel,
-                group=group,
-                opened=opened,
-                on_activity=on_activity,
-            )
+        with ExitStack() as opened, torch_settings(self.runtime):
+            builder = StackBuilder(parameters, self.runtime, agents=self._agents, opened=opened)
             if training:
                 self._training = builder.training(self.clock, is_drawn=recorder is not None)
             self.evaluation = builder.evaluation(
@@ -125,7 +106,7 @@ class Graph:
             if self._training is not None:
                 _check_same_spaces(self._training, self.evaluation)
                 self.phases.watch(self._training.levels)
-                self._training.reset(integer_seed(task.seed, "training", "environment"))
+                self._training.reset(integer_seed(runtime.seed, "training", "environment"))
             if recorder is not None and self._training is not None:
                 recorder.prepare(self._training)
             if watcher is not None:
@@ -159,10 +140,13 @@ class Graph:
             self.training,
             self.tracker,
             environment=self._parameters.environment,
-            seed=self.task.seed,
-            processes=self._group.size,
-            on_activity=self.on_activity,
+            runtime=self.runtime,
         )
+
+    @property
+    def spaces(self) -> EnvironmentSpaces:
+        """The spaces of its environment."""
+        return self.evaluation.simulators.spaces
 
     @property
     def stacks(self) -> tuple[Stack, ...]:
@@ -172,7 +156,7 @@ class Graph:
     @property
     def evaluation_seed(self) -> int:
         """Seed of the episodes of all evaluations while training."""
-        return integer_seed(self.task.seed, "evaluation", "environment")
+        return integer_seed(self.runtime.seed, "evaluation", "environment")
 
     def sample_in_evaluations(self, sampling: bool) -> None:
         """Let agents explore in evaluations as they do in training now, or act greedily again.
@@ -193,8 +177,8 @@ class Graph:
         """One step of all training environments, in the clock's phase; what is due is learned."""
         clock = self.clock
         order = Order.TRAIN if clock.phase is Phase.TRAIN else Order.HEATUP
-        self._group.announce(order, seconds=clock.wall_seconds)
-        with torch_settings(self.task):
+        self.runtime.group.announce(order, seconds=clock.wall_seconds)
+        with torch_settings(self.runtime):
             answer = self.training.tick()
             finished = self.tracker.note(answer)
             if finished is not None:

@@ -4,17 +4,13 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.levels import LevelDescription
-from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
-from coach_rl.core.seeding import integer_seed
-from coach_rl.core.signals import SignalChannel, Signals
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import Hours, RunLength
 from coach_rl.graph_managers.parameters import GraphParameters
-from coach_rl.graph_managers.task import TaskParameters
 
 
 class LevelAgents:
@@ -22,32 +18,21 @@ class LevelAgents:
 
     Args:
         parameters: The experiment.
-        task: Its seed and device.
-        acts_only: Whether the agents act in a process that learns nothing.
-        group: The processes that learn together.
-        on_activity: Called with what takes agents long.
-        channel: The way of what they note; None leads nowhere.
+        runtime: The run's.
     """
 
     def __init__(
         self,
         parameters: GraphParameters,
-        task: TaskParameters,
-        *,
-        acts_only: bool = False,
-        group: ProcessGroup = ONE_PROCESS,
-        on_activity: OnActivity = ignore_activity,
-        channel: SignalChannel | None = None,
+        runtime: Runtime,
     ) -> None:
         self.built: dict[str, AnyAgent] = {}
         """The agents built so far, by their level's name."""
-        self._parameters, self._task = parameters, task
-        self._acts_only, self._on_activity, self._group = acts_only, on_activity, group
-        self._channel = channel
+        self._parameters, self._runtime = parameters, runtime
 
     def __call__(self, index: int, spaces: EnvironmentSpaces) -> AnyAgent:
         """The agent of a level, given what it sees and where it acts."""
-        levels, task = self._parameters.levels, self._task
+        levels, runtime = self._parameters.levels, self._runtime
         level, below = levels[index], levels[index + 1 : index + 2]
         if level.name not in self.built:
             with _naming(level, levels):
@@ -60,15 +45,9 @@ class LevelAgents:
                 context = AgentContext(
                     spaces=spaces,
                     num_envs=self._parameters.num_envs,
-                    device=task.device,
-                    seed=integer_seed(task.seed, "agent", level.name),
-                    planned_steps=0 if self._acts_only else _decisions(levels, index, planned),
+                    planned_steps=0 if runtime.acts_only else _decisions(levels, index, planned),
                     place=place,
-                    divergence=self._parameters.divergence,
-                    acts_only=self._acts_only,
-                    on_activity=self._on_activity,
-                    group=self._group,
-                    signals=Signals(self._channel, level.name),
+                    runtime=runtime.for_part("agent", level.name, signals=level.name),
                 )
                 self.built[level.name] = level.agent.build(context)
         return self.built[level.name]

@@ -178,7 +178,7 @@ class GraphParameters:
     num_envs: Positive[int] = 1
     """Environments in parallel."""
     threads: Positive[int] = 1
-    """Threads of one tensor operation on the CPU, unless `--threads` or `TaskParameters.threads`
+    """Threads of one tensor operation on the CPU, unless `--threads` or `Runtime.threads`
     gives another number. Part of the run, as it changes the last digits of large sums; small
     networks are fastest with 1, batches of 256 through 256-256 networks with 2."""
     evaluation_environment: EnvironmentParameters | None = field(

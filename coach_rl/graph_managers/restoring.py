@@ -2,7 +2,6 @@
 
 import warnings
 
-from coach_rl.core.activity import OnActivity
 from coach_rl.core.errors import CheckpointError, CoachWarning, EnvironmentFault
 from coach_rl.core.interfaces import (
     Environment,
@@ -10,6 +9,7 @@ from coach_rl.core.interfaces import (
     ProbedParameters,
     ReplayedEnvironment,
 )
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker
@@ -49,9 +49,7 @@ class OpenEpisodes:
         training: The stack that trains.
         tracker: What counts its episodes.
         environment: The parameters of its environment.
-        seed: The run's.
-        processes: Number of processes that share out the rows.
-        on_activity: Called with what takes long.
+        runtime: The run's.
     """
 
     def __init__(
@@ -60,12 +58,10 @@ class OpenEpisodes:
         tracker: EpisodeTracker,
         *,
         environment: EnvironmentParameters,
-        seed: int,
-        processes: int,
-        on_activity: OnActivity,
+        runtime: Runtime,
     ) -> None:
         self._training, self._tracker, self._environment = training, tracker, environment
-        self._seed, self._processes, self._on_activity = seed, processes, on_activity
+        self._runtime = runtime
         self._obstacle: str | None = None
         self._has_probed = False
 
@@ -88,7 +84,7 @@ class OpenEpisodes:
             "training": self._training.state_dict(with_simulators=obstacle is None),
             "tracker": self._tracker.state_dict(),
             "obstacle_to_restoring": obstacle,
-            **({"processes": self._processes} if self._processes > 1 else {}),
+            **({"processes": self._runtime.group.size} if self._runtime.group.size > 1 else {}),
         }
 
     def load_state_dict(self, state: State, *, restart_episodes: bool) -> None:
@@ -105,13 +101,19 @@ class OpenEpisodes:
         """
         if "obstacle_to_restoring" in state:  # not in checkpoints of earlier versions
             self._obstacle, self._has_probed = state["obstacle_to_restoring"], True
-            if self._obstacle is None and self._processes == 1:  # `resume` may be another one now
+            if (
+                self._obstacle is None and self._runtime.group.size == 1
+            ):  # `resume` may be another one now
                 self._obstacle = _refusal(self._training.simulators)
         self._tracker.load_state_dict(state["tracker"])
         reason, saved_by = self._obstacle, state.get("processes", 1)
-        if reason is None and saved_by != self._processes:
+        if reason is None and saved_by != self._runtime.group.size:
             reason = f"{saved_by} processes shared them out when they were saved, now "
-            reason += "one has them all" if self._processes == 1 else f"{self._processes} do"
+            reason += (
+                "one has them all"
+                if self._runtime.group.size == 1
+                else f"{self._runtime.group.size} do"
+            )
         if restart_episodes or reason is not None:
             self._training.load_state_dict(state["training"], with_simulators=False)
             self._restart(reason or "as asked for")
@@ -122,7 +124,7 @@ class OpenEpisodes:
         """Lead levels and training environments back to where they were saved."""
         steps = int(self._tracker.lengths.sum())
         if steps and isinstance(self._training.simulators, ReplayedEnvironment):
-            self._on_activity(f"replaying {steps:,} steps of open episodes")
+            self._runtime.on_activity(f"replaying {steps:,} steps of open episodes")
         try:
             self._training.load_state_dict(state)
         except (CheckpointError, EnvironmentFault) as error:
@@ -132,7 +134,7 @@ class OpenEpisodes:
                 "and counters continue as they were saved"
             ) from error
         finally:
-            self._on_activity("")
+            self._runtime.on_activity("")
 
     def _restart(self, reason: str) -> None:
         """Begin the training episodes anew, from seeds that belong to this point of the run."""
@@ -145,5 +147,5 @@ class OpenEpisodes:
             stacklevel=5,
         )
         place = f"restart at {self._training.clock.environment_steps}"
-        self._training.restart(integer_seed(self._seed, "training", "environment", place))
+        self._training.restart(integer_seed(self._runtime.seed, "training", "environment", place))
         self._tracker.restart()

@@ -2,12 +2,11 @@
 
 from contextlib import ExitStack
 
-from coach_rl.core.activity import OnActivity
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.interfaces import DrawableParameters, EnvironmentParameters
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
-from coach_rl.core.signals import SignalChannel
+from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.collected_stack import build_collected_stack
 from coach_rl.graph_managers.forks import Forks
 from coach_rl.graph_managers.parameters import GraphParameters
@@ -15,7 +14,6 @@ from coach_rl.graph_managers.shared_environment import SharedEnvironment
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stack_signals import StackSignals
 from coach_rl.graph_managers.stacking import AgentSource, build_stack
-from coach_rl.graph_managers.task import TaskParameters
 
 
 class StackBuilder:
@@ -23,50 +21,40 @@ class StackBuilder:
 
     Args:
         parameters: The experiment.
-        task: What is known only now.
-        agents: Where each level's agent comes from.
-        channel: What carries the agents' signals.
-        group: The processes that train it together.
+        runtime: The run's.
+        agents: Source of each level's agent.
         opened: Closes the environments that are built.
-        on_activity: Called with what takes long.
     """
 
     def __init__(
         self,
         parameters: GraphParameters,
-        task: TaskParameters,
+        runtime: Runtime,
         *,
         agents: AgentSource,
-        channel: SignalChannel,
-        group: ProcessGroup,
         opened: ExitStack,
-        on_activity: OnActivity,
     ) -> None:
-        self._parameters, self._task = parameters, task
-        self._agents, self._channel = agents, channel
-        self._group, self._opened = group, opened
-        self._on_activity = on_activity
+        self._parameters, self._runtime = parameters, runtime
+        self._agents, self._opened = agents, opened
 
     def training(self, clock: Clock, *, is_drawn: bool) -> Stack:
         """The stack that trains, on environments of this process or on what workers collect."""
         parameters = self._parameters
         if parameters.collection.workers:
-            if self._group.size > 1:
+            if self._runtime.group.size > 1:
                 raise ConfigurationError(
                     "a run that learns in several processes collects in each of them; leave out "
                     "--workers (collection.workers), or torchrun"
                 )
             return build_collected_stack(
                 parameters,
-                self._task,
+                self._runtime,
                 agents=self._agents,
                 clock=clock,
-                channel=self._channel,
                 opened=self._opened,
-                on_activity=self._on_activity,
             )
         environment = _drawn(parameters.environment, is_drawn=is_drawn)
-        return self._stack("training", environment, parameters.num_envs, clock, self._group)
+        return self._stack("training", environment, parameters.num_envs, clock, self._runtime.group)
 
     def evaluation(self, clock: Clock, num_envs: int, *, is_drawn: bool) -> Stack:
         """The stack of evaluations."""
@@ -85,9 +73,9 @@ class StackBuilder:
     ) -> Stack:
         """All levels on new environments."""
         num_envs //= group.size
-        self._on_activity(f"building {num_envs:,} environments for {purpose}")
+        self._runtime.on_activity(f"building {num_envs:,} environments for {purpose}")
         simulators = environment.build(num_envs=num_envs)
-        self._on_activity("")
+        self._runtime.on_activity("")
         self._opened.callback(simulators.close)
         if group.size > 1:
             simulators = SharedEnvironment(simulators, group)
@@ -96,16 +84,20 @@ class StackBuilder:
             simulators,
             agent=self._agents,
             clock=clock,
-            seed=self._task.seed,
+            seed=self._runtime.seed,
             purpose=purpose,
             signals=self._signals(simulators.num_envs),
             discount=self._parameters.reward_discount,
-            forks=Forks(environment=environment, opened=self._opened, channel=self._channel),
+            forks=Forks(
+                environment=environment, opened=self._opened, channel=self._runtime.signals.channel
+            ),
         )
 
     def _signals(self, num_envs: int) -> StackSignals:
         return StackSignals(
-            params=self._parameters.signals, channel=self._channel, num_envs=num_envs
+            params=self._parameters.signals,
+            channel=self._runtime.signals.channel,
+            num_envs=num_envs,
         )
 
 

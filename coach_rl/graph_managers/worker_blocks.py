@@ -23,12 +23,12 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
 )
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.block_worker import BlockTick, Setup, joined_answers, put_rows
 from coach_rl.graph_managers.parameters import GraphParameters
-from coach_rl.graph_managers.task import TaskParameters
 from coach_rl.graph_managers.worker_places import (
     Handle,
     Reply,
@@ -72,17 +72,17 @@ class Blocks:
 
     Args:
         parameters: The experiment, collection included.
-        task: Its seed and how it computes.
+        runtime: The run's.
     """
 
-    def __init__(self, parameters: GraphParameters, task: TaskParameters) -> None:
+    def __init__(self, parameters: GraphParameters, runtime: Runtime) -> None:
         collection = parameters.collection
         self.num_envs = parameters.num_envs
         self.held: dict[str, State] = {}
         """Statistics that workers filter by, by level."""
         self.decisions: list[State] = []
         """Decisions that the rows made last, by level, top first; arrays [N, ...]."""
-        self._collection, self._task = collection, task
+        self._collection, self._runtime = collection, runtime.recorded()
         self._parameters = parameters
         self._stream = self._ticks = 0
         self._answer: EnvResponse | None = None
@@ -215,7 +215,7 @@ class Blocks:
         self.blocks = []
 
     def _begin(self, block: Block) -> "Future[Reply]":
-        setup = Setup(parameters=self._parameters, task=self._task, rows=block.rows)
+        setup = Setup(parameters=self._parameters, runtime=self._runtime, rows=block.rows)
         return block.handle.ask("begin", packed(setup))
 
     def _ask_to_collect(self, blocks: Sequence[Block], ticks: int, message: bytes) -> None:
@@ -304,7 +304,9 @@ class Blocks:
         block.handle.close()
         block.handle = self._make()
         place = f"worker {block.number} replaced {block.replaced}"
-        seeds = [integer_seed(self._task.seed, "collection", place, str(row)) for row in block.rows]
+        seeds = [
+            integer_seed(self._runtime.seed, "collection", place, str(row)) for row in block.rows
+        ]
         stream = (block.replaced << 32) + self._stream
         try:
             self._reply(self._begin(block))

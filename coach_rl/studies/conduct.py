@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Literal
 
 from coach_rl.core.errors import in_one_line
-from coach_rl.experiment.checkpoint import list_checkpoints, steps_of
-from coach_rl.experiment.run_folder import RunFolder
-from coach_rl.experiment.stop_requests import Interrupted, StopRequests
+from coach_rl.runs.checkpoint import list_checkpoints, steps_of
+from coach_rl.runs.folder import RunFolder
+from coach_rl.sessions.stop_requests import Interrupted, StopRequests
 from coach_rl.studies.executors import Executor, LostJob
 from coach_rl.studies.job import Job, JobResult, State
 from coach_rl.studies.job_run import Announce, find_identity, identity, is_finished

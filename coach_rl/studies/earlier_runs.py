@@ -8,10 +8,11 @@ where actions are mapped to [-1, 1], as in all presets.
 
 from dataclasses import MISSING, Field, is_dataclass
 
-from coach_rl.experiment.parameters_json import TYPE_TAG, constructor_fields, encode, reference
-from coach_rl.experiment.strict_json import Json
+from coach_rl.configuration.parameters_json import TYPE_TAG, constructor_fields, encode, reference
+from coach_rl.configuration.strict_json import Json
+from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.task import TaskParameters, with_threads
+from coach_rl.graph_managers.torch_settings import with_threads
 
 _NAMES_THEN = {"HRLGraphParameters": "GraphParameters"}
 """Names of today's classes, by those that they had."""
@@ -25,7 +26,7 @@ _VALUES_THEN = {("LevelParameters", "testing_rate"): (0.0, None)}
 """Values that said then what another one says now: (then, now), by class and field."""
 
 
-def is_run_of(manifest: Json, graph_manager: GraphManager, task: TaskParameters) -> bool:
+def is_run_of(manifest: Json, graph_manager: GraphManager, task: Runtime) -> bool:
     """Return whether a manifest is that of a run with these parameters, on whatever device.
 
     Args:

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from coach_rl.experiment.run_folder import RunFolder
-from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.core.runtime import Runtime
+from coach_rl.runs.folder import RunFolder
 from coach_rl.studies.job import Job
 from coach_rl.studies.run_groups import RunGroup
 from coach_rl.studies.scores import RunScores
@@ -64,7 +64,7 @@ def _job(group: str, run: RunScores) -> Job:
     """The job that a run would be, for its names."""
     return Job(
         preset=run.preset,
-        task=TaskParameters(seed=run.seed),
+        task=Runtime(seed=run.seed),
         name=run.experiment,
         root=run.path.parent.parent,
         labels={VARIANT: group},

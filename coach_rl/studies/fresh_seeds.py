@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from coach_rl.experiment.run_lock import RunInUseError, locked
+from coach_rl.runs.lock import RunInUseError, locked
 from coach_rl.studies.conduct import LOOK_SECONDS, conduct
 from coach_rl.studies.executors import Executor
 from coach_rl.studies.job_run import Announce

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.core.runtime import Runtime
 
 State = Literal["done", "stopped", "failed"]
 """The end of a job: with its summary, by a signal (it can be resumed), or by an error."""
@@ -31,7 +31,7 @@ class Job:
     """The preset, as after `-p`."""
     overrides: Mapping[str, object] = field(default_factory=dict)
     """Changes of its panel and parameters, by panel name or dotted path."""
-    task: TaskParameters
+    task: Runtime
     """Seed, device, threads, precision."""
     name: str
     """The experiment's name, the folder above the run's."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from coach_rl.experiment.overrides import said
+from coach_rl.configuration.overrides import said
 from coach_rl.studies.job import Job
 
 

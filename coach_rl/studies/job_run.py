@@ -1,6 +1,6 @@
 """Making the run of a job: what is done is returned, what is unfinished resumed, else it is begun.
 
-    result = run_job(Job(preset="CartPole_PPO", task=TaskParameters(seed=3), name=..., root=...))
+    result = run_job(Job(preset="CartPole_PPO", task=Runtime(seed=3), name=..., root=...))
 
 A run is known by what decides its numbers: the resolved parameters, seed, threads and precision.
 Its manifest holds a digest of them, and the folder is all there is to know, so a job can be run
@@ -18,31 +18,31 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from coach_rl.configuration.module_folders import let_import_named
+from coach_rl.configuration.override_text import parse_overrides
+from coach_rl.configuration.overrides import said
+from coach_rl.configuration.parameters_json import encode, reference
+from coach_rl.configuration.preset_file import Preset, load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.configuration.strict_json import Json
+from coach_rl.configuration.trust import code_in_parameters
 from coach_rl.core.errors import CheckpointError, ConfigurationError, in_one_line
 from coach_rl.core.file_writing import without_links
-from coach_rl.experiment.manifest import Origin, remember_code
-from coach_rl.experiment.module_folders import let_import_named
-from coach_rl.experiment.override_text import parse_overrides
-from coach_rl.experiment.overrides import said
-from coach_rl.experiment.parameters_json import encode, reference
-from coach_rl.experiment.preset_file import Preset, load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.resuming import resume_experiment
-from coach_rl.experiment.run_creation import check_name
-from coach_rl.experiment.run_folder import MANIFEST, RunFolder, read_manifest
-from coach_rl.experiment.run_lock import (
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.torch_settings import with_threads
+from coach_rl.runs.creation import check_name
+from coach_rl.runs.folder import MANIFEST, RunFolder, read_manifest
+from coach_rl.runs.lock import (
     GONE_AFTER_SECONDS,
     RENEWED_EVERY_SECONDS,
     RunInUseError,
     locked,
 )
-from coach_rl.experiment.run_settings import Audience, RunResult, RunSettings
-from coach_rl.experiment.runner import run_experiment
-from coach_rl.experiment.stop_requests import StopRequests
-from coach_rl.experiment.strict_json import Json
-from coach_rl.experiment.trust import code_in_parameters
-from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.task import with_threads
+from coach_rl.runs.manifest import Origin, remember_code
+from coach_rl.sessions.resuming import resume_experiment
+from coach_rl.sessions.runner import run_experiment
+from coach_rl.sessions.settings import Audience, RunResult, RunSettings
+from coach_rl.sessions.stop_requests import StopRequests
 from coach_rl.studies.job import Job, JobResult, State
 from coach_rl.studies.job_command import coach_words
 from coach_rl.studies.settings_compared import decisive

@@ -12,7 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from coach_rl.experiment.manifest import planned_lengths
+from coach_rl.runs.manifest import planned_lengths
 from coach_rl.studies.conduct import JobStatus
 from coach_rl.telemetry.jsonl import JsonlReader
 from coach_rl.telemetry.live_panel import duration_text, number_text, success_text

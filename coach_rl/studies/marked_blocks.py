@@ -13,8 +13,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from coach_rl.configuration.strict_json import write_text
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.experiment.strict_json import write_text
 
 END = "<!-- /study -->"
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coach_rl.configuration.strict_json import write_text
 from coach_rl.core.errors import ConfigurationError, how_to_install
 from coach_rl.core.file_writing import replacing
 from coach_rl.core.records import Array, FloatArray
-from coach_rl.experiment.strict_json import write_text
 from coach_rl.studies.comparison import Comparison, comparison_table, score_table
 from coach_rl.studies.curves import Axis, GroupCurve, group_curve
 from coach_rl.studies.run_groups import RunGroup, Scored, bounds_of, estimate_of

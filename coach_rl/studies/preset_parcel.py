@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from coach_rl.configuration.preset_file import Preset, load_preset
+from coach_rl.configuration.presets import PresetReference, find_preset, shipped_presets
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.experiment.preset_file import Preset, load_preset
-from coach_rl.experiment.presets import PresetReference, find_preset, shipped_presets
-from coach_rl.experiment.run_folder import MANIFEST
+from coach_rl.runs.folder import MANIFEST
 from coach_rl.studies.job import Job
 
 MOST_BYTES = 100_000_000

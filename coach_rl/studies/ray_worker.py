@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from coach_rl.configuration.preset_file import Preset
 from coach_rl.core.errors import CoachError, in_one_line
-from coach_rl.experiment.preset_file import Preset
-from coach_rl.experiment.run_folder import MANIFEST
-from coach_rl.experiment.run_lock import GONE_AFTER_SECONDS, RunInUseError
+from coach_rl.runs.folder import MANIFEST
+from coach_rl.runs.lock import GONE_AFTER_SECONDS, RunInUseError
 from coach_rl.studies.job import Job, JobResult
 from coach_rl.studies.job_run import run_job
 from coach_rl.studies.preset_parcel import PresetParcel, own_folder, unpacked

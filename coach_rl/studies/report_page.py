@@ -15,8 +15,8 @@ from datetime import datetime
 
 import numpy as np
 
+from coach_rl.configuration.overrides import said
 from coach_rl.core.level_name import shown_level
-from coach_rl.experiment.overrides import said
 from coach_rl.studies.comparison import (
     Comparison,
     TextTable,

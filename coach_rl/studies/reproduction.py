@@ -3,8 +3,8 @@
 import shlex
 from collections.abc import Sequence
 
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.studies.job import Job
 from coach_rl.studies.job_command import coach_words
 from coach_rl.studies.job_run import can_be_typed

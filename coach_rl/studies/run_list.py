@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from coach_rl.core.errors import CheckpointError
-from coach_rl.experiment.run_folder import MANIFEST
+from coach_rl.runs.folder import MANIFEST
 from coach_rl.studies.run_groups import REWARD
 from coach_rl.studies.scores import RunScores, read_scores, runs_below, with_failures
 

@@ -18,10 +18,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from coach_rl.configuration.strict_json import MOST_BYTES, Json, sealed, to_json
 from coach_rl.core.errors import CheckpointError, ConfigurationError, require
-from coach_rl.experiment.run_creation import check_name
-from coach_rl.experiment.run_folder import MANIFEST, ONLY_RECORDS, RunFolder, read_manifest
-from coach_rl.experiment.strict_json import MOST_BYTES, Json, sealed, to_json
+from coach_rl.runs.creation import check_name
+from coach_rl.runs.folder import MANIFEST, ONLY_RECORDS, RunFolder, read_manifest
 from coach_rl.studies.scores import later_evaluations, read_scores
 
 _ENTRY = re.compile(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from coach_rl.core.errors import CheckpointError
-from coach_rl.experiment.run_lock import RunInUseError, locked
+from coach_rl.runs.lock import RunInUseError, locked
 from coach_rl.studies.run_copy import FileState, Listing, RunCopy
 
 

@@ -16,14 +16,14 @@ from typing import Literal
 
 import numpy as np
 
+from coach_rl.configuration.parameters_json import decode
+from coach_rl.configuration.strict_json import Json, read_json, require_regular_file
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.level_name import shown_level
 from coach_rl.core.printable_text import printable
 from coach_rl.core.records import FloatArray, IntArray
-from coach_rl.experiment.parameters_json import decode
-from coach_rl.experiment.run_folder import MANIFEST, RunFolder, read_manifest
-from coach_rl.experiment.run_lock import Holder, holder_of
-from coach_rl.experiment.strict_json import Json, read_json, require_regular_file
+from coach_rl.runs.folder import MANIFEST, RunFolder, read_manifest
+from coach_rl.runs.lock import Holder, holder_of
 from coach_rl.studies.settings_compared import Settings, settings_of
 from coach_rl.studies.stop_note import stop_note
 

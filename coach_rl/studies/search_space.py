@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from coach_rl.configuration.components import made
+from coach_rl.configuration.override_text import assignments, read_call
+from coach_rl.configuration.overrides import parameter_paths, said
+from coach_rl.configuration.preset_file import Preset
 from coach_rl.core.errors import ConfigurationError, UnknownNameError, require
 from coach_rl.core.typed_values import fit
-from coach_rl.experiment.components import made
-from coach_rl.experiment.override_text import assignments, read_call
-from coach_rl.experiment.overrides import parameter_paths, said
-from coach_rl.experiment.preset_file import Preset
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from coach_rl.experiment.introduction import flat
-from coach_rl.experiment.strict_json import Json
+from coach_rl.configuration.strict_json import Json
+from coach_rl.runs.introduction import flat
 
 _MOST = 6
 """Settings that are named."""

@@ -17,8 +17,8 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any, Literal
 
+from coach_rl.configuration.strict_json import write_text
 from coach_rl.core.errors import CoachError, ConfigurationError, RunError, how_to_install
-from coach_rl.experiment.strict_json import write_text
 from coach_rl.studies.executors import LostJob
 from coach_rl.studies.job import Job, JobResult
 from coach_rl.studies.job_run import identity, run_job

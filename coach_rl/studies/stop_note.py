@@ -7,8 +7,8 @@ the runs that it prunes. `coach resume` continues such a run all the same.
 import signal
 from pathlib import Path
 
+from coach_rl.configuration.strict_json import write_text
 from coach_rl.core.printable_text import one_line
-from coach_rl.experiment.strict_json import write_text
 from coach_rl.telemetry.records import LogRecord
 
 NOTE = "stop_note.txt"

@@ -5,13 +5,13 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from coach_rl.configuration.preset_file import Preset, load_preset
+from coach_rl.configuration.presets import PresetReference, find_preset
 from coach_rl.core.errors import CoachError, ConfigurationError, ParameterError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps, Hours
-from coach_rl.experiment.preset_file import Preset, load_preset
-from coach_rl.experiment.presets import PresetReference, find_preset
-from coach_rl.experiment.runner import DEFAULT_ROOT
 from coach_rl.graph_managers.checkpoint_parameters import require_known_metric
-from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.sessions.runner import DEFAULT_ROOT
 from coach_rl.studies.job import Job, Needs
 from coach_rl.studies.job_run import identity
 from coach_rl.studies.study import Study, Variant
@@ -52,7 +52,7 @@ def jobs_of(study: Study, *, root: Path = DEFAULT_ROOT, tensorboard: bool = True
         Job(
             preset=presets[variant.name],
             overrides=overrides[variant.name, seed],
-            task=TaskParameters(
+            task=Runtime(
                 seed=seed,
                 device=study.device,
                 matmul_precision=variant.matmul_precision,

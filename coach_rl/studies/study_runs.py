@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.configuration.strict_json import Json, read_json
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.experiment.evaluation import evaluate_run
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_folder import RunFolder, read_manifest
-from coach_rl.experiment.runner import DEFAULT_ROOT
-from coach_rl.experiment.strict_json import Json, read_json
+from coach_rl.runs.folder import RunFolder, read_manifest
+from coach_rl.sessions.evaluation import evaluate_run
+from coach_rl.sessions.runner import DEFAULT_ROOT
 from coach_rl.studies.earlier_runs import is_run_of
 from coach_rl.studies.job import Job
 from coach_rl.studies.job_run import find_run, is_finished

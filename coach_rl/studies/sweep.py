@@ -17,13 +17,13 @@ from typing import Literal
 
 import numpy as np
 
+from coach_rl.configuration.overrides import said
+from coach_rl.configuration.preset_file import Preset
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.records import FloatArray, IntArray
-from coach_rl.experiment.overrides import said
-from coach_rl.experiment.preset_file import Preset
-from coach_rl.experiment.runner import DEFAULT_ROOT
+from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
-from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.sessions.runner import DEFAULT_ROOT
 from coach_rl.studies.job import Job, Needs
 from coach_rl.studies.scores import is_success
 from coach_rl.studies.search_space import SearchSpace, check_search, parse_search
@@ -51,7 +51,7 @@ class Sweep:
     overrides: Mapping[str, object] = field(default_factory=dict)
     """Changes that all runs have in common. `checkpoints.best_of` and `checkpoints.best_is` name
     the metric that is searched for."""
-    task: TaskParameters = field(default_factory=TaskParameters)
+    task: Runtime = field(default_factory=Runtime)
     """Seed of all trials and of the sampler, device, threads, precision."""
     name: str
     """Name of its folder and of the experiment that its runs belong to."""

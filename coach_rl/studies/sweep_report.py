@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from coach_rl.configuration.strict_json import write_text
 from coach_rl.core.typed_values import describe_value
-from coach_rl.experiment.strict_json import write_text
 from coach_rl.studies.interval_text import difference_text, with_interval
 from coach_rl.studies.run_groups import estimate_of
 from coach_rl.studies.search_space import said_space

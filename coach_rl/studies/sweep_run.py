@@ -7,10 +7,10 @@ from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-from coach_rl.experiment.overrides import overrides_json, said
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.stop_requests import Interrupted, StopRequests
+from coach_rl.configuration.overrides import overrides_json, said
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.sessions.stop_requests import Interrupted, StopRequests
 from coach_rl.studies.conduct import LOOK_SECONDS, Track, stop_all
 from coach_rl.studies.executors import Executor
 from coach_rl.studies.fresh_seeds import confirm

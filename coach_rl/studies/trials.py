@@ -22,6 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Literal, Self, TextIO
 
+from coach_rl.configuration.strict_json import Json
 from coach_rl.core.errors import (
     CheckpointError,
     CoachWarning,
@@ -31,8 +32,7 @@ from coach_rl.core.errors import (
 )
 from coach_rl.core.file_writing import require_no_links
 from coach_rl.core.seeding import integer_seed
-from coach_rl.experiment.run_lock import RunInUseError, locked
-from coach_rl.experiment.strict_json import Json
+from coach_rl.runs.lock import RunInUseError, locked
 from coach_rl.studies.search_space import Drawn, Overrides, SearchSpace
 
 if TYPE_CHECKING:

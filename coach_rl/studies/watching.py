@@ -15,9 +15,9 @@ from typing import Protocol
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.printable_text import one_line, printable
-from coach_rl.experiment.manifest import checkpoint_policy, level_names, planned_lengths
-from coach_rl.experiment.run_folder import MANIFEST
-from coach_rl.experiment.run_lock import holder_of, lost_holder_of
+from coach_rl.runs.folder import MANIFEST
+from coach_rl.runs.lock import holder_of, lost_holder_of
+from coach_rl.runs.manifest import checkpoint_policy, level_names, planned_lengths
 from coach_rl.studies.live_table import LiveTable, Row
 from coach_rl.studies.scores import RunState, read_scores, runs_below
 from coach_rl.studies.stop_note import stop_note

@@ -17,14 +17,10 @@ from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    ScheduleParameters,
-    TaskParameters,
-)
+from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})
@@ -78,9 +74,8 @@ def build(kind, *, seen=SEEN, box=BOX, num_envs=2, seed=0, planned=1000, **chang
         AgentContext(
             spaces=EnvironmentSpaces(observation=seen, action=box),
             num_envs=num_envs,
-            device="cpu",
-            seed=seed,
             planned_steps=planned,
+            runtime=Runtime(device="cpu", seed=seed),
         )
     )
 
@@ -228,7 +223,7 @@ def manager(params, environment, *, num_envs=8, seed=0, **schedule):
             ),
         )
     )
-    made.create_graph(TaskParameters(seed=seed, device="cpu"))
+    made.create_graph(Runtime(seed=seed, device="cpu"))
     return made
 
 

@@ -4,16 +4,20 @@ from functools import partial
 
 import numpy as np
 
-from coach_rl.agents.diayn_agent import DIAYNAgentParameters, DiscriminatorParameters
+from coach_rl.agents.hierarchies.diayn_agent import DIAYNAgentParameters, DiscriminatorParameters
+from coach_rl.agents.hierarchies.option_critic_agent import (
+    OptionCriticAgentParameters,
+    TerminationParameters,
+)
+from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.option_critic_agent import OptionCriticAgentParameters, TerminationParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.agents.skill_agents import SkillAgentsParameters
 from coach_rl.agents.uniform_agent import UniformAgentParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.options import OptionSpace
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
@@ -22,7 +26,6 @@ from coach_rl.graph_managers import (
     GraphParameters,
     LevelParameters,
     ScheduleParameters,
-    TaskParameters,
 )
 from coach_rl.memories import ReplayMemoryParameters
 
@@ -108,7 +111,7 @@ def stack(agent, space, *, top=None, horizon=5, num_envs=5, seed=2, environment=
             ),
         )
     )
-    graph_manager.create_graph(TaskParameters(seed=seed, device="cpu"))
+    graph_manager.create_graph(Runtime(seed=seed, device="cpu"))
     return graph_manager
 
 

@@ -9,6 +9,7 @@ from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.records import ActionRequest
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.exploration_policies import Greedy, ParameterNoise
 from coach_rl.memories import ReplayMemoryParameters
@@ -28,7 +29,11 @@ def agent(seed=0):
         actor=ActorParameters(torso=TORSO),
         critic=CriticParameters(torso=TORSO),
         update_mode="eager",
-    ).build(AgentContext(spaces=SPACES, num_envs=4, device="cpu", seed=seed, planned_steps=100))
+    ).build(
+        AgentContext(
+            spaces=SPACES, num_envs=4, planned_steps=100, runtime=Runtime(device="cpu", seed=seed)
+        )
+    )
 
 
 def act(agent, state, rows, observation, *, starts=False, quiet=False, phase=Phase.TRAIN):

@@ -14,6 +14,8 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.configuration.parameters_json import decode, encode
+from coach_rl.configuration.trust import OURS_ALONE
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import (
     ConfigurationError,
@@ -25,12 +27,11 @@ from coach_rl.core.errors import (
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, Outcome
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import WorldEnvironment, WorldStep
-from coach_rl.experiment.parameters_json import decode, encode
-from coach_rl.experiment.trust import OURS_ALONE
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
@@ -38,7 +39,6 @@ from coach_rl.graph_managers import (
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,
-    TaskParameters,
 )
 from coach_rl.memories import ReplayMemoryParameters
 from coach_rl.telemetry.csv import CsvSink
@@ -212,7 +212,7 @@ def experiment(*members, num_envs=3, steps=600, heatup=60, world=TwoLives):
 
 def created(params, seed=5):
     manager = BasicRLGraphManager(params)
-    manager.create_graph(TaskParameters(seed=seed, device="cpu"))
+    manager.create_graph(Runtime(seed=seed, device="cpu"))
     return manager
 
 
@@ -360,7 +360,7 @@ def test_a_stopped_run_resumes_bit_for_bit():
         top = first.state_dict()["training"]["top"]
         playing = top["agent_rows"]["playing"]
         halves = (playing["left"] != playing["right"]) & ~top["rows"]["episode_start"]
-        if record.environment_steps > 250 and halves.any() and first.is_settled:
+        if record.environment_steps > 250 and halves.any() and first.progress.is_settled:
             break
     else:
         pytest.fail("the run was never in the state it should be stopped in")
@@ -420,7 +420,7 @@ def test_training_steps_are_those_of_all_members():
     assert members["left"].training_steps > 0
     assert members["right"].training_steps > 0
     total = sum(member.training_steps for member in members.values())
-    assert manager.clock.training_steps == total
+    assert manager.graph.clock.training_steps == total
     manager.close()
 
 
@@ -476,9 +476,8 @@ def test_two_equal_members_draw_different_noise():
                 action=spaces.Dict({"one": two, "two": two}),
             ),
             num_envs=1,
-            device="cpu",
-            seed=0,
             planned_steps=100,
+            runtime=Runtime(device="cpu", seed=0),
         )
     )
     one, two = (dict(flat_state(member.network.state_dict())) for member in group.members.values())
@@ -502,7 +501,7 @@ def test_the_member_of_an_agent_by_name():
 
 def test_description_names_members_and_their_parts():
     manager = created(experiment())
-    text = manager.description()
+    text = manager.graph.description()
     assert "member left" in text
     assert "acts under right/lift, right/turn in Box(" in text
     assert "reward: agents/right/reward" in text
@@ -572,9 +571,8 @@ def test_a_level_without_action_keys_is_refused():
                     observation=TwoLives.spaces.observation, action=spaces.Discrete(2)
                 ),
                 num_envs=1,
-                device="cpu",
-                seed=0,
                 planned_steps=1,
+                runtime=Runtime(device="cpu", seed=0),
             )
         )
 
@@ -656,7 +654,7 @@ def test_a_group_can_be_the_lower_level():
         schedule=params.schedule,
     )
     manager = HRLGraphManager(graph)
-    manager.create_graph(TaskParameters(device="cpu"))
+    manager.create_graph(Runtime(device="cpu"))
     records = list(manager.improve())
     learned = {(record.level, record.agent) for record in records if record.kind == "train"}
     assert learned == {("high", "high"), ("low", "left"), ("low", "right")}

@@ -19,8 +19,8 @@ from plain_learners import (
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
 from coach_rl.architectures.optimizers import TargetSync
+from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.core.errors import ParameterError
-from coach_rl.experiment.parameters_json import decode, encode
 
 STEPS = 8
 

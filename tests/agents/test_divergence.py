@@ -17,15 +17,11 @@ from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.core.divergence import STOP, DivergenceParameters
 from coach_rl.core.errors import DivergedError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import OneStepParameters, PointMassParameters
-from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    ScheduleParameters,
-    TaskParameters,
-)
+from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.memories.prioritised import PrioritisedParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 
@@ -76,10 +72,10 @@ def manager(agent, environment, steps=2_000, divergence=STOP, **schedule):
 def diverging(agent, environment, **schedule):
     """Runs until it stops; the error and the environment steps done."""
     with manager(agent, environment, **schedule) as graph_manager:
-        graph_manager.create_graph(TaskParameters(seed=1, device="cpu"))
+        graph_manager.create_graph(Runtime(seed=1, device="cpu"))
         with pytest.raises(DivergedError) as caught:
             graph_manager.run()
-        return str(caught.value), graph_manager.clock.environment_steps
+        return str(caught.value), graph_manager.graph.clock.environment_steps
 
 
 def test_ppo_with_discrete_actions_stops_in_the_update_that_diverges():
@@ -134,7 +130,7 @@ def test_compiled_updates_are_checked_as_eager_ones(make):
 )
 def test_nan_parameters_are_neither_evaluated_nor_saved(agent, environment):
     with manager(agent, environment) as graph_manager:
-        graph_manager.create_graph(TaskParameters(seed=1, device="cpu"))
+        graph_manager.create_graph(Runtime(seed=1, device="cpu"))
         state = graph_manager.state_dict()
         graph_manager.load_state_dict(poisoned(state))
         with pytest.raises(DivergedError, match="agent 'me' of level 'main' has diverged: "):
@@ -163,7 +159,7 @@ def test_updates_with_a_reward_that_is_not_finite_can_be_skipped_and_are_counted
     skip = DivergenceParameters(response="skip", most_skipped=300)
     steps = 400
     with manager(with_usual_rates(agent), environment, steps, divergence=skip) as graph_manager:
-        graph_manager.create_graph(TaskParameters(seed=1, device="cpu"))
+        graph_manager.create_graph(Runtime(seed=1, device="cpu"))
         agent, calls = graph_manager.graph.agents["main"], itertools.count(1)
         usual = agent.input_filter.reward
 
@@ -180,8 +176,8 @@ def test_updates_with_a_reward_that_is_not_finite_can_be_skipped_and_are_counted
             if "train/skipped_updates" in record.scalars
         ]
         assert told
-        assert sum(told) == graph_manager.clock.skipped_updates
-        assert sum(told) < graph_manager.clock.training_steps / 2
+        assert sum(told) == graph_manager.graph.clock.skipped_updates
+        assert sum(told) < graph_manager.graph.clock.training_steps / 2
         assert graph_manager.state_dict()  # everything in it is finite
 
 

@@ -16,27 +16,23 @@ from coach_rl.architectures.q_network import (
     QuantileHead,
 )
 from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.configuration.parameters_json import decode, encode
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.core.records import ActionRequest
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.schedules import ConstantSchedule, LinearSchedule
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.core.transitions import Transition
 from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import ChainParameters, OneStepParameters
-from coach_rl.experiment.parameters_json import decode, encode
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
 from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy
 from coach_rl.filters import BoxDiscretization, LinearBoxToBoxMap, OutputFilter
-from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    ScheduleParameters,
-    TaskParameters,
-)
+from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, TransitionBatch
 from coach_rl.testing.states import assert_same_state
 
@@ -73,9 +69,8 @@ def build(*, action=BUTTONS, seen=STATES, num_envs=2, seed=0, **changes):
         AgentContext(
             spaces=EnvironmentSpaces(observation=seen, action=action),
             num_envs=num_envs,
-            device="cpu",
-            seed=seed,
             planned_steps=1000,
+            runtime=Runtime(device="cpu", seed=seed),
         )
     )
 
@@ -244,7 +239,7 @@ def run(environment, params, *, steps, num_envs=8, seed=0):
             ),
         )
     )
-    manager.create_graph(TaskParameters(seed=seed, device="cpu"))
+    manager.create_graph(Runtime(seed=seed, device="cpu"))
     records = list(manager.improve())
     (agent,) = manager.graph.agents.values()
     manager.close()
@@ -327,9 +322,8 @@ def test_several_steps_at_once_are_worth_the_same_on_the_greedy_path():
         AgentContext(
             spaces=EnvironmentSpaces(observation=STATES, action=BUTTONS),
             num_envs=1,
-            device="cpu",
-            seed=0,
             planned_steps=1000,
+            runtime=Runtime(device="cpu", seed=0),
         )
     )
     for _ in range(30):
@@ -495,14 +489,14 @@ def test_going_on_from_a_saved_state_equals_not_stopping(kind):
                 ),
             )
         )
-        made.create_graph(TaskParameters(seed=seed, device="cpu"))
+        made.create_graph(Runtime(seed=seed, device="cpu"))
         return made
 
     straight, saved, seen = manager(0), None, []
     for record in straight.improve():
         if saved is not None:
             seen.append(record)
-        elif record.environment_steps >= 150 and straight.is_settled:
+        elif record.environment_steps >= 150 and straight.progress.is_settled:
             saved = copy.deepcopy(straight.state_dict())
     # Another seed: whatever is not in the state would differ.
     other = manager(99)
@@ -598,7 +592,7 @@ def test_hindsight_is_the_only_difference_of_the_bit_flipping_presets():
 def best_success(name, *, seed=0):
     """The best share of 100 evaluation episodes that reached the goal."""
     manager = load_preset(find_preset(name)).build({})
-    manager.create_graph(TaskParameters(seed=seed, device="cpu"))
+    manager.create_graph(Runtime(seed=seed, device="cpu"))
     records = list(manager.improve())
     manager.close()
     return max(

@@ -15,6 +15,7 @@ from coach_rl.architectures.q_network import (
 )
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
 
@@ -58,9 +59,8 @@ def build(params):
         AgentContext(
             spaces=EnvironmentSpaces(observation=SEEN, action=ACTIONS),
             num_envs=1,
-            device="cpu",
-            seed=0,
             planned_steps=0,
+            runtime=Runtime(device="cpu", seed=0),
         )
     )
 

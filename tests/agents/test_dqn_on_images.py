@@ -9,17 +9,13 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.optimizers import AdamParameters, TargetSync
 from coach_rl.architectures.q_network import QNetworkParameters
 from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.exploration_policies import EpsilonGreedy
 from coach_rl.filters import InputFilter, ObservationStackingFilter
-from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    ScheduleParameters,
-    TaskParameters,
-)
+from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
 
 
@@ -89,7 +85,7 @@ def test_it_learns_from_frames_that_are_kept_once():
         )
     )
     with manager:
-        manager.create_graph(TaskParameters(seed=1, device="cpu"))
+        manager.create_graph(Runtime(seed=1, device="cpu"))
         records = [record for record in manager.improve() if record.kind == "evaluation"]
     # Always one way: half the episodes take 20 steps and cost 2, the mean is -0.6 or less.
     assert records[-1].scalars["evaluation/reward_mean"] >= 0.8

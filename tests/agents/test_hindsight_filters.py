@@ -8,12 +8,13 @@ import torch
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.dqn_agent import DQNAgentParameters
-from coach_rl.agents.hac import HACAgentParameters
+from coach_rl.agents.hierarchies.hac import HACAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.batch import mapped
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.filters import (
@@ -34,7 +35,6 @@ from coach_rl.graph_managers import (
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,
-    TaskParameters,
 )
 from coach_rl.memories import (
     HindsightActionParameters,
@@ -83,7 +83,7 @@ def stack(top, low=None, *, sub_goals=SUB_GOALS):
 
 def built(params):
     manager = HRLGraphManager(params)
-    manager.create_graph(TaskParameters(device="cpu"))
+    manager.create_graph(Runtime(device="cpu"))
     return manager
 
 

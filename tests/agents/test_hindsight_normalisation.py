@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from coach_rl.core.goals import GOAL_KEY
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.graph_managers import TaskParameters
 from coach_rl.presets import AntReacher_HAC, Pendulum_HAC, PointMaze_HAC
 
 PANELS = {
@@ -25,7 +25,7 @@ def test_few_hindsight_goals_are_clipped_by_the_normaliser(panel):
     preset, changes = PANELS[panel]
     panel = preset.Panel(**changes, num_envs=4, layers=(8,), batch=16, updates_per_step=1e-3)
     manager = preset.graph_manager(panel)
-    manager.create_graph(TaskParameters(seed=0, device="cpu"))
+    manager.create_graph(Runtime(seed=0, device="cpu"))
     for _ in manager.heatup(EnvironmentSteps(1_500)):
         pass
     for agent in manager.graph.agents.values():

@@ -32,6 +32,7 @@ from coach_rl.architectures.q_network import (
     ReturnHead,
 )
 from coach_rl.core.agents import AgentContext
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.transitions import Transition
 from coach_rl.memories import Minibatch, ReplayMemoryParameters, RolloutBatch, TransitionBatch
@@ -137,9 +138,8 @@ def test_off_policy_learning_leaves_the_device_for_nothing_but_noise(
         AgentContext(
             spaces=EnvironmentSpaces(observation=OBSERVATION, action=action),
             num_envs=1,
-            device="meta",
-            seed=0,
             planned_steps=10,
+            runtime=Runtime(device="meta", seed=0),
         )
     )
     with HostTensors() as host:
@@ -157,9 +157,8 @@ def test_ppo_learning_never_leaves_the_device(action: spaces.Space):
         AgentContext(
             spaces=EnvironmentSpaces(observation=OBSERVATION, action=action),
             num_envs=1,
-            device="meta",
-            seed=0,
             planned_steps=10,
+            runtime=Runtime(device="meta", seed=0),
         )
     )
     agent.engine.set_scalars(clip=0.2, kl_coefficient=1.0)

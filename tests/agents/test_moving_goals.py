@@ -15,6 +15,7 @@ from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.records import take
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.world import WorldEnvironment, WorldStep
@@ -23,7 +24,6 @@ from coach_rl.graph_managers import (
     GraphParameters,
     LevelParameters,
     ScheduleParameters,
-    TaskParameters,
 )
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from coach_rl.testing.states import assert_same_state
@@ -137,7 +137,7 @@ def manager(agent, *, levels=1, num_envs=3, heatup=0, space=PLACES, pair=False):
             ),
         )
     )
-    graph_manager.create_graph(TaskParameters(seed=3, device="cpu"))
+    graph_manager.create_graph(Runtime(seed=3, device="cpu"))
     return graph_manager
 
 

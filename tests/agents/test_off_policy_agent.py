@@ -43,10 +43,10 @@ from coach_rl.environments.toy import (
     PointMassParameters,
     SteadyPayParameters,
 )
-from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.exploration_policies import GaussianNoise, OrnsteinUhlenbeckNoise, ParameterNoise
 from coach_rl.filters import LinearBoxToBoxMap, OutputFilter
 from coach_rl.memories import HindsightParameters, PrioritisedParameters
+from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.testing.states import assert_same_state
 
 NOISES = ("ddpg", "td3")  # SAC draws from its own distribution
@@ -817,7 +817,7 @@ from pathlib import Path
 import torch
 sys.path.insert(0, {tests!r})
 from test_off_policy_agent import KINDS, RESUMED, resumable
-from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
+from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 torch.set_num_threads(1)
 folder = Path({folder!r})
 for kind, setting in zip(KINDS, RESUMED):

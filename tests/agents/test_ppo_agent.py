@@ -15,6 +15,7 @@ from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import EnvironmentFault, ParameterError, SpaceError
 from coach_rl.core.records import ActionRequest, Outcome
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
 from coach_rl.core.steps import EnvironmentSteps
@@ -55,9 +56,8 @@ def build(
         AgentContext(
             spaces=EnvironmentSpaces(observation=seen, action=action),
             num_envs=num_envs,
-            device="cpu",
-            seed=seed,
             planned_steps=1000,
+            runtime=Runtime(device="cpu", seed=seed),
         )
     )
 
@@ -693,9 +693,8 @@ def test_images_are_acted_on_in_torch():
         AgentContext(
             spaces=EnvironmentSpaces(observation=seen, action=spaces.Discrete(3)),
             num_envs=2,
-            device="cpu",
-            seed=0,
             planned_steps=0,
+            runtime=Runtime(device="cpu", seed=0),
         )
     )
     everywhere = np.ones(2, bool)

@@ -13,6 +13,7 @@ from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.records import ActionRequest, Outcome
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentSteps
 
@@ -48,9 +49,8 @@ def build(action, num_envs, *, shared_torso, max_gradient_norm, **algorithm):
         AgentContext(
             spaces=EnvironmentSpaces(observation=SEEN, action=action),
             num_envs=num_envs,
-            device="cpu",
-            seed=0,
             planned_steps=1000,
+            runtime=Runtime(device="cpu", seed=0),
         )
     )
 

@@ -16,18 +16,18 @@ from coach_rl.core.clock import Phase
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.records import EnvResponse
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
-from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
 from coach_rl.graph_managers import (
     GraphManager,
     GraphParameters,
     LevelParameters,
     ScheduleParameters,
-    TaskParameters,
 )
 from coach_rl.memories import ReplayMemoryParameters
+from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.testing.states import assert_same_state
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
@@ -84,7 +84,7 @@ def manager(upper, lower, space, *, horizon=5, num_envs=5, seed=2, **more):
             **more,
         )
     )
-    graph_manager.create_graph(TaskParameters(seed=seed, device="cpu"))
+    graph_manager.create_graph(Runtime(seed=seed, device="cpu"))
     return graph_manager
 
 
@@ -214,7 +214,7 @@ def test_the_open_decision_of_a_rollout_comes_into_the_next_one():
     stored, decided, act = transitions_stored(agent), [], agent.act
 
     def spied(row_state, request, clock):
-        if clock is graph_manager.clock:
+        if clock is graph_manager.graph.clock:
             decided.extend(request.rows.tolist())
         return act(row_state, request, clock)
 
@@ -347,8 +347,8 @@ def test_a_stack_stopped_in_mid_sub_episode_resumes_bit_for_bit(lower, space, tm
             assert (low["decisions"][low["open"]] > 0).any(), "the test wants an open sub-episode"
             saved[now] = tmp_path / f"at_{now}"
             write_checkpoint(saved[now], straight.state_dict(), {})
-    assert straight.clock.phase is Phase.TRAIN
-    assert straight.clock.training_steps > 0
+    assert straight.graph.clock.phase is Phase.TRAIN
+    assert straight.graph.clock.training_steps > 0
     for path in saved.values():
         again = manager(upper, lower(), space, seed=2, **more)
         again.load_state_dict(read_checkpoint(path).state)

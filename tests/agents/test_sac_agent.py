@@ -28,9 +28,9 @@ from torch.distributions.transforms import TanhTransform
 
 from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
 from coach_rl.architectures.optimizers import TargetSync
+from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.core.errors import ParameterError
 from coach_rl.core.records import ActionRequest
-from coach_rl.experiment.parameters_json import decode, encode
 
 STEPS = 8
 LOW, HIGH = -20.0, 2.0

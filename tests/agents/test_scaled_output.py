@@ -14,16 +14,12 @@ from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CoachWarning, SpaceError
 from coach_rl.core.records import ActionRequest
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.filters import BoxMasking, LinearBoxToBoxMap, OutputFilter
-from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    ScheduleParameters,
-    TaskParameters,
-)
+from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.testing.states import assert_same_state
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (1,))})
@@ -41,9 +37,8 @@ def built(box, **changes):
         AgentContext(
             spaces=EnvironmentSpaces(observation=SEEN, action=box),
             num_envs=4,
-            device="cpu",
-            seed=3,
             planned_steps=1000,
+            runtime=Runtime(device="cpu", seed=3),
         )
     )
 
@@ -172,7 +167,7 @@ def test_it_learns_on_bounds_far_from_unit_width(steps, rate, least):
             num_envs=4,
         )
     )
-    manager.create_graph(TaskParameters(seed=0, device="cpu"))
+    manager.create_graph(Runtime(seed=0, device="cpu"))
     with manager:
         list(manager.improve())
         evaluation = manager.evaluate(EnvironmentEpisodes(1))

@@ -7,14 +7,15 @@ import pytest
 from gymnasium import spaces
 
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters, desired_goal, still
+from coach_rl.configuration.parameters_json import decode, encode
+from coach_rl.configuration.trust import Trust
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import ActionRequest
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.experiment.parameters_json import decode, encode
-from coach_rl.experiment.trust import Trust
 
 BOX = spaces.Box(np.float32([-1, -2]), np.float32([1, -0.5]), dtype=np.float32)
 ROWS = np.arange(3)
@@ -43,9 +44,8 @@ def build(policy, space=BOX):
         AgentContext(
             spaces=EnvironmentSpaces(observation=observed, action=space),
             num_envs=3,
-            device="cpu",
-            seed=0,
             planned_steps=100,
+            runtime=Runtime(device="cpu", seed=0),
         )
     )
 

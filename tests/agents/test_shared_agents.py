@@ -10,24 +10,24 @@ from skill_stacks import SMALL, ppo
 
 from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.hiro_agent import HIROAgentParameters
+from coach_rl.agents.hierarchies.hiro_agent import HIROAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import WorldEnvironment, WorldStep
-from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.graph_managers import (
     GraphManager,
     GraphParameters,
     LevelParameters,
     ScheduleParameters,
-    TaskParameters,
 )
 from coach_rl.memories import ReplayMemoryParameters
+from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.testing.states import assert_same_state, flat_state
 
 PLACE = spaces.Box(-9, 9, (1,), np.float32)
@@ -118,7 +118,7 @@ def manager(agent, top=None, num_envs=3, seed=2, horizon=4):
             ),
         )
     )
-    graph_manager.create_graph(TaskParameters(seed=seed, device="cpu"))
+    graph_manager.create_graph(Runtime(seed=seed, device="cpu"))
     return graph_manager
 
 

@@ -14,8 +14,8 @@ from coach_rl.architectures.q_network import (
     action_count,
 )
 from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.core.errors import ParameterError, SpaceError
-from coach_rl.experiment.parameters_json import decode, encode
 
 SEEN = spaces.Dict({"x": spaces.Box(-1, 1, (3,)), "y": spaces.Discrete(2)})
 BATCH = {

@@ -13,6 +13,7 @@ from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core import update_modes
 from coach_rl.core.divergence import STOP, DivergenceParameters
 from coach_rl.core.errors import CoachWarning, DivergedError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.update_modes import compiler_present
 from coach_rl.testing import assert_same_state
 
@@ -105,7 +106,9 @@ def test_the_first_step_says_that_it_is_compiled(monkeypatch, mode, expected):
     monkeypatch.setattr("coach_rl.architectures.update_engine.cannot_run", lambda *_: None)
     monkeypatch.setattr("coach_rl.architectures.recorded_steps.cannot_run", lambda *_: None)
     network = NetworkWrapper(module(), device=CPU)
-    engine = engine_for(network, mode=mode, owner="agent 'ppo'", on_activity=happened.append)
+    engine = engine_for(
+        network, mode=mode, owner="agent 'ppo'", runtime=Runtime(on_activity=happened.append)
+    )
     for index in minibatches(2):
         engine.step(data(), index)
     assert happened == expected
@@ -207,7 +210,8 @@ def test_a_restored_engine_counts_its_gradient_steps_on():
         engine.step(data(), index)
     state = engine.state_dict()
     _, again = made()
-    again.load_state_dict(state, steps=3)
+    again.load_state_dict(state)
+    again.steps = 3
     columns = data()
     columns.inputs["x"][:] = torch.nan
     with pytest.raises(DivergedError, match="at gradient step 4 its error was nan"):
@@ -269,7 +273,7 @@ MODES = [
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_skipped_step_changes_nothing_and_is_counted(kind, mode):
     skip = DivergenceParameters(response="skip", most_skipped=3)
-    network, engine, bad = spoilt(kind, mode=mode, divergence=skip)
+    network, engine, bad = spoilt(kind, mode=mode, runtime=Runtime(divergence=skip))
     before = copy.deepcopy((network.state_dict(), engine.state_dict()["optimizers"]))
     engine.step(bad)
     engine.step(bad)
@@ -282,7 +286,10 @@ def test_a_skipped_step_changes_nothing_and_is_counted(kind, mode):
 
 def test_sound_steps_are_the_same_where_others_would_be_skipped():
     skip = DivergenceParameters(response="skip", most_skipped=1)
-    engines = [engine_for(NetworkWrapper(module(), device=CPU), divergence=d) for d in (STOP, skip)]
+    engines = [
+        engine_for(NetworkWrapper(module(), device=CPU), runtime=Runtime(divergence=d))
+        for d in (STOP, skip)
+    ]
     for index in minibatches(5):
         for engine in engines:
             engine.step(data(), index)

@@ -24,14 +24,14 @@ from coach_rl.cli.shell import program, word
 from coach_rl.cli.subcommands import SUBCOMMANDS
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.inspection import MEANINGS, USUAL_POINTS
-from coach_rl.experiment.run_folder import RunFolder, write_manifest
+from coach_rl.runs.folder import RunFolder, write_manifest
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.records import LogRecord
 from coach_rl.telemetry.tracker import TrackerParameters
 from tests.waiting import wait_until
 
 HERE = Path(__file__).parent
-FAKE = HERE.parent / "experiment" / "fake_preset.py"
+FAKE = HERE.parent / "fake_preset.py"
 
 
 @pytest.fixture(autouse=True)
@@ -66,9 +66,9 @@ def test_windows_is_refused_in_one_line(
         "",
         "coach: error: coach_rl runs on Linux and macOS; on Windows use WSL\n",
     )
-    monkeypatch.delitem(sys.modules, "coach_rl.experiment.run_lock", raising=False)
+    monkeypatch.delitem(sys.modules, "coach_rl.runs.lock", raising=False)
     with pytest.raises(ConfigurationError, match="on Windows use WSL"):
-        importlib.import_module("coach_rl.experiment.run_lock")
+        importlib.import_module("coach_rl.runs.lock")
 
 
 def test_every_flag_reads_into_its_field() -> None:

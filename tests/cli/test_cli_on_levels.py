@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from coach_rl.cli.main import main
-from coach_rl.experiment.checkpoint import read_checkpoint
+from coach_rl.runs.checkpoint import read_checkpoint
 
 STACK = Path(__file__).parent / "stack_preset.py"
 

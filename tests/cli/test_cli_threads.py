@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from coach_rl.cli.main import main
-from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
+from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.testing.states import assert_same_state
 
 LARGE = Path(__file__).with_name("large_batch_preset.py")
-FAKE = Path(__file__).parent.parent / "experiment" / "fake_preset.py"
+FAKE = Path(__file__).parent.parent / "fake_preset.py"
 ROUND = 40_960
 FLAGS = ("-ntb", "-c", "--plain")
 

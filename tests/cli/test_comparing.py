@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from coach_rl.cli.main import main
-from coach_rl.experiment.run_lock import locked
+from coach_rl.runs.lock import locked
 from tests.studies.written_runs import LOG, write_run, write_seeds
 
 

@@ -15,7 +15,7 @@ import pytest
 from coach_rl.cli.main import main
 from tests.browser import opened
 
-FAKE = Path(__file__).parent.parent / "experiment" / "fake_preset.py"
+FAKE = Path(__file__).parent.parent / "fake_preset.py"
 CHROMIUM = shutil.which("chromium")
 
 

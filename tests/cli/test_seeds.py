@@ -9,11 +9,11 @@ import pytest
 from coach_rl.cli.arguments import parse_arguments
 from coach_rl.cli.main import main
 from coach_rl.cli.settings import Collecting, Train, TrainSeeds
-from coach_rl.experiment.run_folder import RunFolder, read_manifest
-from coach_rl.experiment.stop_requests import Interrupted
+from coach_rl.runs.folder import RunFolder, read_manifest
+from coach_rl.sessions.stop_requests import Interrupted
 from coach_rl.studies.job import JobResult
 
-FAKE = Path(__file__).parent.parent / "experiment" / "fake_preset.py"
+FAKE = Path(__file__).parent.parent / "fake_preset.py"
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import pytest
 
 from coach_rl.cli.main import main
 
-WALK = str(Path(__file__).parent.parent / "experiment" / "fake_preset.py")
+WALK = str(Path(__file__).parent.parent / "fake_preset.py")
 RATES = "learning_rate=choice(0.01, 0.1)"
 
 

@@ -12,21 +12,17 @@ from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.core.errors import CoachError, EnvironmentFault
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.distributed import joined_processes
 from coach_rl.environments.toy import PointMassParameters
-from coach_rl.experiment.data_parallel import follow_experiment, follow_resumed
-from coach_rl.experiment.resuming import resume_experiment
-from coach_rl.experiment.run_settings import RunSettings
-from coach_rl.experiment.runner import run_experiment
-from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    ScheduleParameters,
-    TaskParameters,
-)
+from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
+from coach_rl.sessions.data_parallel import follow_experiment, follow_resumed
+from coach_rl.sessions.resuming import resume_experiment
+from coach_rl.sessions.runner import run_experiment
+from coach_rl.sessions.settings import RunSettings
 
-TASK = TaskParameters(seed=3, device="cpu")
+TASK = Runtime(seed=3, device="cpu")
 SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2))
 STOP, END = EnvironmentSteps(1_152), EnvironmentSteps(1_536)
 LEARNING = LearningParameters(batch=64, updates_per_step=1 / 16, learning_starts=128)

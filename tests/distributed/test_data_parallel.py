@@ -22,10 +22,10 @@ from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.divergence import DivergenceParameters
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.process_group import ONE_PROCESS, OneProcess
-from coach_rl.experiment.checkpoint import find_checkpoint, read_checkpoint
-from coach_rl.experiment.data_parallel import check_group
 from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
+from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
+from coach_rl.sessions.data_parallel import check_group
 from coach_rl.testing import assert_same_state
 from coach_rl.testing.states import flat_state
 
@@ -190,10 +190,12 @@ def with_agent(experiment, **changes):
 )
 def test_what_cannot_be_shared_out_is_refused_in_one_line(parameters, message):
     with pytest.raises(ConfigurationError, match=f"3 processes cannot share this run: .*{message}"):
-        check_group(BasicRLGraphManager(parameters), TASK, Three())
+        check_group(BasicRLGraphManager(parameters), replace(TASK, group=Three()))
 
 
 def test_what_can_be_shared_out_is_not_refused():
     agent = PPOAgentParameters(algorithm=PPOAlgorithmParameters(minibatch=63))
     with warnings.catch_warnings(action="error"):
-        check_group(BasicRLGraphManager(replace(PPO, num_envs=6, agent=agent)), TASK, Three())
+        check_group(
+            BasicRLGraphManager(replace(PPO, num_envs=6, agent=agent)), replace(TASK, group=Three())
+        )

@@ -20,19 +20,21 @@ import torch
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.dqn_agent import DQNAgentParameters
-from coach_rl.agents.graph_agent import GraphAgentParameters
-from coach_rl.agents.landmarks import LandmarkParameters
+from coach_rl.agents.hierarchies.landmarks import LandmarkParameters
+from coach_rl.agents.hierarchies.sub_goal_guide import SubGoalGuideParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.places import GridPlaces
+from coach_rl.agents.planning.graph_agent import GraphAgentParameters
+from coach_rl.agents.planning.places import GridPlaces
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
-from coach_rl.agents.sub_goal_guide import SubGoalGuideParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.cli.arguments import parse_arguments
 from coach_rl.cli.flag_overrides import overrides_of
 from coach_rl.cli.settings import Describe, Train
 from coach_rl.cli.subcommands import SUBCOMMANDS
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset, shipped_presets
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.inspection import InspectParameters, parse_inspections
@@ -42,8 +44,6 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.goal_worlds import GoalWorldParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import GoalPointMassParameters, OneStepParameters
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset, shipped_presets
 from coach_rl.exploration_policies import ParameterNoise
 from coach_rl.graph_managers import (
     BasicGraphParameters,

@@ -59,10 +59,10 @@ Pages keep to it; add `SOURCES` to `IN_PLAIN_WORDS` once names, docstrings and m
 IN_PLAIN_WORDS = [path for path in PAGES if path.name != "architecture.md"]  # to be rewritten
 ALLOWED = {  # messages and names that users' programs may match
     "coach_rl/testing/saving_checks.py": ("went on",),
-    "coach_rl/experiment/familiar_names.py": ("quiet",),  # flags of other libraries
     "docs/debugging.md": ("take in",),  # a span of profiles
+    "coach_rl/configuration/familiar_names.py": ("quiet",),  # flags of other libraries
     "coach_rl/memories/frame_ring.py": ("goes on",),
-    "coach_rl/experiment/run_folder.py": ("goes on",),
+    "coach_rl/runs/folder.py": ("goes on",),
 }
 NO_SUBJECT = re.compile(
     r"\W*(what|where|who|whose|whom|how|whether|which|when|why|of|from|in|into|on|at|to|by|with|as"

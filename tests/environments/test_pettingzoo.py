@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from coach_rl.configuration.parameters_json import decode, encode
+from coach_rl.configuration.trust import OURS_ALONE
 from coach_rl.core.agent_info import agent_info, agent_rewards
 from coach_rl.core.errors import (
     CheckpointError,
@@ -20,8 +22,6 @@ from coach_rl.core.records import End
 from coach_rl.core.spaces import actions_from_uniform, uniform_size
 from coach_rl.environments import make
 from coach_rl.environments.pettingzoo import PettingZooParameters
-from coach_rl.experiment.parameters_json import decode, encode
-from coach_rl.experiment.trust import OURS_ALONE
 from coach_rl.testing import ENVIRONMENT_CHECKS, EnvironmentContract, Trial
 
 needs_pettingzoo = pytest.mark.skipif(

@@ -22,8 +22,8 @@ SERVER.set_forkserver_preload(
     [
         "coach_rl.cli.main",
         "coach_rl.environments.gymnasium.parameters",
-        "coach_rl.experiment.resuming",
-        "coach_rl.experiment.runner",
+        "coach_rl.sessions.resuming",
+        "coach_rl.sessions.runner",
         "torch._dynamo",
         "torch.utils.tensorboard",
     ]

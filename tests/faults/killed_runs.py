@@ -28,8 +28,8 @@ from killed_processes import Ended, Moment, coach, moments
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from coach_rl.core.state import Appended
-from coach_rl.experiment.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
-from coach_rl.experiment.run_folder import RunFolder
+from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
+from coach_rl.runs.folder import RunFolder
 
 CHECKOUT = Path(__file__).parent.parent.parent
 RESULTS = CHECKOUT / "benchmarks" / "results" / "killed_runs.md"

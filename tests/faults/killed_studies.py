@@ -29,8 +29,8 @@ from golden_runs import RUNS
 from killed_runs import difference, story_of
 from ray.cluster_utils import Cluster
 
-from coach_rl.experiment.override_text import parse_overrides
-from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.configuration.override_text import parse_overrides
+from coach_rl.core.runtime import Runtime
 from coach_rl.studies.conduct import conduct
 from coach_rl.studies.job import Job, JobResult
 from coach_rl.studies.local_pool import LocalPool
@@ -66,7 +66,7 @@ def jobs(root: Path, *, seeds: Sequence[int] = range(5), share: float = 1.0) -> 
             Job(
                 preset=run.preset,
                 overrides=parse_overrides(f"{run.changes}; {training}; {often}"),
-                task=TaskParameters(seed=seed, device="cpu"),
+                task=Runtime(seed=seed, device="cpu"),
                 name="study",
                 root=root,
                 labels={"study": "study", "variant": name},

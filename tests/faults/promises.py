@@ -20,10 +20,10 @@ MARK = "<!-- promises -->"
 
 PROMISES = {
     "Damage anywhere in a run's folder is named in one line, or does no harm; `--last_good` takes "
-    "the newest good checkpoint": ["tests/experiment/test_damaged_files.py"],
+    "the newest good checkpoint": ["tests/runs/test_damaged_files.py"],
     "A stranger's run folder runs no code": [
-        "tests/experiment/test_trust.py",
-        "tests/experiment/test_hostile_manifest.py",
+        "tests/configuration/test_trust.py",
+        "tests/runs/test_hostile_manifest.py",
     ],
     "A row whose environment raises, dies, hangs or returns nonsense is restarted, or stops the "
     "run with a diagnosis; other rows keep their numbers": [
@@ -33,27 +33,27 @@ PROMISES = {
     ],
     "What cannot be saved restarts its episodes, and all else is exact": [
         "tests/graph_managers/test_restarts.py",
-        "tests/experiment/test_restarted_episodes.py",
+        "tests/sessions/test_restarted_episodes.py",
         "tests/environments/test_gymnasium_saving.py",
     ],
     "Updates that are not finite are caught in their own step, and stop, are skipped or rolled "
-    "back": ["tests/agents/test_divergence.py", "tests/experiment/test_roll_back.py"],
+    "back": ["tests/agents/test_divergence.py", "tests/sessions/test_roll_back.py"],
     "Signals save in every phase, within seconds": ["tests/cli/test_signals.py"],
     "Files that cannot be written don't end a run; two processes never share a folder": [
-        "tests/experiment/test_run_sinks.py",
-        "tests/experiment/test_run_lock.py",
+        "tests/runs/test_sinks.py",
+        "tests/runs/test_lock.py",
         "tests/telemetry/test_log_files.py",
     ],
     "Checkpoints are kept and deleted by their policy, and written whole or not at all": [
-        "tests/experiment/test_checkpoint_keeper.py",
-        "tests/experiment/test_checkpoint.py",
-        "tests/experiment/test_appended_entries.py",
+        "tests/runs/test_keeper.py",
+        "tests/runs/test_checkpoint.py",
+        "tests/runs/test_appended_entries.py",
     ],
     "A fork starts from the state it names, and leaves its parent alone": [
-        "tests/experiment/test_fork.py"
+        "tests/sessions/test_fork.py"
     ],
     "A trained agent acts from Python as in its evaluations, without its environment": [
-        "tests/experiment/test_trained_agent.py"
+        "tests/sessions/test_trained_agent.py"
     ],
     "Numbers don't depend on how a run is started, watched or saved": [
         "tests/faults/test_same_numbers.py"

@@ -8,10 +8,10 @@ from golden_runs import RUNS, GoldenRun
 from killed_processes import coach
 from killed_runs import OFTEN, OFTEN_RECORDS, difference, flat, made, without_times
 
-from coach_rl.experiment.override_text import parse_overrides
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.configuration.override_text import parse_overrides
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.core.runtime import Runtime
 
 NUMBERS = ("train", "episode", "evaluation", "level")
 """Kinds of records whose figures are the run's numbers."""
@@ -64,7 +64,7 @@ def test_a_program_gives_the_numbers_of_the_command_line(name, tmp_path):
     run = RUNS[name]
     changes = parse_overrides(f"{run.changes}; schedule.training={run.steps}")
     graph_manager = load_preset(find_preset(run.preset)).configure(changes)
-    graph_manager.create_graph(TaskParameters(seed=7, device="cpu"))
+    graph_manager.create_graph(Runtime(seed=7, device="cpu"))
     with graph_manager:
         told = [each for each in graph_manager.improve() if each.kind in NUMBERS]
     records = [{**vars(each), "scalars": dict(each.scalars)} for each in told]

@@ -9,7 +9,9 @@ Record them again after a deliberate change of numbers, and say why in CHANGELOG
 """
 
 import argparse
+import importlib.util
 import json
+import math
 import os
 import tempfile
 from collections import defaultdict
@@ -23,6 +25,8 @@ from safetensors.numpy import load_file
 RECORDED = Path(__file__).with_name("recorded.json")
 UNTIMED = ("evaluation", "level", "train")
 """Kinds of records without memory use or speed."""
+ABSOLUTE = 1e-6
+"""Difference that passes for equal where figures are close to 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,15 +302,28 @@ def figures(run: GoldenRun, folder: Path) -> dict[str, Any]:
         `log`: every record without times, in order; `networks`: those of the last
         checkpoint.
     """
-    made = run_folder(run, folder, "-c")
-    records = map(json.loads, (made / "log.jsonl").read_text().splitlines())
+    return figures_of(run_folder(run, folder, "-c"), run)
+
+
+def figures_of(
+    made: Path, run: GoldenRun, *, kinds: tuple[str, ...] = UNTIMED, from_line: int = 0
+) -> dict[str, Any]:
+    """The figures of a finished run.
+
+    Args:
+        made: Its folder.
+        run: The run.
+        kinds: Kinds of records to keep.
+        from_line: Lines of its log that are left out.
+    """
+    records = map(json.loads, (made / "log.jsonl").read_text().splitlines()[from_line:])
     names = ("kind", "level", "agent", "environment_steps", "training_steps")
     last = made / "checkpoints" / f"step_{run.steps}"
     return {
         "log": [
             {n: each[n] for n in names} | {"scalars": untimed(each["scalars"])}
             for each in records
-            if each["kind"] in UNTIMED
+            if each["kind"] in kinds
         ],
         "networks": networks(load_file(last / "tensors.safetensors")),
     }
@@ -362,6 +379,37 @@ def networks(tensors: dict[str, np.ndarray[Any, Any]]) -> dict[str, list[float]]
     return {p: [float(v.mean()), float(np.sqrt((v**2).mean()))] for p, v in joined.items()}
 
 
+def differences(found: Any, recorded: Any, tolerance: float, path: str = "") -> list[str]:
+    """Where two trees of figures differ by more than rounding."""
+    if isinstance(recorded, dict):
+        if set(found) != set(recorded):
+            return [f"{path}: other names: {sorted(set(found) ^ set(recorded))}"]
+        return [
+            d
+            for name in recorded
+            for d in differences(found[name], recorded[name], tolerance, f"{path}/{name}")
+        ]
+    if isinstance(recorded, list):
+        if len(found) != len(recorded):
+            return [f"{path}: {len(found)} entries instead of {len(recorded)}"]
+        pairs = enumerate(zip(found, recorded, strict=True))
+        return [
+            d
+            for i, (one, other) in pairs
+            for d in differences(one, other, tolerance, f"{path}/{i}")
+        ]
+    if isinstance(recorded, float):
+        same = math.isclose(found, recorded, rel_tol=tolerance, abs_tol=ABSOLUTE)
+    else:
+        same = found == recorded
+    return [] if same else [f"{path}: {found} instead of {recorded}"]
+
+
+def is_installed(run: GoldenRun) -> bool:
+    """Whether the package that a run needs beside the plain installation is there."""
+    return run.package is None or importlib.util.find_spec(run.package) is not None
+
+
 def rounded(value: Any) -> Any:
     """The figures with nine digits, which is more than is compared."""
     if isinstance(value, dict):
@@ -377,9 +425,13 @@ def record(names: list[str]) -> None:
     for name in names or RUNS:
         with tempfile.TemporaryDirectory() as folder:
             kept[name] = rounded(figures(RUNS[name], Path(folder)))
-    kept = {name: kept[name] for name in RUNS if name in kept}
-    lines = [f"{json.dumps(name)}: {json.dumps(each)}" for name, each in kept.items()]
-    RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    write_figures(RECORDED, kept)
+
+
+def write_figures(path: Path, kept: dict[str, Any]) -> None:
+    """Write figures by the names of runs, a line each, in the order of `RUNS`."""
+    lines = [f"{json.dumps(name)}: {json.dumps(kept[name])}" for name in RUNS if name in kept]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 if __name__ == "__main__":

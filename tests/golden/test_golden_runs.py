@@ -1,43 +1,13 @@
 """Short runs of every shipped preset give the figures that were recorded."""
 
-import importlib.util
 import json
-import math
-from typing import Any
 
 import pytest
-from golden_runs import RECORDED, RUNS, figures
+from golden_runs import RECORDED, RUNS, differences, figures, is_installed
 
-from coach_rl.experiment.presets import shipped_presets
+from coach_rl.configuration.presets import shipped_presets
 
-ABSOLUTE = 1e-6
-"""Difference that passes for equal where figures are close to 0."""
-
-
-def differences(found: Any, recorded: Any, tolerance: float, path: str = "") -> list[str]:
-    """Where two trees of figures differ by more than rounding."""
-    if isinstance(recorded, dict):
-        if set(found) != set(recorded):
-            return [f"{path}: other names: {sorted(set(found) ^ set(recorded))}"]
-        return [
-            d
-            for name in recorded
-            for d in differences(found[name], recorded[name], tolerance, f"{path}/{name}")
-        ]
-    if isinstance(recorded, list):
-        if len(found) != len(recorded):
-            return [f"{path}: {len(found)} entries instead of {len(recorded)}"]
-        pairs = enumerate(zip(found, recorded, strict=True))
-        return [
-            d
-            for i, (one, other) in pairs
-            for d in differences(one, other, tolerance, f"{path}/{i}")
-        ]
-    if isinstance(recorded, float):
-        same = math.isclose(found, recorded, rel_tol=tolerance, abs_tol=ABSOLUTE)
-    else:
-        same = found == recorded
-    return [] if same else [f"{path}: {found} instead of {recorded}"]
+pytestmark = pytest.mark.golden
 
 
 def test_every_shipped_preset_has_a_golden_run():
@@ -47,9 +17,8 @@ def test_every_shipped_preset_has_a_golden_run():
 
 @pytest.mark.parametrize("name", RUNS)
 def test_figures_are_those_recorded(name, tmp_path):
-    package = RUNS[name].package
-    if package is not None and importlib.util.find_spec(package) is None:
-        pytest.skip(f"{package} is not installed")
+    if not is_installed(RUNS[name]):
+        pytest.skip(f"{RUNS[name].package} is not installed")
     found = figures(RUNS[name], tmp_path)
     recorded = json.loads(RECORDED.read_text())[name]
     assert any(each["kind"] == "train" for each in recorded["log"])

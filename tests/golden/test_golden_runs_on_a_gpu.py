@@ -12,9 +12,10 @@ from safetensors.numpy import load_file
 
 from coach_rl.architectures import update_engine
 from coach_rl.cli.main import main
-from coach_rl.experiment.checkpoint import list_checkpoints
+from coach_rl.runs.checkpoint import list_checkpoints
 
 pytestmark = [
+    pytest.mark.golden,
     pytest.mark.gpu,
     pytest.mark.filterwarnings("default::coach_rl.core.errors.CoachWarning"),
 ]

@@ -5,14 +5,10 @@ import pytest
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.core.records import EnvResponse
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    ScheduleParameters,
-    TaskParameters,
-)
+from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker
 
 
@@ -65,7 +61,7 @@ def answer(success=None, mask=None, *, over, key="is_success"):
 @pytest.mark.parametrize("seed", [4, 5])
 def test_success_rate_is_half_when_4_of_8_episodes_succeed(tells, key, num_envs, seed):
     with graph(num_envs, tells=tells, key=key) as manager:
-        manager.create_graph(TaskParameters(device="cpu"))
+        manager.create_graph(Runtime(device="cpu"))
         record = evaluated(manager, 8, seed)
     assert record.scalars["evaluation/success_rate"] == 0.5
     assert record.scalars["evaluation/success_any_rate"] == 0.5
@@ -76,7 +72,7 @@ def test_success_rate_is_half_when_4_of_8_episodes_succeed(tells, key, num_envs,
 @pytest.mark.parametrize("num_envs", [1, 2, 8])
 def test_success_before_the_last_step_counts_as_success_at_any_step_alone(num_envs):
     with graph(num_envs, tells="early") as manager:
-        manager.create_graph(TaskParameters(device="cpu"))
+        manager.create_graph(Runtime(device="cpu"))
         record = evaluated(manager, 8, 4)
     assert record.scalars["evaluation/success_rate"] == 0.0
     assert record.scalars["evaluation/success_any_rate"] == 0.5
@@ -85,7 +81,7 @@ def test_success_before_the_last_step_counts_as_success_at_any_step_alone(num_en
 @pytest.mark.parametrize("num_envs", [1, 2, 8])
 def test_training_episodes_without_success_count_once_success_is_known(num_envs):
     with graph(num_envs) as manager:
-        manager.create_graph(TaskParameters(device="cpu"))
+        manager.create_graph(Runtime(device="cpu"))
         episodes = [record for record in manager.improve() if record.kind == "episode"]
     told = ["episode/success" in episode.scalars for episode in episodes]
     first = told.index(True)
@@ -99,7 +95,7 @@ def test_training_episodes_without_success_count_once_success_is_known(num_envs)
 
 def test_an_environment_that_never_tells_success_has_no_rate():
     with graph(2, tells="never") as manager:
-        manager.create_graph(TaskParameters(device="cpu"))
+        manager.create_graph(Runtime(device="cpu"))
         records = [*manager.improve(), evaluated(manager, 8, 4)]
     names = {name for record in records for name in (*record.scalars, *record.arrays)}
     assert "episode/reward" in names
@@ -110,7 +106,7 @@ def test_an_environment_that_never_tells_success_has_no_rate():
 def test_an_evaluation_without_success_has_rate_0_once_success_is_known(trains_first):
     """Seed 5 begins with an episode that fails; alone it cannot show that success is ever told."""
     with graph(1, evaluated_elsewhere=not trains_first) as manager:
-        manager.create_graph(TaskParameters(device="cpu"))
+        manager.create_graph(Runtime(device="cpu"))
         assert "evaluation/success_rate" not in evaluated(manager, 1, 5).scalars
         if trains_first:
             list(manager.improve())
@@ -121,14 +117,14 @@ def test_an_evaluation_without_success_has_rate_0_once_success_is_known(trains_f
     assert known.scalars["evaluation/success_rate"] == 0.0
     assert known.arrays["episode/success"].tolist() == [0.0]
     with graph(1, evaluated_elsewhere=not trains_first) as other:
-        other.create_graph(TaskParameters(device="cpu"))
+        other.create_graph(Runtime(device="cpu"))
         other.load_state_dict(state)
         assert evaluated(other, 1, 5).scalars["evaluation/success_rate"] == 0.0
 
 
 def test_what_training_knows_says_nothing_of_another_evaluation_environment():
     with graph(1, evaluated_elsewhere=True) as manager:
-        manager.create_graph(TaskParameters(device="cpu"))
+        manager.create_graph(Runtime(device="cpu"))
         list(manager.improve())
         assert "evaluation/success_rate" not in evaluated(manager, 1, 5).scalars
 

@@ -9,22 +9,23 @@ from small_runs import parameters
 from coach_rl.agents.uniform_agent import UniformAgentParameters
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import CoachWarning, ParameterError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.environments.toy import PointMassParameters
-from coach_rl.experiment.evaluation import final_evaluation
-from coach_rl.graph_managers import BasicRLGraphManager, TaskParameters
+from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.graph_managers.evaluating import EvaluationStopped, play
 from coach_rl.graph_managers.graph import Graph
+from coach_rl.sessions.evaluation import final_evaluation
 from coach_rl.testing.states import assert_same_state
 
-TASK = TaskParameters(seed=1, device="cpu")
+TASK = Runtime(seed=1, device="cpu")
 
 
 def test_evaluations_may_have_an_environment_of_their_own():
     shorter = PointMassParameters(max_episode_steps=7)
     manager = BasicRLGraphManager(replace(parameters(), evaluation_environment=shorter))
-    manager.create_graph(TaskParameters(device="cpu"))
+    manager.create_graph(Runtime(device="cpu"))
     records = list(manager.improve())
     manager.close()
     tested = [r.arrays["episode/length"].tolist() for r in records if r.kind == "evaluation"]
@@ -35,7 +36,7 @@ def test_evaluations_may_have_an_environment_of_their_own():
 
 def test_evaluation_plays_every_row_its_share():
     manager = BasicRLGraphManager(parameters(evaluation_episodes=EnvironmentEpisodes(16)))
-    manager.create_graph(TaskParameters(device="cpu"))
+    manager.create_graph(Runtime(device="cpu"))
     record = manager.evaluate(EnvironmentEpisodes(21))
     assert len(record.arrays["episode/reward"]) == 21
     assert record.scalars["evaluation/episodes"] == 21
@@ -48,7 +49,7 @@ def test_evaluation_plays_every_row_its_share():
 
 def test_evaluations_with_different_seeds_share_no_episode():
     manager = BasicRLGraphManager(parameters(evaluation_episodes=EnvironmentEpisodes(8)))
-    manager.create_graph(TaskParameters(seed=1, device="cpu"))
+    manager.create_graph(Runtime(seed=1, device="cpu"))
     episodes = EnvironmentEpisodes(8)
 
     def rewards(seed):
@@ -61,7 +62,7 @@ def test_evaluations_with_different_seeds_share_no_episode():
     seed = integer_seed(1, "final evaluation")
     scores = play(manager.graph.evaluation, episodes, seed=seed)
     assert scores.episodes.reward.tolist() == played[1]
-    final = final_evaluation(manager, TaskParameters(seed=1), episodes)
+    final = final_evaluation(manager, Runtime(seed=1), episodes)
     assert final.arrays["episode/reward"].tolist() == played[1]
     with pytest.raises(ParameterError, match="a whole number of 0 or more, got -1"):
         manager.evaluate(episodes, seed=-1)
@@ -70,7 +71,7 @@ def test_evaluations_with_different_seeds_share_no_episode():
 
 def test_an_agent_that_draws_its_actions_plays_alike_in_each_evaluation():
     manager = BasicRLGraphManager(replace(parameters(), agent=UniformAgentParameters()))
-    manager.create_graph(TaskParameters(device="cpu"))
+    manager.create_graph(Runtime(device="cpu"))
     rewards = [manager.evaluate(EnvironmentEpisodes(n)).arrays["episode/reward"] for n in (6, 6)]
     manager.close()
     np.testing.assert_array_equal(*rewards)
@@ -115,7 +116,7 @@ def test_an_evaluation_tells_how_many_episodes_are_over():
 def test_a_run_tells_of_its_evaluations():
     told = []
     manager = BasicRLGraphManager(parameters())
-    manager.create_graph(TASK, on_activity=told.append)
+    manager.create_graph(replace(TASK, on_activity=told.append))
     for record in manager.improve():
         if record.kind == "evaluation":
             break
@@ -132,10 +133,10 @@ def test_a_run_stopped_amid_an_evaluation_makes_it_again_and_ends_as_if_never_st
     at_the_second = 240
     records = list(
         stopped.improve(
-            is_stopped=lambda: stopped.clock.environment_steps == at_the_second and amid()
+            is_stopped=lambda: stopped.graph.clock.environment_steps == at_the_second and amid()
         )
     )
-    assert stopped.is_settled
+    assert stopped.progress.is_settled
     last = records[-1]
     assert (last.kind, last.phase, last.environment_steps) == ("phase", Phase.TEST, 240)
     other = BasicRLGraphManager(parameters())

@@ -12,10 +12,10 @@ from coach_rl.agents.dqn_agent import DQNAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.core.errors import CoachWarning, EnvironmentFault, NonFiniteError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.experiment.runner import RunSettings, run_experiment
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
@@ -23,10 +23,10 @@ from coach_rl.graph_managers import (
     GraphParameters,
     LevelParameters,
     ScheduleParameters,
-    TaskParameters,
 )
 from coach_rl.memories.hindsight import HindsightParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
+from coach_rl.sessions.runner import RunSettings, run_experiment
 from coach_rl.testing.states import assert_same_state
 
 LEARNING = LearningParameters(batch=8, updates_per_step=0.1, learning_starts=16)
@@ -116,7 +116,7 @@ RUNS = {
 
 def created(make):
     manager = make()
-    manager.create_graph(TaskParameters(seed=1, device="cpu"))
+    manager.create_graph(Runtime(seed=1, device="cpu"))
     return manager
 
 
@@ -143,16 +143,16 @@ def test_a_fault_leaves_no_transition_and_ends_the_episode_before_it(name):
         level = list(manager.graph.agents)[-1]
         stored = manager.graph.agents[level].memory.trajectories()
         assert_a_chain(stored)
-        assert stored["/mask"].sum() == manager.clock.environment_steps  # each step once
+        assert stored["/mask"].sum() == manager.graph.clock.environment_steps  # each step once
         cut_short = len(faults)  # some in an episode's first step, which leaves none to truncate
         truncated = stored["/truncated"].sum() + stored["/terminated"].sum()
         if name == "dqn":
-            episodes = manager.clock.episodes
+            episodes = manager.graph.clock.episodes
             assert episodes < truncated <= episodes + cut_short
         else:
             top = manager.graph.agents["top"].memory.trajectories()
             assert_a_chain(top)
-            assert top["/durations"][top["/mask"]].sum() <= manager.clock.environment_steps
+            assert top["/durations"][top["/mask"]].sum() <= manager.graph.clock.environment_steps
             assert top["/durations"][top["/mask"]].min() == 1
 
 
@@ -187,7 +187,7 @@ def test_stopped_and_resumed_between_faults(name):
         assert whole.graph.tracker.faults == {"raised": expected["tracker"]["faults"]["raised"]}
         with created(RUNS[name]) as first, created(RUNS[name]) as second:
             for record in first.improve():
-                if record.environment_steps >= 290 and first.is_settled:
+                if record.environment_steps >= 290 and first.progress.is_settled:
                     break
             second.load_state_dict(first.state_dict())
             assert second.graph.tracker.faults["raised"] > 0
@@ -234,7 +234,7 @@ def test_a_run_stopped_by_nan_leaves_the_data(tmp_path):
         match=r"row 0 of 'faulty_walks:FaultyWalk' failed in step: the reward is nan "
         r"\(faulty_walks.py, line \d+\); environment step 32\. .*its data are in (.*)\.\*",
     ) as stop:
-        run_experiment(manager, TaskParameters(device="cpu"), name="walk", root=tmp_path)
+        run_experiment(manager, Runtime(device="cpu"), name="walk", root=tmp_path)
     (data,) = tmp_path.glob("walk/*/faults/step_32.npz")
     assert str(data.with_suffix("")) in str(stop.value)
     with np.load(data) as arrays:
@@ -247,7 +247,7 @@ def test_a_run_stopped_by_nan_leaves_the_data(tmp_path):
 def test_a_finished_run_says_how_often_its_environment_failed(tmp_path):
     result = run_experiment(
         one_level(ppo(), walk(0.03), evaluation_environment=walk(0.0)),
-        TaskParameters(device="cpu"),
+        Runtime(device="cpu"),
         name="walk",
         root=tmp_path,
         settings=RunSettings(final_episodes=EnvironmentEpisodes(2), tensorboard=False),

@@ -14,11 +14,11 @@ from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.environments.toy import OneStepParameters, PointMassParameters
-from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.filters import (
     InputFilter,
     LinearBoxToBoxMap,
@@ -33,8 +33,8 @@ from coach_rl.graph_managers import (
     GraphParameters,
     LevelParameters,
     ScheduleParameters,
-    TaskParameters,
 )
+from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.testing.states import assert_same_state
 
 
@@ -72,7 +72,7 @@ def everything_on():
 
 def finished(params, seed=0):
     manager = BasicRLGraphManager(params)
-    manager.create_graph(TaskParameters(seed=seed, device="cpu"))
+    manager.create_graph(Runtime(seed=seed, device="cpu"))
     records = list(manager.improve())
     state = manager.state_dict()
     manager.close()
@@ -123,7 +123,7 @@ def test_evaluations_change_nothing():
 
 def test_a_run_stopped_before_its_last_evaluation_still_makes_it():
     manager = BasicRLGraphManager(parameters())
-    manager.create_graph(TaskParameters(device="cpu"))
+    manager.create_graph(Runtime(device="cpu"))
     for record in manager.improve():
         if record.environment_steps == 400:
             break
@@ -136,7 +136,7 @@ def test_a_run_stopped_before_its_last_evaluation_still_makes_it():
 
 def test_breaking_out_and_going_on_equals_not_stopping():
     manager = BasicRLGraphManager(parameters())
-    manager.create_graph(TaskParameters(device="cpu"))
+    manager.create_graph(Runtime(device="cpu"))
     for record in manager.improve():
         if record.kind == "train":
             break
@@ -152,11 +152,12 @@ from pathlib import Path
 import torch
 sys.path.insert(0, {tests!r})
 from test_graph_manager import everything_on
-from coach_rl.experiment.checkpoint import read_checkpoint, write_checkpoint
-from coach_rl.graph_managers import BasicRLGraphManager, TaskParameters
+from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
+from coach_rl.core.runtime import Runtime
+from coach_rl.graph_managers import BasicRLGraphManager
 torch.set_num_threads(1)
 manager = BasicRLGraphManager(everything_on())
-manager.create_graph(TaskParameters(seed=3, device="cpu"))
+manager.create_graph(Runtime(seed=3, device="cpu"))
 manager.load_state_dict(read_checkpoint(Path({half!r})).state)
 for _ in manager.improve():
     pass
@@ -170,7 +171,7 @@ def test_a_new_process_resumes_bit_for_bit(tmp_path, stop_at):
     """In heat-up, in the middle of a rollout, and later."""
     torch.set_num_threads(1)
     manager = BasicRLGraphManager(everything_on())
-    manager.create_graph(TaskParameters(seed=3, device="cpu"))
+    manager.create_graph(Runtime(seed=3, device="cpu"))
     saved = False
     for record in manager.improve():
         if not saved and record.environment_steps >= stop_at:
@@ -199,7 +200,7 @@ def test_a_graph_without_training_environments_evaluates_what_it_is_given(monkey
     monkeypatch.setattr(MujocoParameters, "build", noted)
     described = everything_on()
     manager = BasicRLGraphManager(described)
-    manager.create_graph(TaskParameters(seed=3, device="cpu"))
+    manager.create_graph(Runtime(seed=3, device="cpu"))
     manager.run()
     state = manager.state_dict()
     expected = manager.evaluate(EnvironmentEpisodes(3))
@@ -207,9 +208,9 @@ def test_a_graph_without_training_environments_evaluates_what_it_is_given(monkey
     assert built == [described.num_envs, 2]
     state["training"]["top"] = state["tracker"] = None  # of environments
     tester = BasicRLGraphManager(described)
-    tester.create_graph(TaskParameters(seed=3, device="cpu"), training=False)
+    tester.create_graph(Runtime(seed=3, device="cpu"), training=False)
     assert built == [described.num_envs, 2, 2]
-    tester.load_agents(state)
+    tester.evaluations.load_agents(state)
     record = tester.evaluate(EnvironmentEpisodes(3))
     assert record.scalars == expected.scalars
     assert record.environment_steps == expected.environment_steps == 900
@@ -234,13 +235,13 @@ def test_a_two_level_graph_runs_and_learns_on_both_levels():
         schedule=parameters().schedule,
     )
     manager = GraphManager(params)
-    manager.create_graph(TaskParameters(device="cpu"))
+    manager.create_graph(Runtime(device="cpu"))
     records = list(manager.improve())
     assert {r.level for r in records if r.kind == "train"} == {"high", "low"}
     assert records[-1].environment_steps == 400
     state = manager.state_dict()
     other = GraphManager(params)
-    other.create_graph(TaskParameters(device="cpu"))
+    other.create_graph(Runtime(device="cpu"))
     other.load_state_dict(state)
     assert_same_state(other.state_dict(), state)
     manager.close()
@@ -268,14 +269,14 @@ def test_ppo_learns_the_one_step_world():
 @pytest.mark.gpu
 def test_a_run_on_the_gpu_can_be_saved_and_continues_on_the_cpu(tmp_path):
     manager = BasicRLGraphManager(everything_on())
-    manager.create_graph(TaskParameters(device="cuda"))
+    manager.create_graph(Runtime(device="cuda"))
     for record in manager.improve():
         if record.environment_steps >= 450:
             break
     write_checkpoint(tmp_path / "half", manager.state_dict(), {})
     manager.close()
     other = BasicRLGraphManager(everything_on())
-    other.create_graph(TaskParameters(device="cpu"))
+    other.create_graph(Runtime(device="cpu"))
     other.load_state_dict(read_checkpoint(tmp_path / "half").state)
     assert list(other.improve())[-1].environment_steps == 900
     other.close()

@@ -23,17 +23,17 @@ from coach_rl import (
     ParameterError,
     PPOAgentParameters,
     PPOAlgorithmParameters,
+    Runtime,
     ScheduleParameters,
     SuccessRate,
-    TaskParameters,
     TD3AgentParameters,
     TorsoParameters,
     TrainingSteps,
 )
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.experiment.runner import run_experiment
 from coach_rl.graph_managers import CollectionParameters
+from coach_rl.sessions.runner import run_experiment
 from coach_rl.testing.states import assert_same_state
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.3, 0.3), elements=(0, 1))
@@ -95,7 +95,7 @@ def parameters(agent=hac, *, training=600, heatup=0, **levels):
 
 def built(params):
     manager = GraphManager(params)
-    manager.create_graph(TaskParameters(seed=3, device="cpu"))
+    manager.create_graph(Runtime(seed=3, device="cpu"))
     return manager
 
 
@@ -104,7 +104,7 @@ def until(manager, steps):
     records = []
     for record in manager.improve():
         records.append(record)
-        if manager.clock.environment_steps >= steps and manager.is_settled:
+        if manager.graph.clock.environment_steps >= steps and manager.progress.is_settled:
             break
     return records
 
@@ -229,7 +229,7 @@ def test_a_gap_in_a_memory_separates_what_was_stored_before_and_after_it():
             shown[f"{prefix}observations/observation"][row][:100] for prefix in ("/", "/next_")
         )
         ended = shown["/terminated"][row] | shown["/truncated"][row]
-        assert shown["/mask"][row].sum() == manager.clock.environment_steps / 3 - 50
+        assert shown["/mask"][row].sum() == manager.graph.clock.environment_steps / 3 - 50
         assert ended[49], "the last transition before the gap is the last of its episode"
         joined = ~ended[:99]
         np.testing.assert_array_equal(after[:-1][joined], before[1:][joined])
@@ -334,7 +334,7 @@ def test_the_summary_says_which_success_rates_were_waited_for_in_vain(tmp_path):
             low={"goal_space": easy, "frozen_from": reached, "frozen_until": never},
         )
     )
-    result = run_experiment(manager, TaskParameters(device="cpu"), name="waits", root=tmp_path)
+    result = run_experiment(manager, Runtime(device="cpu"), name="waits", root=tmp_path)
     assert result.summary.incidents == (
         "level 'top' waited for a success rate of level 'low' of 1 over 500 sub-episodes to the "
         "end (frozen_from)",
@@ -488,7 +488,7 @@ def test_the_description_tells_the_schedule():
     manager = built(
         parameters(top={"frozen_until": 99, "turn": 60}, low={"turn": 60, "warmup": 60})
     )
-    told = manager.description()
+    told = manager.graph.description()
     manager.close()
     assert "frozen from the beginning until 99 environment steps" in told
     assert "learns in turns of 60 environment steps" in told

@@ -15,6 +15,7 @@ from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters, PointMassParameters
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
@@ -23,7 +24,6 @@ from coach_rl.graph_managers import (
     GraphParameters,
     LevelParameters,
     ScheduleParameters,
-    TaskParameters,
 )
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
@@ -90,7 +90,7 @@ def test_an_agent_that_ends_sub_episodes_is_refused_at_a_level_without_options(l
         ConfigurationError,
         match=r"^level 'low': its agent ends .* \(EndingAgent\.ends\).* an OptionSpace",
     ):
-        stack(*levels).create_graph(TaskParameters(device="cpu"))
+        stack(*levels).create_graph(Runtime(device="cpu"))
 
 
 def tensors(state):
@@ -110,7 +110,7 @@ def test_no_number_of_a_frozen_agent_changes_while_the_other_learns(agent, froze
         replace(LOW, agent=agent(), frozen=frozen == "low"),
     ]
     graph_manager = stack(*levels)
-    graph_manager.create_graph(TaskParameters(device="cpu"))
+    graph_manager.create_graph(Runtime(device="cpu"))
     before = graph_manager.state_dict()["agents"]
     records = list(graph_manager.improve())
     after = graph_manager.state_dict()["agents"]
@@ -130,7 +130,7 @@ def test_no_number_of_a_frozen_agent_changes_while_the_other_learns(agent, froze
 
 def test_a_frozen_agent_acts_greedily_also_in_heatup():
     graph_manager = stack(TOP, replace(LOW, frozen=True))
-    graph_manager.create_graph(TaskParameters(device="cpu"))
+    graph_manager.create_graph(Runtime(device="cpu"))
     low = graph_manager.graph.agents["low"]
     act, seen = low.act, []
 
@@ -178,12 +178,12 @@ def test_a_frozen_agent_acts_greedily_also_in_heatup():
 )
 def test_levels_that_do_not_fit_are_named(levels, message):
     with pytest.raises(ConfigurationError, match=message):
-        stack(*levels).create_graph(TaskParameters(device="cpu"))
+        stack(*levels).create_graph(Runtime(device="cpu"))
 
 
 def test_an_agent_that_is_alone_is_not_named_by_its_level():
     with pytest.raises(ConfigurationError, match=r"^this agent chooses"):
-        stack(replace(TOP, agent=DQNAgentParameters())).create_graph(TaskParameters(device="cpu"))
+        stack(replace(TOP, agent=DQNAgentParameters())).create_graph(Runtime(device="cpu"))
 
 
 @pytest.mark.parametrize(
@@ -230,8 +230,8 @@ def test_the_description_draws_the_stack_as_a_tree():
     )
     top = replace(TOP, goal_space=goals, horizon=9)
     graph_manager = stack(top, middle, low, environment=environment)
-    graph_manager.create_graph(TaskParameters(device="cpu"))
-    lines = graph_manager.description().splitlines()
+    graph_manager.create_graph(Runtime(device="cpu"))
+    lines = graph_manager.graph.description().splitlines()
     graph_manager.close()
     told = (
         "goals: achieved_goal[0] in [-1, 1] within 0.2; "

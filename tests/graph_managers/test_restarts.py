@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from small_runs import ppo
 
-from coach_rl.agents.hiro_agent import HIROAgentParameters
+from coach_rl.agents.hierarchies.hiro_agent import HIROAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters, PointMassParameters
 from coach_rl.exploration_policies import OrnsteinUhlenbeckNoise
@@ -22,7 +23,6 @@ from coach_rl.graph_managers import (
     GraphParameters,
     LevelParameters,
     ScheduleParameters,
-    TaskParameters,
 )
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from coach_rl.testing.states import assert_same_state
@@ -96,7 +96,7 @@ def on_policy():
 
 def created(params):
     manager = GraphManager(params)
-    manager.create_graph(TaskParameters(seed=4, device="cpu"))
+    manager.create_graph(Runtime(seed=4, device="cpu"))
     return manager
 
 

@@ -7,14 +7,15 @@ import pytest
 from small_runs import parameters
 
 from coach_rl.core.errors import CoachWarning
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
-from coach_rl.graph_managers import BasicRLGraphManager, TaskParameters, run_warnings
+from coach_rl.graph_managers import BasicRLGraphManager, run_warnings
 
 
 def begun(params):
     with BasicRLGraphManager(params) as manager:
-        manager.create_graph(TaskParameters(device="cpu"))
+        manager.create_graph(Runtime(device="cpu"))
         next(manager.improve())
 
 

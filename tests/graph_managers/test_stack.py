@@ -7,8 +7,9 @@ from maze_walkers import WalkerParameters, maze_experiment
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.graph_managers import GraphManager, TaskParameters
+from coach_rl.graph_managers import GraphManager
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker
 from coach_rl.graph_managers.stacking import build_stack
 from coach_rl.testing.states import assert_same_state
@@ -73,7 +74,7 @@ def test_a_restored_stack_continues_with_the_same_answers():
 def test_an_evaluation_counts_the_sub_episodes_of_its_own_episodes_alone(episodes):
     """Rows whose share is played go on beside the others, and beyond what is counted."""
     with GraphManager(maze_experiment()) as manager:
-        manager.create_graph(TaskParameters(seed=1))
+        manager.create_graph(Runtime(seed=1))
         for _ in range(2):
             record = manager.evaluate(EnvironmentEpisodes(episodes))
             high, low = record.levels

@@ -17,8 +17,8 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.edge_costs import CriticSteps
-from coach_rl.agents.graph_agent import GraphAgent, GraphAgentParameters
+from coach_rl.agents.planning.edge_costs import CriticSteps
+from coach_rl.agents.planning.graph_agent import GraphAgent, GraphAgentParameters
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY, GoalSpace

@@ -16,9 +16,9 @@ from plain_stack import (
     stops,
 )
 
-from coach_rl.agents.graph_agent import GraphAgent
-from coach_rl.agents.graph_rows import GraphRows
-from coach_rl.agents.skill_agents import SkillAgents
+from coach_rl.agents.hierarchies.skill_agents import SkillAgents
+from coach_rl.agents.planning.graph_agent import GraphAgent
+from coach_rl.agents.planning.graph_rows import GraphRows
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace

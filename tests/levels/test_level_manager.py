@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from plain_stack import Level, of_skill, options, played
 from scripted_stack import Planned, build, managers
 
-from coach_rl.agents.edge_costs import CriticSteps, EdgeLengths
-from coach_rl.agents.graph_agent import GraphAgentParameters
-from coach_rl.agents.places import FarthestPoints, GridPlaces
-from coach_rl.agents.skill_agents import SkillAgents
+from coach_rl.agents.hierarchies.skill_agents import SkillAgents
+from coach_rl.agents.planning.edge_costs import CriticSteps, EdgeLengths
+from coach_rl.agents.planning.graph_agent import GraphAgentParameters
+from coach_rl.agents.planning.places import FarthestPoints, GridPlaces
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError
 from coach_rl.core.goals import GoalSpace

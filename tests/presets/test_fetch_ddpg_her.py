@@ -11,8 +11,8 @@ import pytest
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.goals import GOAL_KEY
+from coach_rl.core.runtime import Runtime
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.graph_managers import TaskParameters
 from coach_rl.presets.Fetch_DDPG_HER import Panel, graph_manager
 
 needs_robotics = pytest.mark.skipif(
@@ -79,7 +79,12 @@ def test_neither_networks_nor_memory_have_the_achieved_goal_twice():
     parameters = described()
     environment = parameters.environment.build(num_envs=1)
     agent = parameters.agent.build(
-        AgentContext(spaces=environment.spaces, num_envs=1, device="cpu", seed=0, planned_steps=1)
+        AgentContext(
+            spaces=environment.spaces,
+            num_envs=1,
+            planned_steps=1,
+            runtime=Runtime(device="cpu", seed=0),
+        )
     )
     environment.close()
     assert list(agent.observation_space.spaces) == ["desired_goal", "observation"]
@@ -109,5 +114,5 @@ def test_a_missing_package_is_named_with_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium_robotics", None)
     manager = graph_manager(Panel())
     with pytest.raises(ConfigurationError, match=r"pip install -e .*robotics") as caught:
-        manager.create_graph(TaskParameters(device="cpu"))
+        manager.create_graph(Runtime(device="cpu"))
     assert "\n" not in str(caught.value)

@@ -13,33 +13,29 @@ from gymnasium import spaces
 
 import coach_rl.presets
 from coach_rl.agents.agent_group import AgentGroupParameters
-from coach_rl.agents.graph_agent import GraphAgentParameters
-from coach_rl.agents.hac import HACAgentParameters
+from coach_rl.agents.hierarchies.hac import HACAgentParameters
+from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
 from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
-from coach_rl.agents.places import GridPlaces
+from coach_rl.agents.planning.graph_agent import GraphAgentParameters
+from coach_rl.agents.planning.places import GridPlaces
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
-from coach_rl.agents.skill_agents import SkillAgentsParameters
 from coach_rl.agents.uniform_agent import UniformAgentParameters
+from coach_rl.configuration.parameters_json import decode, encode
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset, shipped_presets
+from coach_rl.configuration.trust import OURS_ALONE, code_in_json
 from coach_rl.core.errors import ConfigurationError, ParameterError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.schedules import ConstantSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.goal_worlds import AntSymmetry
 from coach_rl.environments.mujoco import SHORT_NAMES
-from coach_rl.experiment.evaluation import evaluate_run
-from coach_rl.experiment.parameters_json import decode, encode
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset, shipped_presets
-from coach_rl.experiment.runner import RunSettings, run_experiment
-from coach_rl.experiment.trust import OURS_ALONE, code_in_json
 from coach_rl.exploration_policies import EpsilonZGreedy, GaussianNoise
-from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    GraphManager,
-    HACGraphParameters,
-    TaskParameters,
-)
+from coach_rl.graph_managers import BasicGraphParameters, GraphManager, HACGraphParameters
 from coach_rl.memories import memory_size
 from coach_rl.presets import Mujoco_PPO, mujoco_tasks
+from coach_rl.sessions.evaluation import evaluate_run
+from coach_rl.sessions.runner import RunSettings, run_experiment
 from coach_rl.testing import assert_same_state
 
 PRESETS = sorted(shipped_presets())
@@ -185,7 +181,7 @@ def test_levels_of_a_preset_can_be_built(name):
 @pytest.mark.parametrize("name", [preset_case(name) for name in PRESETS])
 def test_preset_trains_and_evaluates(name):
     manager = shortened(load_graph_manager(name, {}))
-    manager.create_graph(TaskParameters(device="cpu"))
+    manager.create_graph(Runtime(device="cpu"))
     records = list(manager.improve())
     manager.close()
     # A rollout is 256 steps long; 20 updates for the 400 steps that earn some are told in tens.
@@ -204,7 +200,7 @@ def test_preset_trains_and_evaluates(name):
 )
 def test_a_run_is_evaluated_where_its_memory_has_no_room(name, tmp_path, monkeypatch):
     settings = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2))
-    manager, task = shortened(load_graph_manager(name, {})), TaskParameters(device="cpu")
+    manager, task = shortened(load_graph_manager(name, {})), Runtime(device="cpu")
     result = run_experiment(manager, task, name=name, root=tmp_path, settings=settings)
     monkeypatch.setattr(memory_size, "free_host_bytes", lambda: 0)
     again, _ = evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(2))
@@ -340,8 +336,8 @@ def test_a_graph_below_a_learner_saved_in_mid_plan_goes_on_alike():
     }
     one, other = preset.configure(panel | often), preset.configure(panel | often)
     with one, other:
-        one.create_graph(TaskParameters(seed=3))
-        other.create_graph(TaskParameters(seed=4))
+        one.create_graph(Runtime(seed=3))
+        other.create_graph(Runtime(seed=4))
         records = one.improve()
         saved_at = [next(records) for _ in range(8)][-1]
         assert saved_at.environment_steps < 600
@@ -421,7 +417,7 @@ def test_a_walker_of_one_maze_can_be_loaded_in_others(level, layers):
     graphs, walkers = [], []
     for each in ("ant_maze_u12", level):
         manager = load_graph_manager("AntMaze_Graph", {"level": each, "num_envs": 2})
-        manager.create_graph(TaskParameters())
+        manager.create_graph(Runtime())
         graphs.append(manager.graph.agents["graph"].graph.roadmap)
         walkers.append(manager.graph.agents["low"])
     walkers[1].load_policy(walkers[0].state_dict())
@@ -441,7 +437,7 @@ def test_way_points_ask_for_a_stance_if_told_to(name):
         assert graph.agent.fixed_goal == (1.0, 1.0)
         pose = manager.parameters.environment.task.posed_elements + 2
         assert low.goal_space.size == pose == len(low.goal_space.threshold)
-        manager.create_graph(TaskParameters(seed=1))
+        manager.create_graph(Runtime(seed=1))
         walkers.append(manager.graph.agents["low"])
     walkers[1].load_policy(walkers[0].state_dict())
 
@@ -494,7 +490,7 @@ def test_a_walker_that_never_arrives_has_the_same_value_with_any_discount(discou
 @pytest.mark.skipif(importlib.util.find_spec("scipy") is None, reason="scipy is not installed")
 def test_a_walker_may_have_no_discount():
     panel = {"level": "ant_maze_u12", "discount": 1.0, "num_envs": 2}
-    load_graph_manager("AntMaze_Graph", panel).create_graph(TaskParameters(seed=1))
+    load_graph_manager("AntMaze_Graph", panel).create_graph(Runtime(seed=1))
 
 
 @pytest.mark.parametrize(
@@ -517,7 +513,7 @@ def test_the_walker_of_a_graph_without_it_heads_for_the_goal(name, panel, pose):
     bounds = np.array([low.goal_space.low, low.goal_space.high], np.float32)
     sent = top.agent.policy({"desired_goal": goals}, spaces.Box(*bounds))
     np.testing.assert_array_equal(sent, np.column_stack([goals, [pose, pose]]))
-    manager.create_graph(TaskParameters(seed=1))
+    manager.create_graph(Runtime(seed=1))
     for _ in manager.train_and_act(EnvironmentSteps(20)):
         pass
 
@@ -529,9 +525,9 @@ def test_a_walker_alone_sees_where_it_is(name):
     )
     (alone,) = manager.parameters.levels
     assert alone.goal_space.observed == "relative"
-    manager.create_graph(TaskParameters(seed=1))
+    manager.create_graph(Runtime(seed=1))
     seen = manager.graph.agents["alone"].observation_space["observation"]
-    assert seen.shape == manager.spaces.observation["observation"].shape
+    assert seen.shape == manager.graph.spaces.observation["observation"].shape
 
 
 @pytest.mark.parametrize(
@@ -581,7 +577,7 @@ def test_stances_of_ants_that_show_no_pose_are_refused():
 def test_preset_reaches_its_threshold(name, panel):
     manager = load_graph_manager(name, panel)
     validation = manager.parameters.validation
-    manager.create_graph(TaskParameters(device="cpu"))
+    manager.create_graph(Runtime(device="cpu"))
     reached, seen = False, []
     for record in manager.improve():
         if record.kind == "evaluation" and record.environment_steps <= validation.within.count:

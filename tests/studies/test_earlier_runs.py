@@ -2,14 +2,14 @@ from dataclasses import replace
 
 import pytest
 
-from coach_rl import TaskParameters, find_preset, load_preset
-from coach_rl.experiment.parameters_json import encode
+from coach_rl import Runtime, find_preset, load_preset
+from coach_rl.configuration.parameters_json import encode
 from coach_rl.studies.earlier_runs import difference, is_run_of
 
 
 def recorded(**panel):
     graph_manager = load_preset(find_preset("Pendulum_HAC")).configure({"levels": 2, **panel})
-    task = TaskParameters(seed=3, device="cpu", threads=1)
+    task = Runtime(seed=3, device="cpu", threads=1)
     manifest = {
         "graph_manager": "coach_rl.graph_managers.graph_manager:HACGraphManager",
         "parameters": encode(graph_manager.parameters),

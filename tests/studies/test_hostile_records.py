@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from coach_rl.cli.main import main
+from coach_rl.configuration.strict_json import sealed
 from coach_rl.core.errors import CheckpointError, ConfigurationError
-from coach_rl.experiment.strict_json import sealed
 from coach_rl.studies import run_records
 from coach_rl.studies.run_groups import find_groups
 from coach_rl.studies.run_records import unpack_records

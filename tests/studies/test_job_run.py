@@ -10,10 +10,10 @@ import pytest
 
 from coach_rl.core.errors import UnknownNameError
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.experiment.resuming import resume_experiment
-from coach_rl.experiment.run_folder import RunFolder, read_manifest
-from coach_rl.experiment.run_lock import locked
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.runs.folder import RunFolder, read_manifest
+from coach_rl.runs.lock import locked
+from coach_rl.sessions.resuming import resume_experiment
 from coach_rl.studies.job_run import find_run, identity, run_job
 from tests.studies.walks import WALK, numbers, runs, walk
 

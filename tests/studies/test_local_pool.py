@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from coach_rl.core.errors import ConfigurationError, ParameterError
-from coach_rl.experiment.stop_requests import Interrupted
+from coach_rl.sessions.stop_requests import Interrupted
 from coach_rl.studies.conduct import conduct
 from coach_rl.studies.executors import LostJob
 from coach_rl.studies.job import Job

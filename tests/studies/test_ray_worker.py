@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from coach_rl.core.errors import CheckpointError
-from coach_rl.experiment.checkpoint import list_checkpoints
-from coach_rl.experiment.run_folder import RunFolder, read_manifest
-from coach_rl.experiment.run_lock import RunInUseError, locked
+from coach_rl.runs.checkpoint import list_checkpoints
+from coach_rl.runs.folder import RunFolder, read_manifest
+from coach_rl.runs.lock import RunInUseError, locked
 from coach_rl.studies import preset_parcel, ray_worker
 from coach_rl.studies.job import Job
 from coach_rl.studies.job_run import find_run, identity, run_job

@@ -6,22 +6,22 @@ from pathlib import Path
 
 import pytest
 
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CheckpointError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.experiment.checkpoint import (
+from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.runs.checkpoint import (
     find_checkpoint,
     list_checkpoints,
     point,
     read_checkpoint,
 )
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset
-from coach_rl.experiment.run_folder import RunFolder
-from coach_rl.experiment.run_logs import planned_cuts
-from coach_rl.experiment.run_settings import RunSettings
-from coach_rl.experiment.runner import run_experiment
-from coach_rl.graph_managers import TaskParameters
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.runs.folder import RunFolder
+from coach_rl.runs.logs import planned_cuts
+from coach_rl.sessions.runner import run_experiment
+from coach_rl.sessions.settings import RunSettings
 from coach_rl.studies import run_copy
 from coach_rl.studies.run_copy import RunCopy, copy_run
 
@@ -38,7 +38,7 @@ def made(tmp_path_factory):
     }
     result = run_experiment(
         load_preset(find_preset("Pendulum_SAC")).configure(changes),
-        TaskParameters(device="cpu"),
+        Runtime(device="cpu"),
         name="run",
         root=tmp_path_factory.mktemp("made"),
         settings=RunSettings(

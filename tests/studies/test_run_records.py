@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from coach_rl import ConfigurationError, Study, Variant
-from coach_rl.experiment.run_folder import RunFolder, read_manifest, write_manifest
+from coach_rl.runs.folder import RunFolder, read_manifest, write_manifest
 from coach_rl.studies.job_run import run_job
 from coach_rl.studies.run_records import unpack_records, write_records
 from coach_rl.studies.study_jobs import jobs_of

@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from coach_rl.core.errors import CheckpointError
-from coach_rl.experiment.run_lock import LOCK
+from coach_rl.runs.lock import LOCK
 from coach_rl.studies.scores import later_evaluations, read_scores, runs_below
 from tests.studies.written_runs import LOG, SUMMARY, write_run
 

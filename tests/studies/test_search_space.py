@@ -2,9 +2,9 @@
 
 import pytest
 
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset, shipped_presets
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
-from coach_rl.experiment.preset_file import load_preset
-from coach_rl.experiment.presets import find_preset, shipped_presets
 from coach_rl.studies.search_space import check_search, parse_search, said_space
 
 PRESET = """

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.experiment.run_folder import RunFolder, read_manifest
+from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.studies.conduct import conduct
 from coach_rl.studies.job import Needs
 from coach_rl.studies.job_run import run_job

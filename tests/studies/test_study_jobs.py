@@ -7,7 +7,7 @@ from coach_rl import ConfigurationError, Hours, Study, Variant
 from coach_rl.studies import check_study, jobs_of, load_study
 
 SMALL = Path(__file__).with_name("small_study.py")
-PRESET = Path(__file__).parent.parent / "experiment" / "fake_preset.py"
+PRESET = Path(__file__).parent.parent / "fake_preset.py"
 WALK = Variant(name="walk", preset=str(PRESET))
 
 

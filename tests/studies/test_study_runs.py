@@ -6,7 +6,7 @@ import pytest
 
 import coach_rl
 from coach_rl import ConfigurationError, Study, Variant
-from coach_rl.experiment.run_folder import RunFolder, read_manifest, write_manifest
+from coach_rl.runs.folder import RunFolder, read_manifest, write_manifest
 from coach_rl.studies.job_run import run_job
 from coach_rl.studies.study_jobs import jobs_of
 from coach_rl.studies.study_runs import evaluate_missing, study_runs

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from coach_rl.core.errors import ConfigurationError, ParameterError
-from coach_rl.experiment.run_folder import RunFolder, read_manifest
-from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.core.runtime import Runtime
+from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.studies.job import JobResult
 from coach_rl.studies.job_run import run_job
 from coach_rl.studies.statistics import difference
@@ -54,7 +54,7 @@ def walks(tmp_path, **changes):
         search=RATES,
         name="rates",
         root=tmp_path,
-        task=TaskParameters(seed=3, device="cpu"),
+        task=Runtime(seed=3, device="cpu"),
         trials=8,
         confirmed=0,
     )
@@ -103,7 +103,7 @@ def test_a_killed_sweep_ends_as_if_it_had_not_been(tmp_path):
     changes = {"trials": 4, "overrides": {"checkpoints.every_steps": 20}}
     program = (
         "import os, signal, sys; from pathlib import Path\n"
-        "from coach_rl.experiment.checkpoint_keeper import CheckpointKeeper\n"
+        "from coach_rl.runs.keeper import CheckpointKeeper\n"
         "from tests.studies.test_sweep import Here, run_sweep, walks\n"
         "save, root = CheckpointKeeper.save, Path(sys.argv[1])\n"
         "def save_or_die(keeper, reasons, record):\n"

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.experiment.run_lock import LOCK, locked
+from coach_rl.runs.lock import LOCK, locked
 from coach_rl.studies import Standing, watch
 from coach_rl.studies.job_run import run_job
 from coach_rl.studies.live_table import LiveTable

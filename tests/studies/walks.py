@@ -6,10 +6,10 @@ from typing import Any
 
 import psutil
 
-from coach_rl.graph_managers.task import TaskParameters
+from coach_rl.core.runtime import Runtime
 from coach_rl.studies.job import Job
 
-WALK = str(Path(__file__).parent.parent / "experiment" / "fake_preset.py")
+WALK = str(Path(__file__).parent.parent / "fake_preset.py")
 
 
 def walk(root: Path, seed: int = 3, **overrides: Any) -> Job:
@@ -17,7 +17,7 @@ def walk(root: Path, seed: int = 3, **overrides: Any) -> Job:
     return Job(
         preset=WALK,
         overrides=overrides,
-        task=TaskParameters(seed=seed, device="cpu"),
+        task=Runtime(seed=seed, device="cpu"),
         name="walk",
         root=root,
         labels={"study": "walks", "variant": "slow"},

@@ -21,7 +21,7 @@ SERVICES = ("wandb", "trackio", "mlflow")
 MANIFEST = {
     "name": "walk",
     "level": "hopper",
-    "task": {"$type": "coach_rl.graph_managers.task:TaskParameters", "seed": 7},
+    "task": {"$type": "coach_rl.core.runtime:Runtime", "seed": 7},
     "panel": {"learning_rate": 0.01},
     "preset": {"name": "Mujoco_PPO"},
     "parameters": {

@@ -1,0 +1,202 @@
+"""Costs of a try to pass an edge of a graph: its length, or steps by the critic below.
+
+GraphAgentParameters(places=FarthestPoints(), costs=CriticSteps())
+"""
+
+import math
+from typing import Protocol
+
+import numpy as np
+
+from coach_rl.agents.hierarchies.critic_below import CriticBelow, require_critic_below
+from coach_rl.agents.planning.roadmap import Roadmap
+from coach_rl.agents.planning.way_points import DETOUR
+from coach_rl.core.agents import LevelPlace
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
+from coach_rl.core.records import FloatArray, IntArray, Observation, take
+
+_NEVER = 1e-6
+"""The smallest power of a discount that is not taken for 0."""
+
+
+class EdgeCosts(Protocol):
+    """Says what edges cost."""
+
+    @property
+    def missed(self) -> float | None:
+        """Cost of a try that misses; None: as much as one that passes."""
+        ...
+
+    def of(self, roadmap: Roadmap, states: Observation, edges: IntArray) -> FloatArray:
+        """The costs of some edges, if a try passes them; above 0.
+
+        Args:
+            roadmap: Places and edges.
+            states: Observations made at the places, [M, ...] each.
+            edges: Which edges are asked for, [E].
+        """
+        ...
+
+
+class EdgeCostsParameters(Protocol):
+    """A frozen description of what edges cost."""
+
+    @property
+    def need_states(self) -> bool:
+        """True if they depend on what was observed at places, which must have been visited."""
+        ...
+
+    @property
+    def every(self) -> int | None:
+        """Decisions after which all edges are asked for again; None: costs do not change."""
+        ...
+
+    def build(self, owner: str, place: LevelPlace, fixed_goal: tuple[float, ...]) -> EdgeCosts:
+        """The costs of edges at a place in a stack.
+
+        Args:
+            owner: The agent that plans, for messages.
+            place: Its place in the stack.
+            fixed_goal: What way-points ask of the goal's elements beyond the place.
+
+        Raises:
+            ConfigurationError: It cannot be said at that place.
+        """
+        ...
+
+
+@parameter_class
+class EdgeLengths:
+    """An edge costs its length."""
+
+    missed: Positive[float] | None = None
+    """Cost of a try that misses: the distance that the level below could have covered instead, in
+    units of the goal. None: as much as one that passes."""
+
+    @property
+    def need_states(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def every(self) -> int | None:
+        """None."""
+        return None
+
+    def build(self, owner: str, place: LevelPlace, fixed_goal: tuple[float, ...]) -> EdgeCosts:
+        """Knows lengths."""
+        del owner, place, fixed_goal
+        return _Lengths(self.missed)
+
+
+@parameter_class
+class CriticSteps:
+    """An edge costs the steps that the critic of the level below expects it to take.
+
+    As in SoRB (Eysenbach et al. 2019, arXiv:1906.05253) and DHRL (Lee et al. 2022). The level below
+    must be paid -1 a step until it reaches its goal; SAC's values count entropy as well.
+    """
+
+    every: Positive[int] | None = 500
+    """Decisions after which all edges are asked for again; new ones are at once. None: never."""
+    longest: Positive[float] | None = None
+    """Steps above which an edge is taken only where there is no other way; None: the horizon of the
+    level below."""
+
+    @property
+    def need_states(self) -> bool:
+        """True."""
+        return True
+
+    def build(self, owner: str, place: LevelPlace, fixed_goal: tuple[float, ...]) -> EdgeCosts:
+        """Asks the critic; ConfigurationError where there is none that knows of steps."""
+        low = require_critic_below(f"{owner}: costs=CriticSteps()", place)
+        goal, below = place.sub_goal, place.below
+        assert goal is not None
+        assert below is not None
+        if goal.reward != "sparse" or low.discount <= 0:
+            raise ConfigurationError(
+                f"{owner}: costs=CriticSteps() reads steps off values under rewards of -1 and 0 "
+                f"and a discount above 0; got GoalSpace.reward='{goal.reward}' and a discount of "
+                f"{low.discount} at level '{below.name}'; use costs=EdgeLengths()"
+            )
+        longest = self.longest or below.horizon or math.inf
+        critic = CriticBelow(goal, low)
+        return _Steps(
+            critic,
+            discount=low.discount,
+            longest=longest,
+            fixed_goal=fixed_goal,
+            missed=None if below.horizon is None else float(below.horizon),
+        )
+
+
+def expected_steps(values: FloatArray, discount: float) -> FloatArray:
+    """Steps to a goal of that value: d with V = -(1 - discount ** (d - 1)) / (1 - discount).
+
+    Each step is worth -1 but the last one, which reaches the goal and is worth 0. Lee et al. 2022
+    (DHRL) have d in the place of d - 1, since there it is worth -1 as well.
+
+    Args:
+        values: Of states under goals.
+        discount: Above 0.
+    """
+    lost = np.maximum(-values, 0.0)
+    if discount == 1:
+        return 1 + lost
+    left = np.maximum(1 - (1 - discount) * lost, _NEVER)
+    steps: FloatArray = 1 + np.log(left) / math.log(discount)
+    return steps
+
+
+class _Lengths:
+    """Costs that are lengths.
+
+    Args:
+        missed: Cost of a try that misses.
+    """
+
+    def __init__(self, missed: float | None) -> None:
+        self.missed = missed
+
+    def of(self, roadmap: Roadmap, states: Observation, edges: IntArray) -> FloatArray:
+        """Lengths."""
+        del states
+        return roadmap.lengths[edges]
+
+
+class _Steps:
+    """Costs that are steps.
+
+    Args:
+        critic: Knows what the level below expects.
+        discount: The discount of its values.
+        longest: Steps above which an edge is taken only where there is no other way.
+        fixed_goal: What way-points ask of the goal's elements beyond the place.
+        missed: Cost of a try that misses.
+    """
+
+    def __init__(
+        self,
+        critic: CriticBelow,
+        *,
+        discount: float,
+        longest: float,
+        fixed_goal: tuple[float, ...],
+        missed: float | None,
+    ) -> None:
+        self.missed = missed
+        self._critic, self._discount = critic, discount
+        self._longest, self._fixed_goal = longest, fixed_goal
+
+    def of(self, roadmap: Roadmap, states: Observation, edges: IntArray) -> FloatArray:
+        """Steps from the state that was observed where an edge begins to the place at its end."""
+        if not len(edges):
+            return np.zeros(0)
+        seen = self._critic.states(take(states, roadmap.begins[edges]))
+        rest = np.tile(self._fixed_goal, (len(edges), 1))
+        goals = np.hstack([roadmap.places[roadmap.ends[edges]], rest]).astype(np.float32)
+        steps = expected_steps(self._critic.values(seen, goals), self._discount)
+        return steps + DETOUR * (steps > self._longest)

@@ -1,0 +1,137 @@
+"""The memory that an agent that plans has of each row of a stack."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from coach_rl.agents.planning.place_records import PlaceRecords
+from coach_rl.agents.planning.way_points import Tries
+from coach_rl.core.records import BoolArray, FloatArray, IntArray
+from coach_rl.core.row_noise import RowNoise
+from coach_rl.core.saved import Saved
+from coach_rl.core.state import State
+
+NOWHERE = -1
+"""The number of no place."""
+_REMEMBERED = 16
+"""Number of misses that a row remembers in a (sub-)episode, the last ones."""
+
+
+@dataclass(kw_only=True)
+class GraphRows(Saved):
+    """The memory of each row of a stack."""
+
+    SAVED = (
+        "place",
+        "is_as_asked",
+        "way_point",
+        "target",
+        "heading",
+        "changes",
+        "asked",
+        "missed",
+        "missed_at",
+        "noise",
+        "heatup_noise",
+    )
+
+    place: IntArray
+    """[N] the place where the open decision began."""
+    is_as_asked: BoolArray
+    """[N] it began as way-points ask for, `fixed_goal` included."""
+    way_point: IntArray
+    """[N] the place it heads for; -1 where that is the goal itself."""
+    target: IntArray
+    """[N] the place that its way leads to."""
+    heading: FloatArray
+    """[N, P] the goal that the row explores instead of its own; nan for none."""
+    missed: IntArray
+    """[N, K, 2] the last tries of the (sub-)episode that missed, newest first: where they began and
+    their way-point; -1 for none."""
+    missed_at: IntArray
+    """[N, K] how often places had changed when each of these was decided."""
+    changes: IntArray
+    """[N] how often places had changed when the open decision was made."""
+    asked: FloatArray
+    """[N, S] the goal of the level below that the last decision asks for, float32."""
+    noise: RowNoise
+    """Uniform numbers for exploring."""
+    heatup_noise: RowNoise
+    """Uniform numbers for the random goals of heat-up."""
+    planned: int = 0
+    """Decisions that were planned since they were last asked about."""
+    planning_seconds: float = 0.0
+    """Seconds that these took."""
+    followed: State | None = None
+    """Decisions made elsewhere, which the next ones are; None where the agent makes its own."""
+
+    @classmethod
+    def new(
+        cls,
+        num_envs: int,
+        *,
+        place_size: int,
+        goal_size: int,
+        noise: RowNoise,
+        heatup_noise: RowNoise,
+    ) -> Self:
+        """Rows that have not decided yet.
+
+        Args:
+            num_envs: N.
+            place_size: P, elements of a place.
+            goal_size: S, elements of a goal of the level below.
+            noise: Uniform numbers for exploring.
+            heatup_noise: Uniform numbers for the random goals of heat-up.
+        """
+        return cls(
+            place=np.zeros(num_envs, np.int64),
+            is_as_asked=np.ones(num_envs, np.bool_),
+            way_point=np.full(num_envs, NOWHERE),
+            target=np.zeros(num_envs, np.int64),
+            heading=np.full((num_envs, place_size), np.nan),
+            missed=np.full((num_envs, _REMEMBERED, 2), NOWHERE),
+            missed_at=np.zeros((num_envs, _REMEMBERED), np.int64),
+            changes=np.zeros(num_envs, np.int64),
+            asked=np.zeros((num_envs, goal_size), np.float32),
+            noise=noise,
+            heatup_noise=heatup_noise,
+        )
+
+    def decisions(self) -> State:
+        """The plan behind each row's last decision, and what it asks for."""
+        return {
+            "place": self.place,
+            "is_as_asked": self.is_as_asked,
+            "way_point": self.way_point,
+            "target": self.target,
+            "heading": self.heading,
+            "changes": self.changes,
+            "asked": self.asked,
+        }
+
+    def follow(self, decisions: State) -> None:
+        """Take the next decisions from here."""
+        self.followed = decisions
+
+    def take(self, decisions: State, rows: IntArray) -> None:
+        """Let these rows have decided so; decisions are arrays [N, ...]."""
+        for name, kept in self.decisions().items():
+            kept[rows] = decisions[name][rows]
+
+    def missed_tries(self, rows: IntArray, records: PlaceRecords) -> list[Tries]:
+        """The tries that each of these rows has missed, between places that stand as they did."""
+        tries, since = self.missed[rows], self.missed_at[rows].repeat(2)
+        stand: BoolArray = records.have_stood(tries.ravel(), since.ravel()).reshape(tries.shape)
+        return [
+            tuple(sorted((begin, end) for begin, end in each[stands.all(axis=1)].tolist()))
+            for each, stands in zip(tries, stand, strict=True)
+        ]
+
+    def remember_misses(self, rows: IntArray) -> None:
+        """Take note that the last decisions of these rows have missed their way-points."""
+        self.missed[rows, 1:] = self.missed[rows, :-1]
+        self.missed[rows, 0, 0], self.missed[rows, 0, 1] = self.place[rows], self.way_point[rows]
+        self.missed_at[rows, 1:] = self.missed_at[rows, :-1]
+        self.missed_at[rows, 0] = self.changes[rows]

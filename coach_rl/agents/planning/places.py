@@ -1,0 +1,353 @@
+"""The places of a graph: a grid, or points that cover the goals that were visited.
+
+GraphAgentParameters(places=GridPlaces(spacing=0.5))
+GraphAgentParameters(places=GridPlaces(spacing=0.5, visited=True))
+GraphAgentParameters(places=FarthestPoints(count=100))
+"""
+
+from typing import Protocol
+
+import numpy as np
+
+from coach_rl.agents.planning.roadmap import Roadmap, squared_distances
+from coach_rl.agents.planning.visit_counts import VisitCounts
+from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative, Positive
+from coach_rl.core.records import FloatArray, IntArray, Observation, take
+from coach_rl.core.state import State
+
+
+class Places(Protocol):
+    """Keeps the places of a graph."""
+
+    @property
+    def roadmap(self) -> Roadmap:
+        """The places, and which are joined by edges."""
+        ...
+
+    @property
+    def states(self) -> Observation:
+        """Observations made at each place, [M, ...] each; empty if nobody was there."""
+        ...
+
+    @property
+    def numbers(self) -> int:
+        """Uniform numbers that a goal worth exploring is drawn by."""
+        ...
+
+    def drawn(self, numbers: FloatArray) -> FloatArray:
+        """Goals [..., G] that may be worth exploring, drawn by uniform numbers [..., numbers]."""
+        ...
+
+    def visit(self, goals: FloatArray, states: Observation) -> IntArray:
+        """Take note of goals that were visited.
+
+        Args:
+            goals: [R, G].
+            states: What was observed there, [R, ...] each.
+
+        Returns:
+            The places that are new, or elsewhere now.
+        """
+        ...
+
+    def state_dict(self) -> State:
+        """Everything that changes."""
+        ...
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state; SpaceError for places in other goals."""
+        ...
+
+
+class PlacesParameters(Protocol):
+    """A frozen description of where the places of a graph are."""
+
+    @property
+    def are_visited(self) -> bool:
+        """True if each place was visited, so that it is known what is observed there."""
+        ...
+
+    @property
+    def grow(self) -> bool:
+        """True if there are none at first, and visited goals bring them about."""
+        ...
+
+    def build(self, low: FloatArray, high: FloatArray, asked: int) -> Places:
+        """The places between bounds [G] of goals, of which way-points ask for the first `asked`.
+
+        Every edge leads to another way-point: nothing else can be asked of the level below.
+        """
+        ...
+
+
+_MOST_PLACES = 1_000_000
+"""Largest number of places of a grid: a graph of as many takes some gigabytes."""
+
+
+@parameter_class
+class GridPlaces:
+    """Places at equal distances over all goals, or over those that were visited.
+
+    All as in BEAG (Yoon et al. 2024, "Breadth-First Exploration on Adaptive Grid for Reinforcement
+    Learning"). For goals of two or three elements: the number of places grows exponentially with
+    theirs.
+    """
+
+    spacing: Positive[float] | tuple[Positive[float], ...] = 2.0
+    """Distance between neighbouring places along an axis, in units of the goal; a number for each
+    element of the goal, or one for all."""
+    visited: bool = False
+    """True if only visited places and their neighbours, diagonal ones included, belong to the
+    graph. So no way leads through what nobody knows, and the graph grows by a place in each
+    direction as far as the level below gets. A goal beyond is headed for from the nearest place."""
+
+    @property
+    def are_visited(self) -> bool:
+        """False: nobody may have been at the neighbours of visited places."""
+        return False
+
+    @property
+    def grow(self) -> bool:
+        """True for a grid over what was visited."""
+        return self.visited
+
+    def build(self, low: FloatArray, high: FloatArray, asked: int) -> Places:
+        """The grid; ConfigurationError for spacings of other goals, or for too many places."""
+        spacings = self.spacing if isinstance(self.spacing, tuple) else (self.spacing,)
+        if len(spacings) not in (1, len(low)):
+            raise ConfigurationError(
+                f"GridPlaces.spacing must have a number for each element of the goal, {len(low)}, "
+                f"or one for all; got {self.spacing}"
+            )
+        count = float(np.maximum(1, np.round((high - low) / self.spacing)).prod())
+        if count > _MOST_PLACES:
+            raise ConfigurationError(
+                f"GridPlaces.spacing={self.spacing} makes {count:,.0f} places, {_MOST_PLACES:,} at "
+                "most; choose a larger one"
+            )
+        grid = Roadmap.grid(low, high, self.spacing, moving=asked)
+        return _VisitedGrid(grid) if self.visited else _Grid(grid)
+
+
+@parameter_class
+class FarthestPoints:
+    """Visited goals that cover all that were visited, for goals of any number of elements.
+
+    Of the goals visited, the one farthest from all places is the next place (farthest-point
+    sampling, as in HIGL and DHRL; Kim et al. 2021, Lee et al. 2022). They choose anew out of a
+    replay memory from time to time; here places come one by one, and stay, so that what was learned
+    of the edges between them stays as well.
+
+    With `novelty` there are fewer places where many visits are made, and more where few are.
+    """
+
+    count: Positive[int] = 100
+    """Places at most. From then on a goal becomes a place if it is farther from all places than the
+    two closest places are from one another, one of which is given up for it."""
+    spacing: NonNegative[float] = 0.0
+    """Distance from all places, in units of the goal, at which a goal does not become one."""
+    novelty: NonNegative[float] = 0.0
+    """Weight of novelty in the choice of places: of a goal whose surroundings were visited n times
+    it is n ** -novelty, and the distance between two goals is multiplied by the root of the product
+    of theirs. 0: places are chosen by distances alone. 0.5: novelty is the bonus for exploration of
+    Tang et al. 2017 ("#Exploration", equation 1), 1 / sqrt(n)."""
+    surroundings: Positive[float] = 0.5
+    """Side of the cells in which visits are counted for novelty, in units of the goal."""
+    neighbours: Positive[int] = 8
+    """Number of nearest places to which each has edges, in both directions."""
+
+    @property
+    def are_visited(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def grow(self) -> bool:
+        """True."""
+        return True
+
+    def build(self, low: FloatArray, high: FloatArray, asked: int) -> Places:
+        """The places; none at the beginning."""
+        del asked  # all elements
+        return _Cover(self, low, high)
+
+
+class _Grid:
+    """Places that never change.
+
+    Args:
+        grid: These.
+    """
+
+    numbers = 1
+
+    def __init__(self, grid: Roadmap) -> None:
+        self.roadmap = self._grid = grid
+        self.states: Observation = {}
+
+    def drawn(self, numbers: FloatArray) -> FloatArray:
+        """Goals [..., G] that may be worth exploring: places of the whole grid."""
+        places = self._grid.places
+        return places[(numbers[..., 0] * len(places)).astype(np.int64)]
+
+    def visit(self, goals: FloatArray, states: Observation) -> IntArray:
+        """Nothing changes."""
+        return np.zeros(0, np.int64)
+
+    def state_dict(self) -> State:
+        """The places, by which another grid is recognised."""
+        return {"places": self.roadmap.places.copy()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Nothing changes; SpaceError for the places of another grid."""
+        places = state.get("places")  # checkpoints of earlier versions lack them
+        if places is not None and not np.array_equal(places, self.roadmap.places):
+            raise SpaceError("the places that were saved are those of another grid")
+
+
+class _VisitedGrid(_Grid):
+    """The visited places of a grid and their neighbours.
+
+    Args:
+        grid: All of its places.
+    """
+
+    def __init__(self, grid: Roadmap) -> None:
+        super().__init__(grid)
+        self._take(np.zeros(0, np.int64))
+
+    def visit(self, goals: FloatArray, states: Observation) -> IntArray:
+        """Add the places nearest to these goals, and their neighbours."""
+        del states  # of the neighbours there are none
+        grid, count = self._grid, len(self._known)
+        visited = np.unique(grid.nearest(goals))
+        around = [grid.ends[grid.edges_from(place)] for place in visited.tolist()]
+        new = np.setdiff1d(np.concatenate([visited, *around]), self._known)
+        if len(new):
+            self._take(np.append(self._known, new))
+        return np.arange(count, len(self._known))
+
+    def _take(self, known: IntArray) -> None:
+        """The graph has the places of these numbers in the grid from now on."""
+        self._known, self.roadmap = known, self._grid.part(known)
+
+    def state_dict(self) -> State:
+        """The places, and their numbers in the grid."""
+        return {"places": self.roadmap.places.copy(), "known": self._known.copy()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state; SpaceError for places of another grid."""
+        places, known = self._grid.places, state.get("known")
+        if (
+            known is None
+            or known.max(initial=0) >= len(places)
+            or not np.array_equal(places[known], state["places"])
+        ):
+            raise SpaceError("the places that were saved are those of another grid")
+        self._take(known.copy())
+
+
+class _Cover:
+    """Visited goals, as far from each other as they are.
+
+    Args:
+        params: How many, and how far.
+        low: Lower bounds of goals, [G].
+        high: Upper bounds.
+    """
+
+    def __init__(self, params: FarthestPoints, low: FloatArray, high: FloatArray) -> None:
+        self._params, self._low, self._width = params, low, high - low
+        self.numbers = len(low)
+        self.states: Observation = {}
+        self._visits = VisitCounts(low, params.surroundings) if params.novelty else None
+        """Visits, for novelty; None without it."""
+        self.roadmap = Roadmap.of_neighbours(np.zeros((0, len(low))), params.neighbours)
+
+    def drawn(self, numbers: FloatArray) -> FloatArray:
+        """Goals [..., G] that may be worth exploring, from anywhere within the bounds.
+
+        The place nearest to such a goal is often at the border of what was visited, since there
+        are most of the goals that have no nearer one (LaValle 1998).
+        """
+        drawn: FloatArray = self._low + numbers * self._width
+        return drawn
+
+    def visit(self, goals: FloatArray, states: Observation) -> IntArray:
+        """Add goals that are far from all places, the farthest first."""
+        places, changed = self.roadmap.places.copy(), set[int]()
+        kept = {key: values.copy() for key, values in self.states.items()}
+        if self._visits is not None:
+            self._visits.visit(goals)
+        closest, slot = self._closest(places)
+        while True:
+            squares = squared_distances(goals, places)
+            far = squares.min(axis=1, initial=np.inf) > self._params.spacing**2
+            weighted = self._weighted(squares, goals, places)
+            gaps = np.where(far, weighted.min(axis=1, initial=np.inf), 0.0)
+            chosen = int(gaps.argmax())
+            if gaps[chosen] <= closest:
+                break
+            if slot == len(places):
+                places = np.append(places, goals[[chosen]], axis=0)
+                new = take(states, np.array([chosen]))
+                kept = {key: np.append(kept[key], new[key], axis=0) for key in kept} or new
+            else:
+                places[slot] = goals[chosen]
+                for key, values in kept.items():
+                    values[slot] = states[key][chosen]
+            changed.add(slot)
+            closest, slot = self._closest(places)
+        if changed:
+            self.states = kept
+            self.roadmap = Roadmap.of_neighbours(places, self._params.neighbours)
+        return np.array(sorted(changed), np.int64)
+
+    def _closest(self, places: FloatArray) -> tuple[float, int]:
+        """The weighted squared distance that a new place must exceed, and which it replaces.
+
+        As long as there are not enough places it is the next one and replaces none.
+        """
+        if len(places) < self._params.count:
+            return 0.0, len(places)
+        weighted = self._weighted(squared_distances(places, places), places, places)
+        np.fill_diagonal(weighted, np.inf)
+        _, later = np.unravel_index(weighted.argmin(), weighted.shape)
+        return float(weighted.min()), int(later)
+
+    def _weighted(self, squares: FloatArray, goals: FloatArray, places: FloatArray) -> FloatArray:
+        """Squared distances from goals [R, G] to places [M, G], times both novelties, [R, M]."""
+        if self._visits is None:
+            return squares
+        of_goals, of_places = (
+            self._visits.of(each).astype(np.float64) ** -self._params.novelty
+            for each in (goals, places)
+        )
+        weighted: FloatArray = squares * of_goals[:, None] * of_places
+        return weighted
+
+    def state_dict(self) -> State:
+        """Places, what was observed there, and visits."""
+        states = {key: values.copy() for key, values in self.states.items()}
+        saved: State = {"places": self.roadmap.places.copy(), "states": states}
+        if self._visits is not None:
+            saved["visits"] = self._visits.state_dict()
+        return saved
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state; SpaceError for goals of another size."""
+        places = state.get("places")
+        if places is None or places.shape[1:] != self.roadmap.places.shape[1:]:
+            raise SpaceError("the places that were saved are goals of another kind")
+        by_novelty = "visits" in state
+        if by_novelty != (self._visits is not None):
+            raise SpaceError(
+                f"the places that were saved were chosen {'by' if by_novelty else 'without'} "
+                f"novelty, and this graph has FarthestPoints(novelty={self._params.novelty})"
+            )
+        self.states = {key: values.copy() for key, values in state["states"].items()}
+        if self._visits is not None:
+            self._visits.load_state_dict(state["visits"])
+        self.roadmap = Roadmap.of_neighbours(places.copy(), self._params.neighbours)

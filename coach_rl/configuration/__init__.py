@@ -1,0 +1,29 @@
+"""Configuration: from the name of a preset to a graph manager, and parameters as text and JSON.
+
+May import core and graph_managers. Start with `presets`, which finds preset files, and
+`preset_file`, which loads them; `overrides` changes parameters by path, `parameters_json` writes
+and reads them, `trust` decides which code may be executed.
+"""
+
+from typing import TYPE_CHECKING
+
+from coach_rl.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from coach_rl.configuration.override_text import parse_overrides
+    from coach_rl.configuration.overrides import apply_overrides
+    from coach_rl.configuration.panel import PanelArgument
+    from coach_rl.configuration.preset_file import Preset, load_preset
+    from coach_rl.configuration.presets import (
+        PresetReference,
+        describe_presets,
+        find_preset,
+        shipped_presets,
+    )
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
+
+__all__ = [
+    "PanelArgument", "Preset", "PresetReference", "apply_overrides", "describe_presets",
+    "find_preset", "load_preset", "parse_overrides", "shipped_presets",
+]  # fmt: skip

@@ -1,0 +1,291 @@
+"""Parameter trees as JSON, and back.
+
+A frozen dataclass becomes `{"$type": "module:QualName", field: value, ...}`, a tuple a JSON array,
+an enum member `{"$enum": "module:QualName", "value": ...}`, a class or function `{"$reference":
+"module:QualName"}`. Numbers, strings, booleans and None stand for themselves; integers and booleans
+of numpy become Python's. Reading back builds the dataclasses through their constructors, so every
+`__post_init__` checks again. Nothing but frozen dataclasses and enums is ever called, and only
+modules that are trusted are imported, see `trust`. A field that its class got only after the
+document was written takes its default, and a `CoachWarning` says so: give a new field the default
+under which nothing changes, or name that value in `WHEN_MISSING` of the class.
+
+    >>> decode(encode(EnvironmentSteps(5)))
+    EnvironmentSteps(count=5)
+"""
+
+import importlib
+import types
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from coach_rl.configuration.strict_json import FLOAT_TAG, Json, float_from_json, float_to_json
+from coach_rl.configuration.trust import OURS_ALONE, Trust, code_in_json, code_in_parameters
+from coach_rl.core.errors import CoachWarning, ConfigurationError, UnknownNameError
+from coach_rl.core.moved_names import current_name
+from coach_rl.core.runtime import LIVE
+
+TYPE_TAG = "$type"
+ENUM_TAG = "$enum"
+REFERENCE_TAG = "$reference"
+LIST_TAG = "$list"
+ITEMS_TAG = "$items"
+
+
+def encode(value: object, path: str = "parameters") -> Json:
+    """A parameter tree as a JSON document.
+
+    Args:
+        value: Frozen dataclasses, tuples, lists, mappings, enums, numbers, strings, booleans,
+            None, classes, functions.
+        path: Where the value stands, for errors.
+
+    Raises:
+        ConfigurationError: Something in the tree could not be rebuilt from JSON.
+    """
+    match value:
+        case Enum():
+            return {
+                ENUM_TAG: reference(type(value), path),
+                "value": encode(value.value, f"{path}.value"),
+            }
+        case None | bool() | str() | int():
+            return value
+        case float():
+            return float_to_json(value)
+        case tuple() if type(value) is tuple:
+            return [encode(part, f"{path}.{index}") for index, part in enumerate(value)]
+        case list():
+            return {LIST_TAG: [encode(part, f"{path}.{i}") for i, part in enumerate(value)]}
+        case Mapping():
+            return _encode_mapping(value, path)
+        case type() | types.FunctionType() | types.BuiltinFunctionType():
+            return {REFERENCE_TAG: reference(value, path)}
+    if isinstance(value, np.integer | np.bool_):
+        return bool(value) if isinstance(value, np.bool_) else int(value)
+    return _encode_dataclass(value, path)
+
+
+def decode(document: Json, path: str = "parameters", *, trust: Trust = OURS_ALONE) -> Any:
+    """The parameter tree in a JSON document made by `encode`.
+
+    Args:
+        document: What `encode` returned.
+        path: Where the value stands, for errors.
+        trust: Modules that may be imported; also by what is built from the parameters.
+
+    Raises:
+        ConfigurationError: A name is not trusted, does not resolve or is not what its tag says, or
+            fields do not fit.
+
+    Warns:
+        CoachWarning: A field is missing and takes its default.
+    """
+    trust.require(code_in_json(document), path)
+    value = _decode(document, path)
+    trust.require(code_in_parameters(value), path)
+    return value
+
+
+def reference(thing: Callable[..., object], path: str = "parameters") -> str:
+    """`module:QualName` of a class or function that can be found again under it.
+
+    Raises:
+        ConfigurationError: It is a lambda or stands inside a function, so no import can find it.
+    """
+    module, name = thing.__module__, thing.__qualname__
+    if module is None or "<" in name:
+        raise ConfigurationError(
+            f"{path} is {name}, which cannot be imported; define it at the top of a file"
+        )
+    return f"{module}:{name}"
+
+
+def resolve(name: str, path: str = "parameters", *, trust: Trust = OURS_ALONE) -> Any:
+    """Return the object named `module:QualName`.
+
+    Raises:
+        ConfigurationError: The module is not trusted, cannot be imported or has no such name.
+    """
+    trust.require([str(name)], path)
+    return _resolved(name, path)
+
+
+def with_current_names(document: Json) -> Json:
+    """The same document with classes and functions named as this version names them."""
+    match document:
+        case dict():
+            named = {TYPE_TAG, ENUM_TAG, REFERENCE_TAG} & document.keys()
+            parts = {key: with_current_names(part) for key, part in document.items()}
+            return parts | {key: current_name(str(document[key])) for key in named}
+        case list():
+            return [with_current_names(part) for part in document]
+    return document
+
+
+def _resolved(name: str, path: str) -> Any:
+    module_name, _, qualified_name = current_name(str(name)).partition(":")
+    if not module_name or not qualified_name:
+        raise ConfigurationError(f"{path} names '{name}', expected 'module:QualName'")
+    try:
+        thing: object = importlib.import_module(module_name)
+    except ImportError as error:
+        raise ConfigurationError(f"{path} needs the module '{module_name}': {error}") from error
+    for part in qualified_name.split("."):
+        if not hasattr(thing, part):
+            raise UnknownNameError(
+                "name", qualified_name, dir(thing), where=f"in module '{module_name}'"
+            )
+        thing = getattr(thing, part)
+    home = getattr(thing, "__module__", module_name)
+    if home != module_name:  # what a trusted module has imported may come from anywhere
+        raise ConfigurationError(f"{path} names '{name}', which is not of that module, but {home}")
+    return thing
+
+
+def constructor_fields(dataclass_type: type) -> tuple[Field[object], ...]:
+    """The fields a dataclass's constructor takes, but those of a running process."""
+    return tuple(each for each in fields(dataclass_type) if each.init and LIVE not in each.metadata)
+
+
+def _encode_dataclass(value: object, path: str) -> Json:
+    if is_frozen_dataclass(type(value)):
+        document: dict[str, Json] = {TYPE_TAG: reference(type(value), path)}
+        for field in constructor_fields(type(value)):
+            document[field.name] = encode(getattr(value, field.name), f"{path}.{field.name}")
+        return document
+    raise ConfigurationError(
+        f"{path} is a {type(value).__name__}, which JSON cannot rebuild; "
+        "parameters hold frozen dataclasses, tuples, mappings, enums, numbers, strings, "
+        "classes and functions"
+    )
+
+
+def _encode_mapping(value: Mapping[object, object], path: str) -> Json:
+    plain = all(isinstance(key, str) and not key.startswith("$") for key in value)
+    if plain:
+        return {str(key): encode(part, f"{path}.{key}") for key, part in value.items()}
+    return {
+        ITEMS_TAG: [
+            [encode(key, f"{path} key"), encode(part, f"{path}.{key}")]
+            for key, part in value.items()
+        ]
+    }
+
+
+def _decode(document: Json, path: str) -> object:
+    match document:
+        case list():
+            return tuple(_decode(part, f"{path}.{index}") for index, part in enumerate(document))
+        case dict():
+            return _decode_object(document, path)
+    return document
+
+
+def _decode_object(document: dict[str, Json], path: str) -> object:
+    for tag, decoder in _DECODERS.items():
+        if tag in document:
+            return decoder(document, path)
+    return {key: _decode(part, f"{path}.{key}") for key, part in document.items()}
+
+
+def _decode_dataclass(document: dict[str, Json], path: str) -> object:
+    name = document[TYPE_TAG]
+    dataclass_type = _resolved(name, path)
+    if not is_frozen_dataclass(dataclass_type):
+        raise ConfigurationError(f"{path} names '{name}', which is not a frozen dataclass")
+    known = {field.name: field for field in constructor_fields(dataclass_type)}
+    retired = [key for key in getattr(dataclass_type, "RETIRED", ()) if key in document]
+    if any(document[key] for key in retired):
+        warnings.warn(
+            f"{path} was written when {dataclass_type.__name__} had the fields "
+            f"{', '.join(retired)}, which are left out now",
+            CoachWarning,
+            stacklevel=2,
+        )
+    given = [key for key in document if key not in (TYPE_TAG, *retired)]
+    for key in given:
+        if key not in known:
+            where = f"of {dataclass_type.__name__} in {path}"
+            raise UnknownNameError("field", key, known, where=where)
+    missing = [field for name, field in known.items() if name not in given]
+    required = [field.name for field in missing if not _has_default(field)]
+    if required:
+        raise ConfigurationError(
+            f"{path} lacks the fields {', '.join(required)} of {dataclass_type.__name__}; "
+            "it was written by another version of that class"
+        )
+    then = {
+        name: each
+        for name, each in getattr(dataclass_type, "WHEN_MISSING", {}).items()
+        if name not in given
+    }
+    read = {key: _decode(document[key], f"{path}.{key}") for key in given}
+    value = dataclass_type(**then, **read)
+    for field in missing:
+        source = "the value of that time" if field.name in then else "its default"
+        warnings.warn(
+            f"{path} was written before {dataclass_type.__name__} had the field {field.name}; "
+            f"it takes {source}, {getattr(value, field.name)!r}",
+            CoachWarning,
+            stacklevel=2,
+        )
+    return value
+
+
+def is_frozen_dataclass(thing: object) -> bool:
+    """Return whether something is a class, a dataclass, and frozen."""
+    if not (isinstance(thing, type) and is_dataclass(thing)):
+        return False
+    kind: Any = thing  # whose settings the type stubs don't know
+    return bool(kind.__dataclass_params__.frozen)
+
+
+def _has_default(field: Field[object]) -> bool:
+    return field.default is not MISSING or field.default_factory is not MISSING
+
+
+def _decode_enum(document: dict[str, Json], path: str) -> Enum:
+    name = document[ENUM_TAG]
+    enum_type = _resolved(name, path)
+    # Called without members of its own, an enum would make a new class.
+    if not (isinstance(enum_type, type) and issubclass(enum_type, Enum) and len(enum_type)):
+        raise ConfigurationError(f"{path} names '{name}', which is not an enum")
+    try:
+        return enum_type(_decode(document["value"], path))
+    except ValueError as error:
+        raise ConfigurationError(f"{path}: {error}") from error
+
+
+def _decode_reference(document: dict[str, Json], path: str) -> object:
+    name = document[REFERENCE_TAG]
+    thing = _resolved(name, path)
+    if not isinstance(thing, type | types.FunctionType | types.BuiltinFunctionType):
+        raise ConfigurationError(f"{path} names '{name}', which is no class and no function")
+    return thing
+
+
+def _decode_list(document: dict[str, Json], path: str) -> list[object]:
+    return [_decode(part, f"{path}.{i}") for i, part in enumerate(document[LIST_TAG])]
+
+
+def _decode_items(document: dict[str, Json], path: str) -> dict[object, object]:
+    return {_decode(key, path): _decode(part, path) for key, part in document[ITEMS_TAG]}
+
+
+def _decode_float(document: dict[str, Json], _path: str) -> float:
+    return float_from_json(document[FLOAT_TAG])
+
+
+_DECODERS: dict[str, Callable[[dict[str, Json], str], object]] = {
+    TYPE_TAG: _decode_dataclass,
+    ENUM_TAG: _decode_enum,
+    REFERENCE_TAG: _decode_reference,
+    LIST_TAG: _decode_list,
+    ITEMS_TAG: _decode_items,
+    FLOAT_TAG: _decode_float,
+}

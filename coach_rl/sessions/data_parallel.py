@@ -1,0 +1,187 @@
+"""One run trained by several processes: what can be, and what those do that follow the first.
+
+The first process runs `run_experiment` or `resume_experiment` with its `group`, the others
+`follow_experiment` or `follow_resumed`.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from coach_rl.configuration.parameters_json import encode
+from coach_rl.core.clock import Phase
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.process_group import Order, ProcessGroup
+from coach_rl.core.roles import SharedLearnerParameters
+from coach_rl.core.runtime import Runtime
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.parameters import GraphParameters
+from coach_rl.graph_managers.torch_settings import resolved_device, with_threads
+from coach_rl.sessions.evaluation import live_graph
+from coach_rl.sessions.loaded_levels import load_levels
+from coach_rl.sessions.opened_run import fitting, open_run
+from coach_rl.sessions.profile import RunProfile
+from coach_rl.sessions.resume_conditions import with_changes
+from coach_rl.sessions.stop_requests import StopRequests
+
+
+def check_group(graph_manager: GraphManager, runtime: Runtime) -> None:
+    """Refuse what these processes cannot train together, in each of them.
+
+    Raises:
+        ConfigurationError: They have not been given the same experiment, or it cannot be shared
+            out among so many.
+    """
+    group = runtime.group
+    if group.size == 1:
+        return
+    parameters = graph_manager.parameters
+    given = json.dumps([encode(parameters), encode(replace(runtime, device=""), "task")])
+    if len(set(group.gather(given))) > 1:
+        raise ConfigurationError(
+            f"the {group.size} processes of this run were given different experiments or seeds; "
+            "start them all by one torchrun command, from the same code"
+        )
+    if (obstacle := _obstacle(parameters, group.size)) is not None:
+        raise ConfigurationError(f"{group.size} processes cannot share this run: {obstacle}")
+
+
+def own_device(runtime: Runtime) -> Runtime:
+    """The runtime with the device of this process: a GPU for each, or the CPU for all.
+
+    Raises:
+        ConfigurationError: One GPU is named for all of them, or there are too few.
+    """
+    group = runtime.group
+    if group.size == 1 or (device := resolved_device(runtime.device)) == "cpu":
+        return runtime
+    if device != "cuda":
+        raise ConfigurationError(
+            f"device '{device}' is one GPU for {group.size} processes; write cuda, which gives "
+            "each its own, or cpu"
+        )
+    return replace(runtime, device=resolved_device(f"cuda:{group.local_rank}"))
+
+
+def follow_experiment(
+    graph_manager: GraphManager,
+    runtime: Runtime,
+    *,
+    group: ProcessGroup,
+    on_start: Callable[[Path], None],
+    profile: bool = False,
+) -> None:
+    """Take part in a new run that another process leads, until it is over.
+
+    Args:
+        graph_manager: The experiment; its graph is not yet created.
+        runtime: The leading process's.
+        group: The processes.
+        on_start: Called with the run's folder.
+        profile: Whether this process is profiled, in files of its own.
+    """
+    runtime = replace(with_threads(runtime, graph_manager.parameters.threads), group=group)
+    check_group(graph_manager, runtime)
+    with live_graph(graph_manager, own_device(runtime), evaluation_envs=1):
+        load_levels(graph_manager)
+        _follow(graph_manager, group, on_start, profile)
+
+
+def follow_resumed(
+    *,
+    changes: Mapping[str, object] | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    restart_episodes: bool = False,
+    trust: Collection[str] = (),
+    group: ProcessGroup,
+    on_start: Callable[[Path], None],
+    profile: bool = False,
+) -> None:
+    """Take part in a resumed run that another process leads, until it is over.
+
+    Args:
+        changes: The leading process's; see `resume_experiment`.
+        device: The leading process's.
+        threads: The leading process's.
+        restart_episodes: The leading process's.
+        trust: The leading process's.
+        group: The processes.
+        on_start: Called with the run's folder.
+        profile: Whether this process is profiled, in files of its own.
+    """
+    chosen = Path(group.next_order().text)  # by the leading process, which holds the run's lock
+    opened = open_run(chosen, device=device, threads=threads, trust=trust)
+    checkpoint, graph_manager = opened.checkpoint, opened.graph_manager
+    runtime = replace(opened.runtime, group=group)
+    graph_manager = with_changes(graph_manager, changes) if changes else graph_manager
+    check_group(graph_manager, runtime)
+    with live_graph(graph_manager, own_device(runtime), evaluation_envs=1):
+        if checkpoint is None:
+            load_levels(graph_manager, opened.manifest)
+        else:
+            with fitting(checkpoint):
+                graph_manager.load_state_dict(checkpoint.state, restart_episodes=restart_episodes)
+        _follow(graph_manager, group, on_start, profile)
+
+
+def _follow(
+    graph_manager: GraphManager,
+    group: ProcessGroup,
+    on_start: Callable[[Path], None],
+    profile: bool,
+) -> None:
+    """Do what the leading process announces. A request to stop is its to grant."""
+    graph = graph_manager.graph
+    with StopRequests() as stop, stop.patient(), ExitStack() as opened:
+        while (announced := group.next_order()).order is not Order.END:
+            match announced.order:
+                case Order.STATE:
+                    graph.training.simulators.state_dict()
+                case Order.RUN:
+                    on_start(folder := Path(announced.text))
+                    if profile:
+                        opened.enter_context(_profiled(graph_manager, group, folder))
+                case Order.HEATUP | Order.TRAIN as order:
+                    graph.clock.phase = Phase.TRAIN if order is Order.TRAIN else Phase.HEATUP
+                    graph.clock.wall_seconds = announced.seconds
+                    graph.phases.update(graph.clock, graph.training.levels)
+                    graph.tick()
+
+
+@contextmanager
+def _profiled(graph_manager: GraphManager, group: ProcessGroup, folder: Path) -> Iterator[None]:
+    """Time the calls of this process, and write its profile at the end."""
+    with closing(RunProfile(graph_manager, process=f"rank{group.rank}")) as timed:
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # the leading process says that of its own
+                timed.write(timed.profile(), folder)
+
+
+def _obstacle(parameters: GraphParameters, size: int) -> str | None:
+    """Reason why so many processes cannot share out an experiment; None if they can."""
+    if len(parameters.levels) > 1:
+        return "it has several levels, and only agents without a hierarchy learn together"
+    if parameters.divergence.response == "roll_back":
+        return "divergence.response='roll_back' goes back in one process; use 'stop' or 'skip'"
+    if parameters.num_envs % size:
+        return (
+            f"num_envs ({parameters.num_envs}) is not a multiple of {size}, and each steps as many "
+            "environments; change it with -n"
+        )
+    agent = parameters.levels[0].agent
+    if not isinstance(agent, SharedLearnerParameters):
+        return f"{type(agent).__name__} learns in one process only; run it without torchrun"
+    if (obstacle := agent.obstacle_to_sharing()) is not None:
+        return f"agent '{agent.name}': {obstacle}"
+    for path, batch in agent.shared_batches().items():
+        if batch % size:
+            return (
+                f"agent.{path} ({batch}) is not a multiple of {size}, and each learns from as many "
+                "transitions of a batch"
+            )
+    return None

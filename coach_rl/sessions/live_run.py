@@ -1,0 +1,332 @@
+"""A run while it lasts: training, its files and checkpoints, signals, the evaluation at the end.
+
+LiveRun(graph_manager, runtime, folder, settings, audience, stop, keeper, videos, None).go()
+
+What goes wrong with files costs their lines; what goes wrong with learning is answered as the
+experiment's `divergence` says.
+"""
+
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+
+from coach_rl.core.clock import Phase
+from coach_rl.core.errors import CheckpointError, DivergedError, RunError, exits_as_errors
+from coach_rl.core.runtime import Runtime
+from coach_rl.graph_managers.evaluating import EvaluationStopped
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.histograms import Histograms
+from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints
+from coach_rl.runs.evidence import write_columns, write_evidence
+from coach_rl.runs.files import file_sinks, service_sinks
+from coach_rl.runs.folder import RunFolder, read_manifest, write_manifest
+from coach_rl.runs.keeper import CheckpointKeeper, Reason
+from coach_rl.runs.sinks import RunSinks
+from coach_rl.runs.write_failures import WriteFailures
+from coach_rl.sessions.evaluation import final_evaluation
+from coach_rl.sessions.evaluation_process import EvaluationProcess
+from coach_rl.sessions.final_summary import as_final, summary_of, write_summary
+from coach_rl.sessions.profile import RunProfile
+from coach_rl.sessions.rolling_back import can_roll_back, roll_back
+from coach_rl.sessions.settings import Audience, RunResult, RunSettings
+from coach_rl.sessions.stop_requests import Interrupted, StopRequests
+from coach_rl.sessions.videos import Videos
+from coach_rl.telemetry.profiler import Profile
+from coach_rl.telemetry.records import Inspection, Kind, LogRecord
+from coach_rl.telemetry.resources import ResourceSampler
+from coach_rl.telemetry.summary import Summary
+
+
+@dataclass
+class LiveRun:
+    """A run whose graph is built and whose folder exists."""
+
+    graph_manager: GraphManager
+    runtime: Runtime
+    folder: RunFolder
+    settings: RunSettings
+    audience: Audience
+    stop: StopRequests
+    keeper: CheckpointKeeper
+    videos: Videos | None
+    saved_at: int | None
+    """Environment steps of the newest checkpoint; None where there is none."""
+    trust: tuple[str, ...] = ()
+    """Modules whose code the run may use, besides those of the user's own runs."""
+    evaluator: EvaluationProcess | None = None
+    """Makes the evaluations while training; None where the run does so itself."""
+    unsaved: str | None = None
+    """Reason why the last attempt at a checkpoint failed; None if it did not."""
+    profile: Profile | None = None
+    """The profile, once the run is over; None where none was asked for."""
+
+    def __post_init__(self) -> None:
+        self.failures = WriteFailures(self.folder.path)
+        """The count of what could not be written."""
+        self._updates: Mapping[str, str] = {}
+        """Modes of gradient steps, as this process has written them into the manifest."""
+
+    def go(self) -> RunResult:
+        """Train to the end or to a stop, save, evaluate."""
+        self._record_updates()
+        if self.audience.on_start is not None:
+            self.audience.on_start(self.graph_manager, self.runtime, self.folder)
+        summary = None
+        sinks = RunSinks(
+            self.folder.path,
+            file_sinks(self.folder, self.graph_manager, tensorboard=self.settings.tensorboard),
+            self.audience.sinks,
+            services=service_sinks(self.folder, self.graph_manager),
+        )
+        with closing(sinks), ExitStack() as opened, self.stop.patient():
+            if self.videos is not None:
+                opened.enter_context(closing(self.videos))
+            if self.settings.profile:
+                opened.enter_context(self._profiled(sinks))
+            if self.settings.evaluate_aside or self.graph_manager.evaluations.is_awaited:
+                process = EvaluationProcess(
+                    self.folder, self.runtime, self.trust, profile=self.settings.profile
+                )
+                self.evaluator = opened.enter_context(process)
+            try:
+                with exits_as_errors():
+                    while not self._is_trained(sinks):
+                        pass
+                    if self.stop.signal is None and self.settings.final_episodes.count > 0:
+                        summary = self._summarise(sinks)
+            except RunError as error:
+                done = self.graph_manager.graph.clock.environment_steps
+                data = write_evidence(self.folder.path, error, done)
+                raise type(error)(f"{error}. {self._progress_and_checkpoint()}{data}") from error
+            except KeyboardInterrupt as error:
+                number = getattr(error, "signal", signal.SIGINT)
+                message = f"interrupted. {self._progress_and_checkpoint()}"
+                raise Interrupted(message, signal=number) from None
+        return RunResult(
+            folder=self.folder,
+            environment_steps=self.graph_manager.graph.clock.environment_steps,
+            ending=self.graph_manager.progress.ending,
+            solved_at=self.graph_manager.progress.solved_at,
+            signal=self.stop.signal if summary is None else None,
+            summary=summary,
+            best=self.keeper.best,
+            unsaved=self.unsaved,
+            incidents=self._incidents(sinks),
+            profile=self.profile,
+        )
+
+    @contextmanager
+    def _profiled(self, sinks: RunSinks) -> Iterator[None]:
+        """Time the run's calls; the profile is written however the run ends."""
+        with closing(RunProfile(self.graph_manager)) as timed:
+            timed.time_parts(sinks)
+            timed.time(self.keeper, "save", "checkpoint")
+            if self.videos is not None:
+                timed.time(self.videos, "write", "film")
+                timed.time(self.videos, "close", "encode")
+            try:
+                yield
+            finally:
+                self.profile = timed.profile()
+                try:
+                    timed.write(self.profile, self.folder.path)
+                except OSError as error:
+                    self.failures.note("profiles", "the profile", error)
+
+    def _is_trained(self, sinks: RunSinks) -> bool:
+        """Train to the end or to a stop; False if the run diverged and has been rolled back."""
+        try:
+            self._train(sinks)
+        except DivergedError as error:
+            if not (self._rolls_back and can_roll_back(self.graph_manager, self.folder)):
+                raise
+            done = self.graph_manager.graph.clock.environment_steps
+            sinks.close()
+            if self.evaluator is not None:
+                self.evaluator.forget()
+            times = roll_back(
+                self.graph_manager, self.folder, self.keeper, self.runtime.seed, error=error
+            )
+            scalars = {"divergence/environment_steps": float(done), "divergence/roll_backs": times}
+            sinks.write(self._record("roll_back", scalars))
+            return False
+        return True
+
+    @property
+    def _rolls_back(self) -> bool:
+        return self.graph_manager.parameters.divergence.response == "roll_back"
+
+    def _train(self, sinks: RunSinks) -> None:
+        resources, stop = ResourceSampler(), self.stop
+        every = self.settings.histograms
+        histograms = None if every is None else Histograms(self.graph_manager.graph, every)
+        is_going_on = is_saved = True
+        while is_going_on:
+            for record in self.graph_manager.improve(
+                is_stopped=stop.is_requested,
+                is_paused=stop.wants_checkpoint,
+                evaluator=self.evaluator,
+            ):
+                self._keep(record)
+                self._record_updates()
+                sinks.write(_with_resources(record, resources))
+                if histograms is not None:
+                    for each in histograms.due_at(record):
+                        sinks.write(each)
+                if self.videos is not None:
+                    self._film(self.videos, record, sinks)
+                if record.kind != "note":  # what callbacks add comes after what it is about
+                    subject = record
+                is_saved = self.graph_manager.progress.is_settled and self._save_if_due(
+                    subject, sinks
+                )
+                if stop.is_requested() and self.graph_manager.progress.is_settled:
+                    break
+            if self.evaluator is not None and not self.graph_manager.evaluations.is_awaited:
+                self.keeper.await_no_more()
+            is_going_on = stop.take_checkpoint_request() and not stop.is_requested()
+            done = self.graph_manager.graph.clock.environment_steps
+            is_saved &= self.saved_at == done and not self.graph_manager.progress.wants_checkpoint
+            if not is_saved and self.keeper.is_enabled:
+                self._save({"last", *self._asked()}, self._record("checkpoint"), sinks)
+
+    def _save_if_due(self, record: LogRecord, sinks: RunSinks) -> bool:
+        if self.evaluator is not None and record.kind == "evaluation":
+            self.keeper.settle(record)
+            return False
+        reasons = self.keeper.reasons(record)
+        if self._rolls_back and not list_checkpoints(self.folder.checkpoints):
+            reasons.add("last")  # to have something to go back to
+        is_asked = record.kind == "phase" and record.phase is Phase.TEST
+        if self.evaluator is not None and is_asked and self.keeper.is_enabled:
+            reasons |= {"last", "awaited"}
+        reasons |= self._asked()
+        if reasons:
+            self._save(reasons, record, sinks)
+        return bool(reasons)
+
+    def _asked(self) -> set[Reason]:
+        """The reason for a checkpoint that a callback has asked for, which counts as granted."""
+        progress = self.graph_manager.progress
+        is_asked, progress.wants_checkpoint = progress.wants_checkpoint, False
+        return {"asked"} if is_asked and self.keeper.is_enabled else set()
+
+    def _save(self, reasons: set[Reason], record: LogRecord, sinks: RunSinks) -> None:
+        """Say it, then do it, so that the line is among those the checkpoint keeps.
+
+        Where it cannot be written the run continues, and tries again when the next one is due.
+        """
+        steps = self.graph_manager.graph.clock.environment_steps
+        is_there = self.folder.manifest.exists()
+        said = self._record("checkpoint", {"checkpoint/best": float("best" in reasons)})
+        if self.keeper.is_enabled:
+            if is_there:
+                self.keeper.begin(record.environment_steps)
+            sinks.write(said)
+        try:
+            if not is_there:
+                raise CheckpointError("the run's folder has lost its manifest")
+            self.keeper.save(reasons, record)
+        except CheckpointError as error:
+            what = f"the checkpoint at {steps:,} environment steps"
+            self.unsaved = self.failures.note("checkpoints", what, error)
+            sinks.write(replace(said, kind="checkpoint_failed"))
+            if is_there and not list_checkpoints(self.folder.checkpoints):
+                self.keeper.begin(record.environment_steps)  # that line may find no room either
+        else:
+            self.saved_at, self.unsaved = steps, None
+
+    def _film(
+        self, videos: Videos, record: LogRecord, sinks: RunSinks, *, is_final: bool = False
+    ) -> None:
+        """Write what was filmed until a record; a run continues without what fails."""
+        videos.write_until(record, self.folder.videos, is_final=is_final)
+        for path, error in videos.failures():
+            self.failures.note("videos", f"the video {path.name}", error)
+        for file in videos.written():
+            name = str(file.relative_to(self.folder.path))
+            sinks.write(replace(self._record("video"), text=name))
+
+    def _record_updates(self) -> None:
+        """Write into the manifest how gradient steps run: at the start, and where that changes."""
+        updates = self.graph_manager.graph.updates
+        if updates == self._updates:
+            return
+        self._updates = updates
+        try:
+            write_manifest(self.folder, {**read_manifest(self.folder), "updates": updates})
+        except (OSError, CheckpointError) as error:
+            self.failures.note("manifests", "how gradient steps run", error)
+
+    def _keep(self, record: LogRecord) -> None:
+        """Write what an inspection has found something wrong in, if that is wanted."""
+        if isinstance(record, Inspection) and record.columns:
+            try:
+                write_columns(self.folder.inspections / f"{record.name}.npz", record.columns)
+            except OSError as error:
+                self.failures.note("files of inspections", "what was inspected", error)
+
+    def _incidents(self, sinks: RunSinks) -> tuple[str, ...]:
+        clock = self.graph_manager.graph.clock
+        counted = {
+            "updates skipped, for numbers that were not finite": clock.skipped_updates,
+            "roll-backs, after the run had diverged": clock.roll_backs,
+            **self.failures.counted(),
+        }
+        return (*(f"{what}: {n:,}" for what, n in counted.items() if n), *sinks.incidents)
+
+    def _record(self, kind: Kind, scalars: Mapping[str, float] | None = None) -> LogRecord:
+        """A record about the whole run, of now."""
+        blank = self.graph_manager.evaluations.begins()
+        phase = self.graph_manager.graph.clock.phase
+        return replace(blank, kind=kind, phase=phase, scalars=scalars or {})
+
+    def _progress_and_checkpoint(self) -> str:
+        """Return the progress of the run, and the checkpoint that remains of it."""
+        checkpoints = self.folder.checkpoints
+        kept = (
+            f"its last checkpoint, {find_checkpoint(checkpoints)}, was written before"
+            if list_checkpoints(checkpoints)
+            else "it had written no checkpoint"
+        )
+        done = self.graph_manager.graph.clock.environment_steps
+        return f"The run had done {done} environment steps; {kept}"
+
+    def _summarise(self, sinks: RunSinks) -> Summary | None:
+        """The final evaluation, also written into the run's folder; None where it was stopped."""
+        sinks.write(self.graph_manager.evaluations.begins())
+        try:
+            evaluation = final_evaluation(
+                self.graph_manager,
+                self.runtime,
+                self.settings.final_episodes,
+                is_stopped=self.stop.is_requested,
+            )
+        except EvaluationStopped:
+            return None
+        for record in (*evaluation.levels, evaluation):
+            sinks.write(as_final(record))
+        if self.videos is not None:
+            self._film(self.videos, evaluation, sinks, is_final=True)
+        summary = summary_of(
+            self.graph_manager,
+            evaluation,
+            self.folder.checkpoints,
+            best=self.keeper.best,
+            incidents=self._incidents(sinks),
+        )
+        try:
+            write_summary(self.folder, summary, self.keeper.best, seed=self.runtime.seed)
+        except OSError as error:
+            self.failures.note("summaries", "the summary", error)
+        return summary
+
+
+def _with_resources(record: LogRecord, resources: ResourceSampler) -> LogRecord:
+    """A progress record also says what the run takes of the machine, every few seconds."""
+    if record.kind != "progress" or not record.is_in_files:
+        return record
+    if not (taken := resources.sample_if_due()):
+        return record
+    return replace(record, scalars={**record.scalars, **taken})

@@ -1,0 +1,184 @@
+"""Agents that start from what one of another run has learned, and the report of what they took.
+
+    BasicGraphParameters(load="experiments/cartpole/CartPole-v1_seed0_2026-05-01_10-00-00", ...)
+    LevelParameters(name="low", load="experiments/walk/.../checkpoints/best:legs", ...)
+
+Networks and the statistics of filters come along, memory, counters and optimisers do not, and
+nothing of them is read.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from coach_rl.configuration.strict_json import Json
+from coach_rl.core.agents import AnyAgent, require_whole_policies
+from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError
+from coach_rl.core.state import State
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.parameters import LevelParameters
+from coach_rl.runs.checkpoint import Checkpoint, read_checkpoint
+from coach_rl.runs.finding import find_run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Source of a level's agent."""
+
+    checkpoint: Path
+    """Path of the other run's checkpoint, absolute."""
+    level: str
+    """The level's name there."""
+
+
+def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> dict[str, Json]:
+    """Let the levels that are to be loaded start from what those of other runs have learned.
+
+    Args:
+        graph_manager: Its graph is created.
+        manifest: Of a run that starts anew, whose levels come from the checkpoints they came
+            from then; None for a new run.
+
+    Returns:
+        For the manifest, by the name of each level that was loaded: checkpoint and level, the
+        names of the parts that were taken, and why others were left as they were.
+
+    Raises:
+        ConfigurationError: There is no such run or level, or it does not fit; names the level.
+    """
+    known: Mapping[str, Json] = {} if manifest is None else manifest.get("loaded", {})
+    read: dict[Path, Checkpoint] = {}
+    loaded: dict[str, Json] = {}
+    for level in graph_manager.parameters.levels:
+        if level.load is None:
+            continue
+        try:
+            source = _known(known[level.name]) if level.name in known else _source(level)
+            if source.checkpoint not in read:
+                read[source.checkpoint] = read_checkpoint(source.checkpoint, memories=False)
+            agents = read[source.checkpoint].state["agents"]
+            if source.level not in agents:
+                hint = "name it as RUN:LEVEL"
+                raise UnknownNameError("level", source.level, agents, hint, where="there")
+            agent = graph_manager.graph.agents[level.name]
+            require_whole_policies({level.name: agent})
+            fit = _load(agent, agents[source.level], partly=level.load_partly)
+        except ConfigurationError as error:
+            raise ConfigurationError(
+                f"level '{level.name}' cannot be loaded from {level.load}: {error}"
+            ) from error
+        graph_manager.graph.unloaded.discard(level.name)
+        loaded[level.name] = {
+            "checkpoint": str(source.checkpoint),
+            "level": source.level,
+            "taken": fit.taken,
+            "left": fit.left,
+        }
+    return loaded
+
+
+def loading_report(loaded: Mapping[str, Json]) -> list[str]:
+    """Lines for people about what `load_levels` has loaded.
+
+    Args:
+        loaded: What it returned.
+    """
+    lines = []
+    for name, entry in loaded.items():
+        taken, left = len(entry["taken"]), entry["left"]
+        of = f"{taken} of {taken + len(left)} parts" if left else f"all {taken} parts"
+        lines.append(f"level '{name}': {of} of '{entry['level']}' in {entry['checkpoint']}")
+        lines += [f"    left {part}: {reason}" for part, reason in left.items()]
+    return lines
+
+
+@dataclass
+class _Fit:
+    """The parts of a saved agent that fit another."""
+
+    taken: list[str] = field(default_factory=list)
+    """Paths of what fits."""
+    left: dict[str, str] = field(default_factory=dict)
+    """Paths of what does not, each with the reason."""
+
+    def merged(self, saved: object, own: object, path: str = "") -> Any:
+        """Return `own` with everything from `saved` that fits, and note what does not.
+
+        The numbers of a statistic come together or not at all: a mean means nothing without its
+        count.
+        """
+        if not isinstance(own, dict):
+            return self._chosen(saved, own, path)
+        if not any(isinstance(part, dict) for part in own.values()):
+            strange = sorted(set(saved) - set(own)) if isinstance(saved, dict) else []
+            self.left |= {f"{path}/{name}": "not here" for name in strange}
+            if not all(isinstance(part, Tensor) for part in own.values()):
+                return self._chosen(saved, own, path)
+        merged = {}
+        for name, part in own.items():
+            there = saved.get(name) if isinstance(saved, dict) else None
+            merged[name] = self.merged(there, part, f"{path}/{name}" if path else name)
+        return merged
+
+    def _chosen(self, saved: object, own: object, path: str) -> object:
+        there, here = _shape(saved), _shape(own)
+        if there == here:
+            self.taken.append(path)
+            return saved
+        self.left[path] = "not there" if saved is None else f"{there} there, {here} here"
+        return own
+
+
+def _load(agent: AnyAgent, saved: State, *, partly: bool) -> _Fit:
+    """Load a saved agent into another, all of it or, partly, what fits."""
+    fit, own = _Fit(), agent.policy_state_dict()
+    merged = fit.merged(saved, own)
+    is_comparable = _descriptions(saved) == _descriptions(own)
+    fit.taken = [path for path in fit.taken if path not in _descriptions(own)]
+    try:
+        agent.load_policy(merged if partly and is_comparable else saved)
+    except SpaceError as error:
+        if partly or not is_comparable or not fit.taken:
+            raise
+        count = len(fit.taken)
+        raise SpaceError(
+            f"{error}; load_partly=True would take the {count} of {count + len(fit.left)} parts "
+            "that fit"
+        ) from error
+    if not fit.taken:
+        raise SpaceError("nothing of it fits")
+    return fit
+
+
+def _descriptions(state: State) -> dict[str, str]:
+    """The words, such as a symmetry, under which an agent's numbers mean something."""
+    return {name: part for name, part in state.items() if isinstance(part, str)}
+
+
+def _shape(part: object) -> str:
+    """The type and shape that a part must share with the one whose place it takes."""
+    if isinstance(part, dict):
+        return ", ".join(f"{name} {_shape(each)}" for name, each in sorted(part.items()))
+    if isinstance(part, Tensor | np.ndarray):
+        return f"{str(part.dtype).removeprefix('torch.')} {tuple(part.shape)}"
+    return type(part).__name__
+
+
+def _known(entry: Json) -> Source:
+    return Source(checkpoint=Path(entry["checkpoint"]), level=entry["level"])
+
+
+def _source(level: LevelParameters) -> Source:
+    """Return the source that `RUN` or `RUN:LEVEL` names; an existing path is always a RUN."""
+    assert level.load is not None
+    run, name = level.load, level.name
+    if not Path(run).expanduser().exists() and ":" in run:
+        run, _, name = run.rpartition(":")
+    folder, checkpoint = find_run(Path(run))
+    if checkpoint is None:
+        raise ConfigurationError(f"the run {folder.path} has no checkpoint yet")
+    return Source(checkpoint=checkpoint, level=name)

@@ -1,0 +1,260 @@
+"""A run's agent, ready to act anywhere: in a Gymnasium loop, a robot, a service.
+
+agent = load("experiments/CartPole_PPO/CartPole-v1_seed0_2026-05-01_10-00-00")
+observation, _ = env.reset()
+agent.reset()
+action = agent.act(observation)
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from coach_rl.configuration.spaces_json import spaces_from_json
+from coach_rl.core.agents import NetworkOwner, require_whole_policies
+from coach_rl.core.errors import CheckpointError, ConfigurationError, SpaceError, UnknownNameError
+from coach_rl.core.records import Action, Array, BoolArray, IntArray, Observation
+from coach_rl.core.seeding import integer_seed
+from coach_rl.core.spaces import EnvironmentSpaces, Space
+from coach_rl.graph_managers.acting import Actor, OutsideParameters
+from coach_rl.graph_managers.graph import Graph
+from coach_rl.graph_managers.torch_settings import torch_settings
+from coach_rl.runs.checkpoint import read_checkpoint
+from coach_rl.runs.finding import find_run
+from coach_rl.runs.folder import RunFolder, read_manifest
+from coach_rl.sessions.rebuilding import rebuild
+
+
+def load(
+    run: str | Path,
+    *,
+    checkpoint: str | int | None = None,
+    device: str | None = None,
+    trust: Collection[str] = (),
+) -> "TrainedAgent":
+    """Return the agent of a run, to act with.
+
+    Networks, filters and their statistics are loaded; no environment is built, and neither
+    memories nor anything else of training are read.
+
+    Args:
+        run: A run's folder, or one of its checkpoints (`RUN/checkpoints/best`).
+        checkpoint: The checkpoint of the run: `last`, `best` or its number of environment steps;
+            None takes the one that `run` names, else the last.
+        device: Where the networks live; None: where they lived, or on the CPU where there is no
+            such GPU.
+        trust: Modules whose code the run may use, besides those of your own runs.
+
+    Raises:
+        ConfigurationError: There is no such run or checkpoint, or its parameters name what cannot
+            be found here.
+        CheckpointError: The manifest or the checkpoint cannot be read.
+    """
+    folder, path = find_run(Path(run if checkpoint is None else f"{Path(run)}@{checkpoint}"))
+    if path is None:
+        raise CheckpointError(f"the run {folder.path} has no checkpoint yet; let it train first")
+    outside = OutsideParameters(level=str(folder.path), spaces=_known_spaces(folder, trust))
+    graph_manager, runtime, _ = rebuild(folder, device, learns=False, outside=outside, trust=trust)
+    state = read_checkpoint(path, memories=False).state
+    with torch_settings(runtime):
+        graph_manager.create_graph(runtime, training=False)
+        graph = graph_manager.graph
+        require_whole_policies(graph.agents)
+        for name, agent in graph.agents.items():
+            if state["agents"].get(name) != {}:  # a script has nothing to load
+                agent.load_policy(state["agents"][name])
+    graph.clock.load_state_dict(state["training"]["clock"])
+    return TrainedAgent(graph)
+
+
+class TrainedAgent:
+    """An agent that acts and does not learn; of a hierarchy, all levels together.
+
+    It takes the decisions of `coach --evaluate`, through the same filters and levels.
+
+    Args:
+        graph: The agents, built on an `OutsideParameters`, with what they have learned.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._seeds: Iterator[int] = count()
+        self._actor: Actor | None = None
+        self._begins: BoolArray = np.ones(0, np.bool_)  # [N] with the next observation
+
+    @property
+    def spaces(self) -> EnvironmentSpaces:
+        """The spaces of its observations, by key, and of its actions."""
+        return self._graph.evaluation.simulators.spaces
+
+    @property
+    def network(self) -> dict[str, Any]:
+        """Its networks by name, torch modules; of a hierarchy by the level's name first.
+
+        Those of a group stand below the member's name. They are the ones it acts with: what is
+        changed in them changes how it acts.
+        """
+        levels = {
+            name: dict(agent.modules)
+            for name, agent in self._graph.agents.items()
+            if isinstance(agent, NetworkOwner)
+        }
+        return levels if len(self._graph.levels) > 1 else next(iter(levels.values()), {})
+
+    def reset(self, rows: BoolArray | IntArray | None = None, *, seed: int | None = None) -> None:
+        """Say that an episode begins with the next observation.
+
+        Sub-goals, frame stacks and whatever else is remembered from step to step begin anew.
+
+        Args:
+            rows: Where, of a batch: a mask [N], e.g. `terminated | truncated`, or numbers of rows;
+                None: everywhere, and the next batch may be of another size.
+            seed: Seed of what is drawn by `act(..., greedy=False)` from now on; None continues
+                drawing. Only for all rows.
+        """
+        if rows is None:
+            self._begins[:] = True
+            if seed is not None:
+                self._actor = None
+                self._seeds = (integer_seed(seed, "acting", number) for number in count())
+            return
+        if seed is not None:
+            raise ConfigurationError("reset() seeds all rows or none; leave out rows or seed")
+        try:
+            self._begins[np.asarray(rows)] = True
+        except IndexError as error:
+            raise ConfigurationError(
+                f"reset(rows) takes a mask [{len(self._begins)}] or numbers of the rows that act "
+                f"was given last: {error}"
+            ) from error
+
+    def act(self, observation: object, *, greedy: bool = True) -> Any:
+        """Choose actions as the environment takes them.
+
+        Args:
+            observation: One observation or a batch of N, as the environment of the run shows it:
+                an array, or a dict of arrays by key.
+            greedy: Whether to act as evaluations do; otherwise with the exploration of training at
+                the checkpoint: PPO and SAC sample from their policies, the others add noise.
+
+        Returns:
+            One action, or a batch of N; a dict where the action space is one.
+
+        Raises:
+            SpaceError: The observation is not what `spaces.observation` describes, or the size of
+                the batch changes in the middle of episodes.
+        """
+        batch, is_single = _batch(observation, self.spaces.observation)
+        actor = self._actor_for(len(next(iter(batch.values()))))
+        with torch_settings(self._graph.runtime):
+            action = actor.act(batch, begins=self._begins, greedy=greedy)
+        self._begins = np.zeros(actor.num_envs, np.bool_)
+        return _as_taken(action, is_single=is_single)
+
+    def _actor_for(self, rows: int) -> Actor:
+        """Return the actor of that many rows, a new one where all of them begin an episode."""
+        actor = self._actor
+        if actor is None or actor.num_envs != rows:
+            if not self._begins.all():
+                raise SpaceError(
+                    f"got {rows} observations, {len(self._begins)} before; call reset() first, "
+                    "which begins new episodes"
+                )
+            actor = self._actor = Actor(self._graph, num_envs=rows, seed=next(self._seeds))
+            self._begins = np.ones(rows, np.bool_)
+        return actor
+
+
+def _known_spaces(folder: RunFolder, trust: Collection[str]) -> EnvironmentSpaces:
+    """The spaces of a run's environment, which is built once if an old manifest lacks them."""
+    manifest = read_manifest(folder)
+    if "spaces" in manifest:
+        return spaces_from_json(manifest["spaces"], source=str(folder.manifest))
+    graph_manager, _, _ = rebuild(folder, "cpu", learns=False, trust=trust)
+    with closing(graph_manager.parameters.environment.build(num_envs=1)) as environment:
+        return environment.spaces
+
+
+def _batch(observation: object, space: spaces.Dict) -> tuple[Observation, bool]:
+    """The observations by key, [N, ...] each, and whether it was a single one."""
+    given = _by_key(observation, space)
+    batch, counts = {}, {}
+    for key, part in space.spaces.items():
+        values, shape = _cast(given[key], part, key), part.shape or ()
+        is_single = values.shape == shape
+        if not is_single and values.shape[1:] != shape:
+            raise SpaceError(
+                f"observation '{key}' has shape {values.shape}, its space {shape}; "
+                f"give one such array, or a batch (N, {', '.join(map(str, shape))})"
+            )
+        batch[key] = values[None] if is_single else values
+        counts[key] = None if is_single else len(values)
+    if len(set(counts.values())) > 1:
+        raise SpaceError(f"the keys of an observation come in one batch, got sizes {counts}")
+    if 0 in counts.values():
+        raise SpaceError("got a batch of no observations; give at least one")
+    return batch, None in counts.values()
+
+
+def _by_key(observation: object, space: spaces.Dict) -> dict[str, object]:
+    """The parts of an observation by the space's keys, those of nested dicts joined by slashes."""
+    if not isinstance(observation, Mapping):
+        if len(space.spaces) > 1:
+            raise SpaceError(
+                f"an observation is a dict with the keys {', '.join(space.spaces)}, "
+                f"got {type(observation).__name__}"
+            )
+        return dict.fromkeys(space.spaces, observation)
+    found = dict(_flat(observation))
+    for key in found:
+        if key not in space.spaces:
+            raise UnknownNameError("observation key", key, space.spaces)
+    missing = [key for key in space.spaces if key not in found]
+    if missing:
+        raise SpaceError(f"the observation lacks {', '.join(missing)}; it has {', '.join(found)}")
+    return found
+
+
+def _flat(parts: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    for key, part in parts.items():
+        if isinstance(part, Mapping):
+            yield from _flat(part, f"{prefix}{key}/")
+        else:
+            yield f"{prefix}{key}", part
+
+
+def _cast(given: object, space: Space, key: str) -> Array:
+    """The values in the space's dtype, if nothing but digits of floats is lost by that."""
+    if isinstance(given, tuple) and any(isinstance(part, Mapping) for part in given):
+        raise SpaceError(
+            "act() takes an observation alone, got a tuple as environments return it; unpack it: "
+            "`observation, info = env.reset()`"
+        )
+    values = np.asarray(given)
+    if values.dtype.kind in "biuf":
+        cast = values.astype(space.dtype)
+        if (values.dtype.kind == cast.dtype.kind == "f") or (cast == values).all():
+            return cast
+    raise SpaceError(
+        f"observation '{key}' is {values.dtype}, its space {np.dtype(space.dtype)}; "
+        "convert it as the environment of the run does"
+    )
+
+
+def _as_taken(action: Action, *, is_single: bool) -> object:
+    """An action as a Gymnasium environment takes it; the dicts of nested spaces nested again."""
+    if not isinstance(action, dict):
+        return action[0] if is_single else action
+    nested: dict[str, Any] = {}
+    for key, values in action.items():
+        *path, name = key.split("/")
+        inner = nested
+        for step in path:
+            inner = inner.setdefault(step, {})
+        inner[name] = values[0] if is_single else values
+    return nested

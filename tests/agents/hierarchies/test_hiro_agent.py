@@ -1,0 +1,745 @@
+"""HIRO's upper level: candidates, the steps below, and which candidate explains them best."""
+
+import subprocess
+import sys
+from collections import defaultdict
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+
+from coach_rl.agents.hierarchies.hiro_agent import LOW_BEGIN, LOW_END, HIROAgentParameters
+from coach_rl.agents.hierarchies.sub_goal_correction import (
+    LevelBelow,
+    SubGoalCorrection,
+    SubGoalCorrectionParameters,
+)
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.ppo_agent import PPOAgentParameters
+from coach_rl.agents.sac_agent import SACAgentParameters
+from coach_rl.agents.td3_agent import TD3AgentParameters
+from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
+from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core.agents import AgentContext
+from coach_rl.core.errors import ConfigurationError, ParameterError
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.options import OptionSpace
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.records import End
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.schedules import ConstantSchedule
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.transitions import Transition
+from coach_rl.environments.toy import GoalPointMassParameters
+from coach_rl.exploration_policies import GaussianNoise
+from coach_rl.filters import (
+    InputFilter,
+    LinearBoxToBoxMap,
+    ObservationClippingFilter,
+    ObservationNormalizationFilter,
+    OutputFilter,
+    RewardRescaleFilter,
+    StatelessInputStage,
+)
+from coach_rl.graph_managers import (
+    BasicGraphParameters,
+    BasicRLGraphManager,
+    GraphParameters,
+    HRLGraphManager,
+    LevelParameters,
+    ScheduleParameters,
+)
+from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
+from coach_rl.memories.hindsight_actions import HindsightActionParameters
+from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
+from coach_rl.testing.states import assert_same_state
+
+GOALS = GoalSpace(
+    key="achieved_goal",
+    low=(-1.0, -1.0),
+    high=(1.0, 1.0),
+    threshold=(0.05, 0.05),
+    relative=True,
+    reach=(0.5, 0.25),
+    observed="relative",
+    reward="dense",
+)
+"""Some goals are reached before their time; some lie beyond the bounds and are clipped."""
+SETTINGS = {
+    "learning": LearningParameters(batch=16, learning_starts=20, report_every=5),
+    "exploration": GaussianNoise(scale=ConstantSchedule(value=0.3)),
+    "actor": ActorParameters(torso=TorsoParameters(middleware=(16,), activation="relu")),
+    "critic": CriticParameters(torso=TorsoParameters(middleware=(16,), activation="relu")),
+    "update_mode": "eager",
+}
+
+
+def low_agent(capacity=2_000, **changes):
+    return TD3AgentParameters(
+        **{**SETTINGS, "memory": ReplayMemoryParameters(capacity=capacity), **changes}
+    )
+
+
+def top_agent(capacity=500, **changes):
+    return HIROAgentParameters(
+        **{
+            **SETTINGS,
+            "memory": ReplayMemoryParameters(capacity=capacity),
+            "input_filter": InputFilter(reward=(RewardRescaleFilter(factor=0.1),)),
+            **changes,
+        }
+    )
+
+
+def stack(top=None, low=None, *, goals=GOALS, heatup=60, training=400, num_envs=3, **low_level):
+    """Rows out of phase: sub-goals are reached early, episodes end at their goal or step 23."""
+    return GraphParameters(
+        levels=(
+            LevelParameters(name="top", agent=top or top_agent()),
+            LevelParameters(
+                name="low", agent=low or low_agent(), goal_space=goals, horizon=7, **low_level
+            ),
+        ),
+        environment=GoalPointMassParameters(threshold=0.2, terminate=True, max_episode_steps=23),
+        num_envs=num_envs,
+        schedule=ScheduleParameters(
+            heatup=EnvironmentSteps(heatup),
+            training=EnvironmentSteps(training),
+            evaluation_interval=EnvironmentSteps(150),
+            evaluation_episodes=EnvironmentEpisodes(5),
+            progress_interval=EnvironmentSteps(10),
+        ),
+    )
+
+
+def built(params, seed=0):
+    manager = HRLGraphManager(params)
+    manager.create_graph(Runtime(seed=seed, device="cpu"))
+    return manager
+
+
+def agents_of(manager):
+    return list(manager.graph.agents.values())
+
+
+def drawn(agent, size=16):
+    """A batch as it stands in the memory, and what the correction needs of it."""
+    batch = agent.memory.sample(size)
+    seen = {
+        "achieved_goal": batch.observation["achieved_goal"].numpy(),
+    }
+    interval = {
+        "rows": agent.memory.store.rows_of(batch.position.numpy()),
+        "begins": batch.extras[LOW_BEGIN].numpy(),
+        "ends": batch.extras[LOW_END].numpy(),
+    }
+    return batch.action.numpy(), seen, interval
+
+
+@pytest.fixture(scope="module")
+def ran():
+    """A stack after a run."""
+    torch.set_num_threads(1)
+    manager = built(stack())
+    manager.run()
+    yield manager
+    manager.close()
+
+
+def slow_log_prob(low, goal, row, begin, end):
+    """Minus half the squared distances of one candidate, step by step, by the paper's formula."""
+    store, total = low.memory.store, 0.0
+    at = [store.positions_of(np.array([row]), np.array([step])) for step in range(begin, end)]
+    start = store.read("/observations/achieved_goal", at[0])
+    wanted = np.clip(start + goal, GOALS.low, GOALS.high)
+    for position in at:
+        seen = {
+            key: torch.from_numpy(store.read(f"/observations/{key}", position))
+            for key in low.observation_space.spaces
+        }
+        seen[GOAL_KEY] = torch.from_numpy(wanted - seen["achieved_goal"].numpy()).float()
+        with torch.no_grad():
+            now = low.learner.actor.module(seen)[0].double().numpy()
+        done = store.read("/actions", position)[0].astype(np.float64)
+        half = (low.action_space.high - low.action_space.low) / 2
+        total -= 0.5 * float((((done - now) / half) ** 2).sum())
+    return total
+
+
+def log_probs_of(correction, candidates, seen, low):
+    """Those of all candidates over all steps, [K, B]."""
+    shape = len(candidates), len(low.decision)
+    candidate, step = np.indices(shape).reshape(2, -1)
+    squares = correction.squared_distances(candidates, seen, low, candidate=candidate, step=step)
+    return -0.5 * np.add.reduceat(squares.reshape(shape), low.first, axis=1)
+
+
+def test_choices_and_log_probs_equal_a_plain_loop(ran):
+    top, low = agents_of(ran)
+    asked, seen, interval = drawn(top)
+    correction = top.correction
+    state = correction.state_dict()
+    steps = correction.steps(*interval.values())
+    candidates = correction.candidates(asked, steps)
+    log_probs = log_probs_of(correction, candidates, seen, steps)
+    slow = np.array(
+        [
+            [
+                slow_log_prob(low, candidates[k, b], *(values[b] for values in interval.values()))
+                for b in range(len(asked))
+            ]
+            for k in range(len(candidates))
+        ]
+    )
+    np.testing.assert_allclose(log_probs, slow, rtol=1e-4, atol=1e-5)
+    # A choice that were a matter of rounding would prove nothing.
+    best_two = np.sort(slow, axis=0)[-2:]
+    clear = best_two[1] - best_two[0] > 1e-4
+    assert clear.sum() >= 10
+    correction.load_state_dict(state)
+    corrected, replaced = correction(asked, seen, **interval)
+    choice = slow.argmax(axis=0)
+    assert len(set(choice)) > 2
+    expected = candidates[choice, np.arange(len(asked))]
+    np.testing.assert_array_equal(corrected[clear], expected[clear])
+    np.testing.assert_array_equal(replaced[clear], choice[clear] != 0)
+    assert (np.diff(interval["ends"] - interval["begins"]) != 0).any()
+
+
+def test_the_likeliest_are_found_without_passing_all_through_the_network(ran, monkeypatch):
+    """Below is a policy that heeds its goals."""
+    top, low = agents_of(ran)
+    asked, seen, interval = drawn(top, 400)
+    correction = top.correction
+    steps = correction.steps(*interval.values())
+    candidates = correction.candidates(asked, steps)
+
+    def policy(seen):
+        passed.append(len(seen[GOAL_KEY]))
+        return np.tanh(5 * seen[GOAL_KEY])
+
+    passed = []
+    monkeypatch.setattr(low, "policy_actions", policy)
+    noise = np.random.default_rng(0).normal(0, 0.3, steps.actions.shape)
+    steps = replace(steps, actions=policy(steps.observation) + noise)
+    passed.clear()
+    log_probs = log_probs_of(correction, candidates, seen, steps)
+    every = passed.pop()
+    likeliest = correction.likeliest(candidates, seen, steps)
+    np.testing.assert_array_equal(likeliest, log_probs.argmax(axis=0))
+    assert len(set(likeliest)) == 10
+    assert sum(passed) < 0.7 * every
+
+
+def test_one_step_a_decision_leaves_nothing_to_compare_twice():
+    _, correction = on_a_line(candidates=2)
+    steps = correction.steps(np.array([0]), np.array([2]), np.array([3]))
+    both = np.array([[[-1.2]], [[0.1]]], np.float32)
+    assert correction.likeliest(both, {"place": row(2.2)}, steps).tolist() == [1]
+
+
+def test_log_probs_are_in_the_units_the_level_below_acts_in():
+    low = low_agent(
+        exploration=GaussianNoise(scale=ConstantSchedule(value=9.0), unit="raw"),
+        critic=CriticParameters(
+            torso=SETTINGS["critic"].torso, action_layers=(0, 1), action_unit="raw"
+        ),
+        output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-30.0, high=30.0),)),
+    )
+    manager = built(stack(low=low))
+    manager.run()
+    top, agent = agents_of(manager)
+    asked, seen, interval = drawn(top, 8)
+    steps = top.correction.steps(*interval.values())
+    assert np.abs(steps.actions).max() > 20
+    log_probs = log_probs_of(top.correction, asked[None], seen, steps)[0]
+    slow = [
+        slow_log_prob(agent, asked[b], *(values[b] for values in interval.values()))
+        for b in range(len(asked))
+    ]
+    np.testing.assert_allclose(log_probs, slow, rtol=1e-4, atol=1e-5)
+    manager.close()
+
+
+def test_candidates_are_asked_achieved_and_samples_within_reach(ran):
+    top, low = agents_of(ran)
+    asked, _, interval = drawn(top, 400)
+    correction = top.correction
+    steps = correction.steps(*interval.values())
+    candidates = correction.candidates(asked, steps)
+    assert candidates.shape == (10, 400, 2)
+    np.testing.assert_array_equal(candidates[0], asked)
+    store = low.memory.store
+    before, after = (
+        store.read(path, store.positions_of(interval["rows"], when))
+        for path, when in (
+            ("/observations/achieved_goal", interval["begins"]),
+            ("/next_observations/achieved_goal", interval["ends"] - 1),
+        )
+    )
+    np.testing.assert_allclose(
+        candidates[1], np.clip(after - before, (-0.5, -0.25), (0.5, 0.25)), atol=1e-6
+    )
+    assert (np.abs(candidates) <= (0.5, 0.25)).all()
+    inner = np.abs(candidates[1:2]) < 0.02  # samples around these are clipped on both sides alike
+    spread = (candidates[2:] - candidates[1])[np.broadcast_to(inner, (8, 400, 2))]
+    assert abs(spread.mean()) < 0.03
+    for element, reach in enumerate((0.5, 0.25)):
+        # A normal of deviation 0.5 within [-1, 1]: 68 % lie within one deviation.
+        near = inner[0, :, element]
+        off = (candidates[2:, near, element] - candidates[1, near, element]) / reach
+        assert 0.6 < (np.abs(off) < 0.5).mean() < 0.76
+
+
+def test_what_was_asked_for_is_what_the_level_below_was_shown(ran):
+    """The sub-goal in its memory, clipped to the bounds, is the upper level's, to rounding."""
+    top, _ = agents_of(ran)
+    asked, seen, interval = drawn(top, 200)
+    steps = top.correction.steps(*interval.values())
+    shown = steps.observation[GOAL_KEY][steps.first]
+    wanted = GOALS.target(asked, seen) - seen["achieved_goal"]
+    np.testing.assert_allclose(shown, wanted, atol=1e-6)
+    assert (np.abs(wanted - asked) > 1e-3).any()  # some were clipped
+
+
+def recorded(params, monkeypatch):
+    """Run it; what the level below stored during each decision above, by row, as it happened."""
+    manager = built(params)
+    top, low = agents_of(manager)
+    during, decisions = defaultdict(list), []
+    store_low, store_top = low.store, top.store
+
+    def note_low(transition):
+        for index, row in enumerate(transition.rows):
+            during[int(row)].append(
+                (transition.observation["observation"][index].copy(), transition.action[index])
+            )
+        store_low(transition)
+
+    def note_top(transition):
+        for index, row in enumerate(transition.rows):
+            decisions.append((int(row), transition.below[index], during.pop(int(row))))
+        store_top(transition)
+
+    monkeypatch.setattr(low, "store", note_low)
+    monkeypatch.setattr(top, "store", note_top)
+    manager.run()
+    return manager, decisions
+
+
+def test_intervals_are_the_steps_of_each_decision(monkeypatch):
+    """Heat-up, sub-goals reached early and real ends included; rows are out of phase."""
+    manager, decisions = recorded(stack(), monkeypatch)
+    top, low = agents_of(manager)
+    upper, lower = top.memory.store, low.memory.store
+    ends, lengths = set(), set()
+    number = defaultdict(int)
+    for row, below, steps in decisions:
+        at = upper.positions_of(np.array([row]), np.array([number[row]]))
+        number[row] += 1
+        begin, end = (int(upper.read(f"/{name}", at)[0]) for name in (LOW_BEGIN, LOW_END))
+        assert end - begin == len(steps)
+        where = lower.positions_of(np.full(len(steps), row), np.arange(begin, end))
+        seen, done = (np.array(column) for column in zip(*steps, strict=True))
+        np.testing.assert_array_equal(lower.read("/observations/observation", where), seen)
+        np.testing.assert_array_equal(lower.read("/actions", where), done)
+        ends.add(End(int(below)))
+        lengths.add(len(steps))
+    assert len(decisions) > 60
+    assert len(lengths) >= 4
+    assert End.HORIZON in ends
+    assert End.GOAL in ends
+    assert any(end & End.TERMINATED for end in ends)
+    assert any(end & End.TRUNCATED for end in ends)
+    assert len(set(upper.counts.tolist())) > 1  # some rows have made more decisions than others
+    manager.close()
+
+
+def test_overwritten_steps_are_counted_and_their_sub_goals_left():
+    manager = built(stack(low=low_agent(capacity=120)))
+    manager.run()
+    top, low = agents_of(manager)
+    asked, seen, interval = drawn(top, 300)
+    # Rings of 40 steps: a decision is lost as soon as its first step is.
+    lost = interval["begins"] < low.memory.store.counts[interval["rows"]] - 40
+    assert 0 < lost.sum() < 300
+    top.correction.drain()
+    corrected, replaced = top.correction(asked, seen, **interval)
+    np.testing.assert_array_equal(corrected[lost], asked[lost])
+    assert not replaced[lost].any()
+    assert replaced[~lost].any()
+    told = top.correction.drain()
+    assert told["train/subgoals_overwritten"] == lost.mean()
+    assert told["train/subgoals_replaced"] == replaced.mean()
+    assert 0 < told["train/subgoals_achieved"] <= told["train/subgoals_replaced"]
+    assert top.correction.drain() == {}
+    manager.close()
+
+
+LINE = GoalSpace(
+    key="place", low=(-9.0,), high=(9.0,), threshold=(0.0,), relative=True, reach=(1.0,),
+    observed="relative",
+)  # fmt: skip
+
+
+def on_a_line(goals=LINE, candidates=2):
+    """A level below that walks 0.3 to the right in three steps, asked to go 1.0 to the left."""
+    place = spaces.Box(-9, 9, (1,), np.float32)
+    low = low_agent(learning=LearningParameters(learning_starts=10), capacity=10).build(
+        AgentContext(
+            spaces=EnvironmentSpaces(
+                observation=spaces.Dict({"place": place, **goals.shown}),
+                action=spaces.Box(-2, 2, (1,), np.float32),
+            ),
+            num_envs=1,
+            planned_steps=1,
+            runtime=Runtime(device="cpu", seed=0),
+        )
+    )
+    for step in range(3):
+        before, after = 2 + 0.1 * step, 2 + 0.1 * (step + 1)
+        low.store(
+            Transition(
+                rows=np.array([0]),
+                observation={"place": row(before), GOAL_KEY: row(1 - before)},
+                action=row(0.1),
+                reward=np.array([0.0]),
+                next_observation={"place": row(after), GOAL_KEY: row(1 - after)},
+                terminated=np.array([False]),
+                truncated=np.array([step == 2]),
+                duration=np.array([1]),
+            )
+        )
+    # It goes right where that leads nearer to what it is told, unless that is too far.
+    low.learner.acting.outputs = lambda seen: np.where(
+        (seen[GOAL_KEY] > 0.05) & (seen[GOAL_KEY] < 0.35), np.float32(0.1), np.float32(-0.1)
+    )
+    params = SubGoalCorrectionParameters(candidates=candidates)
+    below = LevelBelow(
+        goal=goals, agent=low, history=low.memory.history, half_range=np.float32([2.0])
+    )
+    return low, SubGoalCorrection(params, low=below, seed=0)
+
+
+def row(*values):
+    return np.array([values], np.float32)
+
+
+@pytest.mark.parametrize("candidates", [2, 10])
+def test_by_hand_the_achieved_difference_explains_the_steps(candidates):
+    """Left to go under what was achieved: 0.3, 0.2, 0.1, so steps of 0.1, 0.1, 0.1: no distance.
+
+    Under what was asked for: -1.0, -1.1, -1.2, so steps of -0.1; each is 0.2 off, which is 0.1 of
+    half the range of [-2, 2]: -1/2 * 3 * 0.1 ** 2 = -0.015.
+    """
+    _, correction = on_a_line(candidates=candidates)
+    begins, ends = correction.newest(np.array([0]))
+    assert (begins.tolist(), ends.tolist()) == ([0], [3])
+    seen = {"place": row(2.0)}
+    steps = correction.steps(np.array([0]), begins, ends)
+    both = np.array([[[-1.0]], [[0.3]]], np.float32)
+    log_probs = log_probs_of(correction, both, seen, steps)
+    np.testing.assert_allclose(log_probs, [[-0.015], [0.0]], atol=1e-8)
+    corrected, replaced = correction(row(-1.0), seen, rows=np.array([0]), begins=begins, ends=ends)
+    np.testing.assert_allclose(corrected, [[0.3]], atol=1e-6)
+    assert replaced.tolist() == [True]
+    assert correction.drain()["train/subgoals_achieved"] == 1.0
+
+
+def test_equally_likely_candidates_leave_the_sub_goal_as_it_was():
+    low, correction = on_a_line(candidates=10)
+    low.learner.acting.outputs = lambda seen: np.zeros_like(seen[GOAL_KEY])
+    begins, ends = correction.newest(np.array([0]))
+    asked = row(-1.0)
+    corrected, replaced = correction(
+        asked, {"place": row(2.0)}, rows=np.array([0]), begins=begins, ends=ends
+    )
+    np.testing.assert_array_equal(corrected, asked)
+    assert replaced.tolist() == [False]
+
+
+def test_goals_beyond_the_bounds_are_judged_where_they_were_clipped():
+    """From 2.0, both -0.9 and -1.0 lead to a lowest bound of 1.5: they are the same goal."""
+    low, correction = on_a_line(replace(LINE, low=(1.5,)))
+    begins, ends = correction.newest(np.array([0]))
+    steps = correction.steps(np.array([0]), begins, ends)
+    low.learner.acting.outputs = lambda seen: seen[GOAL_KEY]
+    three = np.array([[[-1.0]], [[-0.9]], [[-0.4]]], np.float32)
+    one, same, other = log_probs_of(correction, three, {"place": row(2.0)}, steps)[:, 0]
+    assert one == same
+    assert one != other
+
+
+def test_angles_are_judged_around_the_circle():
+    """Left to go: 3.0 less 0.1 a step; a candidate 0.5 further is behind the half turn."""
+    circle = replace(LINE, angles=(0,), reach=(4.0,))
+    low, correction = on_a_line(circle)
+    told = []
+    low.learner.acting.outputs = lambda seen: (
+        told.append(seen[GOAL_KEY].copy()) or seen[GOAL_KEY] * 0
+    )
+    begins, ends = correction.newest(np.array([0]))
+    steps = replace(
+        correction.steps(np.array([0]), begins, ends),
+        observation={"place": np.zeros((3, 1)), GOAL_KEY: np.float32([[3.0], [2.9], [2.8]])},
+        left=np.float32([[-3.0]]),
+    )
+    both = np.array([[[3.0]], [[3.5]]], np.float32)
+    log_probs_of(correction, both, {"place": row(2.0)}, steps)
+    expected = [3.0, 2.9, 2.8, 3.5 - 2 * np.pi, 3.4 - 2 * np.pi, 3.3 - 2 * np.pi]
+    np.testing.assert_allclose(told[0][:, 0], expected, rtol=1e-6)
+    # What was achieved is 3.0 - (-3.0), which is most of a turn.
+    np.testing.assert_allclose(correction.candidates(row(3.0), steps)[1], [[6 - 2 * np.pi]], 1e-6)
+
+
+def test_learning_sees_the_corrected_sub_goals(ran, monkeypatch):
+    top, _ = agents_of(ran)
+    batches = []
+    monkeypatch.setattr(
+        top.learner.engine,
+        "step",
+        lambda batch, only=None: batches.append(batch) or {"td_error": None},
+    )
+    raw = top.memory.sample(64)
+    state = top.correction.state_dict()
+    asked = raw.action.numpy()
+    seen = {"achieved_goal": raw.observation["achieved_goal"].numpy()}
+    names = ("begins", LOW_BEGIN), ("ends", LOW_END)
+    interval = {name: raw.extras[column].numpy() for name, column in names}
+    rows = top.memory.store.rows_of(raw.position.numpy())
+    corrected, replaced = top.correction(asked, seen, rows=rows, **interval)
+    top.correction.load_state_dict(state)
+    top.learn_from_batch(raw)
+    top.training_steps -= 1
+    assert replaced.any()
+    np.testing.assert_array_equal(batches[0].transitions.action.numpy(), corrected)
+    assert torch.equal(batches[0].transitions.reward, raw.reward)
+    assert LOW_BEGIN not in batches[0].transitions.extras  # nothing for the gradient step
+    assert np.array_equal(raw.action.numpy(), asked)  # what was drawn is not written to
+
+
+def test_sub_goals_go_through_the_output_filter_and_back():
+    filtered = top_agent(output_filter=OutputFilter(action=(LinearBoxToBoxMap(),)))
+    manager = built(stack(filtered))
+    manager.run()
+    top, _ = agents_of(manager)
+    batches = []
+    top.learner.engine.step = lambda batch, only=None: batches.append(batch) or {"td_error": None}
+    top.learn_from_batch(top.memory.sample(200))
+    actions = batches[0].transitions.action.numpy()
+    assert (np.abs(actions) <= 1 + 1e-6).all()
+    assert np.abs(actions[:, 1]).max() > 0.5  # a quarter in the sub-goal's own units
+    asked, _, interval = drawn(top, 200)
+    shown = top.correction.steps(*interval.values())
+    begun = shown.observation[GOAL_KEY][shown.first]
+    inside = (np.abs(begun) > 0.01).all(axis=1)
+    ratio = begun[inside] / asked[inside]  # less than the reach where the bounds were nearer
+    assert (ratio <= np.array((0.5, 0.25)) + 1e-3).all()
+    np.testing.assert_allclose(np.median(ratio, axis=0), (0.5, 0.25), rtol=1e-3)
+    manager.close()
+
+
+def test_the_level_below_need_not_see_where_it_is():
+    """What is left to go is kept; so the places themselves may be hidden from its networks."""
+    blind = low_agent(
+        input_filter=InputFilter(
+            observation={"achieved_goal": (ObservationClippingFilter(low=0.0, high=0.0),)}
+        )
+    )
+    manager = built(stack(low=blind))
+    manager.run()
+    top, low = agents_of(manager)
+    asked, _, interval = drawn(top, 100)
+    steps = top.correction.steps(*interval.values())
+    assert not steps.observation["achieved_goal"].any()
+    achieved = top.correction.candidates(asked, steps)[1]
+    store = low.memory.store
+    motion = [
+        store.read(path, store.positions_of(interval["rows"], when))[:, :2]
+        for path, when in (
+            ("/observations/observation", interval["begins"]),
+            ("/next_observations/observation", interval["ends"] - 1),
+        )
+    ]
+    moved = np.clip(motion[1] - motion[0], (-0.5, -0.25), (0.5, 0.25))
+    np.testing.assert_allclose(achieved, moved, atol=1e-6)
+    manager.close()
+
+
+def test_three_levels_and_sac_below():
+    """A HIRO level is itself a level below that can be corrected by."""
+    params = stack()
+    middle = LevelParameters(name="middle", agent=top_agent(), goal_space=GOALS, horizon=3)
+    low = replace(params.levels[1], agent=SACAgentParameters(
+        **{key: value for key, value in SETTINGS.items() if key != "exploration"}
+    ))  # fmt: skip
+    manager = built(replace(params, levels=(params.levels[0], middle, low)))
+    records = list(manager.improve())
+    learned = {r.level: r.scalars for r in records if r.kind == "train"}
+    assert set(learned) == {"top", "middle", "low"}
+    for level in ("top", "middle"):
+        assert 0 < learned[level]["train/subgoals_replaced"] <= 1
+        assert learned[level]["train/subgoals_overwritten"] == 0
+    assert "train/subgoals_replaced" not in learned["low"]
+    manager.close()
+
+
+def test_without_correction_it_is_td3():
+    plain = TD3AgentParameters(
+        **{field: getattr(top_agent(), field) for field in (*SETTINGS, "memory", "input_filter")}
+    )
+    states = []
+    for top in (plain, top_agent(correction=None)):
+        manager = built(stack(top))
+        manager.run()
+        states.append(manager.state_dict()["agents"]["top"])
+        manager.close()
+    assert_same_state(*states)
+
+
+CONTINUE = """
+import sys
+from pathlib import Path
+import torch
+sys.path.insert(0, {tests!r})
+from test_hiro_agent import built, stack
+from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
+torch.set_num_threads(1)
+manager = built(stack(), seed=3)
+manager.load_state_dict(read_checkpoint(Path({half!r})).state)
+manager.run()
+write_checkpoint(Path({whole!r}), manager.state_dict(), {{}})
+manager.close()
+"""
+
+
+def test_a_new_process_resumes_bit_for_bit(tmp_path):
+    """Saved in heat-up and while learning, with sub-episodes open; all three ends are the same."""
+    torch.set_num_threads(1)
+    manager = built(stack(), seed=3)
+    for name, stop_at in (("heatup", 36), ("training", 250)):
+        for record in manager.improve():
+            low = manager.state_dict()["training"]["top"]["environment"]["rows"]
+            amid = (low["open"] & (low["decisions"] > 0)).any()  # in the middle of a sub-episode
+            if record.environment_steps >= stop_at and amid:
+                break
+        assert record.environment_steps < stop_at + 30
+        write_checkpoint(tmp_path / name, manager.state_dict(), {})
+    manager.run()
+    straight = manager.state_dict()
+    assert straight["agents"]["top"]["training_steps"] > 0
+    manager.close()
+    for name in ("heatup", "training"):
+        whole = tmp_path / f"{name}_whole"
+        script = CONTINUE.format(
+            tests=str(__file__.rsplit("/", 1)[0]), half=str(tmp_path / name), whole=str(whole)
+        )
+        subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+        assert_same_state(read_checkpoint(whole).state, straight)
+
+
+BELOW = "level 'top': HIRO corrects sub-goals by level 'low' below, which"
+
+
+def refusal(params):
+    with pytest.raises(ConfigurationError) as caught:
+        built(params)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_lowest_level_is_refused():
+    manager = BasicRLGraphManager(
+        BasicGraphParameters(agent=top_agent(), environment=GoalPointMassParameters())
+    )
+    with pytest.raises(ConfigurationError, match=r"level 'main': .* needs a level below"):
+        manager.create_graph(Runtime(device="cpu"))
+    assert "level 'low': a HIRO agent needs a level below it" in refusal(
+        stack(low=top_agent(), top=top_agent())
+    )
+
+
+@pytest.mark.parametrize(
+    "goals",
+    [
+        replace(GOALS, relative=False, reach=None),
+        replace(GOALS, observed="absolute"),
+    ],
+)
+def test_goals_that_are_not_relative_are_refused(goals):
+    assert f"{BELOW} needs relative goals" in refusal(stack(goals=goals))
+
+
+@parameter_class
+class Latent(GoalSpace):
+    def achieved(self, observation):
+        return super().achieved(observation) * 0.5
+
+
+def test_goals_achieved_in_an_own_way_are_refused():
+    own = Latent(**{each.name: getattr(GOALS, each.name) for each in fields(GOALS)})
+    assert "correction of HIRO computes with goals that are elements" in refusal(stack(goals=own))
+
+
+def test_options_below_are_refused():
+    assert f"{BELOW} needs relative goals" in refusal(stack(goals=OptionSpace(count=3)))
+
+
+def test_a_frozen_level_below_is_refused_unless_nothing_is_corrected():
+    assert f"{BELOW} remembers nothing while it is frozen" in refusal(stack(frozen=True))
+    manager = built(stack(top_agent(correction=None), frozen=True))
+    manager.run()
+    manager.close()
+
+
+def test_a_level_below_without_a_replay_memory_is_refused():
+    message = refusal(stack(low=PPOAgentParameters()))
+    assert message.startswith(f"{BELOW} needs an agent with a replay memory")
+    assert message.endswith("got PPOAgent")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Halved:
+    """Half of what there is to see, in the space it had."""
+
+    def build(self, space):
+        return StatelessInputStage(space, lambda values: values * 0.5)
+
+
+@pytest.mark.parametrize(
+    "filters", [ObservationClippingFilter(low=-0.1), ObservationNormalizationFilter(), Halved()]
+)
+def test_filters_that_change_goals_are_refused(filters):
+    clipped = InputFilter(observation={GOAL_KEY: (filters,)})
+    assert f"{BELOW} changes 'desired_goal' by its InputFilter" in refusal(
+        stack(low=low_agent(input_filter=clipped))
+    )
+    changed = InputFilter(observation={"achieved_goal": (filters,)})
+    assert "level 'top': agent 'agent': sub-goals are corrected by 'achieved_goal'" in refusal(
+        stack(top_agent(input_filter=changed))
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda: SubGoalCorrectionParameters(candidates=1), "candidates must be int >= 2"),
+        (lambda: SubGoalCorrectionParameters(std=-0.1), "std must be float >= 0"),
+        (
+            lambda: top_agent(
+                memory=ReplayMemoryParameters(
+                    hindsight=HindsightParameters(ratio=0.0),
+                    hindsight_actions=HindsightActionParameters(penalty=-1.0),
+                )
+            ),
+            "both replace sub-goals",
+        ),
+        (lambda: top_agent(memory=None), "memory must be MemoryParameters, got None"),
+    ],
+)
+def test_parameters_that_cannot_be_are_refused(change, message):
+    with pytest.raises(ParameterError, match=message):
+        change()

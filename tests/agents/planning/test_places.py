@@ -1,0 +1,160 @@
+"""Where the places of a graph are: a grid, or points that cover what was visited."""
+
+import numpy as np
+import pytest
+
+from coach_rl import FarthestPoints, GridPlaces
+from coach_rl.agents.hierarchies.landmark_graph import farthest_points
+from coach_rl.core.errors import SpaceError
+from coach_rl.testing import assert_same_state
+
+LOW, HIGH = np.zeros(3), np.full(3, 4.0)
+
+
+def cover(**settings):
+    return FarthestPoints(**settings).build(LOW, HIGH, len(LOW))
+
+
+def visit(places, goals):
+    """Visit goals, whose states are their sums."""
+    goals = np.array(goals, np.float64)
+    return places.visit(goals, {"sum": goals.sum(axis=1)})
+
+
+def closest(points):
+    apart = np.linalg.norm(points[:, None] - points, axis=2)
+    return apart[~np.eye(len(points), dtype=bool)].min()
+
+
+def test_a_grid_never_changes_and_is_explored_at_its_places():
+    grid = GridPlaces(spacing=2.0).build(LOW, HIGH, 2)
+    assert len(grid.roadmap.places) == 8
+    assert len(visit(grid, [[0.1, 0.2, 0.3]])) == 0
+    drawn = grid.drawn(np.array([[[0.0], [0.999]]]))
+    assert drawn.tolist() == [[[1.0, 1.0, 1.0], [3.0, 3.0, 3.0]]]
+
+
+def test_a_grid_over_what_was_visited_grows_by_the_neighbours_of_visited_places():
+    low, high = np.zeros(2), np.full(2, 5.0)
+    whole = GridPlaces(spacing=1.0).build(low, high, 2).roadmap
+    grid = GridPlaces(spacing=1.0, visited=True).build(low, high, 2)
+    assert len(grid.roadmap.places) == 0
+    assert grid.drawn(np.array([[0.0], [0.999]])).tolist() == [[0.5, 0.5], [4.5, 4.5]]
+    assert visit(grid, [[0.1, 0.2], [0.8, 0.9]]).tolist() == [0, 1, 2, 3], "a corner"
+    square = [[0.5, 0.5], [0.5, 1.5], [1.5, 0.5], [1.5, 1.5]]
+    assert grid.roadmap.places.tolist() == square
+    assert len(grid.roadmap.begins) == 12, "from each to each"
+    assert visit(grid, [[0.4, 0.4]]).tolist() == []
+    assert visit(grid, [[1.6, 0.7]]).tolist() == [4, 5]
+    assert grid.roadmap.places[4:].tolist() == [[2.5, 0.5], [2.5, 1.5]]
+    assert grid.roadmap.places[:4].tolist() == square
+    visit(grid, whole.places)
+    assert len(grid.roadmap.begins) == len(whole.begins)
+
+
+def test_a_saved_grid_over_what_was_visited_goes_on_alike():
+    low, high = np.zeros(2), np.full(2, 5.0)
+    one, other = (GridPlaces(spacing=1.0, visited=True).build(low, high, 2) for _ in range(2))
+    visit(one, [[2.5, 2.5]])
+    other.load_state_dict(one.state_dict())
+    for places in (one, other):
+        assert visit(places, [[4.5, 4.5]]).tolist() == [9, 10, 11]
+    assert_same_state(one.state_dict(), other.state_dict())
+    np.testing.assert_array_equal(one.roadmap.begins, other.roadmap.begins)
+    elsewhere = GridPlaces(spacing=1.0, visited=True).build(low + 1, high + 1, 2)
+    for state in (one.state_dict(), {}):
+        with pytest.raises(SpaceError, match="those of another grid"):
+            elsewhere.load_state_dict(state)
+
+
+def test_what_is_visited_first_is_covered_as_by_farthest_points():
+    goals = np.random.default_rng(0).uniform(LOW, HIGH, (50, 3))
+    places = cover(count=10)
+    assert visit(places, goals).tolist() == list(range(10))
+    chosen = places.roadmap.places
+    np.testing.assert_array_equal(chosen, goals[farthest_points(goals, 10)])
+    np.testing.assert_allclose(places.states["sum"], chosen.sum(axis=1))
+
+
+def test_a_goal_near_to_a_place_does_not_become_one():
+    places = cover(spacing=1.0)
+    assert visit(places, [[0, 0, 0]]).tolist() == [0]
+    assert visit(places, [[0.5, 0.5, 0.5], [0, 1.0, 0]]).tolist() == []
+    assert visit(places, [[0, 1.1, 0], [0, 3, 0]]).tolist() == [1, 2]
+    assert places.roadmap.places[:, 1].tolist() == [0, 3, 1.1]
+
+
+def test_full_places_give_way_to_farther_ones_and_never_come_closer():
+    places, rng = cover(count=12), np.random.default_rng(1)
+    visit(places, rng.uniform(0, 0.5, (12, 3)))
+    before, apart = places.roadmap.places, closest(places.roadmap.places)
+    for _ in range(60):
+        goals = rng.uniform(LOW, HIGH, (4, 3))
+        changed = visit(places, goals)
+        now = places.roadmap.places
+        assert len(now) == 12
+        stays = np.setdiff1d(np.arange(12), changed)
+        np.testing.assert_array_equal(now[stays], before[stays])
+        assert closest(now) >= apart
+        np.testing.assert_allclose(places.states["sum"], now.sum(axis=1))
+        before, apart = now, closest(now)
+    gaps = np.linalg.norm(goals[:, None] - now, axis=2).min(axis=1)
+    assert gaps.max() <= apart, "all that was visited is within the least distance of places"
+
+
+def test_novelty_keeps_places_apart_where_many_visits_were_made():
+    line = FarthestPoints(count=2, novelty=0.5, surroundings=0.5)
+    places = line.build(np.zeros(1), np.full(1, 4.0), 1)
+    for position in (0.0, 0.0, 0.0, 0.0, 1.0):  # n = 4 at 0 and 1 at 1
+        visit(places, [[position]])
+    # Squared distances are multiplied by (n n')^-0.5: of the two places it is 1 / 2.
+    assert visit(places, [[1.7]]).tolist() == [], "0.7^2 = 0.49"
+    assert visit(places, [[0.6]]).tolist() == [], "0.4^2 = 0.16"
+    assert visit(places, [[2.2]]).tolist() == [1], "1.2^2 = 1.44"
+    # From 0 to 2.2 it is 4.84 / 2 = 2.42 now.
+    assert visit(places, [[3.7]]).tolist() == [], "1.5^2 = 2.25"
+    assert visit(places, [[3.8]]).tolist() == [], "1.6^2 / 2^0.5 = 1.81, the second visit there"
+    assert visit(places, [[4.0]]).tolist() == [1], "1.8^2 = 3.24"
+
+
+def test_with_novelty_there_are_more_places_where_few_visits_were_made():
+    rng, shares = np.random.default_rng(3), []
+    goals = rng.uniform(LOW, HIGH, (1_500, 3))
+    goals[::3, 0] *= 0.5  # twice as many visits to a half that is 2 m wide
+    goals[1::3, 0] *= 0.5
+    for novelty in (0.0, 1.0):
+        places = cover(count=40, novelty=novelty, surroundings=2.0)
+        for goal in goals:
+            visit(places, [goal])
+        shares.append((places.roadmap.places[:, 0] < 2).mean())
+    assert shares[0] > 0.45
+    assert shares[1] < 0.35
+
+
+def test_goals_to_explore_are_drawn_from_anywhere_within_the_bounds():
+    places = cover()
+    assert places.numbers == 3
+    assert places.drawn(np.array([[0.0, 0.5, 0.25]])).tolist() == [[0.0, 2.0, 1.0]]
+
+
+@pytest.mark.parametrize("settings", [{}, {"novelty": 0.5}], ids=["distances", "novelty"])
+def test_saved_places_go_on_alike(settings):
+    one, other = (cover(count=5, **settings) for _ in range(2))
+    rng = np.random.default_rng(2)
+    visit(one, rng.uniform(LOW, HIGH, (9, 3)))
+    other.load_state_dict(one.state_dict())
+    goals = rng.uniform(LOW, HIGH, (30, 3))
+    assert visit(one, goals).tolist() == visit(other, goals).tolist()
+    assert_same_state(one.state_dict(), other.state_dict())
+    with pytest.raises(SpaceError, match="goals of another kind"):
+        FarthestPoints(**settings).build(LOW[:2], HIGH[:2], 2).load_state_dict(one.state_dict())
+
+
+def test_places_chosen_by_novelty_go_on_by_novelty_only():
+    for one, other, how in ((0.0, 0.5, "without novelty"), (0.5, 0.0, "by novelty")):
+        places = cover(novelty=one)
+        visit(places, [[0, 0, 0]])
+        with pytest.raises(
+            SpaceError, match=rf"{how}, and this graph has FarthestPoints\(novelty={other}\)"
+        ):
+            cover(novelty=other).load_state_dict(places.state_dict())

@@ -1,0 +1,105 @@
+"""Names from other libraries: each stands for something that there is, where there is one."""
+
+import re
+import warnings
+
+import pytest
+
+from coach_rl.cli.flags import all_flags, flag_parser
+from coach_rl.configuration.familiar_names import (
+    FLAGS,
+    SETTINGS,
+    familiar_flags,
+    familiar_settings,
+)
+from coach_rl.configuration.overrides import parameter_paths
+from coach_rl.configuration.preset_file import Preset, load_preset
+from coach_rl.configuration.presets import find_preset, shipped_presets
+from coach_rl.core.errors import UnknownNameError, near_names
+
+
+def known(preset: Preset) -> set[str]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        parameters = preset.build().parameters
+    return {*preset.panel, *(path for path, _, _ in parameter_paths(parameters))}
+
+
+@pytest.fixture(scope="module")
+def by_preset() -> dict[str, set[str]]:
+    return {name: known(load_preset(each)) for name, each in shipped_presets().items()}
+
+
+def test_every_setting_suggested_is_one_of_some_preset(by_preset: dict[str, set[str]]) -> None:
+    everything = set().union(*by_preset.values())
+    assert [name for names in SETTINGS.values() for name in names if name not in everything] == []
+
+
+def test_no_name_from_elsewhere_is_a_setting_of_every_preset(
+    by_preset: dict[str, set[str]],
+) -> None:
+    """It would never be unknown."""
+    assert not set(SETTINGS) & set.intersection(*by_preset.values())
+
+
+def test_every_flag_suggested_is_a_flag() -> None:
+    flags = all_flags(flag_parser(prog="", usage="", description=""))
+    assert [flag for names in FLAGS.values() for flag in names if flag not in flags] == []
+    for name in SETTINGS:
+        assert all(each.partition(" ")[0] in flags for each in familiar_flags(f"--{name}") or ())
+
+
+@pytest.mark.parametrize(
+    ("preset", "name", "meant"),
+    [
+        ("CartPole_PPO", "lr", ["learning_rate"]),
+        ("CartPole_PPO", "n_steps", ["agent.algorithm.rollout"]),
+        ("CartPole_PPO", "ent_coef", ["agent.algorithm.entropy_coefficient"]),
+        ("CartPole_PPO", "vf_coef", ["agent.algorithm.value_coefficient"]),
+        ("CartPole_PPO", "batch_size", ["agent.algorithm.minibatch"]),
+        ("CartPole_PPO", "clip_range", ["agent.algorithm.clip"]),
+        ("CartPole_PPO", "net_arch", ["agent.network.torso.middleware"]),
+        ("CartPole_PPO", "env_id", ["environment.level"]),
+        ("CartPole_PPO", "tau", []),
+        ("CartPole_PPO", "buffer_size", []),
+        ("Mujoco_SAC", "ent_coef", ["temperature"]),
+        ("Mujoco_SAC", "batch_size", ["batch"]),
+        ("Mujoco_SAC", "tau", ["agent.algorithm.target_sync.rate"]),
+        ("Mujoco_SAC", "hidden_sizes", ["layers"]),
+        ("Mujoco_SAC", "total_timesteps", ["steps"]),
+        ("CartPole_DQN", "target_update_interval", ["target_period"]),
+        ("CartPole_DQN", "end_e", ["agent.exploration.epsilon.end"]),
+        ("Pendulum_HAC", "gamma", ["discount"]),
+    ],
+)
+def test_name_from_elsewhere_means_what_the_preset_has(
+    by_preset: dict[str, set[str]], preset: str, name: str, meant: list[str]
+) -> None:
+    assert familiar_settings(name, sorted(by_preset[preset])) == meant
+    with pytest.raises(UnknownNameError) as caught:
+        load_preset(find_preset(preset)).configure({name: 1})
+    suggested = re.findall(r"'([\w.]+)'", str(caught.value).partition(";")[2])
+    assert suggested == meant
+
+
+def test_path_with_a_name_from_elsewhere_is_corrected_in_full() -> None:
+    preset = load_preset(find_preset("CartPole_PPO"))
+    with pytest.raises(UnknownNameError, match=r"did you mean 'agent\.algorithm\.discount'"):
+        preset.configure({"agent.algorithm.gamma": 0.9})
+    with pytest.raises(UnknownNameError, match="did you mean '--tracker'"):
+        preset.configure({"wandb": True})
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"),
+    [
+        ("ent_coef", ["checkpoints.best_of", "best_of"]),
+        ("env", ["on"]),
+        ("algo", ["sampling"]),
+        ("config", ["on"]),
+        ("lr", ["l", "list", "help"]),
+        ("resume", ["preset"]),
+    ],
+)
+def test_far_fetched_names_are_not_suggested(name: str, allowed: list[str]) -> None:
+    assert near_names(name, allowed) == []

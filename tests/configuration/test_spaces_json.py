@@ -1,0 +1,62 @@
+"""Spaces are recorded with a run, and come back the same."""
+
+import json
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from coach_rl.configuration.spaces_json import spaces_from_json, spaces_to_json
+from coach_rl.core.errors import CheckpointError
+from coach_rl.core.spaces import EnvironmentSpaces
+
+SPACES = [
+    spaces.Box(-1, 1, (3,), np.float32),
+    spaces.Box(np.array([-np.inf, -2.5]), np.array([np.inf, 0.1]), dtype=np.float64),
+    spaces.Box(np.float32([[-4.8, 0.1], [1 / 3, 0]]), np.float32(9), (2, 2)),
+    spaces.Box(0, 255, (84, 84, 4), np.uint8),
+    spaces.Box(-np.inf, np.inf, (), np.float32),
+    spaces.Box(-(2**62) - 1, 2**62 + 1, (2,), np.int64),
+    spaces.Discrete(5, start=-2),
+    spaces.MultiDiscrete([3, 4], start=[1, 0]),
+    spaces.MultiDiscrete([[3, 4], [2, 2]], dtype=np.int32),
+    spaces.MultiBinary(3),
+    spaces.MultiBinary([2, 2]),
+]
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_spaces_come_back_from_text_the_same(space):
+    known = EnvironmentSpaces(
+        observation=spaces.Dict({"b": space, "a/b": spaces.Discrete(2)}),
+        action=spaces.Dict({"z": space, "y": spaces.Box(0, 1)}),
+    )
+    document = json.loads(json.dumps(spaces_to_json(known), allow_nan=False))
+    again = spaces_from_json(document, source="here")
+    assert again == known
+    assert list(again.observation) == list(known.observation)
+    assert again.observation["b"].dtype == space.dtype
+
+
+def test_an_equal_bound_of_an_image_is_written_once():
+    known = EnvironmentSpaces(
+        observation=spaces.Dict({"image": SPACES[3]}), action=spaces.Discrete(2)
+    )
+    assert len(json.dumps(spaces_to_json(known))) < 300
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        None,
+        {},
+        {"observation": {"kind": "Discrete", "n": 2, "start": 0}},
+        {"observation": {"kind": "os:system"}},
+        {"observation": {"kind": "Dict", "spaces": {"a": {"kind": "Discrete", "n": "x"}}}},
+        {"observation": {"kind": "Dict", "spaces": {"a": {"kind": "Box", "dtype": "O"}}}},
+        {"observation": {"kind": "Dict", "spaces": []}, "action": 3},
+    ],
+)
+def test_what_describes_no_spaces_is_refused(document):
+    with pytest.raises(CheckpointError, match="here describes no spaces"):
+        spaces_from_json(document, source="here")

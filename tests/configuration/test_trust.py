@@ -1,0 +1,389 @@
+"""A run's folder from somebody else is data: loading, evaluating or resuming it runs none of it."""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import coach_rl
+from coach_rl.agents.dqn_agent import DQNAgentParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.scripted_agent import ScriptedAgentParameters
+from coach_rl.architectures import ModuleParameters
+from coach_rl.cli.main import main
+from coach_rl.configuration.parameters_json import encode
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.configuration.trust import Trust, users_trust
+from coach_rl.core.errors import CoachError, CoachWarning, ConfigurationError
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.environments.pettingzoo import PettingZooParameters
+from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
+from coach_rl.memories.replay_parameters import ReplayMemoryParameters
+from coach_rl.runs.folder import RunFolder, write_manifest
+from coach_rl.runs.manifest import Origin
+from coach_rl.sessions.resuming import resume_experiment
+from coach_rl.sessions.runner import RunSettings, run_experiment
+
+SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
+SHELL = {"command": "touch SENTINEL"}
+Manifest = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    parameters = BasicGraphParameters(
+        agent=DQNAgentParameters(
+            learning=LearningParameters(batch=8, learning_starts=8),
+            memory=ReplayMemoryParameters(capacity=100),
+            update_mode="eager",
+        ),
+        environment=GymnasiumParameters(level="CartPole-v1"),
+        schedule=ScheduleParameters(
+            training=EnvironmentSteps(20), evaluation_episodes=EnvironmentEpisodes(1)
+        ),
+    )
+    return run_experiment(
+        BasicRLGraphManager(parameters),
+        Runtime(device="cpu"),
+        name="short",
+        root=tmp_path_factory.mktemp("runs"),
+        settings=SETTINGS,
+    ).folder.path
+
+
+def environment(**changes: Any) -> Callable[[Manifest], None]:
+    return lambda manifest: manifest["parameters"]["environment"].update(changes)
+
+
+def evaluated_in(**changes: Any) -> Callable[[Manifest], None]:
+    def change(manifest: Manifest) -> None:
+        parameters = manifest["parameters"]
+        parameters["evaluation_environment"] = {**parameters["environment"], **changes}
+
+    return change
+
+
+def agent(**changes: Any) -> Callable[[Manifest], None]:
+    return lambda manifest: manifest["parameters"]["agent"].update(changes)
+
+
+def parameters(**changes: Any) -> Callable[[Manifest], None]:
+    return lambda manifest: manifest["parameters"].update(changes)
+
+
+def whole(**changes: Any) -> Callable[[Manifest], None]:
+    return lambda manifest: manifest.update(changes)
+
+
+def task(**changes: Any) -> Callable[[Manifest], None]:
+    return lambda manifest: manifest["task"].update(changes)
+
+
+def torso(module: Any) -> Callable[[Manifest], None]:
+    described = {**encode(ModuleParameters(module="a:B")), "module": module}
+    return lambda manifest: manifest["parameters"]["agent"]["network"].update(torso=described)
+
+
+def script(policy: Any) -> Callable[[Manifest], None]:
+    return parameters(agent={**encode(ScriptedAgentParameters(policy="still")), "policy": policy})
+
+
+def pettingzoo(level: str) -> Callable[[Manifest], None]:
+    return parameters(environment=encode(PettingZooParameters(level=level)))
+
+
+def preset(file: str = "FOLDER/preset.py", **names: str) -> Callable[[Manifest], None]:
+    """A hostile preset.py, with a manifest that names what is in it."""
+    entry = {"name": "evil", "file": file, "function": "graph_manager"}
+    module = names.pop("module", "coach_preset_preset_0123456789ab")
+    changes = {key: f"{module}:{name}" for key, name in names.items()}
+    return whole(preset={**entry, "module": module, "neighbours": {}}, **changes)
+
+
+HOSTILE = {
+    "level os:system": environment(level="os:system", kwargs=SHELL),
+    "level subprocess": environment(level="subprocess:Popen", kwargs={"args": ["true"]}),
+    "level of an own module": environment(level="evil:Env"),
+    "level that a module registers": environment(level="evil:Evil-v0"),
+    "level in a package": environment(level="evil.deep:Env"),
+    "level of two colons": environment(level="coach_rl.core:evil:Env"),
+    "level that looks like ours": environment(level="coach_rl_evil:Env"),
+    "gymnasium.make": environment(level="gymnasium:make", kwargs={"id": "evil:Evil-v0"}),
+    "gymnasium.envs.make": environment(level="gymnasium.envs:make", kwargs={"id": "evil:E-v0"}),
+    "registration.make": environment(
+        level="gymnasium.envs.registration:make", kwargs={"id": "evil:E-v0"}
+    ),
+    "make_vec": environment(
+        level="gymnasium:make_vec", kwargs={"id": "evil:E-v0"}, vectorization="vector"
+    ),
+    "an old environment's id": environment(
+        level="GymV26Environment-v0", kwargs={"env_id": "evil:E-v0"}
+    ),
+    "subprocess rows": environment(level="evil:Env", vectorization="subprocess"),
+    "vector level": environment(level="evil:Env", vectorization="vector"),
+    "wrapper": environment(wrappers=["evil:Wrapper"]),
+    "wrapper with arguments": environment(wrappers=[["evil:Wrapper", {"x": 1}]]),
+    "wrapper os:system": environment(wrappers=[["os:system", SHELL]]),
+    "name in a wrapper's arguments": environment(
+        wrappers=[["gymnasium.wrappers:TimeLimit", {"deep": {"$list": ["evil:Env"]}}]]
+    ),
+    "type in kwargs": environment(kwargs={"x": {"$type": "evil:Parameters"}}),
+    "enum in kwargs": environment(kwargs={"x": {"$enum": "evil:Colour", "value": 1}}),
+    "reference in kwargs": environment(kwargs={"x": {"$reference": "evil:function"}}),
+    "list in kwargs": environment(kwargs={"x": {"$list": [{"$type": "evil:Parameters"}]}}),
+    "items in kwargs": environment(kwargs={"$items": [[{"$type": "evil:Parameters"}, 1]]}),
+    "name deep in kwargs": environment(kwargs={"make": {"ids": ["evil:Evil-v0"]}}),
+    "environment's type": environment(**{"$type": "evil:Parameters"}),
+    "evaluation environment": evaluated_in(level="evil:Env"),
+    "evaluation wrapper": evaluated_in(wrappers=["evil:Wrapper"]),
+    "evaluation type": evaluated_in(**{"$type": "evil:Parameters"}),
+    "PettingZoo module": pettingzoo("evil"),
+    "PettingZoo function": pettingzoo("evil:parallel_env"),
+    "PettingZoo class": pettingzoo("evil.deep:Env"),
+    "graph manager": whole(graph_manager="evil:GraphManager"),
+    "graph manager os:system": whole(graph_manager="os:system"),
+    "graph manager by another's import": whole(
+        graph_manager="coach_rl.runs.provenance:subprocess.run"
+    ),
+    "parameters' type": parameters(**{"$type": "evil:Parameters"}),
+    "parameters os:system": whole(parameters={"$type": "os:system", **SHELL}),
+    "schedule": parameters(schedule={"$type": "evil:Parameters"}),
+    "validation": parameters(validation={"$reference": "evil:function"}),
+    "task's type": task(**{"$type": "evil:Parameters"}),
+    "task's field": task(seed={"$enum": "evil:Colour", "value": 0}),
+    "agent's type": agent(**{"$type": "evil:Parameters"}),
+    "exploration": agent(exploration={"$type": "evil:Parameters"}),
+    "input filter": agent(input_filter={"$type": "evil:Parameters"}),
+    "memory": agent(memory={"$type": "evil:Parameters"}),
+    "network by name": torso("evil:Net"),
+    "network by reference": torso({"$reference": "evil:Net"}),
+    "script by name": script("evil:act"),
+    "script os:system": script("os:system"),
+    "script by reference": script({"$reference": "evil:act"}),
+    "script by another's import": script({"$reference": "coach_rl.runs.folder:shutil.rmtree"}),
+    "graph manager in preset.py": preset(graph_manager="GraphManager"),
+    "preset.py at a place of its own": preset(file="preset.py", graph_manager="GraphManager"),
+    "preset.py by the name of a known one": preset(
+        file="KNOWN", module="MODULE", graph_manager="GraphManager"
+    ),
+    "folders that are none": whole(module_folders=[["FOLDER"]]),
+    "a module by a preset's name": whole(graph_manager="coach_preset_x_0123456789ab:X"),
+}
+"""Changes to a manifest, each of which names code that nobody trusts."""
+
+
+@pytest.fixture
+def evil(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The sentinel that every hostile module writes when it is imported or called."""
+    sentinel = tmp_path / "SENTINEL"
+    source = f"open({str(sentinel)!r}, 'w').close()\n"
+    found_by_python = tmp_path / "modules"
+    (found_by_python / "evil").mkdir(parents=True)
+    (found_by_python / "evil" / "__init__.py").write_text(source)
+    (found_by_python / "evil" / "deep.py").write_text(source)
+    (found_by_python / "coach_rl_evil.py").write_text(source)
+    monkeypatch.syspath_prepend(found_by_python)
+    monkeypatch.chdir(tmp_path)
+    return sentinel
+
+
+def hostile_copy(original: Path, evil: Path, change: Callable[[Manifest], None]) -> Path:
+    folder = Path(shutil.copytree(original, evil.parent / "run"))
+    (folder / "preset.py").write_text(f"open({str(evil)!r}, 'w').close()\n")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["module_folders"] = {str(folder): {}, str(evil.parent / "modules"): {}}
+    change(manifest)
+    text = json.dumps(manifest).replace("SENTINEL", str(evil)).replace("FOLDER", str(folder))
+    known = load_preset(find_preset("CartPole_PPO"))
+    text = text.replace("KNOWN", str(known.reference.path)).replace("MODULE", known.module_name)
+    write_manifest(RunFolder(folder), json.loads(text))
+    return folder
+
+
+def resume(folder: Path) -> None:
+    resume_experiment(folder, steps=EnvironmentSteps(30), settings=SETTINGS)
+
+
+def evaluate(folder: Path) -> None:
+    coach_rl.evaluate_run(folder, episodes=EnvironmentEpisodes(1))
+
+
+def load(folder: Path) -> None:
+    coach_rl.load(folder).act([0.0] * 4)
+
+
+@pytest.mark.parametrize("use", [resume, evaluate, load])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_manifest_runs_nothing(original: Path, evil: Path, name: str, use: Any) -> None:
+    folder = hostile_copy(original, evil, HOSTILE[name])
+    before = list(sys.path)
+    try:
+        use(folder)
+    except CoachError as error:
+        assert "\n" not in str(error)  # noqa: PT017 - evaluating leaves out what is not needed
+    else:
+        assert use is load or (use is evaluate and not name.startswith("evaluation"))
+    assert not evil.exists()
+    assert not [module for module in sys.modules if "evil" in module]
+    assert sys.path == before
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_resuming_a_hostile_manifest_is_refused(original: Path, evil: Path, name: str) -> None:
+    with pytest.raises(CoachError):
+        resume(hostile_copy(original, evil, HOSTILE[name]))
+
+
+@pytest.mark.parametrize("use", [resume, evaluate, load])
+def test_a_strange_preset_that_nothing_needs_is_left_alone(
+    original: Path, evil: Path, use: Any
+) -> None:
+    use(hostile_copy(original, evil, preset()))
+    assert not evil.exists()
+
+
+@pytest.mark.parametrize("use", [resume, evaluate, load])
+def test_a_known_preset_s_text_does_not_open_the_folder_of_its_manifest(
+    original: Path, evil: Path, use: Any
+) -> None:
+    """Python would find the modules beside it before any other of their names."""
+    known = load_preset(find_preset("CartPole_PPO"))
+    file = str(evil.parent / "modules" / "CartPole_PPO.py")
+    folder = hostile_copy(original, evil, preset(file=file, module=known.module_name))
+    (folder / "preset.py").write_text(known.source)
+    sys.path.remove(str(evil.parent / "modules"))
+    use(folder)
+    assert str(evil.parent / "modules") not in sys.path
+
+
+WALK = """
+import gymnasium
+from dataclasses import dataclass
+from coach_rl import (
+    BasicGraphParameters, BasicRLGraphManager, EnvironmentEpisodes, EnvironmentSteps,
+    GymnasiumParameters, PPOAgentParameters, PPOAlgorithmParameters, ScheduleParameters,
+)
+
+@dataclass(frozen=True, kw_only=True)
+class Mine(PPOAgentParameters):
+    pass
+
+def graph_manager():
+    algorithm = PPOAlgorithmParameters(rollout=EnvironmentSteps(16), epochs=1, minibatch=8)
+    return BasicRLGraphManager(BasicGraphParameters(
+        agent=Mine(algorithm=algorithm),
+        environment=GymnasiumParameters(level="beside_trust_test:Env"),
+        schedule=ScheduleParameters(
+            training=EnvironmentSteps(20), evaluation_episodes=EnvironmentEpisodes(1)
+        ),
+    ))
+"""
+BESIDE = """
+from gymnasium.envs.classic_control import CartPoleEnv
+
+class Env(CartPoleEnv):
+    pass
+"""
+
+
+@pytest.fixture
+def own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run of the user's own preset, with a class of its own and an environment beside it."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
+    (home / "walk.py").write_text(WALK)
+    (home / "beside_trust_test.py").write_text(BESIDE)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in [name for name in sys.modules if "coach_preset_walk" in name or "beside" in name]:
+        monkeypatch.delitem(sys.modules, name)
+    loaded = load_preset(find_preset(str(home / "walk.py")))
+    return run_experiment(
+        loaded.build(),
+        Runtime(device="cpu"),
+        name="walk",
+        root=tmp_path,
+        origin=Origin(preset=loaded),
+        settings=SETTINGS,
+    ).folder.path
+
+
+def test_an_own_run_needs_no_words(own_run: Path) -> None:
+    module = json.loads((own_run / "manifest.json").read_text())["preset"]["module"]
+    del sys.modules[module], sys.modules["beside_trust_test"]
+    load(own_run)
+    evaluate(own_run)
+    resume(own_run)
+
+
+@pytest.mark.filterwarnings("default::coach_rl.core.errors.CoachWarning")
+def test_elsewhere_a_run_with_own_code_says_exactly_what_to_add(
+    own_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
+    module = json.loads((own_run / "manifest.json").read_text())["preset"]["module"]
+    words = ["-crd", str(own_run), "--evaluate", "1", "--plain"]
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    asked = f"--trust beside_trust_test,{module}"
+    assert asked in said
+    assert "(in Python trust=('beside_trust_test', 'coach_preset_walk_" in said
+    assert main([*words, *asked.split()]) == 0
+    assert f"running {own_run / 'preset.py'}, which is trusted" in capsys.readouterr().err
+    with pytest.warns(CoachWarning, match="which is trusted"):
+        coach_rl.load(own_run, trust=(module,))
+    asks = pytest.raises(ConfigurationError, match="--trust beside_trust_test ")
+    with pytest.warns(CoachWarning, match="which is trusted"), asks:
+        resume_experiment(own_run, steps=EnvironmentSteps(30), trust=(module,))
+
+
+def test_trust_in_a_preset_is_trust_in_its_text(
+    own_run: Path, evil: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = json.loads((own_run / "manifest.json").read_text())["preset"]["module"]
+    monkeypatch.delitem(sys.modules, module)
+    (own_run / "preset.py").write_text(f"open({str(evil)!r}, 'w').close()\n")
+    manifest = json.loads((own_run / "manifest.json").read_text())
+    kept = ("name", "file", "function", "module", "neighbours")
+    manifest["preset"] = {key: manifest["preset"][key] for key in kept}  # without a checksum
+    write_manifest(RunFolder(own_run), manifest)
+    with pytest.raises(CoachError, match="add --trust"):
+        coach_rl.load(own_run)
+    with pytest.raises(CoachError, match="is not the preset that the run was made from"):
+        coach_rl.load(own_run, trust=(module,))
+    assert not evil.exists()
+
+
+def test_a_home_that_cannot_be_written_to_asks_for_trust(
+    own_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    with pytest.raises(ConfigurationError, match="add --trust"):
+        load(own_run)
+
+
+@pytest.mark.parametrize("word", ["", "os:system", "a b", "../evil", "a..b"])
+def test_what_is_trusted_are_names_of_modules(word: str) -> None:
+    with pytest.raises(ConfigurationError, match="takes the names of modules"):
+        users_trust([word])
+
+
+def test_modules_below_a_trusted_one_are_trusted_and_others_of_its_beginning_are_not() -> None:
+    trust = Trust(modules=frozenset({"mine"}))
+    assert trust.untrusted(["mine:A", "mine.deep:B", "mines:C", "coach_rl.core:D"]) == ["mines:C"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["gymnasium.wrappers:TimeLimit", "gymnasium.envs.classic_control:CartPoleEnv"],
+)
+def test_classes_of_adapted_packages_are_trusted(name: str) -> None:
+    assert Trust().untrusted([name]) == []

@@ -1,0 +1,253 @@
+"""Networks of the user's own in whole runs: learned, saved, resumed, rebuilt from the manifest."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from coach_rl import (
+    ActorCriticParameters,
+    ActorParameters,
+    BasicGraphParameters,
+    BasicRLGraphManager,
+    CriticParameters,
+    DDPGAgentParameters,
+    DQNAgentParameters,
+    EnvironmentEpisodes,
+    EnvironmentSteps,
+    GymnasiumParameters,
+    LearningParameters,
+    ModuleParameters,
+    PPOAgentParameters,
+    PPOAlgorithmParameters,
+    QNetworkParameters,
+    ReplayMemoryParameters,
+    RunSettings,
+    Runtime,
+    SACAgentParameters,
+    ScheduleParameters,
+    TD3AgentParameters,
+    resume_experiment,
+    run_experiment,
+)
+from coach_rl.architectures.recorded_steps import CaptureError
+from coach_rl.configuration.parameters_json import decode, encode
+from coach_rl.configuration.trust import Trust
+from coach_rl.core.errors import CoachWarning, ConfigurationError
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.environments.toy import PointMassParameters
+from coach_rl.runs.folder import RunFolder, write_manifest
+from coach_rl.sessions.settings import RunResult
+
+SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
+
+
+class Net(nn.Module):
+    """Everything that it is given through two layers, in which it also has a constant."""
+
+    def __init__(self, space: spaces.Dict, *action_space: spaces.Box, width: int) -> None:
+        super().__init__()
+        size = sum(part.shape[0] for part in (*space.values(), *action_space))
+        self.register_buffer("scale", torch.rand(size))
+        self.layers = nn.Sequential(
+            nn.Linear(size, width), nn.LayerNorm(width), nn.ReLU(), nn.Linear(width, width)
+        )
+
+    def forward(self, observation: dict[str, Tensor], *action: Tensor) -> Tensor:
+        """Features."""
+        seen = torch.cat([*observation.values(), *action], dim=-1) * self.scale
+        features: Tensor = self.layers(seen)
+        return features
+
+
+OWN = ModuleParameters(module=Net, arguments={"width": 8})
+OFF_POLICY: dict[str, Any] = {
+    "learning": LearningParameters(batch=8, learning_starts=8),
+    "memory": ReplayMemoryParameters(capacity=200),
+}
+ACTING: dict[str, Any] = {
+    "actor": ActorParameters(torso=OWN),
+    "critic": CriticParameters(torso=OWN),
+}
+AGENTS: dict[str, tuple[str, Any]] = {
+    "PPO": (
+        "Pendulum-v1",
+        PPOAgentParameters(
+            algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(16), minibatch=8, epochs=2),
+            network=ActorCriticParameters(torso=OWN),
+        ),
+    ),
+    "DQN": (
+        "CartPole-v1",
+        DQNAgentParameters(network=QNetworkParameters(torso=OWN, dueling=True), **OFF_POLICY),
+    ),
+    "DDPG": ("Pendulum-v1", DDPGAgentParameters(**ACTING, **OFF_POLICY)),
+    "TD3": ("Pendulum-v1", TD3AgentParameters(**ACTING, **OFF_POLICY)),
+    "SAC": ("Pendulum-v1", SACAgentParameters(**ACTING, **OFF_POLICY)),
+}
+
+
+def parameters(name: str, steps: int) -> BasicGraphParameters:
+    level, agent = AGENTS[name]
+    return BasicGraphParameters(
+        agent=agent,
+        environment=GymnasiumParameters(level=level),
+        schedule=ScheduleParameters(
+            heatup=EnvironmentSteps(0),
+            training=EnvironmentSteps(steps),
+            evaluation_episodes=EnvironmentEpisodes(1),
+        ),
+    )
+
+
+def run(root: Path, name: str, steps: int) -> Path:
+    return run_experiment(
+        BasicRLGraphManager(parameters(name, steps)),
+        Runtime(seed=3, device="cpu"),
+        name=name,
+        root=root,
+        settings=SETTINGS,
+    ).folder.path
+
+
+def tensors_of(folder: Path) -> bytes:
+    (checkpoint,) = folder.glob("checkpoints/step_60*")
+    return (checkpoint / "tensors.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_runs_with_own_modules_go_on_bit_for_bit(tmp_path: Path, name: str) -> None:
+    whole = run(tmp_path / "whole", name, 60)
+    part = run(tmp_path / "part", name, 37)
+    resume_experiment(part, steps=EnvironmentSteps(60), settings=SETTINGS)
+    assert tensors_of(part) == tensors_of(whole)
+
+
+def test_own_modules_are_described_in_the_manifest_and_rebuilt_from_it() -> None:
+    for name in AGENTS:
+        described = parameters(name, 60)
+        document = json.loads(json.dumps(encode(described)))
+        assert f"{__name__}:Net" in json.dumps(document)
+        assert decode(document, trust=Trust(modules=frozenset({__name__}))) == described
+
+
+def test_a_manifest_s_module_that_is_none_is_not_called(tmp_path: Path) -> None:
+    folder = run(tmp_path, "DDPG", 10)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    told = tmp_path / "told"
+    for module in ("os:system", {"$reference": "os:system"}):
+        torso = manifest["parameters"]["agent"]["actor"]["torso"]
+        torso |= {"module": module, "arguments": {"command": f"touch {told}"}}
+        write_manifest(RunFolder(folder), manifest)
+        with pytest.raises(ConfigurationError, match=r"os:system.*add --trust os") as caught:
+            resume_experiment(folder, steps=EnvironmentSteps(20), settings=SETTINGS)
+        assert "\n" not in str(caught.value)
+        assert not told.exists()
+
+
+class Reading(Net):
+    """A network that reads one of its numbers, which a CUDA graph has no place for."""
+
+    def forward(self, observation: dict[str, Tensor], *action: Tensor) -> Tensor:
+        """Features."""
+        features = super().forward(observation, *action)
+        return features if float(features.detach().sum()) > -1e9 else -features
+
+
+def _reading(update_mode: str) -> BasicRLGraphManager:
+    own = ModuleParameters(module=Reading, arguments={"width": 8})
+    agent = DDPGAgentParameters(
+        **OFF_POLICY,
+        actor=ActorParameters(torso=own),
+        critic=CriticParameters(torso=own),
+        update_mode=update_mode,  # type: ignore[arg-type]  # one of them
+    )
+    return BasicRLGraphManager(
+        BasicGraphParameters(
+            agent=agent,
+            environment=GymnasiumParameters(level="Pendulum-v1"),
+            schedule=ScheduleParameters(training=EnvironmentSteps(40)),
+        )
+    )
+
+
+@pytest.mark.gpu
+def test_a_network_that_cannot_be_captured_is_eager_with_the_reason_in_the_manifest(
+    tmp_path: Path,
+) -> None:
+    task = Runtime(device="cuda")
+    with pytest.warns(CoachWarning, match="agent 'agent' of level 'main' cannot be captured"):
+        run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=SETTINGS)
+    updates = json.loads(run.folder.manifest.read_text())["updates"]
+    reason = updates["main/agent"]
+    assert reason.startswith("eager (cannot be captured: ")
+    assert "in forward, test_user_modules.py:" in reason
+    resume_experiment(run.folder.path, steps=EnvironmentSteps(60), settings=SETTINGS)
+    assert json.loads(run.folder.manifest.read_text())["updates"] == updates
+    with pytest.raises(ConfigurationError, match="update_mode='captured', but its gradient step"):
+        run_experiment(_reading("captured"), task, name="own", root=tmp_path, settings=SETTINGS)
+
+
+def test_a_manifest_says_how_gradient_steps_run(tmp_path: Path) -> None:
+    task = Runtime(device="cpu")
+    run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=SETTINGS)
+    assert json.loads(run.folder.manifest.read_text())["updates"] == {"main/agent": "eager"}
+
+
+def test_a_step_that_cannot_be_captured_changes_the_manifest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the CPU: `auto` means captured, and capturing fails as it does on a GPU."""
+
+    def captured(*_: object) -> Any:
+        def run(*_: object) -> None:
+            raise CaptureError("it reads a number (in forward, net.py:7)")
+
+        return run
+
+    engine = "coach_rl.architectures.update_engine"
+    monkeypatch.setattr(f"{engine}.resolved_mode", lambda *_, **__: "captured")
+    monkeypatch.setattr(f"{engine}.cannot_run", lambda *_: None)
+    monkeypatch.setattr(f"{engine}.captured", captured)
+    task = Runtime(device="cpu")
+    with pytest.warns(CoachWarning, match="agent 'agent' of level 'main' cannot be captured"):
+        run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=SETTINGS)
+    assert json.loads(run.folder.manifest.read_text())["updates"] == {
+        "main/agent": "eager (cannot be captured: it reads a number (in forward, net.py:7))"
+    }
+
+
+@parameter_class
+class OfTheScript(PointMassParameters):
+    """An environment as a script would define it."""
+
+
+OfTheScript.__module__ = "__main__"
+
+
+def test_classes_of_a_script_are_warned_of_and_refused_where_another_process_needs_them(
+    tmp_path: Path,
+) -> None:
+    def made(**changes: Any) -> RunResult:
+        schedule = ScheduleParameters(training=EnvironmentSteps(64), evaluation_interval=None)
+        algorithm = PPOAlgorithmParameters(rollout=EnvironmentSteps(32), minibatch=16)
+        agent = PPOAgentParameters(algorithm=algorithm, update_mode="eager")
+        manager = BasicRLGraphManager(
+            BasicGraphParameters(
+                agent=agent, environment=OfTheScript(), num_envs=4, schedule=schedule
+            )
+        )
+        settings = replace(SETTINGS, **changes)
+        return run_experiment(manager, name="script", root=tmp_path, settings=settings)
+
+    unknown = r"OfTheScript is defined in the program itself \(__main__\), .* no other process"
+    with pytest.raises(ConfigurationError, match=f"{unknown}.*evaluate_aside=False"):
+        made(evaluate_aside=True)
+    assert not list(tmp_path.iterdir())
+    with pytest.warns(CoachWarning, match=f"{unknown}.* `coach` cannot resume"):
+        assert made().environment_steps == 64

@@ -1,0 +1,55 @@
+"""Modules and names can be imported, and read from documents, under their earlier paths."""
+
+import importlib
+import warnings
+
+import pytest
+
+from coach_rl.core.moved_names import current_name, moved_names
+
+
+@pytest.mark.parametrize("old", moved_names())
+def test_moved_names_every_entry_resolves(old):
+    module, _, name = moved_names()[old].partition(":")
+    assert not name or hasattr(importlib.import_module(module), name)
+    importlib.import_module(module)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("coach_rl.core.goals:OptionSpace", "coach_rl.core.options:OptionSpace"),
+        (
+            "coach_rl.agents.graph_agent:GraphAgentParameters",
+            "coach_rl.agents.planning.graph_agent:GraphAgentParameters",
+        ),
+        ("coach_rl.core.steps:EnvironmentSteps", "coach_rl.core.steps:EnvironmentSteps"),
+    ],
+)
+def test_current_name_of_an_earlier_path(old, new):
+    assert current_name(old) == new
+
+
+@pytest.mark.parametrize(
+    ("statement", "advice"),
+    [
+        ("from coach_rl.experiment import Audience", "use coach_rl.sessions.Audience"),
+        ("from coach_rl.experiment.run_lock import locked", "use coach_rl.runs.lock"),
+        ("import coach_rl.agents.hac", "use coach_rl.agents.hierarchies.hac"),
+    ],
+)
+def test_import_earlier_path_warns_once_at_the_importing_line(statement, advice):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        exec(compile(statement, "a preset", "exec"), {})
+    assert [(str(each.message)[-len(advice) :], each.filename) for each in caught] == [
+        (advice, "a preset")
+    ]
+
+
+@pytest.mark.parametrize(
+    "statement", ["import coach_rl.experiment.nothing", "from coach_rl.experiment import nothing"]
+)
+def test_import_unknown_name_of_an_earlier_package_error(statement):
+    with pytest.raises(ImportError, match="nothing"):
+        exec(statement)

@@ -1,0 +1,457 @@
+"""Damage anywhere in a run's folder is named in one plain line; nothing hangs, nothing is lost."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.configuration.strict_json import sealed
+from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.runs import provenance
+from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
+from coach_rl.runs.creation import create_run_folder
+from coach_rl.runs.manifest import Origin
+from coach_rl.sessions.evaluation import evaluate_run
+from coach_rl.sessions.fork import fork_experiment
+from coach_rl.sessions.resuming import resume_experiment
+from coach_rl.sessions.runner import RunSettings, run_experiment
+
+PRESET = load_preset(find_preset(str(Path(__file__).parent.parent / "fake_preset.py")))
+OFTEN = RunSettings(
+    checkpoints=CheckpointParameters(every_seconds=1e-9), final_episodes=EnvironmentEpisodes(1)
+)
+SELDOM = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
+SECONDS = 240
+"""What takes longer hangs."""
+
+Damage = Callable[[Path], object]
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with ten checkpoints, the best of which is not the last."""
+    result = run_experiment(
+        PRESET.build(),
+        Runtime(seed=3, device="cpu"),
+        name="walk",
+        root=tmp_path_factory.mktemp("runs"),
+        origin=Origin(preset=PRESET),
+        settings=OFTEN,
+    )
+    assert result.best is not None
+    assert result.best.environment_steps < 100
+    return result.folder.path
+
+
+@pytest.fixture
+def run(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of it to damage; what hangs is interrupted, and nothing waits for the disk."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(provenance, "git_state", lambda _: None)
+
+    def hangs(*arguments: object) -> None:
+        raise AssertionError(f"it hangs for more than {SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, hangs)
+    signal.alarm(SECONDS)
+    yield Path(shutil.copytree(original, tmp_path / "walk" / original.name))
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def resume(run: Path, **more: Any) -> None:
+    resume_experiment(run, steps=EnvironmentSteps(110), settings=SELDOM, **more)
+
+
+def evaluate(run: Path, **more: Any) -> None:
+    evaluate_run(run, episodes=EnvironmentEpisodes(1), **more)
+
+
+def fork(run: Path, **more: Any) -> None:
+    fork_experiment(run, name="fork", steps=EnvironmentSteps(110), settings=SELDOM, **more)
+
+
+def answer(use: Callable[..., None], run: Path) -> str:
+    """The line with which a damaged run is refused."""
+    before = {path: path.stat().st_mtime_ns for path in run.rglob("*") if path.is_file()}
+    before.pop(run / ".lock", None)
+    with pytest.raises(CoachError) as caught:
+        use(run)
+    line = str(caught.value)
+    assert "\n" not in line
+    assert not re.search(r"[A-Z]\w+(Error|Exception)\b|Errno|object at 0x|NoneType", line), line
+    after = {path: path.stat().st_mtime_ns for path in run.rglob("*") if path.is_file()}
+    after.pop(run / ".lock", None)
+    assert before == after
+    return line
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def flip(where: float) -> Damage:
+    def flip_a_bit(path: Path) -> None:
+        content = bytearray(path.read_bytes())
+        content[int(where * (len(content) - 1))] ^= 4
+        path.write_bytes(content)
+
+    flip_a_bit.__name__ = f"bit_flipped_at_{where}"
+    return flip_a_bit
+
+
+def junk(path: Path) -> None:
+    path.write_bytes(bytes(range(256)) * 8)
+
+
+def folder(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.mkdir()
+
+
+def pipe(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+
+def dangling(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/nowhere/at/all")
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def text(content: str, name: str) -> Damage:
+    def replace(path: Path) -> None:
+        path.write_text(content)
+
+    replace.__name__ = name
+    return replace
+
+
+NESTED = text("[" * 100_000, "nested_deeply")
+NESTED_WHOLE = text('{"a":' * 50_000 + "1" + "}" * 50_000, "nested_deeply_and_whole")
+LONG = text('{"schema_version": ' + "9" * 6000 + "}", "number_too_long")
+TWICE = text('{"schema_version": 1, "schema_version": 2}', "key_twice")
+NOT_A_NUMBER = text('{"schema_version": NaN}', "nan")
+OTHER = [text(content, f"json_{content}") for content in ("null", "[]", "{}", "7", '"text"')]
+BYTES = (truncate, empty, flip(0.0), flip(0.5), flip(0.9), junk, folder, pipe, remove)
+JSON = (*BYTES, dangling, NESTED, NESTED_WHOLE, LONG, TWICE, NOT_A_NUMBER, *OTHER)
+
+
+def damages(kinds: tuple[Damage, ...]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("damage", kinds, ids=lambda each: each.__name__)
+
+
+@damages(JSON)
+def test_a_damaged_manifest_is_named(run: Path, damage: Damage) -> None:
+    damage(run / "manifest.json")
+    is_gone = not os.path.lexists(run / "manifest.json")
+    for use in (resume, evaluate, fork):
+        line = answer(use, run)
+        assert "neither a run's folder" in line if is_gone else "manifest.json" in line
+
+
+@pytest.mark.parametrize("name", ["checkpoint.json", "state.json"])
+@damages(JSON)
+def test_a_damaged_checkpoint_is_named_and_a_good_one_offered(
+    run: Path, name: str, damage: Damage
+) -> None:
+    check_offer(run, name, damage)
+
+
+@damages(BYTES)
+def test_damaged_tensors_are_named_and_a_good_checkpoint_offered(run: Path, damage: Damage) -> None:
+    check_offer(run, "tensors.safetensors", damage)
+
+
+def check_offer(run: Path, name: str, damage: Damage) -> None:
+    *_, good, last = list_checkpoints(run / "checkpoints")
+    damage(last / name)
+    damaged = {path.name: path.is_file() and path.read_bytes() for path in last.iterdir()}
+    for use in (resume, evaluate, fork):
+        line = answer(use, run)
+        assert name in line
+        assert f"the newest good checkpoint of the run is {good.name}" in line
+        assert "--last_good" in line
+    evaluate(run, last_good=True)
+    fork(run, last_good=True)
+    resume(run, last_good=True)
+    assert find_checkpoint(run / "checkpoints").name.startswith("step_110")
+    aside = last.with_name(f"damaged_{last.name}")
+    if not (last / name).is_fifo() and damage is not pipe:
+        assert damaged == {
+            path.name: path.is_file() and path.read_bytes() for path in aside.iterdir()
+        }
+
+
+@damages((truncate, empty, flip(0.0), flip(0.6), junk, folder, pipe, NESTED, *OTHER))
+def test_a_damaged_pointer_is_named_and_not_the_only_way_in(run: Path, damage: Damage) -> None:
+    last = list_checkpoints(run / "checkpoints")[-1]
+    damage(run / "checkpoints" / "best")
+    evaluate(run)  # which does not look at it
+    best = run / "checkpoints" / "best"
+    line = answer(evaluate, best)
+    assert "best" in line
+    assert f"{last.name}: take it with --last_good" in line
+    evaluate(best, last_good=True)
+    damage(run / "checkpoints" / "last")
+    assert "checkpoints/last" in answer(resume, run)
+    evaluate(last)
+    if not (run / "checkpoints" / "last").is_dir():
+        resume(run, last_good=True)
+        evaluate(run)
+
+
+def test_a_pointer_to_a_checkpoint_that_is_gone(run: Path) -> None:
+    shutil.rmtree(find_checkpoint(run / "checkpoints", "best"))
+    *_, last = list_checkpoints(run / "checkpoints")
+    line = answer(evaluate, Path(f"{run}@best"))
+    assert re.search(rf"best points to step_\w+, which is not there; .* {last.name}: take it", line)
+    (run / "checkpoints" / "last").unlink()
+    resume(run)
+
+
+@damages((truncate, empty, flip(0.1), flip(0.9), junk, folder, pipe, remove))
+def test_a_damaged_copy_of_the_preset_is_named(run: Path, damage: Damage) -> None:
+    damage(run / "preset.py")
+    for use in (resume, evaluate, fork):
+        assert "preset.py" in answer(use, run)
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "episodes.csv", "evaluations.csv", "events"])
+@damages((truncate, empty, flip(0.05), flip(0.3), junk, folder, pipe))
+def test_a_damaged_log_is_named_and_the_run_continues_without_it(
+    run: Path, name: str, damage: Damage
+) -> None:
+    path = next(run.glob("events.out.tfevents.*")) if name == "events" else run / name
+    damage(path)
+    line = answer(resume, run)
+    assert path.name in line
+    evaluate(run)  # neither needs the logs
+    fork(run)
+    if not path.is_fifo() and not path.is_dir():
+        assert "move it out of the run's folder" in line
+        path.rename(run.parent / "moved")
+        with pytest.warns(CoachWarning, match=f"has lost {re.escape(path.name)}"):
+            resume(run)
+
+
+@damages((empty, junk, folder, pipe, dangling))
+def test_a_lock_is_a_file_whatever_it_holds(run: Path, damage: Damage) -> None:
+    damage(run / ".lock")
+    if damage in (empty, junk):
+        return resume(run)
+    assert ".lock" in answer(resume, run)
+    evaluate(run)
+    return None
+
+
+@damages((truncate, junk, remove, folder))
+def test_a_summary_is_not_needed(run: Path, damage: Damage) -> None:
+    damage(run / "summary.json")
+    evaluate(run)
+    fork(run)
+
+
+def edit(path: Path, change: dict[str, Any], *, seal: bool) -> None:
+    document = json.loads(path.read_text())
+    document.pop("checksum")
+    document |= change
+    path.write_text(json.dumps(sealed(document) if seal else document))
+
+
+WRONG: tuple[Any, ...] = (None, [], {}, 7, "text", 1e300, [[[]]], {"$type": 5}, True)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "schema_version", "name", "created", "preset", "graph_manager", "parameters", "task",
+        "versions", "hardware", "resumes",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("value", WRONG, ids=repr)
+def test_a_manifest_of_another_shape_is_refused_in_one_line(
+    run: Path, key: str, value: Any
+) -> None:
+    original = json.loads((run / "manifest.json").read_text())
+    edit(run / "manifest.json", {key: value}, seal=True)
+    if (key, value) == ("preset", None):
+        return  # an experiment without a preset
+    fits = type(value) is type(original[key]) and (key, value) not in (
+        ("schema_version", 7),
+        ("graph_manager", "text"),
+    )
+    if fits and key in ("name", "created", "resumes", "versions", "hardware"):
+        if key == "resumes" and value:
+            assert "manifest.json" in answer(resume, run)
+        return
+    line = answer(resume, run)
+    assert key in line or "manifest.json" in line
+
+
+@pytest.mark.parametrize("key", ["sha256", "notes", "schema_version"])
+@pytest.mark.parametrize("value", WRONG, ids=repr)
+def test_notes_of_another_shape_are_refused_in_one_line(run: Path, key: str, value: Any) -> None:
+    last = find_checkpoint(run / "checkpoints")
+    edit(last / "checkpoint.json", {key: value}, seal=True)
+    assert last.name in answer(resume, run)
+
+
+def reseal(checkpoint: Path, state: str) -> None:
+    """Replace the state of a checkpoint, with a checksum that fits."""
+    (checkpoint / "state.json").write_text(state)
+    digest = hashlib.sha256(state.encode()).hexdigest()
+    sums = json.loads((checkpoint / "checkpoint.json").read_text())["sha256"]
+    edit(checkpoint / "checkpoint.json", {"sha256": sums | {"state.json": digest}}, seal=True)
+
+
+@pytest.mark.parametrize(
+    ("steps", "reason"),
+    [
+        ("-512", "'environment_steps' is no whole number"),
+        ("1.5", "'environment_steps' is no whole number"),
+        ("1" + "0" * 30, "'environment_steps' is no whole number"),
+        ("9" * 4000, "a number of 4,000 digits is too long"),
+        ("1e999", "1e999 is larger than any number"),
+    ],
+    ids=["negative", "fraction", "large", "digits", "infinite"],
+)
+def test_resume_resealed_counter_that_cannot_be_is_refused_in_one_line(
+    run: Path, steps: str, reason: str
+) -> None:
+    last = find_checkpoint(run / "checkpoints")
+    text = (last / "state.json").read_text()
+    changed = re.sub(r'"environment_steps": \d+', f'"environment_steps": {steps}', text)
+    assert changed != text
+    reseal(last, changed)
+    assert reason in answer(resume, run)
+
+
+def test_read_checkpoint_state_larger_than_the_limit_is_refused(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coach_rl.configuration.strict_json.MOST_BYTES", 10_000)
+    last = find_checkpoint(run / "checkpoints")
+    reseal(last, "[" + "0," * 10_000 + "0]")
+    with pytest.raises(
+        CheckpointError, match=r"state\.json has 20,003 bytes, more than the 10,000"
+    ):
+        read_checkpoint(last)
+
+
+@pytest.mark.parametrize("best", [7, "text", [], {"reward": 1.0}, {"reward": 1.0, "more": 2}])
+def test_a_best_evaluation_of_another_shape_is_refused_in_one_line(run: Path, best: Any) -> None:
+    path = find_checkpoint(run / "checkpoints") / "checkpoint.json"
+    notes = json.loads(path.read_text())["notes"]
+    edit(path, {"notes": notes | {"best": best}}, seal=True)
+    assert "best evaluation" in answer(resume, run)
+
+
+def test_keys_that_nobody_knows_do_no_harm(run: Path) -> None:
+    edit(find_checkpoint(run / "checkpoints") / "checkpoint.json", {"more": 1}, seal=True)
+    edit(run / "manifest.json", {"more": None}, seal=True)
+    resume(run)
+
+
+def test_every_changed_digit_of_a_manifest_is_noticed(run: Path) -> None:
+    path = run / "manifest.json"
+    content = path.read_text()
+    digits = [match.start() for match in re.finditer(r"\d", content)]
+    assert len(digits) > 50
+    for place in digits[:: len(digits) // 40]:
+        digit = (int(content[place]) + 1) % 10
+        path.write_text(f"{content[:place]}{digit}{content[place + 1 :]}")
+        if path.read_text().find(json.loads(content)["checksum"]) < 0:
+            continue  # a digit of the checksum itself
+        with pytest.raises(CheckpointError, match=r"damaged or has been edited.*coach fork RUN"):
+            resume(run)
+
+
+def test_an_edited_manifest_is_taken_when_its_checksum_is_deleted(run: Path) -> None:
+    edit(run / "manifest.json", {"name": "mine"}, seal=False)
+    resume(run)
+    assert json.loads((run / "manifest.json").read_text())["name"] == "mine"
+    flip(0.5)(run / "manifest.json")
+    assert "manifest.json" in answer(resume, run)  # sealed again by the resume
+
+
+@pytest.mark.parametrize("newer", [True, False])
+def test_other_schema_versions_say_what_reads_them(run: Path, newer: bool) -> None:
+    version, versions = (99, {"coach-rl": "7.1"}) if newer else (0, {"coach-rl": "0.0.1"})
+    edit(
+        run / "manifest.json",
+        {"schema_version": version, "versions": versions},
+        seal=True,
+    )
+    advice = "upgrade to coach_rl 7.1 or later" if newer else "use coach_rl 0.0.1"
+    assert answer(evaluate, run).endswith(f"reads 1 and 2; {advice}")
+
+
+def test_a_manifest_of_the_first_schema_version_is_read(run: Path) -> None:
+    edit(run / "manifest.json", {"schema_version": 1}, seal=False)
+    resume(run)
+    assert json.loads((run / "manifest.json").read_text())["schema_version"] == 2
+
+
+def test_leftovers_of_dead_processes_are_removed_at_the_next_start(run: Path) -> None:
+    gone = [run / "checkpoints" / name for name in (".step_5.new-1", ".step_5.old-999999")]
+    for path in gone:
+        path.mkdir()
+        (path / "half").write_text("")
+    resume(run)
+    assert not any(path.exists() for path in gone)
+
+
+def test_run_folders_that_were_never_finished_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Path] = []
+
+    def die(path: object, target: object) -> None:
+        made.append(Path(str(path)))
+        raise SystemExit
+
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
+    monkeypatch.setattr(os, "rename", die)
+    document = {"level": "x", "task": {"seed": 0}}
+    with pytest.raises(SystemExit):
+        create_run_folder(tmp_path, "walk", document, None)
+    monkeypatch.undo()
+    dead = made[0].with_name(made[0].name.replace(f"-{os.getpid()}-", "-4194305-"))
+    made[0].rename(dead)
+    alive = dead.with_name(dead.name.replace("-4194305-", f"-{os.getpid()}-"))
+    elsewhere = dead.with_name(".new-another.host-4194305-x")
+    alive.mkdir()
+    elsewhere.mkdir()
+    create_run_folder(tmp_path, "walk", document, None)
+    assert not dead.exists()
+    assert alive.exists()
+    assert elsewhere.exists()
+
+
+def test_no_good_checkpoint_is_said(run: Path) -> None:
+    for checkpoint in list_checkpoints(run / "checkpoints"):
+        empty(checkpoint / "state.json")
+    assert "take it" not in answer(resume, run)
+    with pytest.raises(CheckpointError, match=r"no checkpoint in .* can be read"):
+        resume(run, last_good=True)

@@ -1,0 +1,185 @@
+"""A symbolic link in a run's folder leads nothing outside of it to be written."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from coach_rl.configuration.strict_json import sealed
+from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
+from coach_rl.core.file_writing import make_folder, replacing, without_links
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, write_checkpoint
+from coach_rl.runs.evidence import write_columns
+from coach_rl.runs.lock import locked
+from coach_rl.runs.logs import Cut
+from coach_rl.sessions.evaluation import evaluate_run
+from coach_rl.sessions.resuming import resume_experiment
+from coach_rl.telemetry.csv import CsvSink
+from coach_rl.telemetry.line_file import LineFile
+from tests.sessions.test_runner import SETTINGS, log_of, run
+from tests.telemetry.test_log_files import learned
+
+PRECIOUS = b"precious\n"
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A folder with files of the user."""
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    (folder / "file").write_bytes(PRECIOUS)
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(each.relative_to(folder)): each.read_bytes() for each in folder.rglob("*")}
+
+
+def forget_lines_of(run: Path, log: str) -> None:
+    """Let the last checkpoint count no lines of a log, under a checksum that fits."""
+    path = find_checkpoint(run / "checkpoints") / "checkpoint.json"
+    about = json.loads(path.read_text())
+    about["notes"]["logs"][log] = 0
+    about["notes"]["headers"].pop(log, None)
+    about["notes"]["crc32"].pop(log, None)
+    path.write_text(json.dumps(sealed(about)))
+
+
+@pytest.mark.parametrize(
+    "name", [".lock", "log.jsonl", "episodes.csv", "checkpoints", "videos", "faults", "new.csv"]
+)
+def test_resume_link_in_the_folder_is_refused_by_name(
+    tmp_path: Path, outside: Path, name: str
+) -> None:
+    folder = run(tmp_path, signal_at=60).folder.path
+    if name in ("log.jsonl", "episodes.csv"):
+        forget_lines_of(folder, name)
+    place = folder / name
+    is_folder = name in ("checkpoints", "videos", "faults")
+    target = outside if is_folder else outside / "file"
+    if place.exists():
+        place.rename(outside / "moved") if is_folder else place.unlink()
+        target = outside / "moved" if is_folder else target
+    before = contents(outside) if not (outside / "moved").exists() else None
+    place.symlink_to(target)
+    with pytest.raises(ConfigurationError, match=rf"/{name} is a symbolic link to {target}"):
+        resume_experiment(folder, steps=EnvironmentSteps(200), settings=SETTINGS)
+    assert (outside / "file").read_bytes() == PRECIOUS
+    assert before is None or contents(outside) == before
+
+
+def test_evaluate_linked_folder_nothing_is_written_into_it(tmp_path: Path, outside: Path) -> None:
+    result = run(tmp_path)
+    result.folder.evaluations.symlink_to(outside)
+    with pytest.warns(CoachWarning, match="cannot be written .* it is a symbolic link"):
+        _, file = evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(1))
+    assert file is None
+    assert contents(outside) == {"file": PRECIOUS}
+
+
+def append(path: Path) -> None:
+    LineFile(path).append("line\n")
+
+
+def cut(path: Path) -> None:
+    Cut(path, 0).make()
+
+
+def widen(path: Path) -> None:
+    """Add a column to a table, whose unfinished new version is `path`."""
+    table = path.parent / "main.csv"
+    table.write_text("a\n1\n")
+    sink = CsvSink(path.parent)
+    path.rename(table.with_suffix(".csv.new"))
+    sink.write(learned(1, agent="", b=2.0))
+    sink.close()
+    assert table.read_text().startswith("a,environment_steps")
+
+
+def take_lock(path: Path) -> None:
+    path.rename(path.with_name(".lock"))
+    with locked(path.parent):
+        pass
+
+
+def make_arrays(path: Path) -> None:
+    write_columns(path, {"a": np.zeros(2)})
+
+
+@pytest.mark.parametrize(
+    ("write", "refused"),
+    [(append, OSError), (cut, OSError), (make_arrays, OSError), (take_lock, ConfigurationError),
+     (widen, None)],
+)  # fmt: skip
+def test_writer_link_in_place_of_its_file_is_not_followed(
+    tmp_path: Path, outside: Path, write: Callable[[Path], None], refused: type[Exception] | None
+) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    link = folder / "file"
+    link.symlink_to(outside / "file")
+    if refused is None:
+        write(link)
+    else:
+        with pytest.raises(refused, match="is a symbolic link"):
+            write(link)
+    assert contents(outside) == {"file": PRECIOUS}
+
+
+def test_checkpoint_link_in_place_of_its_unfinished_folder_keeps_the_target(
+    tmp_path: Path, outside: Path
+) -> None:
+    checkpoints = tmp_path / "checkpoints"
+    checkpoints.mkdir()
+    (checkpoints / f".step_5.new-{os.getpid()}").symlink_to(outside)
+    (checkpoints / ".step_4.new-1").symlink_to(outside)
+    with pytest.raises(CheckpointError, match="symbolic link"):
+        write_checkpoint(checkpoints / "step_5", {"a": 1}, {})
+    write_checkpoint(checkpoints / "step_6", {"a": 1}, {})
+    assert contents(outside) == {"file": PRECIOUS}
+    assert [path.name for path in list_checkpoints(checkpoints)] == ["step_6"]
+
+
+def test_replacing_link_is_replaced_and_its_target_kept(tmp_path: Path, outside: Path) -> None:
+    link = tmp_path / "summary.json"
+    link.symlink_to(outside / "file")
+    with replacing(link) as unfinished:
+        unfinished.write_text("{}")
+    assert (link.read_text(), link.is_symlink()) == ("{}", False)
+    assert contents(outside) == {"file": PRECIOUS}
+
+
+def test_make_folder_link_is_refused_and_a_folder_kept(tmp_path: Path, outside: Path) -> None:
+    make_folder(tmp_path / "made")
+    make_folder(tmp_path / "made")
+    (tmp_path / "link").symlink_to(outside)
+    with pytest.raises(OSError, match="symbolic link"):
+        make_folder(tmp_path / "link")
+    with pytest.raises(OSError, match="symbolic link"):
+        open(tmp_path / "link", "a", opener=without_links)  # noqa: SIM115
+
+
+def test_the_run_itself_may_be_reached_through_a_link(tmp_path: Path) -> None:
+    folder = run(tmp_path / "disk", signal_at=60).folder
+    (tmp_path / "link").symlink_to(folder.path.parent)
+    result = resume_experiment(tmp_path / "link" / folder.path.name, settings=SETTINGS)
+    assert log_of(folder)[-1]["kind"] == "final_evaluation"
+    assert result.environment_steps == 100
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o002, 0o077])
+def test_run_modes_of_all_files_and_folders_follow_the_umask(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        folder = run(tmp_path).folder.path
+        evaluate_run(folder, episodes=EnvironmentEpisodes(1))
+    finally:
+        os.umask(before)
+    paths = [folder, *folder.rglob("*")]
+    assert any(path.name == "tensors.safetensors" for path in paths)
+    modes = {str(path): path.stat().st_mode & 0o777 for path in paths}
+    assert modes == {str(p): (0o777 if p.is_dir() else 0o666) & ~umask for p in paths}

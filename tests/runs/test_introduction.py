@@ -1,0 +1,107 @@
+"""What TensorBoard is told about a run: its command, settings, and what differs from defaults."""
+
+from pathlib import Path
+
+import pytest
+
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.runs.introduction import differences, introduction
+from coach_rl.runs.manifest import Origin
+from coach_rl.sessions import RunSettings
+from coach_rl.sessions.runner import run_experiment
+from coach_rl.sessions.settings import Audience
+
+FAKE = Path(__file__).parent.parent / "fake_preset.py"
+QUICK = RunSettings(final_episodes=EnvironmentEpisodes(1))
+
+
+@pytest.fixture
+def about(tmp_path):
+    preset = load_preset(find_preset(str(FAKE)))
+    overrides = {"steps": 20, "agent.layers": (8,)}
+    folder = run_experiment(
+        preset.configure(overrides),
+        Runtime(seed=3),
+        name="walk",
+        root=tmp_path,
+        origin=Origin(
+            preset=preset,
+            panel=preset.panel_values({"steps": 20}),
+            command=("coach", "-p", "a preset"),
+        ),
+        settings=QUICK,
+    ).folder
+    return introduction(folder, "level main")
+
+
+def test_texts_name_what_differs_from_the_defaults(about):
+    rows = about.texts["differences"].splitlines()[2:]
+    assert rows == ["| `steps` | `100` | `20` |", "| `agent.layers` | `[4, 4]` | `[8]` |"]
+
+
+def test_texts_show_command_levels_parameters_and_preset(about):
+    assert "coach -p 'a preset'" in about.texts["command"]
+    assert "level main" in about.texts["levels"]
+    assert "| `schedule.training` | `20` |" in about.texts["parameters"]
+    assert "A random walk that pretends to learn." in about.texts["preset"]
+
+
+def test_hyper_parameters_are_panel_changed_parameters_and_seed(about):
+    assert about.settings.items() >= {"steps": 20, "learning_rate": 0.1, "seed": 3}.items()
+    assert about.settings["agent.layers"] == "[8]"
+    assert "fail_at" not in about.settings  # None
+
+
+def test_run_of_a_program_has_settings_as_well(tmp_path):
+    graph_manager = load_preset(find_preset(str(FAKE))).build({"steps": 10})
+    result = run_experiment(graph_manager, name="walk", root=tmp_path, settings=QUICK)
+    about = introduction(result.folder, "level main")
+    assert "without a preset" in about.texts["differences"]
+    assert about.settings == {"level": "line", "num_envs": 1, "seed": 0}
+
+
+def test_differences_of_nested_parameters():
+    old = {"$type": "a:A", "b": {"$type": "a:B", "c": 1}, "d": {"$type": "a:Steps", "count": 5}}
+    new = {"$type": "a:A", "b": {"$type": "a:E", "f": 1}, "d": {"$type": "a:Steps", "count": 6}}
+    assert differences(old, new) == {
+        "b": ["(B)", "(E)"],
+        "b.c": [1, None],
+        "b.f": [None, 1],
+        "d": [5, 6],
+    }
+
+
+def test_histograms_of_a_run_of_levels(tmp_path):
+    """Parameters, gradients, observations and actions, at the steps asked for; the log is small."""
+    records = []
+
+    class Keeper:
+        def write(self, record):
+            if record.kind == "histogram":
+                records.append(record)
+
+        def close(self): ...
+
+    preset = load_preset(find_preset("Pendulum_HAC"))
+    values = {"steps": 3_000, "evaluation_interval": 3_000, "updates_per_step": 0.001}
+    folder = run_experiment(
+        preset.build(values),
+        name="hac",
+        root=tmp_path,
+        settings=RunSettings(
+            final_episodes=EnvironmentEpisodes(0), histograms=EnvironmentSteps(2_000)
+        ),
+        audience=Audience(sinks=(Keeper(),)),
+    ).folder
+    assert [(each.level, each.environment_steps) for each in records] == [
+        ("top", 2000),
+        ("low", 2000),
+    ]
+    for each in records:
+        kinds = {name.partition("/")[0] for name in each.arrays}
+        assert kinds == {"parameters", "gradients", "observations", "actions"}
+        assert all(values[:, 2].sum() > 0 for values in each.arrays.values())
+    assert '"histogram"' not in (folder.path / "log.jsonl").read_text()

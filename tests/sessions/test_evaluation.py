@@ -1,0 +1,442 @@
+"""Evaluating agents apart from the environments they were trained in."""
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+from tensorboard.backend.event_processing.event_accumulator import (  # type: ignore[import-untyped]
+    EventAccumulator,
+)
+
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.dqn_agent import DQNAgentParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.agents.scripted_agent import ScriptedAgentParameters
+from coach_rl.cli.main import main
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.core.errors import CoachWarning, ConfigurationError
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.interfaces import EnvironmentParameters
+from coach_rl.core.levels import CertifyParameters
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.environments.toy import PointMassParameters
+from coach_rl.exploration_policies import Greedy
+from coach_rl.graph_managers import (
+    BasicGraphParameters,
+    BasicRLGraphManager,
+    GraphManager,
+    GraphParameters,
+    HRLGraphManager,
+    LevelParameters,
+    ScheduleParameters,
+    evaluation_schedule,
+)
+from coach_rl.memories.replay_parameters import ReplayMemoryParameters
+from coach_rl.runs.manifest import Origin
+from coach_rl.sessions.evaluation import evaluate_run, evaluate_untrained
+from coach_rl.sessions.resuming import resume_experiment
+from coach_rl.sessions.runner import Audience, RunResult, RunSettings, run_experiment
+from coach_rl.telemetry import ConsoleSink
+
+STACK = Path(__file__).parent.parent / "cli" / "stack_preset.py"
+EPISODES = EnvironmentEpisodes(3)
+TASK = Runtime(seed=3, device="cpu")
+
+RESTLESS = """
+import gymnasium, numpy as np
+from gymnasium import spaces
+
+class Restless(gymnasium.Env):
+    observation_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._step = 0
+        return np.random.uniform(-1, 1, 1).astype(np.float32), {}  # not self.np_random
+
+    def step(self, action):
+        self._step += 1
+        seen = np.random.uniform(-1, 1, 1).astype(np.float32)
+        return seen, 1.0, self._step == 40, False, {}
+"""
+GONE = """
+from dataclasses import dataclass
+from coach_rl.environments.toy import PointMassParameters
+
+@dataclass(frozen=True, kw_only=True)
+class GoneParameters(PointMassParameters):
+    pass
+"""
+PRESET_OF_GONE = """
+import gone
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.environments.toy import PointMassParameters
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
+
+{definitions}
+
+def graph_manager():
+    return {manager}(
+        BasicGraphParameters(
+            agent=PPOAgentParameters(
+                algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(32)), update_mode="eager"
+            ),
+            environment=gone.GoneParameters(),
+            evaluation_environment=PointMassParameters(),
+            schedule=ScheduleParameters(training=EnvironmentSteps(60), evaluation_interval=None),
+        )
+    )
+"""
+
+
+def described(
+    environment: EnvironmentParameters, tested_in: EnvironmentParameters | None = None
+) -> GraphManager:
+    return BasicRLGraphManager(
+        BasicGraphParameters(
+            agent=PPOAgentParameters(
+                algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(32), minibatch=16),
+                update_mode="eager",
+            ),
+            environment=environment,
+            evaluation_environment=tested_in,
+            num_envs=2,
+            schedule=ScheduleParameters(
+                training=EnvironmentSteps(100),
+                evaluation_interval=EnvironmentSteps(50),
+                evaluation_episodes=EnvironmentEpisodes(2),
+            ),
+        )
+    )
+
+
+def run(graph_manager: GraphManager, root: Path, **more: Any) -> RunResult:
+    settings = RunSettings(tensorboard=False, final_episodes=EPISODES)
+    return run_experiment(
+        graph_manager, TASK, **{"name": "run", "root": root / "runs", "settings": settings} | more
+    )
+
+
+@pytest.fixture
+def folder_of_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder on the path; its modules are forgotten afterwards."""
+    modules = tmp_path / "modules"
+    modules.mkdir()
+    (modules / "restless.py").write_text(RESTLESS)
+    (modules / "gone.py").write_text(GONE)
+    monkeypatch.syspath_prepend(str(modules))
+    yield modules
+    forget()
+
+
+def forget() -> None:
+    for name in ("restless", "gone"):
+        sys.modules.pop(name, None)
+
+
+def uninstall(modules: Path) -> None:
+    (modules / "gone.py").unlink()
+    forget()
+    with pytest.raises(ModuleNotFoundError):
+        __import__("gone")
+
+
+def test_a_training_environment_that_cannot_be_replayed_does_not_stand_in_the_way(
+    tmp_path: Path, folder_of_modules: Path
+) -> None:
+    with pytest.warns(CoachWarning, match="open episodes of 'restless:Restless' cannot be saved"):
+        result = run(described(GymnasiumParameters(level="restless:Restless")), tmp_path)
+    evaluation, _ = evaluate_run(result.folder.path, episodes=EPISODES)
+    assert evaluation.scalars["evaluation/reward_mean"] == 40.0
+
+
+def test_a_training_environment_that_is_not_installed_any_more_does_not_either(
+    tmp_path: Path, folder_of_modules: Path
+) -> None:
+    import gone  # type: ignore[import-not-found]  # written above
+
+    result = run(described(gone.GoneParameters(), PointMassParameters()), tmp_path)
+    assert result.summary is not None
+    uninstall(folder_of_modules)
+    with pytest.raises(ConfigurationError, match="needs the module 'gone'"):
+        resume_experiment(result.folder.path, steps=EnvironmentSteps(200))
+    evaluation, _ = evaluate_run(result.folder.path, episodes=EPISODES)
+    assert evaluation.scalars == result.summary.evaluation.scalars
+
+
+@pytest.mark.parametrize("of_preset", [False, True])
+def test_a_preset_that_cannot_be_loaded_any_more_is_done_without_where_nothing_names_it(
+    tmp_path: Path, folder_of_modules: Path, of_preset: bool
+) -> None:
+    file = tmp_path / "preset.py"
+    own = ("class Own(BasicRLGraphManager):\n    pass\n", "Own")
+    definitions, manager = own if of_preset else ("", "BasicRLGraphManager")
+    file.write_text(PRESET_OF_GONE.format(definitions=definitions, manager=manager))
+    preset = load_preset(find_preset(str(file)))
+    result = run(preset.build(), tmp_path, origin=Origin(preset=preset))
+    assert result.summary is not None
+    uninstall(folder_of_modules)
+    del sys.modules[preset.module_name]
+    if of_preset:
+        with pytest.raises(ConfigurationError, match="No module named 'gone'"):
+            evaluate_run(result.folder.path, episodes=EPISODES)
+        return
+    with pytest.warns(CoachWarning, match="preset cannot be loaded: .*No module named 'gone'"):
+        evaluation, _ = evaluate_run(result.folder.path, episodes=EPISODES)
+    assert evaluation.scalars == result.summary.evaluation.scalars
+
+
+VECTOR = GymnasiumParameters(level="CartPole-v1", vectorization="vector")
+SINGLE = GymnasiumParameters(level="CartPole-v1")
+
+
+def test_a_ready_vector_environment_trains_and_evaluates_where_nothing_is_saved() -> None:
+    with described(VECTOR) as manager:
+        manager.create_graph(TASK)
+        kinds = [record.kind for record in manager.improve()]
+    assert kinds.count("evaluation") == 2
+    evaluation = evaluate_untrained(described(VECTOR), TASK, episodes=EPISODES)
+    assert evaluation.scalars["evaluation/episodes"] == 3
+
+
+def test_evaluations_may_be_played_in_a_ready_vector_environment(tmp_path: Path) -> None:
+    result = run(described(SINGLE, VECTOR), tmp_path)
+    evaluation, _ = evaluate_run(result.folder.path, episodes=EPISODES)
+    assert evaluation.scalars["evaluation/episodes"] == 3
+
+
+def lines_of(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_final_evaluation_and_its_levels_go_to_all_sinks(tmp_path: Path) -> None:
+    output = io.StringIO()
+    console = ConsoleSink(console=Console(file=output, width=200), plain=True)
+    result = run(
+        load_preset(find_preset(str(STACK))).build(),
+        tmp_path,
+        settings=RunSettings(final_episodes=EPISODES),
+        audience=Audience(sinks=(console,)),
+    )
+    folder, summary = result.folder.path, json.loads(result.folder.summary.read_text())
+    assert result.summary is not None
+    final = result.summary.evaluation
+    assert [level.level for level in final.levels] == ["top", "low"]
+    reward = final.scalars["evaluation/reward_mean"]
+    share = final.levels[1].scalars["evaluation_level/goal_share"]
+    sub_episodes = final.levels[1].scalars["evaluation_level/sub_episodes"]
+
+    *_, of_level, of_all = lines_of(folder)
+    assert (of_level["kind"], of_level["level"], of_level["phase"]) == ("level", "low", "test")
+    assert of_level["scalars"]["final_evaluation_level/goal_share"] == share
+    assert of_all["kind"] == "final_evaluation"
+    assert of_all["scalars"]["final_evaluation/reward_mean"] == reward
+    assert len(of_all["arrays"]["episode/reward"]) == 3
+
+    assert summary["levels"]["low"]["sub_episodes"] == sub_episodes > 0
+    (row,) = table(folder / "final_evaluation.csv")
+    assert float(row["final_evaluation/reward_mean"]) == reward
+    assert len(table(folder / "evaluations.csv")) == 2  # those while training, as before
+    assert float(table(folder / "low.csv")[-1]["final_evaluation_level/goal_share"]) == share
+
+    events = EventAccumulator(str(folder)).Reload()
+    for name, value in (
+        ("final_evaluation/reward_mean", reward),
+        ("low/final_evaluation_level/goal_share", share),
+    ):
+        (event,) = events.Scalars(name)
+        assert event.value == pytest.approx(value)
+        assert event.step == result.environment_steps
+    assert "final evaluation " in output.getvalue().splitlines()[-1]
+
+    again, file = evaluate_run(folder, episodes=EPISODES)
+    assert again.levels[1].scalars == final.levels[1].scalars
+    document = json.loads(file.read_text())
+    assert document["levels"]["low"]["evaluation_level/goal_share"] == share
+
+
+def test_goals_and_plans_of_each_level_are_in_every_record_of_evaluations(tmp_path: Path) -> None:
+    pytest.importorskip("scipy")
+    changes = {
+        "hierarchy": "graph",
+        "spacing": 1.0,
+        "level": "point_maze_u",
+        "steps": 200,
+        "evaluation_interval": 100,
+        "layers": (8, 8),
+        "batch": 16,
+        "environment.max_episode_steps": 60,
+        "stack.1.agent.learner.learning.learning_starts": 100,
+    }
+    graph_manager = load_preset(find_preset("PointMaze_HAC")).configure(changes)
+    result = run(graph_manager, tmp_path, settings=RunSettings(final_episodes=EPISODES))
+    folder = result.folder.path
+    goals, plans = {"goal_share", "distance"}, {"graph_places", "graph_edges", "planning_seconds"}
+    known = {"top": goals | plans, "low": goals}
+
+    summary = json.loads(result.folder.summary.read_text())["levels"]
+    assert {level: {*of} & (goals | plans) for level, of in summary.items()} == known
+    top = summary["top"]
+    # 3 by 3 places, 1 m apart: 12 pairs of neighbours along the axes and 8 across, both ways
+    assert (top["graph_places"], top["graph_edges"]) == (9, 40)
+    assert 0 < top["planning_seconds"] < 1
+    assert 0 < top["distance"] < 10
+
+    events = EventAccumulator(str(folder)).Reload()
+    for level, names in known.items():
+        for name in names:
+            (event,) = events.Scalars(f"{level}/final_evaluation_level/{name}")
+            assert event.value == pytest.approx(summary[level][name])
+            assert len(events.Scalars(f"{level}/evaluation_level/{name}")) == 2  # while training
+
+    assert main(["--evaluate", "3", "-crd", str(folder)]) == 0
+    (file,) = (folder / "evaluations").glob("*.json")
+    again = {
+        level: {name.rpartition("/")[2]: value for name, value in scalars.items()}
+        for level, scalars in json.loads(file.read_text())["levels"].items()
+    }
+    assert again["top"].pop("planning_seconds") > 0
+    del top["planning_seconds"]
+    assert again == summary
+
+
+def test_a_resumed_run_makes_its_final_evaluation_anew(tmp_path: Path) -> None:
+    result = run(described(PointMassParameters()), tmp_path)
+    resumed = resume_experiment(
+        result.folder.path,
+        steps=EnvironmentSteps(150),
+        settings=RunSettings(tensorboard=False, final_episodes=EPISODES),
+    )
+    assert resumed.summary is not None
+    (line,) = [line for line in lines_of(result.folder.path) if line["kind"] == "final_evaluation"]
+    assert line["environment_steps"] == 150
+    assert len(table(result.folder.path / "final_evaluation.csv")) == 1
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of PPO on CartPole."""
+    return run(described(SINGLE), tmp_path_factory.mktemp("trained")).folder.path
+
+
+def test_a_run_is_evaluated_in_another_environment(trained: Path) -> None:
+    overrides = {"environment.level": "CartPole-v0", "environment.max_episode_steps": 7}
+    evaluation, file = evaluate_run(trained, episodes=EPISODES, overrides=overrides, num_envs=2)
+    assert evaluation.scalars["evaluation/length_mean"] <= 7
+    assert file is not None
+    document = json.loads(file.read_text())
+    assert (document["level"], document["overrides"]) == ("CartPole-v0", overrides)
+    assert json.loads((trained / "manifest.json").read_text())["level"] == "CartPole-v1"
+
+
+def test_an_evaluation_environment_of_its_own_is_the_one_that_changes(tmp_path: Path) -> None:
+    folder = run(described(SINGLE, VECTOR), tmp_path).folder.path
+    for name in ("environment", "evaluation_environment"):
+        changed = {f"{name}.level": "CartPole-v0", f"{name}.vectorization": "sync"}
+        evaluation, _ = evaluate_run(folder, episodes=EPISODES, overrides=changed)
+        assert evaluation.scalars["evaluation/episodes"] == 3
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (
+            {"environment.level": "Pendulum-v1"},
+            r"know the observation .*\(4,\).* it is .*\(3,",
+        ),
+        ({"environment.level": "MountainCar-v0"}, r"know the observation space Dict"),
+        ({"environment.levell": "x"}, "unknown parameter 'levell' of 'environment'"),
+        ({"agent.update_mode": "eager"}, "an evaluation cannot change 'agent.update_mode'"),
+        ({"num_envs": 3}, "an evaluation cannot change 'num_envs'"),
+        ({"environments": 3}, "an evaluation cannot change 'environments'"),
+    ],
+)
+def test_what_does_not_fit_the_agents_is_refused(
+    trained: Path, overrides: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        evaluate_run(trained, episodes=EPISODES, overrides=overrides)
+
+
+def test_plans_can_be_certified_that_were_not_in_training(tmp_path: Path) -> None:
+    places = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
+    still = ScriptedAgentParameters(policy="still")
+    levels = (
+        LevelParameters(name="top", agent=DDPGAgentParameters(), frozen=True),
+        LevelParameters(name="low", agent=still, goal_space=places, horizon=3),
+    )
+    parameters = GraphParameters(
+        levels=levels,
+        environment=PointMassParameters(),
+        schedule=ScheduleParameters(training=EnvironmentSteps(40), evaluation_interval=None),
+    )
+    manager, settings = HRLGraphManager(parameters), RunSettings(tensorboard=False)
+    run = run_experiment(manager, name="plans", root=tmp_path, settings=settings)
+    changed: dict[str, object] = {"levels.0.certify": CertifyParameters(candidates=3)}
+    evaluation, _ = evaluate_run(run.folder.path, episodes=EPISODES, overrides=changed)
+    assert evaluation.levels[0].scalars["evaluation_level/fork_steps"] > 0
+
+
+def test_agents_sample_when_asked_and_learn_nothing(trained: Path) -> None:
+    before = {path: path.read_bytes() for path in (trained / "checkpoints").rglob("*.*")}
+    greedy, _ = evaluate_run(trained, episodes=EPISODES)
+    sampled, file = evaluate_run(trained, episodes=EPISODES, sampling=True)
+    again, _ = evaluate_run(trained, episodes=EPISODES, sampling=True)
+    assert sampled.scalars == again.scalars
+    assert not np.array_equal(sampled.arrays["episode/reward"], greedy.arrays["episode/reward"])
+    assert file is not None
+    assert json.loads(file.read_text())["sampling"] is True
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_agents_that_explore_nothing_say_so(tmp_path: Path) -> None:
+    agent = DQNAgentParameters(
+        learning=LearningParameters(batch=8, learning_starts=8),
+        memory=ReplayMemoryParameters(capacity=100),
+        exploration=Greedy(),
+    )
+    experiment = described(SINGLE)
+    experiment = type(experiment)(replace(experiment.parameters, agent=agent))
+    folder = run(experiment, tmp_path).folder.path
+    with pytest.raises(ConfigurationError, match=r"nothing to sample: agent .* of level .main"):
+        evaluate_run(folder, episodes=EPISODES, sampling=True)
+    stack = load_preset(find_preset(str(STACK))).build()
+    top, low = stack.parameters.levels
+    frozen = replace(stack.parameters, levels=(top, replace(low, frozen=True)))
+    with pytest.warns(CoachWarning, match=r"agent '\w+' of level 'low' explored nothing"):
+        evaluate_untrained(type(stack)(frozen), TASK, episodes=EPISODES, sampling=True)
+
+
+def test_rows_are_those_of_the_final_evaluation_unless_there_are_many_episodes(
+    trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows: list[int] = []
+    play = evaluation_schedule.play
+
+    def noting(stack: Any, *arguments: Any, **more: Any) -> Any:
+        rows.append(stack.num_envs)
+        return play(stack, *arguments, **more)
+
+    monkeypatch.setattr(evaluation_schedule, "play", noting)
+    for episodes, num_envs in ((20, None), (21, None), (40, 5)):
+        evaluate_run(trained, episodes=EnvironmentEpisodes(episodes), num_envs=num_envs)
+    assert rows == [2, 16, 5]

@@ -1,0 +1,160 @@
+"""Evaluations made aside are those of the run that makes them itself, bit for bit."""
+
+import json
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.core.errors import CoachWarning, ParameterError
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.toy import PointMassParameters
+from coach_rl.graph_managers import (
+    BasicGraphParameters,
+    BasicRLGraphManager,
+    CheckpointParameters,
+    ScheduleParameters,
+)
+from coach_rl.runs.checkpoint import (
+    POINTERS,
+    find_checkpoint,
+    list_checkpoints,
+    pointed,
+    read_checkpoint,
+)
+from coach_rl.sessions.evaluation_process import EvaluationProcess
+from coach_rl.sessions.resuming import resume_experiment
+from coach_rl.sessions.runner import run_experiment
+from coach_rl.sessions.settings import Audience, RunResult, RunSettings
+from coach_rl.telemetry.video import VideoParameters
+from coach_rl.testing import assert_same_state
+
+END = 640
+PARAMETERS = BasicGraphParameters(
+    agent=PPOAgentParameters(
+        algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(64), epochs=2, minibatch=16),
+        update_mode="eager",
+    ),
+    environment=PointMassParameters(),
+    num_envs=4,
+    schedule=ScheduleParameters(
+        training=EnvironmentSteps(END),
+        evaluation_interval=EnvironmentSteps(160),
+        evaluation_episodes=EnvironmentEpisodes(3),
+        progress_interval=EnvironmentSteps(160),
+    ),
+    checkpoints=CheckpointParameters(best_of="reward_mean", best_is="smallest"),
+)
+ASIDE = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(1), evaluate_aside=True)
+ORDINARY = replace(ASIDE, evaluate_aside=False)
+
+
+def run(
+    root: Path,
+    settings: RunSettings,
+    parameters: BasicGraphParameters = PARAMETERS,
+    audience: Audience | None = None,
+) -> RunResult:
+    manager = BasicRLGraphManager(parameters)
+    task = Runtime(seed=2, device="cpu")
+    return run_experiment(
+        manager, task, name="mass", root=root, settings=settings, audience=audience
+    )
+
+
+def records(result: RunResult) -> list[dict[str, object]]:
+    """What the log says but for time and checkpoints, in the order of environment steps."""
+    lines = (result.folder.path / "log.jsonl").read_text().splitlines()
+    found = [json.loads(line) for line in lines]
+    for each in found:
+        del each["wall_seconds"]
+        for name in [name for name in each["scalars"] if name.startswith(("time/", "resources/"))]:
+            del each["scalars"][name]
+    kept = [each for each in found if each["kind"] != "checkpoint"]
+    return sorted(kept, key=lambda each: (each["environment_steps"], each["kind"], str(each)))
+
+
+def state_of(result: RunResult, pointer: str) -> dict[str, object]:
+    return read_checkpoint(find_checkpoint(result.folder.checkpoints, pointer)).state
+
+
+class AtRecord:
+    """Does something at the first record of a kind from a step on."""
+
+    def __init__(self, kind: str, steps: int, do: object) -> None:
+        self._kind, self._steps, self._do = kind, steps, do
+
+    def write(self, record: object) -> None:
+        if self._do and record.kind == self._kind and record.environment_steps >= self._steps:
+            do, self._do = self._do, None
+            do()
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.fixture(scope="module")
+def ordinary(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    return run(tmp_path_factory.mktemp("ordinary"), ORDINARY)
+
+
+def assert_same_run(result: RunResult, ordinary: RunResult) -> None:
+    assert records(result) == records(ordinary)
+    assert (result.best.value, result.best.environment_steps) == (
+        ordinary.best.value,
+        ordinary.best.environment_steps,
+    )
+    best, theirs = state_of(result, "best"), state_of(ordinary, "best")
+    assert_same_state(best["agents"], theirs["agents"])
+    assert_same_state(best["training"], theirs["training"])
+    assert_same_state(state_of(result, "last"), state_of(ordinary, "last"))
+
+
+def test_evaluations_aside_equal_those_of_the_run_itself(
+    tmp_path: Path, ordinary: RunResult
+) -> None:
+    result = run(tmp_path, ASIDE)
+    assert_same_run(result, ordinary)
+    checkpoints = result.folder.checkpoints
+    kept = {pointed(checkpoints, pointer) for pointer in POINTERS}
+    assert {path.name for path in list_checkpoints(checkpoints)} == kept
+    assert result.best.environment_steps < END, "else this test shows little"
+
+
+def test_evaluations_to_come_at_a_stop_are_made_by_the_resumed_run(
+    tmp_path: Path, ordinary: RunResult
+) -> None:
+    stop = AtRecord("progress", 320, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    stopped = run(tmp_path, ASIDE, audience=Audience(sinks=(stop,)))
+    assert stopped.signal == signal.SIGTERM
+    assert not [each for each in records(stopped) if each["kind"] == "evaluation"]
+    resumed = resume_experiment(stopped.folder.path, settings=ORDINARY)
+    assert_same_run(resumed, ordinary)
+
+
+@pytest.mark.slow
+def test_an_evaluation_process_that_dies_is_replaced(
+    tmp_path: Path, ordinary: RunResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[EvaluationProcess] = []
+    ask = EvaluationProcess.ask
+
+    def killed_at_first(self: EvaluationProcess, evaluation: object) -> None:
+        if not started:
+            started.append(self)
+            self._process.kill()
+        ask(self, evaluation)
+
+    monkeypatch.setattr(EvaluationProcess, "ask", killed_at_first)
+    with pytest.warns(CoachWarning, match="has ended with exit code -9; another one makes"):
+        result = run(tmp_path, ASIDE)
+    assert_same_run(result, ordinary)
+
+
+def test_films_and_evaluations_aside_exclude_each_other() -> None:
+    with pytest.raises(ParameterError, match="evaluate_aside and video exclude each other"):
+        replace(ASIDE, video=VideoParameters())

@@ -1,0 +1,489 @@
+"""A level takes over what one of another run has learned, and nothing else."""
+
+import json
+import re
+import shutil
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.agents.scripted_agent import ScriptedAgentParameters
+from coach_rl.architectures import ActorCriticParameters, TorsoParameters
+from coach_rl.cli.main import main
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.toy import PointMassParameters
+from coach_rl.filters import InputFilter, ObservationNormalizationFilter
+from coach_rl.graph_managers import (
+    BasicGraphParameters,
+    BasicRLGraphManager,
+    GraphParameters,
+    HRLGraphManager,
+    LevelParameters,
+    ScheduleParameters,
+)
+from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
+from coach_rl.sessions.evaluation import evaluate_untrained
+from coach_rl.sessions.loaded_levels import load_levels, loading_report
+from coach_rl.sessions.resuming import resume_experiment
+from coach_rl.sessions.runner import Audience, RunSettings, run_experiment
+from coach_rl.testing import assert_same_state
+
+PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
+TASK = Runtime(seed=7, device="cpu")
+QUIET = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
+NORMALISED = InputFilter(observation={"observation": (ObservationNormalizationFilter(),)})
+
+
+def ppo(**more):
+    return PPOAgentParameters(
+        **{
+            "algorithm": PPOAlgorithmParameters(
+                rollout=EnvironmentSteps(16), epochs=1, minibatch=8, scale_returns=True
+            ),
+            "input_filter": NORMALISED,
+            "update_mode": "eager",
+            **more,
+        }
+    )
+
+
+def ddpg(**more):
+    return DDPGAgentParameters(
+        **{
+            "learning": LearningParameters(batch=8, learning_starts=10, updates_per_step=0.2),
+            "normalise_observations": 5.0,
+            "update_mode": "eager",
+            **more,
+        }
+    )
+
+
+def graph(low=None, top=None, *, steps=120, **of_low):
+    levels = (
+        LevelParameters(name="top", agent=top or ppo()),
+        LevelParameters(
+            **{
+                "name": "low",
+                "agent": low or ddpg(),
+                "goal_space": PLACES,
+                "horizon": 4,
+                **of_low,
+            }
+        ),
+    )
+    return HRLGraphManager(
+        GraphParameters(
+            levels=levels,
+            environment=PointMassParameters(),
+            num_envs=4,
+            schedule=ScheduleParameters(
+                training=EnvironmentSteps(steps),
+                evaluation_interval=None,
+                progress_interval=EnvironmentSteps(4),
+            ),
+        )
+    )
+
+
+def run(graph_manager, root, **audience):
+    return run_experiment(
+        graph_manager,
+        TASK,
+        name="walk",
+        root=root,
+        settings=QUIET,
+        audience=Audience(**audience),
+    ).folder
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run with PPO above DDPG, to load from."""
+    return run(graph(), tmp_path_factory.mktemp("other")).path
+
+
+def saved_agent(path, level):
+    return read_checkpoint(find_checkpoint(path / "checkpoints")).state["agents"][level]
+
+
+def states_at_start(graph_manager, tmp_path):
+    """The agents' states when a run begins."""
+    found = {}
+
+    def look(graph_manager, task, folder):
+        found.update(graph_manager.state_dict()["agents"])
+
+    folder = run(graph_manager, tmp_path, on_start=look)
+    return found, folder
+
+
+def same(one, other):
+    try:
+        assert_same_state(one, other)
+    except AssertionError:
+        return False
+    return True
+
+
+def test_an_off_policy_level_takes_over_networks_and_normaliser_only(trained, tmp_path):
+    fresh, _ = states_at_start(graph(), tmp_path / "a")
+    state, folder = states_at_start(graph(load=str(trained)), tmp_path / "b")
+    theirs, low = saved_agent(trained, "low"), state["low"]
+    assert same(low["networks"], theirs["networks"])
+    assert "target" in low["networks"]["actor"]
+    assert same(low["normaliser"], theirs["normaliser"])
+    assert not same(low["networks"], fresh["low"]["networks"])
+    for part in ("engine", "memory", "earned", "training_steps", "noise"):
+        assert same(low[part], fresh["low"][part]), part
+    assert theirs["training_steps"] > 0
+    assert same(state["top"], fresh["top"])
+    manifest = json.loads(folder.manifest.read_text())
+    checkpoint = find_checkpoint(trained / "checkpoints")
+    entry = manifest["loaded"]["low"]
+    assert (entry["checkpoint"], entry["level"]) == (str(checkpoint), "low")
+    assert "networks/actor/target/torso.middleware.0.weight" in entry["taken"]
+    assert entry["left"] == {}
+
+
+def test_an_on_policy_level_takes_over_filters_and_the_critics_scale(trained, tmp_path):
+    """Here a level of another name, from a checkpoint that is named."""
+    checkpoint = find_checkpoint(trained / "checkpoints")
+    params = graph().parameters
+    top, low = params.levels
+    levels = (replace(top, name="boss", load=f"{checkpoint}:top"), low)
+    state, _ = states_at_start(HRLGraphManager(replace(params, levels=levels)), tmp_path)
+    theirs = saved_agent(trained, "top")
+    for part in ("network", "filters", "returns"):
+        assert same(state["boss"][part], theirs[part]), part
+    assert theirs["filters"]["input"]["observation"]
+    assert state["boss"]["memory"]["length"] == 0
+    assert (state["boss"]["training_steps"], theirs["training_steps"] > 0) == (0, True)
+
+
+def test_a_path_with_a_colon_is_a_path(trained, tmp_path):
+    shutil.copytree(trained, tmp_path / "walk:low")
+    state, _ = states_at_start(graph(load=str(tmp_path / "walk:low")), tmp_path / "b")
+    assert same(state["low"]["networks"], saved_agent(trained, "low")["networks"])
+
+
+def test_a_loaded_frozen_level_stays_what_it_was(trained, tmp_path):
+    folder = run(graph(load=str(trained), frozen=True), tmp_path)
+    ours, theirs = saved_agent(folder.path, "low"), saved_agent(trained, "low")
+    assert same(ours["networks"], theirs["networks"])
+    assert saved_agent(folder.path, "top")["training_steps"] > 0
+
+
+def test_a_resumed_run_keeps_what_it_has_learned_since(trained, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(trained, other)
+    folder = run(graph(load=str(other)), tmp_path / "b")
+    shutil.rmtree(other)  # it is not asked for again
+    learned = saved_agent(folder.path, "low")
+    resume_experiment(folder.path, steps=EnvironmentSteps(124), settings=QUIET)
+    straight = run(graph(load=str(trained), steps=124), tmp_path / "c")
+    assert same(saved_agent(folder.path, "low"), saved_agent(straight.path, "low"))
+    assert not same(saved_agent(folder.path, "low")["networks"], learned["networks"])
+
+
+def test_a_run_killed_before_its_first_checkpoint_loads_what_it_loaded(trained, tmp_path):
+    """From the checkpoint it loaded then, although that run has gone on since."""
+    other = tmp_path / "other"
+    shutil.copytree(trained, other)
+    folder = run(graph(load=str(other)), tmp_path / "b")
+    expected = saved_agent(folder.path, "low")
+    (first,) = (other / "checkpoints").glob("step_*")
+    later = first.with_name("step_999999")
+    shutil.copytree(first, later)
+    (later / "checkpoint.json").write_text("broken")
+    (other / "checkpoints" / "last").write_text('{"checkpoint": "step_999999"}')
+    shutil.rmtree(folder.checkpoints)
+    (folder.path / "log.jsonl").unlink()
+    resume_experiment(folder.path, settings=QUIET)
+    assert same(saved_agent(folder.path, "low"), expected)
+
+
+def test_an_evaluation_before_training_plays_the_loaded_level(trained):
+    def reward(graph_manager):
+        record = evaluate_untrained(graph_manager, TASK, episodes=EnvironmentEpisodes(2))
+        return record.scalars["evaluation/reward_mean"]
+
+    assert reward(graph(load=str(trained))) != reward(graph())
+
+
+@pytest.mark.parametrize(
+    "drive",
+    [
+        lambda manager: next(manager.improve()),
+        lambda manager: manager.run(),
+        lambda manager: next(manager.heatup(EnvironmentSteps(4))),
+        lambda manager: next(manager.train_and_act(EnvironmentSteps(4))),
+        lambda manager: manager.evaluate(EnvironmentEpisodes(1)),
+        lambda manager: manager.evaluations.policies(),
+    ],
+    ids=["improve", "run", "heatup", "train_and_act", "evaluate", "policies"],
+)
+def test_a_level_that_is_not_loaded_yet_is_refused_however_it_is_driven(trained, drive):
+    with graph(load=str(trained), frozen=True) as manager:
+        manager.create_graph(TASK)
+        assert f"to be loaded from {trained}" in manager.graph.description()
+        with pytest.raises(ConfigurationError, match=r"level 'low' is to be loaded from .* first"):
+            drive(manager)
+        load_levels(manager)
+        assert f" loaded from {trained}" in manager.graph.description()
+        assert "to be loaded" not in manager.graph.description()
+        drive(manager)
+        loaded = manager.state_dict()["agents"]["low"]["networks"]
+        assert same(loaded, saved_agent(trained, "low")["networks"])
+
+
+def test_a_restored_graph_is_not_loaded_again(trained):
+    with graph(load=str(trained)) as first, graph(load=str(trained)) as second:
+        for manager in (first, second):
+            manager.create_graph(TASK)
+        load_levels(first)
+        first.run()
+        second.load_state_dict(first.state_dict())
+        assert not second.graph.unloaded
+        assert_same_state(second.state_dict()["agents"], first.state_dict()["agents"])
+
+
+class ForgottenAgent(PPOAgent):
+    def state_dict(self):
+        return {**super().state_dict(), "encoder": 1.0}
+
+
+@parameter_class
+class ForgottenParameters(PPOAgentParameters):
+    def build(self, context):
+        return ForgottenAgent(self, context)
+
+
+def test_an_agent_whose_policy_may_lack_state_is_not_loaded(flat_run, tmp_path):
+    changed = flat(load=str(flat_run))
+    agent = ForgottenParameters(
+        **{
+            each.name: getattr(changed.parameters.agent, each.name)
+            for each in fields(PPOAgentParameters)
+        }
+    )
+    changed = BasicRLGraphManager(replace(changed.parameters, agent=agent))
+    with pytest.raises(ConfigurationError, match="ForgottenAgent saves state of its own"):
+        run(changed, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"load": "nowhere"}, "nowhere is neither a run's folder"),
+        ({"load": "nowhere:low"}, "nowhere is neither a run's folder"),
+        ({"load": "RUN:lwo"}, "unknown level 'lwo' there; did you mean 'low'"),
+        ({"load": "RUN", "name": "legs"}, "unknown level 'legs' there; .*(name it as RUN:LEVEL)"),
+        ({"load": "RUN:top"}, "what was saved has no 'networks': it is another kind of agent"),
+        ({"load": "RUN", "low": ppo(input_filter=None)}, "has no 'network'"),
+        (
+            {"load": "RUN", "low": ddpg(normalise_observations=None)},
+            "its normalised observations hold .*desired_goal/count.*, those here nothing",
+        ),
+        (
+            {"load": "RUN:top", "low": ppo()},
+            r"'actor_torso.*weight' should have the shape \(64, 6\), found \(64, 4\)",
+        ),
+        (
+            {"load": "RUN", "low": ScriptedAgentParameters(policy="still")},
+            "agent 'script' follows a script, into which nothing can be loaded",
+        ),
+    ],
+)
+def test_what_cannot_be_loaded_takes_one_line_and_leaves_nothing(
+    change, message, trained, tmp_path
+):
+    change = {**change, "load": change["load"].replace("RUN", str(trained))}
+    name = change.get("name", "low")
+    expected = f"level '{name}' cannot be loaded from {change['load']}: .*{message}"
+    with pytest.raises(ConfigurationError, match=expected) as caught:
+        run(graph(**change), tmp_path)
+    assert "\n" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_statistics_of_filters_that_are_not_here_are_refused(trained, tmp_path):
+    params = graph(top=ppo(input_filter=None)).parameters
+    levels = (replace(params.levels[0], load=str(trained)), params.levels[1])
+    message = "level 'top' cannot be loaded .*: its filters hold input/.*, those here nothing"
+    with pytest.raises(ConfigurationError, match=message):
+        run(HRLGraphManager(replace(params, levels=levels)), tmp_path)
+
+
+def test_a_run_without_a_checkpoint_cannot_be_loaded_from(trained, tmp_path):
+    shutil.copytree(trained, tmp_path / "other")
+    shutil.rmtree(tmp_path / "other" / "checkpoints")
+    with pytest.raises(ConfigurationError, match="has no checkpoint yet"):
+        run(graph(load=str(tmp_path / "other")), tmp_path / "b")
+
+
+def test_a_home_directory_is_understood(trained, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(trained.parent))
+    found, _ = states_at_start(graph(load=f"~/{trained.name}:low"), tmp_path)
+    assert same(found["low"]["networks"], saved_agent(trained, "low")["networks"])
+    assert Path(f"~/{trained.name}").exists() is False
+
+
+@parameter_class
+class Unturned:
+    """The symmetry of what looks like nothing but itself."""
+
+    def build(self, context):
+        return AsItIs(context.spaces.observation)
+
+
+class AsItIs:
+    description = "Unturned()"
+
+    def __init__(self, observation_space):
+        self.observation_space = observation_space
+
+    def canonical(self, observation):
+        return observation
+
+    def restored(self, action, observation):
+        return action
+
+
+def flat(obs_filter=NORMALISED, *, middleware=(64, 64), symmetry=None, **more):
+    """One agent pushes a point mass; its observation and its network may be others."""
+    network = ActorCriticParameters(torso=TorsoParameters(middleware=middleware))
+    return BasicRLGraphManager(
+        BasicGraphParameters(
+            agent=ppo(input_filter=obs_filter, network=network, symmetry=symmetry),
+            environment=PointMassParameters(),
+            num_envs=4,
+            schedule=ScheduleParameters(training=EnvironmentSteps(120), evaluation_interval=None),
+            **more,
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def flat_run(tmp_path_factory):
+    return run(flat(), tmp_path_factory.mktemp("flat")).path
+
+
+def test_a_flat_agent_starts_from_another_run(flat_run, tmp_path):
+    state, folder = states_at_start(flat(load=str(flat_run)), tmp_path)
+    theirs = saved_agent(flat_run, "main")
+    for part in ("network", "filters", "returns"):
+        assert same(state["main"][part], theirs[part]), part
+    assert state["main"]["memory"]["length"] == 0
+    loaded = json.loads(folder.manifest.read_text())["loaded"]
+    count = len(loaded["main"]["taken"])
+    assert loading_report(loaded) == [
+        f"level 'main': all {count} parts of 'main' in {find_checkpoint(flat_run / 'checkpoints')}"
+    ]
+
+
+def test_the_memory_of_the_other_run_is_not_read(trained, tmp_path):
+    other = Path(shutil.copytree(trained, tmp_path / "other"))
+    entries = list(find_checkpoint(other / "checkpoints").glob("rows_*.bin"))
+    assert entries
+    for file in entries:
+        file.unlink()
+    state, _ = states_at_start(graph(load=str(other)), tmp_path / "b")
+    assert same(state["low"]["networks"], saved_agent(trained, "low")["networks"])
+
+
+@pytest.mark.parametrize("partly", [False, True])
+def test_what_was_learned_with_another_symmetry_is_refused_even_in_part(flat_run, tmp_path, partly):
+    other = flat(symmetry=Unturned(), load=str(flat_run), load_partly=partly)
+    message = r"symmetry=None, and this agent has symmetry=Unturned\(\); give it the same$"
+    with pytest.raises(ConfigurationError, match=message):
+        run(other, tmp_path)
+
+
+def test_another_network_is_refused_unless_a_part_of_it_may_be_taken(flat_run, tmp_path):
+    message = r"should have the shape .*; load_partly=True would take the \d+ of \d+ parts that fit"
+    with pytest.raises(ConfigurationError, match=message):
+        run(flat(middleware=(64, 32), load=str(flat_run)), tmp_path)
+    other = flat(middleware=(64, 32), load=str(flat_run), load_partly=True)
+    state, folder = states_at_start(other, tmp_path)
+    mine, theirs = (
+        each["network"]["online"] for each in (state["main"], saved_agent(flat_run, "main"))
+    )
+    loaded = json.loads(folder.manifest.read_text())["loaded"]
+    taken, left = loaded["main"]["taken"], loaded["main"]["left"]
+    for name, value in mine.items():
+        fits = value.shape == theirs[name].shape
+        assert same(value, theirs[name]) == fits or not value.any()
+        assert (f"network/online/{name}" in taken) == fits
+        assert (f"network/online/{name}" in left) != fits
+    reason = left["network/online/actor_torso.middleware.2.weight"]
+    assert reason == "float32 (64, 64) there, float32 (32, 64) here"
+    report = loading_report(loaded)
+    assert f"{len(taken)} of {len(taken) + len(left)} parts" in report[0]
+    assert len(report) == 1 + len(left)
+
+
+def test_a_statistic_comes_whole_or_not_at_all(flat_run, tmp_path):
+    """A mean without its count means nothing; a filter that is not there stays as it is."""
+    unfiltered = run(flat(None), tmp_path / "a").path
+    state, folder = states_at_start(flat(load=str(unfiltered), load_partly=True), tmp_path / "b")
+    left = json.loads(folder.manifest.read_text())["loaded"]["main"]["left"]
+    assert list(left.values()) == ["not there"]
+    fresh, _ = states_at_start(flat(), tmp_path / "c")
+    assert same(state["main"]["filters"], fresh["main"]["filters"])
+    assert same(state["main"]["network"], saved_agent(unfiltered, "main")["network"])
+    _, folder = states_at_start(flat(None, load=str(flat_run), load_partly=True), tmp_path / "d")
+    left = json.loads(folder.manifest.read_text())["loaded"]["main"]["left"]
+    assert set(left.values()) == {"not here"}
+
+
+def test_an_agent_of_which_nothing_fits_is_refused_even_partly(trained, tmp_path):
+    wrong = graph(load=f"{trained}:top", load_partly=True)
+    with pytest.raises(ConfigurationError, match=r"cannot be loaded from .*: nothing of it fits"):
+        run(wrong, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_load_from_the_command_line_reports_once_what_it_took(flat_run, tmp_path, capsys):
+    preset = tmp_path / "push.py"
+    preset.write_text(PUSH)
+    words = ["--plain", "-c", "--no_tensorboard", "-ep", str(tmp_path / "e")]
+    change = f"load={flat_run}; agent.optimizer.learning_rate=1e-5"
+    assert main(["-p", str(preset), "-cp", change, *words]) == 0
+    said = capsys.readouterr().out
+    assert said.count("loaded:") == 1
+    assert re.search(r"loaded:     level 'main': all \d+ parts of 'main' in .*step_\d+", said)
+    (folder,) = (tmp_path / "e").glob("*/*/manifest.json")
+    assert main(["-crd", str(folder.parent), "--steps", "80", *words[:3]]) == 0
+    assert "loaded:" not in capsys.readouterr().out
+    assert main(["-p", str(preset), "-cp", f"load={flat_run}:lower", *words]) == 2
+    assert "unknown level 'lower' there" in capsys.readouterr().err
+
+
+PUSH = """
+from coach_rl import (
+    BasicGraphParameters, BasicRLGraphManager, EnvironmentEpisodes, EnvironmentSteps, InputFilter,
+    ObservationNormalizationFilter, PointMassParameters, PPOAgentParameters, PPOAlgorithmParameters,
+    ScheduleParameters,
+)
+
+def graph_manager():
+    algorithm = PPOAlgorithmParameters(
+        rollout=EnvironmentSteps(16), epochs=1, minibatch=8, scale_returns=True
+    )
+    seen = InputFilter(observation={"observation": (ObservationNormalizationFilter(),)})
+    return BasicRLGraphManager(BasicGraphParameters(
+        agent=PPOAgentParameters(algorithm=algorithm, input_filter=seen),
+        environment=PointMassParameters(),
+        schedule=ScheduleParameters(
+            training=EnvironmentSteps(40), evaluation_episodes=EnvironmentEpisodes(1)
+        ),
+    ))
+"""

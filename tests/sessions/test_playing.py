@@ -1,0 +1,149 @@
+"""`coach play` and chosen episodes: what is shown and filmed is what was played."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from coach_rl.cli.main import main
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.sessions.playing import play_run
+from coach_rl.sessions.runner import RunSettings, run_experiment
+
+PRESET = load_preset(find_preset("CartPole_PPO"))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on CartPole that has hardly learned anything."""
+    graph_manager = PRESET.configure(
+        {"schedule.training": 256, "schedule.evaluation_interval": None}
+    )
+    settings = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
+    root = tmp_path_factory.mktemp("experiments")
+    task = Runtime(seed=1, device="cpu")
+    return run_experiment(
+        graph_manager, task, name="pole", root=root, settings=settings
+    ).folder.path
+
+
+class Looker:
+    """A screen that remembers captions, and is closed after so many frames."""
+
+    def __init__(self, frames: int = 10_000) -> None:
+        self.captions: list[str] = []
+        self._frames = frames
+
+    @property
+    def is_closed(self) -> bool:
+        return len(self.captions) >= self._frames
+
+    def wants(self, step: int) -> bool:
+        return step >= 0
+
+    def add(self, frame: Any, caption: Any = ()) -> None:
+        assert frame.shape[2] == 3
+        self.captions.append(caption[0].text)
+
+    end = add
+
+
+def test_a_screen_sees_every_step_of_the_episodes(run: Path) -> None:
+    screen, ends = Looker(), []
+    play_run(
+        run,
+        screen,
+        episodes=EnvironmentEpisodes(2),
+        on_episode=lambda take: ends.append((take.number, take.step, take.reward)),
+    )
+    (_, first, reward), (_, second, _) = ends
+    assert reward == first
+    steps = [int(text.split(",")[0].split()[1]) for text in screen.captions]
+    assert steps == [*range(first + 1), *range(second + 1)]
+    assert screen.captions[first] == f"step {first}, return {first}, the end"
+    again = Looker()
+    play_run(run, again, episodes=EnvironmentEpisodes(2))
+    assert again.captions == screen.captions, "acting greedily on the same starts"
+
+
+def test_playing_ends_when_the_screen_is_closed(run: Path) -> None:
+    screen = Looker(frames=4)
+    play_run(run, screen, episodes=EnvironmentEpisodes(2))
+    assert len(screen.captions) == 4
+
+
+def test_without_a_display_a_gif_is_written_into_the_run(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert main(["play", str(run), "--slow", "2.5"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("there is no display here; the video is written to ")
+    (file,) = (run / "videos").iterdir()
+    assert file.name.endswith("_play.gif")
+    with Image.open(file) as film:
+        assert film.info["duration"] == 100  # 25 frames a second, slowed down
+
+
+def test_a_window_shows_the_episode_and_answers_keys(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(os.environ, "SDL_VIDEODRIVER", "dummy")
+    import pygame
+
+    from coach_rl.telemetry.window import Window
+
+    title, shown = [], []
+    show = Window._draw
+
+    def press(self: Window, pixels: bytes, size: tuple[int, int]) -> None:
+        show(self, pixels, size)
+        shown.append(np.array(pygame.surfarray.array3d(pygame.display.get_surface())))
+        title.append(pygame.display.get_caption()[0])
+        keys = {1: [pygame.K_UP], 2: [pygame.K_SPACE, pygame.K_RIGHT], 4: [pygame.K_q]}
+        for key in keys.get(len(shown), [pygame.K_RIGHT]):
+            pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=key))
+
+    monkeypatch.setattr(Window, "_draw", press)
+    assert main(["play", str(run), "--episodes", "3", "--slow", "0.1"]) == 0
+    assert len(shown) == 4
+    assert title[1].endswith(" - speed 2")
+    assert title[2].endswith(" - paused")
+    assert shown[0].std() > 10
+    assert (shown[0] != shown[3]).any()
+    assert "space pauses" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("RUN --to pole.avi", "a video is a .gif or an .mp4 file, got 'pole.avi'"),
+        ("RUN --level NoSuch-v0 --to a.gif", "NoSuch"),
+        ("RUN --slow 0 --to a.gif", "must be a factor from 0.01 to 100, got '0'"),
+        ("nowhere --to a.gif", "nowhere"),
+        ("RUN@7 --to a.gif", "step_7"),
+    ],
+)
+def test_mistakes_take_one_line_and_leave_nothing(
+    words: str,
+    message: str,
+    run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["play", *words.replace("RUN", str(run)).split()]) in (1, 2)
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []

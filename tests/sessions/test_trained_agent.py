@@ -1,0 +1,353 @@
+"""A run's agent acts without its environment as it does in evaluations."""
+
+import json
+import shutil
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+
+import coach_rl
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.core.errors import CoachError
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.seeding import integer_seed
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.filters import InputFilter, ObservationStackingFilter
+from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
+from coach_rl.runs.folder import RunFolder, write_manifest
+from coach_rl.sessions.rebuilding import rebuild
+from coach_rl.sessions.runner import RunSettings, run_experiment
+
+EPISODES = 4
+pytestmark = pytest.mark.filterwarnings("ignore:.*would learn nothing")
+QUIET = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
+SMALL = {
+    "schedule.evaluation_interval": None,
+    "schedule.progress_interval": EnvironmentSteps(1),
+    "schedule.heatup": EnvironmentSteps(0),
+    "schedule.evaluation_episodes": EnvironmentEpisodes(EPISODES),
+}
+PRESETS = {
+    "CartPole_PPO": {"agent.algorithm.rollout": 128},
+    "Pendulum_PPO": {"agent.algorithm.rollout": 128},
+    "Acrobot_PPO": {
+        "agent.algorithm.rollout": 128,
+        "agent.input_filter": InputFilter(
+            observation={"observation": (ObservationStackingFilter(stack_size=3),)}
+        ),
+    },
+    "CartPole_DQN": {"agent.learning.learning_starts": 100, "agent.update_mode": "eager"},
+    "Pendulum_SAC": {},
+    "Pendulum_DDPG": {},
+    "Mujoco_PPO": {"level": "hopper", "agent.algorithm.rollout": 128},
+    "FourRooms_PPO_Options": {},
+    "Pendulum_HAC": {},
+    "PointMaze_HAC": {},
+    "PointMaze_HIRO": {},
+    "SpeakerListener_PPO": {},
+}
+"""Presets, and overrides that let them learn at once."""
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A function from a preset's name to a short run of it, made once."""
+    made = {}
+
+    def run(name):
+        if name not in made:
+            graph_manager = load_preset(find_preset(name)).configure(
+                {**SMALL, "schedule.training": EnvironmentSteps(600), **PRESETS[name]}
+            )
+            result = run_experiment(
+                graph_manager,
+                Runtime(seed=1, device="cpu"),
+                name=name,
+                root=tmp_path_factory.mktemp("runs"),
+                settings=QUIET,
+            )
+            made[name] = result.folder.path
+        return made[name]
+
+    return run
+
+
+def same(one, other):
+    return all(np.array_equal(one[key], other[key]) for key in one)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_loaded_agent_acts_as_in_an_evaluation_to_the_bit(trained, name):
+    if name == "SpeakerListener_PPO":
+        pytest.importorskip("mpe2")
+    run = trained(name)
+    graph_manager, task, _ = rebuild(RunFolder(run), learns=False)
+    with graph_manager:
+        graph_manager.create_graph(task, training=False)
+        graph_manager.evaluations.load_agents(
+            read_checkpoint(find_checkpoint(run / "checkpoints")).state
+        )
+        evaluation = graph_manager.graph.evaluation
+        evaluation.reset(5)
+        parameters = graph_manager.parameters
+        environment = parameters.evaluation_environment or parameters.environment
+        agent, ends = coach_rl.load(run), 0
+        with closing(environment.build(num_envs=EPISODES)) as outside:
+            heard = outside.reset(5)
+            for _ in range(520):
+                outside.send(agent.act(heard.first_observation))
+                heard, expected = outside.recv(), evaluation.tick()
+                assert same(expected.observation, heard.observation)
+                ended = heard.terminated | heard.truncated
+                agent.reset(ended)
+                ends += ended.sum()
+    assert ends >= EPISODES or name == "Pendulum_HAC"  # whose episodes have 1,000 steps
+
+
+def test_a_gymnasium_loop_earns_the_rewards_of_the_evaluation(trained):
+    run = trained("CartPole_PPO")
+    evaluation, _ = coach_rl.evaluate_run(run, episodes=EnvironmentEpisodes(EPISODES), seed=5)
+    agent, totals = coach_rl.load(run), []
+    env = gymnasium.make("CartPole-v1")
+    first = integer_seed(5, "final evaluation")
+    for seed in range(first, first + EPISODES):
+        observation, _ = env.reset(seed=seed)
+        agent.reset()
+        total, over = 0.0, False
+        while not over:
+            observation, reward, terminated, truncated, _ = env.step(agent.act(observation))
+            total, over = total + float(reward), terminated or truncated
+        totals.append(total)
+    assert sorted(totals) == sorted(evaluation.arrays["episode/reward"])
+    assert len(set(totals)) > 1
+
+
+def test_a_batch_from_gymnasium_gives_the_actions_of_the_evaluation_to_the_bit(trained):
+    """Rewards of a continuous task, which every last bit of an action changes."""
+    run = trained("Pendulum_PPO")
+    evaluation, _ = coach_rl.evaluate_run(run, episodes=EnvironmentEpisodes(EPISODES), seed=5)
+    agent, totals = coach_rl.load(run), np.zeros(EPISODES)
+    envs = gymnasium.make_vec("Pendulum-v1", EPISODES, vectorization_mode="sync")
+    observations, _ = envs.reset(seed=integer_seed(5, "final evaluation"))
+    for _ in range(200):
+        observations, rewards, _, truncated, _ = envs.step(agent.act(observations))
+        totals += rewards
+    assert truncated.all()
+    assert sorted(totals) == sorted(evaluation.arrays["episode/reward"])
+
+
+def observation_of(agent, rows=()):
+    space = agent.spaces.observation
+    rng = np.random.default_rng(0)
+    return {
+        key: rng.uniform(-0.1, 0.1, (*rows, *part.shape)).astype(part.dtype)
+        for key, part in space.spaces.items()
+    }
+
+
+@pytest.mark.parametrize("name", ["Pendulum_SAC", "FourRooms_PPO_Options", "CartPole_DQN"])
+def test_sampled_actions_repeat_with_the_seed_and_differ_without_it(trained, name):
+    agent = coach_rl.load(trained(name))
+    seen = observation_of(agent, (64,))
+
+    def drawn(**how):
+        agent.reset(**how)
+        return np.concatenate([agent.act(seen, greedy=False) for _ in range(9)])
+
+    first, following, again = drawn(seed=3), drawn(), drawn(seed=3)
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, following)
+    agent.reset()
+    greedy = [agent.act(seen) for _ in range(9)]
+    assert not np.array_equal(first, np.concatenate(greedy))
+
+
+def test_an_agent_that_samples_learns_and_keeps_nothing(trained):
+    agent = coach_rl.load(trained("Pendulum_SAC"))
+    before = [value.clone() for value in agent.network["actor"].state_dict().values()]
+    seen = observation_of(agent, (64,))
+    expected = agent.act(seen)
+    for _ in range(100):
+        agent.act(seen, greedy=False)
+    assert np.array_equal(agent.act(seen), expected)
+    after = agent.network["actor"].state_dict().values()
+    assert all(torch.equal(*pair) for pair in zip(before, after, strict=True))
+
+
+def test_one_observation_is_answered_by_one_action_and_a_batch_by_a_batch(trained):
+    agent = coach_rl.load(trained("Pendulum_SAC"))
+    array = observation_of(agent)["observation"]
+    single = agent.act(array)
+    assert single.shape == (1,)
+    assert single in agent.spaces.action
+    assert np.array_equal(agent.act({"observation": array}), single)
+    assert np.array_equal(agent.act(array[None])[0], single)
+    assert np.array_equal(agent.act(array.tolist()), single)
+    agent.reset()
+    assert agent.act(np.stack([array] * 3)).shape == (3, 1)
+    discrete = coach_rl.load(trained("CartPole_DQN"))
+    assert discrete.act(np.zeros(4)) in discrete.spaces.action
+
+
+def test_reset_of_some_rows_begins_their_sub_goals_anew_and_leaves_the_others(trained):
+    run = trained("PointMaze_HAC")
+    whole, alone = coach_rl.load(run), coach_rl.load(run)
+    seen = observation_of(whole, (2,))
+    later = {key: values + np.float32(0.3) for key, values in seen.items()}
+    whole.act(seen)
+    alone.act(seen)
+    whole.reset([False, True])
+    continued, begun = alone.act(later), whole.act(later)
+    assert np.array_equal(begun[0], continued[0])
+    alone.reset()
+    assert np.array_equal(begun[1], alone.act(later)[1])
+    whole.reset(np.array([0]))
+    assert np.array_equal(whole.act(later)[0], alone.act(later)[0])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (np.zeros(3), r"'observation' has shape \(3,\), its space \(4,\); .* batch \(N, 4\)"),
+        (np.zeros((2, 2, 4)), r"has shape \(2, 2, 4\)"),
+        (np.zeros((0, 4)), "batch of no observations"),
+        (np.array(["a"] * 4), "'observation' is <U1, its space float32"),
+        (np.zeros(4, complex), "'observation' is complex128"),
+        (None, "'observation' is object"),
+        ({"observatoin": np.zeros(4)}, "unknown observation key 'observatoin'; did you mean"),
+        ({}, "lacks observation"),
+        (np.full(4, np.nan), "not finite"),
+        ((np.zeros(4), {}), r"unpack it: `observation, info = env.reset\(\)`"),
+    ],
+)
+def test_a_wrong_observation_is_named_for_what_it_is(trained, given, message):
+    agent = coach_rl.load(trained("CartPole_DQN"))
+    with pytest.raises(CoachError, match=message) as caught:
+        agent.act(given)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_array_in_place_of_several_keys_is_refused(trained):
+    agent = coach_rl.load(trained("PointMaze_HAC"))
+    with pytest.raises(CoachError, match=r"is a dict with the keys .*desired_goal.*got ndarray"):
+        agent.act(np.zeros(4))
+    seen = observation_of(agent, (2,))
+    with pytest.raises(CoachError, match="one batch, got sizes"):
+        agent.act({**seen, "desired_goal": seen["desired_goal"][:1]})
+
+
+def test_a_batch_of_another_size_needs_a_reset(trained):
+    agent = coach_rl.load(trained("CartPole_DQN"))
+    agent.act(np.zeros((2, 4)))
+    with pytest.raises(CoachError, match=r"got 3 observations, 2 before; call reset\(\) first"):
+        agent.act(np.zeros((3, 4)))
+    with pytest.raises(CoachError, match="mask"):
+        agent.reset(np.array([5]))
+    with pytest.raises(CoachError, match="seeds all rows or none"):
+        agent.reset([True, False], seed=1)
+    agent.reset()
+    assert agent.act(np.zeros((3, 4))).shape == (3,)
+
+
+def test_networks_are_found_by_name_and_in_hierarchies_by_level_first(trained):
+    agent = coach_rl.load(trained("Pendulum_SAC"))
+    assert set(agent.network) == {"actor", "critics", "temperature"}
+    with torch.no_grad():
+        for parameter in agent.network["actor"].parameters():
+            parameter.zero_()
+    assert agent.act(np.ones(3)) == 0  # they are the ones it acts with
+    stack = coach_rl.load(trained("FourRooms_PPO_Options"))
+    assert set(stack.network) == {"top"}  # a script has none
+    assert set(stack.network["top"]) == {"actor_critic"}
+
+
+def changed(run, folder, **changes):
+    """A copy of a run with parts of its manifest replaced."""
+    copy = Path(shutil.copytree(run, folder / "copy"))
+    manifest = json.loads((copy / "manifest.json").read_text()) | changes
+    write_manifest(RunFolder(copy), manifest)
+    return copy
+
+
+def test_neither_the_environment_nor_its_package_is_needed(trained, tmp_path):
+    run = trained("CartPole_DQN")
+    parameters = json.loads((run / "manifest.json").read_text())["parameters"]
+    gone = {**parameters, "environment": {"$type": "sold_simulator.tasks:Runtime"}}
+    agent = coach_rl.load(changed(run, tmp_path, parameters=gone))
+    assert agent.act(np.zeros(4)) in agent.spaces.action
+
+
+def test_replay_memories_are_not_read(trained, tmp_path):
+    run = changed(trained("CartPole_DQN"), tmp_path)
+    entries = list((run / "checkpoints" / "step_600").glob("rows_*.bin"))
+    assert entries
+    for file in entries:
+        file.unlink()
+    assert coach_rl.load(run).act(np.zeros(4)) in (0, 1)
+
+
+def test_an_agent_trained_in_mujoco_acts_where_mujoco_is_not_installed(trained):
+    run = trained("Mujoco_PPO")
+    program = (
+        "import sys; sys.modules['mujoco'] = None\n"
+        "import coach_rl, numpy; agent = coach_rl.load(sys.argv[1])\n"
+        "print(agent.act(numpy.zeros(11)).tolist())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, run], capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout) == coach_rl.load(run).act(np.zeros(11)).tolist()
+
+
+def test_a_run_from_a_gpu_acts_on_the_cpu(trained, tmp_path):
+    run = trained("CartPole_DQN")
+    task = json.loads((run / "manifest.json").read_text())["task"] | {"device": "cuda:7"}
+    agent = coach_rl.load(changed(run, tmp_path, task=task))
+    assert agent.act(np.zeros(4)) == coach_rl.load(run).act(np.zeros(4))
+
+
+def test_spaces_that_were_not_recorded_are_asked_of_the_environment(trained, tmp_path):
+    run = trained("Pendulum_SAC")
+    copy = changed(run, tmp_path)
+    manifest = json.loads((copy / "manifest.json").read_text())
+    del manifest["spaces"]
+    write_manifest(RunFolder(copy), manifest)
+    agent = coach_rl.load(copy)
+    assert agent.spaces == coach_rl.load(run).spaces
+
+
+def test_a_run_is_named_by_its_folder_and_a_checkpoint_by_its_path_or_name(trained, tmp_path):
+    run = trained("CartPole_DQN")
+    by_path = coach_rl.load(str(run / "checkpoints" / "last"))
+    for by_name in (
+        coach_rl.load(run, checkpoint="step_600"),
+        coach_rl.load(run, checkpoint=600),
+        coach_rl.load(run.parent),  # the experiment: its newest run
+        coach_rl.load(f"{run.parent}@600"),
+    ):
+        assert by_path.act(np.ones(4)) == by_name.act(np.ones(4))
+    with pytest.raises(CoachError, match=r"unknown checkpoint 'best' in .*"):
+        coach_rl.load(run, checkpoint="best")
+    with pytest.raises(CoachError, match="neither a run's folder"):
+        coach_rl.load(tmp_path)
+    fresh = changed(run, tmp_path)
+    shutil.rmtree(fresh / "checkpoints")
+    with pytest.raises(CoachError, match="no checkpoint yet"):
+        coach_rl.load(fresh)
+
+
+def test_a_damaged_checkpoint_is_refused(trained, tmp_path):
+    run = changed(trained("CartPole_DQN"), tmp_path)
+    file = run / "checkpoints" / "step_600" / "tensors.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-5] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(CoachError, match="is damaged"):
+        coach_rl.load(run)

@@ -1,0 +1,222 @@
+"""Videos in run folders: where they are, and that nothing else in the folder knows of them."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from coach_rl.cli.main import main
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.core.errors import CoachWarning
+from coach_rl.core.records import Array
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.mujoco import batch
+from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
+from coach_rl.sessions.evaluation import evaluate_run, evaluation_film
+from coach_rl.sessions.resuming import resume_experiment
+from coach_rl.sessions.runner import Audience, RunResult, RunSettings, run_experiment
+from coach_rl.telemetry.video import VideoParameters
+
+FILMED = Path(__file__).parent.parent / "filmed_preset.py"
+PRESET = load_preset(find_preset(str(FILMED)))
+VIDEO = VideoParameters(frame_skip=2)
+COUNTED_IN_SECONDS = ("wall_seconds", "time/", "resources/")
+
+
+class Easel:
+    """Stands for the renderer, where there is no OpenGL."""
+
+    def __init__(self, model: mujoco.MjModel, task: Any) -> None:
+        pass
+
+    def frame(self, data: mujoco.MjData, marks: Any = ()) -> Array:
+        shade = int(data.time * 1000) % 251
+        return np.full((12, 16, 3), shade, np.uint8)
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def easel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "FrameRenderer", Easel)
+
+
+def run(root: Path, video: VideoParameters | None = VIDEO) -> RunResult:
+    settings = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2), video=video)
+    task = Runtime(seed=3, device="cpu")
+    return run_experiment(PRESET.build(), task, name="maze", root=root, settings=settings)
+
+
+def nodes(tree: dict[str, Any], above: tuple[str, ...] = ()) -> dict[tuple[str, ...], int]:
+    """Calls of every node of a profile's tree that has any, by the names on the way to it."""
+    found = {above: tree["calls"]} if above and tree["calls"] else {}
+    for child in tree["children"]:
+        found |= nodes(child, (*above, child["name"]))
+    return found
+
+
+@pytest.mark.parametrize("of", ["evaluation", "training"])
+def test_profile_of_a_filmed_run_has_evaluations_drawing_and_encoding(
+    tmp_path: Path, of: Literal["evaluation", "training"]
+) -> None:
+    settings = RunSettings(
+        tensorboard=False,
+        final_episodes=EnvironmentEpisodes(2),
+        video=VideoParameters(frame_skip=2, of=of),
+        profile=True,
+    )
+    doing: list[str] = []
+    result = run_experiment(
+        PRESET.build(),
+        Runtime(seed=3, device="cpu"),
+        name="maze",
+        root=tmp_path,
+        settings=settings,
+        audience=Audience(on_activity=doing.append),
+    )
+    calls = nodes(json.loads((result.folder.path / "profile.json").read_text())["tree"])
+    assert calls["evaluation",] == 3  # two while training, and the final one
+    assert calls["encode",] >= 1
+    drawn = [path for path in calls if path[-1] == "draw"]
+    above = ("evaluation", "film") if of == "evaluation" else ("film",)
+    assert drawn == [(*above, "draw")]
+    assert calls[drawn[0]] > 10  # one frame in two steps of at least 20
+    told = [text for text in doing if text.startswith("evaluating")]
+    assert told[0] == (
+        "evaluating and drawing a film, 0 of 2 episodes"
+        if of == "evaluation"
+        else "evaluating, 0 of 2 episodes"
+    )
+
+
+def videos(run: Path) -> list[str]:
+    return sorted(path.name for path in (run / "videos").iterdir())
+
+
+def frames(path: Path) -> int:
+    with Image.open(path) as film:
+        return int(getattr(film, "n_frames", 1))
+
+
+def log_of(run: Path) -> list[dict[str, Any]]:
+    """The log without what is measured in seconds, and without the names of videos."""
+    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    lines = [line for line in lines if line["kind"] != "video"]
+    for line in lines:
+        line["scalars"] = {
+            name: value
+            for name, value in line["scalars"].items()
+            if not name.startswith(COUNTED_IN_SECONDS)
+        }
+        del line["wall_seconds"]
+    return lines
+
+
+def leaves(state: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value of a state by its path; tensors and arrays as bytes."""
+    if isinstance(state, dict | list | tuple):
+        parts = state.items() if isinstance(state, dict) else enumerate(state)
+        for name, part in parts:
+            yield from leaves(part, f"{path}/{name}")
+    elif isinstance(state, torch.Tensor | np.ndarray):
+        yield path, np.asarray(state).tobytes()
+    else:
+        yield path, state
+
+
+def test_every_evaluation_of_a_run_is_filmed(tmp_path: Path) -> None:
+    folder = run(tmp_path).folder
+    assert videos(folder.path) == ["step_128.gif", "step_128_final.gif", "step_64.gif"]
+    assert all(2 < frames(folder.videos / name) <= 11 for name in videos(folder.path))
+
+
+def test_a_run_is_the_same_to_the_last_bit_filmed_or_not(tmp_path: Path) -> None:
+    filmed, plain = run(tmp_path / "filmed").folder, run(tmp_path / "plain", None).folder
+    assert not plain.videos.exists()
+    assert log_of(filmed.path) == log_of(plain.path)
+    assert any(line["kind"] == "train" for line in log_of(plain.path))
+    ours, theirs = (
+        dict(leaves(read_checkpoint(find_checkpoint(folder.checkpoints)).state["agents"]))
+        for folder in (filmed, plain)
+    )
+    assert len(ours) > 20
+    assert ours == theirs
+    left, right = (json.loads(folder.summary.read_text()) for folder in (filmed, plain))
+    assert left["evaluated_episodes"] == right["evaluated_episodes"]
+    manifests = [json.loads(folder.manifest.read_text()) for folder in (filmed, plain)]
+    assert manifests[0]["parameters"] == manifests[1]["parameters"]
+
+
+def test_evaluate_linked_folder_of_videos_films_nothing_into_it(tmp_path: Path) -> None:
+    folder = run(tmp_path, None).folder
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    folder.videos.symlink_to(outside)
+    with pytest.warns(CoachWarning, match="cannot be written .* it is a symbolic link"):
+        evaluate_run(folder.path, episodes=EnvironmentEpisodes(1), video=VIDEO)
+    assert not list(outside.iterdir())
+
+
+def test_a_run_gone_on_with_films_again(tmp_path: Path) -> None:
+    folder = run(tmp_path, None).folder
+    settings = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0), video=VIDEO)
+    resume_experiment(folder.path, steps=EnvironmentSteps(192), settings=settings)
+    assert videos(folder.path) == ["step_192.gif"]
+
+
+def test_evaluating_later_films_beside_the_evaluation(tmp_path: Path) -> None:
+    folder = run(tmp_path, None).folder
+    plain, _ = evaluate_run(folder.path, episodes=EnvironmentEpisodes(3))
+    filmed, file = evaluate_run(folder.path, episodes=EnvironmentEpisodes(3), video=VIDEO)
+    assert filmed.scalars == plain.scalars
+    film = evaluation_film(file)
+    assert film.name == f"{file.stem}_evaluation" == "step_128_2_evaluation"
+    assert videos(folder.path) == [f"{film.name}.gif"]
+
+
+def test_what_is_filmed_from_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["-p", str(FILMED), "-ntb", "-c", "-dg", "--video_frames", "4", "--video_skip", "3"]
+    assert main(words) == 0
+    (folder,) = (tmp_path / "experiments" / "filmed_preset").iterdir()
+    assert len(videos(folder)) == 3
+    assert all(frames(folder / "videos" / name) <= 4 for name in videos(folder))
+    assert f"videos:     {folder.relative_to(tmp_path)}/videos" in capsys.readouterr().out
+    assert main(["--evaluate", "1", "-crd", str(folder), "-c", "-dg"]) == 0
+    assert "filmed as  " in capsys.readouterr().out
+    assert "step_128_evaluation.gif" in videos(folder)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("-p FILMED -lvl goal_point_mass -dg", "has no pictures; ask for no videos (-dg, -dm)"),
+        ("-p FILMED -dg --video_frames 1", "VideoParameters.max_frames must be int >= 2, got 1"),
+        ("-p FILMED --video_skip 2", "no video is asked for by -dg or -dm; leave out --video_skip"),
+        ("-p FILMED -dg --video_skip 0", "argument --video_skip"),
+        ("-p FILMED --evaluate -dg", "agents are evaluated before any training"),
+    ],
+)
+def test_mistakes_take_one_line_and_leave_nothing(
+    words: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(words.replace("FILMED", str(FILMED)).split()) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
