@@ -57,6 +57,18 @@ def test_moved_page_has_a_target(old):
     assert anchor in {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
 
 
+def test_pages_that_the_code_names_exist():
+    folders = ("coach_rl", "environments", "filters", "presets", "benchmarks", "tests")
+    missing = {
+        (name, file.relative_to(CHECKOUT).as_posix())
+        for folder in folders
+        for file in (CHECKOUT / folder).rglob("*.py")
+        for name in re.findall(r"docs/[\w/]+\.md", file.read_text())
+        if not (CHECKOUT / name).exists()
+    }
+    assert not missing
+
+
 def test_api_page_has_every_public_name():
     import coach_rl
 
