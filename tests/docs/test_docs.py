@@ -1,4 +1,4 @@
-"""The documentation keeps its word: programs run, commands parse, links lead somewhere.
+"""The programs of the pages run, commands parse, and links, metrics and tables are right.
 
 Every ```python block of a page is run from top to bottom in one namespace; every `coach` and `make`
 line of a ```bash block is checked against the command line and the Makefile.
@@ -118,7 +118,7 @@ def pages_with(language):
 
 
 @pytest.mark.parametrize("page", pages_with("python"), ids=name_of)
-def test_programs_run(page, tmp_path, monkeypatch):
+def test_page_programs_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     stand_in_for_ipython(monkeypatch)
@@ -134,7 +134,7 @@ def test_programs_run(page, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", pages_with("bash"), ids=name_of)
-def test_commands_are_understood(page):
+def test_page_commands_parse(page):
     for block in blocks(page.read_text(), "bash"):
         for line in block.text.replace("\\\n", " ").splitlines():
             understand(line)
@@ -169,17 +169,17 @@ def understand(line):
         "coach -crd run -lvl hopper",
     ],
 )
-def test_a_wrong_command_is_noticed(wrong):
+def test_understand_wrong_command_error(wrong):
     with pytest.raises(ConfigurationError):
         understand(wrong)
 
 
-def test_a_wrong_target_is_noticed():
+def test_understand_wrong_make_target_error():
     with pytest.raises(AssertionError, match="no target trian"):
         understand("make trian")
 
 
-def test_no_text_installs_a_package_that_is_not_published():
+def test_pages_install_from_a_checkout():
     """Until it is, extras are installed from a checkout: pip install -e ".[video]"."""
     places = [*PAGES, *(CHECKOUT / "benchmarks").rglob("*.md")]
     for folder in ("coach_rl", "environments", "filters", "presets", "benchmarks"):
@@ -197,7 +197,7 @@ def anchors(markdown):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_links_lead_somewhere(page):
+def test_page_links_exist(page):
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         if re.match(r"\w+://", target):
@@ -221,7 +221,7 @@ def test_import_table_equals_the_enforced_matrix():
     assert table == allowed
 
 
-def test_reading_lists_are_as_long_as_they_say():
+def test_reading_lists_have_the_stated_length():
     lists = 0
     for section in (DOCS / "architecture.md").read_text().split("\n## "):
         if (
@@ -411,7 +411,7 @@ def metrics_of_runs():
     return {re.sub("signals/.+/", "signals/<signal>/", name) for name in names}
 
 
-def test_every_metric_is_documented():
+def test_metrics_are_documented():
     emitted = metrics_in_the_source() | metrics_of_runs()
     assert {
         "train/kl_coefficient",
@@ -469,7 +469,7 @@ NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)((?:::\w+)*)`")
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if NAMED_TEST.search(page.read_text())], ids=name_of
 )
-def test_tests_that_a_page_names_exist(page):
+def test_named_tests_exist(page):
     for file, names in NAMED_TEST.findall(page.read_text()):
         assert (CHECKOUT / file).is_file(), file
         source = (CHECKOUT / file).read_text()

@@ -107,7 +107,7 @@ def without_subject(tree):
 
 
 @pytest.mark.parametrize("path", [*PAGES, *SOURCES], ids=name_of)
-def test_the_fields_words(path):
+def test_terms_of_the_field(path):
     allowed = ALLOWED.get(name_of(path), ())
     found = [each for each in private_words(path.read_text()) if each[1] not in allowed]
     assert not found, "(line, word, better): " + ", ".join(map(str, found))
@@ -125,7 +125,7 @@ def test_docstrings_have_a_subject(path):
     assert not without_subject(ast.parse(path.read_text()))
 
 
-def test_a_private_word_is_noticed():
+def test_private_words_are_found():
     assert private_words("Its step size is small.\nA deviation of 1.") == [
         (1, "step size", "learning rate"),
         (2, "deviation", "standard deviation, or std in names"),
@@ -140,7 +140,7 @@ def test_a_private_word_is_noticed():
     assert private_words("an essay, a task, seats, header", REGISTER) == []
 
 
-def test_a_docstring_without_subject_is_noticed():
+def test_docstring_without_subject_is_found():
     source = 'x: int = 1\n"""Of the samples."""\ndef f():\n    """Where it is."""\n'
     assert without_subject(ast.parse(source)) == [(2, "Of the samples."), (4, "Where it is.")]
     assert without_subject(ast.parse('def f():\n    """Return where it is."""\n')) == []
