@@ -9,9 +9,6 @@ the observation before.
 import inspect
 import math
 import multiprocessing
-import re
-import site
-import sysconfig
 import traceback
 import warnings
 from collections.abc import Mapping, Sequence
@@ -21,7 +18,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from gymnasium import spaces
 
-import coach_rl
 from coach_rl.core.errors import (
     CoachWarning,
     EnvironmentFault,
@@ -36,6 +32,7 @@ from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.processes.worker_messages import LIBRARIES, RemoteTraceback
 
 Reaction = Literal["restart", "stop"]
 Cause = Literal["raised", "died", "hung", "malformed", "non_finite", "unstable"]
@@ -50,9 +47,6 @@ _LONGEST_TEXT = 2_000
 _OLD_INTERFACE = (
     "this is Gym's old interface, Gymnasium has reset(*, seed=None, options=None) -> (observation, "
     "info) and step(action) -> (observation, reward, terminated, truncated, info)"
-)
-_LIBRARIES = tuple(
-    {*site.getsitepackages(), sysconfig.get_path("stdlib"), *map(str, coach_rl.__path__)}
 )
 
 
@@ -111,13 +105,6 @@ class Unstable(Exception):
             "the simulation became unstable (MuJoCo found NaN, infinity or a huge number in its "
             "state); use smaller actions or a shorter time step"
         )
-
-
-class EnvironmentTraceback(Exception):
-    """The cause of an error that came from an environment: its traceback as text."""
-
-    def __str__(self) -> str:
-        return f"\n{self.args[0]}"
 
 
 class FaultLedger(Saved):
@@ -412,7 +399,7 @@ def _stopped(kind: type[RunError], message: str, evidence: Mapping[str, Array | 
     """The error that ends a run; its cause is the environment's traceback, for `--debug`."""
     error = kind(message, evidence=evidence)
     if "traceback" in evidence:
-        error.__cause__ = EnvironmentTraceback(evidence["traceback"])
+        error.__cause__ = RemoteTraceback(evidence["traceback"])
     return error
 
 
@@ -444,7 +431,7 @@ def raised_at(error: BaseException, env: object = None) -> str:
     """
     frames = traceback.extract_tb(error.__traceback__)
     own = _file_of(type(getattr(env, "unwrapped", env)))
-    of_user = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)]
+    of_user = [frame for frame in frames if not frame.filename.startswith(LIBRARIES)]
     chosen = (
         [frame for frame in of_user if frame.filename == own]
         or of_user
@@ -452,13 +439,6 @@ def raised_at(error: BaseException, env: object = None) -> str:
         or frames
     )
     return f"{Path(chosen[-1].filename).name}, line {chosen[-1].lineno}"
-
-
-def place_in(dump: str) -> str:
-    """File and line of the user's code in what `faulthandler` wrote; empty if it wrote nothing."""
-    frames = re.findall(r'File "(.+)", line (\d+) in', dump)  # the innermost first
-    chosen = [frame for frame in frames if not frame[0].startswith(_LIBRARIES)] or frames
-    return f" ({Path(chosen[0][0]).name}, line {chosen[0][1]})" if chosen else ""
 
 
 def _definition(env: object, verb: str) -> str:

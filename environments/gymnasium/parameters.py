@@ -18,8 +18,7 @@ from coach_rl.environments.gymnasium.probing import obstacle_to_restoring
 from coach_rl.environments.gymnasium.recipe import Recipe, Wrapper, resolved
 from coach_rl.environments.gymnasium.rows import LocalRows
 from coach_rl.environments.gymnasium.vector import vector_environment
-from coach_rl.environments.gymnasium.worker import TimeLimits
-from coach_rl.environments.gymnasium.workers import WorkerRows
+from coach_rl.environments.gymnasium.workers import TimeLimits, WorkerRows
 from coach_rl.environments.process_settings import SettingsWatch
 
 

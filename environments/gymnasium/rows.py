@@ -153,6 +153,10 @@ class LocalRows:
         """Mapping of the environments' values to flat arrays."""
         return self._layout
 
+    def shared_layout(self) -> Layout:
+        """The layout, as a call to a worker."""
+        return self._layout
+
     def reset(self, seeds: Sequence[int | None]) -> RowsStart:
         """Start every row anew."""
         return self._started(range(len(self._rows)), seeds)

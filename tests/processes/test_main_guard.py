@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from coach_rl.core.main_guard import script_advice
+from coach_rl.processes.worker_process import script_advice
 
 SCRIPT = """
 import sys

@@ -14,9 +14,9 @@ from coach_rl.core.errors import CoachError, EnvironmentFault
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.distributed import joined_processes
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
+from coach_rl.processes import joined_processes
 from coach_rl.sessions.data_parallel import follow_experiment, follow_resumed
 from coach_rl.sessions.resuming import resume_experiment
 from coach_rl.sessions.runner import run_experiment

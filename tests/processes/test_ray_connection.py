@@ -6,8 +6,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from coach_rl.core.own_ray import start_own_ray
-from coach_rl.studies.clusters import ray_cluster
+from coach_rl.processes.ray_connection import join_ray, start_own_ray
 
 
 @pytest.fixture
@@ -61,10 +60,10 @@ def test_start_own_ray_mode_of_the_user_is_kept(
     assert not (tmp_path / ".ray").exists()
 
 
-def test_connect_without_a_cluster_starts_one_with_a_token(
+def test_join_ray_without_a_cluster_starts_one_with_a_token(
     begun: list[dict[str, object]],
 ) -> None:
-    ray_cluster._connect(double(begun), None)
+    join_ray(double(begun), None)
     joined, own = begun
     assert (joined["address"], joined["mode"]) == ("auto", None)
     assert (own["address"], own["mode"], own["include_dashboard"]) == ("local", "token", False)
