@@ -147,7 +147,7 @@ def main() -> None:
         module, colon, name = target.partition(":")
         return module in new and (not colon or name in new[module])
 
-    table = {old: new for old, new in sorted(table.items()) if is_there(new) and old != new}
+    table = {old: new for old, new in sorted(table.items()) if is_there(new) and not is_there(old)}
     TABLE.write_text(json.dumps(table, indent=1) + "\n")
     print(f"{len(table)} entries; gone: {', '.join(gone) or 'none'}")
 

@@ -11,16 +11,16 @@ from coach_rl.core.errors import CoachError, ConfigurationError
 from coach_rl.core.level_name import shown_level
 from coach_rl.core.records import Action, Array, IntArray, Observation
 from coach_rl.core.state import State
-from coach_rl.environments.faults import Cause, Trouble, first_of_each
+from coach_rl.environments.faults import Cause, RowFailure, first_of_each
 from coach_rl.environments.gymnasium.layout import Info, Layout
 from coach_rl.environments.gymnasium.recipe import Recipe
 from coach_rl.environments.gymnasium.rows import (
     ActionHistory,
-    Life,
+    EpisodeHistory,
     LocalRows,
     RowsAnswer,
     RowsStart,
-    life_of,
+    history_of,
     require_one_layout,
 )
 from coach_rl.environments.processors import usable_processors
@@ -99,7 +99,7 @@ class WorkerRows:
         """[N] the worker of each row."""
         self._place = np.concatenate([np.arange(len(share)) for share in shares])
         """[N] the row's place in its worker."""
-        self._lives: list[Life | None] = [None] * num_envs
+        self._histories: list[EpisodeHistory | None] = [None] * num_envs
         """All that is needed to play each row's episode again; None where that is not known."""
         self._shown: Observation | None = None
         """[N, ...] what each row showed last; None before that is known."""
@@ -121,7 +121,7 @@ class WorkerRows:
         for number, worker in enumerate(self._workers):
             if worker.process.is_lost:
                 self._replace(number)
-        self._lives = [None if seed is None else self._life(seed) for seed in seeds]
+        self._histories = [None if seed is None else self._history(seed) for seed in seeds]
         self._shown = None
         shares = {n: ([seeds[r] for r in w.rows],) for n, w in enumerate(self._workers)}
         starts = [
@@ -132,18 +132,18 @@ class WorkerRows:
         observation = _by_key([start.observation for start in starts])
         self._shown = {key: values.copy() for key, values in observation.items()}
         infos = [info for start in starts for info in start.infos]
-        return RowsStart(observation, infos, _troubles(starts, places))
+        return RowsStart(observation, infos, _failures(starts, places))
 
-    def renew(self, row: int, seed: int) -> RowsStart:
-        """Start a row in an environment that is made anew."""
+    def rebuild(self, row: int, seed: int) -> RowsStart:
+        """Start a row in a new environment."""
         number, place = int(self._home[row]), int(self._place[row])
-        self._lives[row] = self._life(seed)
+        self._histories[row] = self._history(seed)
         try:
-            (start,) = self._ask(LocalRows.renew, {number: (place, seed)})
+            (start,) = self._ask(LocalRows.rebuild, {number: (place, seed)})
         except WorkerLost as lost:
             revived = self._revived(number, lost)
-            troubles = [(0, trouble) for here, trouble in revived.troubles if here == place]
-            start = RowsStart(_blank(self.layout, 1), [{}], troubles)
+            failures = [(0, failure) for here, failure in revived.failures if here == place]
+            start = RowsStart(_blank(self.layout, 1), [{}], failures)
         return start
 
     def step(self, rows: IntArray, action: Action) -> RowsAnswer:
@@ -172,10 +172,10 @@ class WorkerRows:
         return [state for part in parts for state in part]
 
     def restore(self, states: Sequence[State]) -> None:
-        """Put each row where its state says."""
+        """Restore each row from its state."""
         self._ask_all(LocalRows.restore, states)
-        self._lives = [
-            life_of(state, self.layout) if self._keeps_actions else None for state in states
+        self._histories = [
+            history_of(state, self.layout) if self._keeps_actions else None for state in states
         ]
         self._shown = self.layout.buffers(len(states))
         for row, state in enumerate(states):
@@ -202,11 +202,11 @@ class WorkerRows:
             ) from error
         return RowsWorker(process, rows, limit)
 
-    def _life(self, seed: int | None, start: State | None = None) -> Life | None:
+    def _history(self, seed: int | None, start: State | None = None) -> EpisodeHistory | None:
         """An episode that begins; None where episodes are not remembered."""
         if not self._keeps_actions:
             return None
-        return Life(seed, start, ActionHistory(self.layout.action_parts))
+        return EpisodeHistory(seed, start, ActionHistory(self.layout.action_parts))
 
     def _replace(self, number: int) -> None:
         """Start a lost worker again; its rows have no episode."""
@@ -218,39 +218,38 @@ class WorkerRows:
     def _revived(self, number: int, lost: WorkerLost) -> RowsStart:
         """Start a lost worker again, with every row where it was but the one that was at work.
 
-        Other rows than that one live their episodes again. One that cannot, because it draws random
-        numbers that nobody can know, is in trouble as well.
+        The other rows replay their episodes; one with random numbers of its own fails as well.
         """
         rows = self._workers[number].rows
         index, verb = self._workers[number].limit.at_work()
         cause: Cause = "hung" if lost.is_hung else "died"
         self._replace(number)
         by = rows[min(index, len(rows) - 1)]
-        again = [row for row in rows if row != by and self._lives[row] is not None]
+        again = [row for row in rows if row != by and self._histories[row] is not None]
         observation = _blank(self.layout, len(rows))
         arrived: set[int] = set()
         try:
             indices = self._place[again].tolist()
-            lives = [self._lives[row] for row in again]
-            (start,) = self._ask(LocalRows.live_again, {number: (indices, lives)})
+            histories = [self._histories[row] for row in again]
+            (start,) = self._ask(LocalRows.replay, {number: (indices, histories)})
         except WorkerLost:
             self._replace(number)
         else:
-            failed = first_of_each(start.troubles)
+            failed = first_of_each(start.failures)
             for n, row in enumerate(again):
                 shows = {key: values[n] for key, values in start.observation.items()}
                 if n not in failed and self._is_shown(row, shows):
                     arrived.add(row)
                     for key, value in shows.items():
                         observation[key][rows.index(row)] = value
-        troubles = []
+        failures = []
         for place, row in enumerate(rows):
             if row not in arrived:
                 company = "" if row == by else f", at work on row {by}, and took this one along"
                 name = f"row {row} of '{shown_level(self._recipe.level)}'"
                 message = f"{name} failed in {verb}: {lost}{company}"
-                troubles.append((place, Trouble(row, cause, verb, message, {})))
-        return RowsStart(observation, [{} for _ in rows], troubles)
+                failures.append((place, RowFailure(row, cause, verb, message, {})))
+        return RowsStart(observation, [{} for _ in rows], failures)
 
     def _is_shown(self, row: int, shows: Mapping[str, Array]) -> bool:
         """Return whether a row shows what it showed before its worker was lost."""
@@ -264,7 +263,7 @@ class WorkerRows:
     ) -> RowsAnswer:
         """Start a lost worker again, and step those of these rows that can be."""
         revived = self._revived(number, lost)
-        failed = {trouble.row: trouble for _, trouble in revived.troubles}
+        failed = {failure.row: failure for _, failure in revived.failures}
         is_failed = np.isin(rows, list(failed))
         count = int(np.count_nonzero(is_failed))
         blank, infos = _blank(self.layout, count), [Info() for _ in range(count)]
@@ -275,7 +274,7 @@ class WorkerRows:
             terminated=np.zeros(count, np.bool_),
             truncated=np.zeros(count, np.bool_),
             infos=infos,
-            troubles=[
+            failures=[
                 (place, failed[row]._replace(verb="step"))
                 for place, row in enumerate(rows[is_failed].tolist())
             ],
@@ -292,13 +291,13 @@ class WorkerRows:
         over = answer.terminated | answer.truncated
         parts = zip(*self.layout.action_arrays(action), strict=True)
         for place, (row, leaves) in enumerate(zip(rows.tolist(), parts, strict=True)):
-            life = self._lives[row]
+            history = self._histories[row]
             if over[place]:
-                seed = None if life is None else life.seed
+                seed = None if history is None else history.seed
                 start = restarted.get(place)
-                self._lives[row] = None if start is None else self._life(seed, start)
-            elif life is not None:
-                life.actions.append(leaves)
+                self._histories[row] = None if start is None else self._history(seed, start)
+            elif history is not None:
+                history.actions.append(leaves)
         assert self._shown is not None
         for key, values in answer.first_observation.items():
             self._shown[key][rows] = values
@@ -356,14 +355,14 @@ def _by_key(parts: Sequence[Observation]) -> Observation:
     return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
 
 
-def _troubles(
+def _failures(
     parts: Sequence[RowsStart | RowsAnswer], places: Sequence[IntArray]
-) -> list[tuple[int, Trouble]]:
-    """The troubles of the workers' answers, each at its place in the whole."""
+) -> list[tuple[int, RowFailure]]:
+    """The failures of the workers' answers, each at its place in the whole."""
     return [
-        (int(here[place]), trouble)
+        (int(here[place]), failure)
         for part, here in zip(parts, places, strict=True)
-        for place, trouble in part.troubles
+        for place, failure in part.failures
     ]
 
 
@@ -391,7 +390,7 @@ def _merged(answers: list[RowsAnswer], places: list[IntArray]) -> RowsAnswer:
         terminated=whole([answer.terminated for answer in answers]),
         truncated=whole([answer.truncated for answer in answers]),
         infos=[infos[index] for index in order.tolist()],
-        troubles=_troubles(answers, places),
+        failures=_failures(answers, places),
         starts=[
             (int(here[place]), start)
             for answer, here in zip(answers, places, strict=True)

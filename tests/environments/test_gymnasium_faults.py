@@ -56,7 +56,7 @@ def run_into_trouble(environment, row):
 
 
 @pytest.mark.parametrize("vectorization", ["sync", "subprocess"])
-def test_a_failing_row_is_named_and_reset_continues(vectorization):
+def test_failed_row_error_names_it_and_reset_works(vectorization):
     environment = build("Plain", vectorization)
     with pytest.raises(
         EnvironmentFault,
@@ -74,7 +74,7 @@ def test_a_failing_row_is_named_and_reset_continues(vectorization):
     environment.close()
 
 
-def test_a_worker_that_dies_is_an_error_not_a_hang():
+def test_dead_worker_is_an_error():
     environment = build("Dies")
     with pytest.raises(EnvironmentFault, match=r"row 3 .* its worker process died \(exit code 3\)"):
         run_into_trouble(environment, row=3)
@@ -82,7 +82,7 @@ def test_a_worker_that_dies_is_an_error_not_a_hang():
     environment.close()
 
 
-def test_a_worker_that_is_killed_between_steps():
+def test_killed_idle_worker_is_an_error():
     environment = build("Plain")
     environment.reset(seed=0)
     before = [child.pid for child in multiprocessing.active_children()]
@@ -113,13 +113,13 @@ def test_close_leaves_no_process():
         ("Nothing", UnknownNameError, "unknown environment"),
     ],
 )
-def test_what_cannot_be_built_in_a_worker(level, kind, line):
+def test_build_error_in_worker(level, kind, line):
     with pytest.raises(kind, match=line):
         build(level)
     assert not multiprocessing.active_children()
 
 
-def test_recipes_that_cannot_be_sent():
+def test_unpicklable_recipe_error():
     parameters = GymnasiumParameters(
         level="little_environments:Plain",
         kwargs={"trouble_at": lambda: 3},
@@ -131,7 +131,7 @@ def test_recipes_that_cannot_be_sent():
     assert not multiprocessing.active_children()
 
 
-def test_workers_end_when_the_main_process_is_killed():
+def test_workers_end_after_main_process_is_killed():
     program = (
         "import multiprocessing, sys, time\n"
         "from coach_rl.environments.gymnasium import GymnasiumParameters\n"
@@ -175,7 +175,7 @@ def test_workers_end_when_the_main_process_is_killed():
     ],
 )
 @pytest.mark.parametrize("limit", [None, 5])  # a time limit wraps the environment
-def test_an_environments_own_fault_is_named(level, kwargs, line, limit):
+def test_own_fault_of_environment_is_named(level, kwargs, line, limit):
     environment = build(level, "sync", kwargs=kwargs, max_episode_steps=limit)
 
     def live():
@@ -189,7 +189,7 @@ def test_an_environments_own_fault_is_named(level, kwargs, line, limit):
 
 
 @pytest.mark.parametrize("reward", [2, True, np.float32(2), np.array(2.0)])
-def test_any_number_is_a_reward(reward):
+def test_reward_of_any_number_type(reward):
     environment = build("Answers", "sync", kwargs={"reward": reward, "success": np.True_})
     environment.reset(seed=0)
     environment.send(np.zeros(ROWS, np.int64))

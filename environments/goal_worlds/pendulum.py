@@ -12,10 +12,10 @@ from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.goal_worlds.goal_task import (
     GoalTask,
-    damp,
-    each_within,
     empty_scene,
     require_thresholds,
+    set_damping,
+    within_thresholds,
 )
 from coach_rl.environments.mujoco import MujocoState, Range, Scene
 from coach_rl.environments.mujoco.engine import mujoco
@@ -69,7 +69,7 @@ class GoalPendulum(GoalTask):
         require_thresholds(f"{name}.threshold", self.threshold, elements)
 
     def spec(self) -> mujoco.MjSpec:
-        """A massless pole with a ball, on a hinge; a mark where the goal is."""
+        """A massless pole with a ball, on a hinge; a mark at the goal."""
         spec = empty_scene("goal_pendulum")
         spec.option.timestep = self.timestep
         spec.option.disableflags = int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
@@ -79,7 +79,7 @@ class GoalPendulum(GoalTask):
         )
         pole = spec.worldbody.add_body(name="pole", pos=[0, 0, _HINGE_HEIGHT])
         hinge = pole.add_joint(name="hinge", type=mujoco.mjtJoint.mjJNT_HINGE, axis=[0, 1, 0])
-        damp(hinge, self.damping)
+        set_damping(hinge, self.damping)
         pole.add_geom(
             type=mujoco.mjtGeom.mjGEOM_CAPSULE,
             fromto=[0, 0, 0, 0, 0, self.length],
@@ -104,7 +104,6 @@ class GoalPendulum(GoalTask):
         return spec
 
     def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
-        """Draw the first angle and velocity, then the goal's, each uniformly from its range."""
         del scene
         data.qpos[:] = rng.uniform(*self.start_angle)
         data.qvel[:] = rng.uniform(*self.start_velocity)
@@ -114,7 +113,6 @@ class GoalPendulum(GoalTask):
 
     @property
     def goal_space(self) -> GoalSpace:
-        """Sine, cosine and velocity, within the thresholds."""
         fastest = (-1.0, -1.0, -_FASTEST_GOAL), (1.0, 1.0, _FASTEST_GOAL)
         return GoalSpace(
             key="achieved_goal", low=fastest[0], high=fastest[1], threshold=self.threshold
@@ -122,7 +120,7 @@ class GoalPendulum(GoalTask):
 
     @property
     def subgoal_space(self) -> GoalSpace:
-        """The same: Coach's preset asks for sub-goals of the task's own kind."""
+        """The goals of the task, as in Coach's preset."""
         return self.goal_space
 
     def motion(self, state: MujocoState) -> FloatArray:
@@ -130,12 +128,10 @@ class GoalPendulum(GoalTask):
         return _on_the_circle(state.qpos[:, 0], state.qvel[:, 0])
 
     def achieved_goal(self, state: MujocoState) -> FloatArray:
-        """The goal that each pendulum's motion stands for, [R, G]."""
         return self._goal(state.qpos[:, 0], state.qvel[:, 0])
 
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
-        """Return where every element is within its threshold, [...]."""
-        return each_within(np.asarray(achieved_goal) - desired_goal, self.threshold)
+        return within_thresholds(np.asarray(achieved_goal) - desired_goal, self.threshold)
 
     def goal_place(self, key: str, elements: tuple[int, ...], goal: FloatArray) -> Place | None:
         """The tip of the pole at the goal's angle; None for goals without an angle."""
@@ -183,8 +179,7 @@ class AngleGoalPendulum(GoalPendulum):
         )
 
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
-        """Return where angle and velocity are within their thresholds, [...]."""
-        return each_within(_difference(achieved_goal, desired_goal), self.threshold)
+        return within_thresholds(_difference(achieved_goal, desired_goal), self.threshold)
 
     def distance(self, achieved_goal: Array, desired_goal: Array) -> FloatArray:
         """Euclidean, angles compared around the circle, [...]."""

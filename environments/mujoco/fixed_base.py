@@ -1,4 +1,4 @@
-"""Reacher-v5 and Pusher-v5: bring a fingertip, or an object, to a target."""
+"""Gymnasium's robots on a fixed base or cart: v5 of Reacher, Pusher and the inverted pendulums."""
 
 from typing import ClassVar
 
@@ -6,13 +6,20 @@ import numpy as np
 
 from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.mujoco.engine import mujoco
-from coach_rl.environments.mujoco.gymnasium_task import GymnasiumTask, norm
+from coach_rl.environments.mujoco.gymnasium_task import (
+    GymnasiumTask,
+    NoisyStartTask,
+    clip,
+    norm,
+)
 from coach_rl.environments.mujoco.task import MujocoState, Number, Scene
 
 _REACHER_CAMERA = FrozenMapping[str]({"trackbodyid": 0})
 _PUSHER_CAMERA = FrozenMapping[str]({"trackbodyid": -1, "distance": 4.0})
+_PENDULUM_CAMERA = FrozenMapping[str]({"trackbodyid": 0, "distance": 2.04})
 
 
 @parameter_class
@@ -31,7 +38,7 @@ class Reacher(GymnasiumTask):
     """Cost of the squared action."""
 
     def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
-        """A noisy pose, and a target drawn uniformly from a disc of 0.2 m."""
+        # A noisy pose, and a target drawn uniformly from a disc of 0.2 m.
         model = scene.model
         qpos = rng.uniform(low=-0.1, high=0.1, size=model.nq) + scene.init_qpos
         goal = rng.uniform(low=-0.2, high=0.2, size=2)
@@ -83,7 +90,7 @@ class Pusher(GymnasiumTask):
     """Cost of the squared action."""
 
     def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
-        """The arm at rest, the object at a random place at least 0.17 m from the goal."""
+        # The arm at rest, the object at least 0.17 m from the goal.
         cylinder = _cylinder_position(rng)
         while np.linalg.norm(cylinder) <= 0.17:
             cylinder = _cylinder_position(rng)
@@ -110,8 +117,74 @@ class Pusher(GymnasiumTask):
         return distance + control + near, np.zeros(len(action), np.bool_), info
 
 
+@parameter_class
+class InvertedPendulum(NoisyStartTask):
+    """Keyword arguments, defaults and numbers of Gymnasium's InvertedPendulum-v5."""
+
+    xml_file: str = "inverted_pendulum.xml"
+    frame_skip: int = 2
+    default_camera_config: FrozenMapping[str] | None = _PENDULUM_CAMERA
+    reset_noise_scale: NonNegative[float] = 0.01
+
+    def observation(self, state: MujocoState) -> Array:
+        """Positions and velocities, [R, 4]."""
+        return np.concatenate((state.qpos, state.qvel), axis=1)
+
+    def judge(
+        self, before: MujocoState, action: FloatArray, after: MujocoState
+    ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
+        """1 while the pole is within 0.2 radians of upright, terminated otherwise."""
+        del before, action
+        # A state that is not finite never gets here, so the angle alone decides.
+        terminated = np.abs(after.qpos[:, 1]) > 0.2
+        survive = (~terminated).astype(np.int64)
+        return survive.astype(np.float64), terminated, {"reward_survive": survive}
+
+
+@parameter_class
+class InvertedDoublePendulum(NoisyStartTask):
+    """Keyword arguments, defaults and numbers of Gymnasium's InvertedDoublePendulum-v5."""
+
+    reads: ClassVar[tuple[str, ...]] = ("qpos", "qvel", "qfrc_constraint", "site_xpos")
+    has_normal_velocities: ClassVar[bool] = True
+
+    xml_file: str = "inverted_double_pendulum.xml"
+    frame_skip: int = 5
+    healthy_reward: Number = 10.0
+    """Reward for each step that does not terminate."""
+
+    def observation(self, state: MujocoState) -> Array:
+        """Cart position, sines and cosines of the angles, velocities, constraint force, [R, 9]."""
+        parts = (
+            state.qpos[:, :1],
+            np.sin(state.qpos[:, 1:]),
+            np.cos(state.qpos[:, 1:]),
+            clip(state.qvel, -10, 10),
+            clip(state.qfrc_constraint[:, :1], -10, 10),
+        )
+        return np.concatenate(parts, axis=1)
+
+    def judge(
+        self, before: MujocoState, action: FloatArray, after: MujocoState
+    ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
+        """A bonus less the tip's distance and the speeds; terminated when the tip is at 1 m."""
+        del before, action
+        tip = after.site_xpos[:, 0]
+        terminated = tip[:, 2] <= 1
+        speed = after.qvel
+        distance = 0.01 * _power_two(tip[:, 0]) + _power_two(tip[:, 2] - 2)
+        velocity = 1e-3 * _power_two(speed[:, 1]) + 5e-3 * _power_two(speed[:, 2])
+        survive = self.healthy_reward * (~terminated).astype(np.int64)
+        info = {
+            "reward_survive": survive,
+            "distance_penalty": -distance,
+            "velocity_penalty": -velocity,
+        }
+        return survive - distance - velocity, terminated, info
+
+
 def _offset(state: MujocoState, tip: str, target: str) -> Array:
-    """Return the vector from one body to another, [R, 3]."""
+    """Vectors from one body to another, [R, 3]."""
     body = state.scene.body
     return np.asarray(state.xpos[:, body(tip)] - state.xpos[:, body(target)])
 
@@ -124,3 +197,11 @@ def _cylinder_position(rng: np.random.Generator) -> FloatArray:
     x = rng.uniform(low=-0.3, high=0, size=1)
     y = rng.uniform(low=-0.2, high=0.2, size=1)
     return np.concatenate((x, y))
+
+
+def _power_two(values: FloatArray) -> FloatArray:
+    """Squares by C's `pow`, as Gymnasium takes them of scalars.
+
+    It rounds some last bits otherwise than x * x, which numpy takes for arrays.
+    """
+    return np.array([value**2 for value in values.tolist()], np.float64)

@@ -10,24 +10,19 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import Array, BoolArray, FloatArray
-from coach_rl.environments.goal_worlds.ant_body import (
+from coach_rl.environments.goal_worlds.ant import (
+    GOAL_COLOR,
     POSITIONS,
     SPAN,
     STANDING,
+    AntTask,
     add_ant,
+    add_box,
     elements,
+    frame_scene,
     ground,
 )
-from coach_rl.environments.goal_worlds.ant_task import (
-    GOAL_COLOR,
-    AntTask,
-    add_box,
-    look_at,
-)
-from coach_rl.environments.goal_worlds.goal_task import (
-    each_within,
-    require_thresholds,
-)
+from coach_rl.environments.goal_worlds.goal_task import require_thresholds, within_thresholds
 from coach_rl.environments.mujoco import Range, Scene
 from coach_rl.environments.mujoco.engine import mujoco
 
@@ -67,7 +62,7 @@ class HACAntTask(AntTask):
 
     @property
     def goal_space(self) -> GoalSpace:
-        """The goals of the task, for the top level of a hierarchy: anywhere within the walls."""
+        """Places anywhere within the walls."""
         side = self.free_half_side
         return GoalSpace(
             low=(-side, -side, 0.0),
@@ -78,9 +73,9 @@ class HACAntTask(AntTask):
 
     @property
     def subgoal_space(self) -> GoalSpace:
-        """The paper's sub-goals for lower levels: x, y, z and the velocity along x and y.
+        """The paper's sub-goals: x, y, z and the velocity along x and y.
 
-        Poses, as close to their place as a goal, if `shows_pose` asks for them.
+        With `shows_pose` sub-goals are poses instead, within the thresholds of goals.
         """
         if self.shows_pose:
             return self.poses(self.goal_space)
@@ -98,12 +93,12 @@ class HACAntTask(AntTask):
         """Draw the start and the goal of an episode, [2] each."""
 
     def spec(self) -> mujoco.MjSpec:
-        """An ant among walls; a mark as large as the thresholds where the goal is."""
+        """An ant among walls; a box as large as the thresholds at the goal."""
         spec = ground(
             "ant", timestep=self.timestep, half_side=self.half_side + _WALL, impedance=None
         )
         spec.nuserdata = self.goal_size
-        look_at(spec, (0.0, 0.0, 0.0), 2 * self.half_side)
+        frame_scene(spec, (0.0, 0.0, 0.0), 2 * self.half_side)
         add_ant(spec, height=0.0, gear=self.gear)
         self._add_walls(spec)
         mark = spec.worldbody.add_body(name="goal", mocap=True)
@@ -111,7 +106,6 @@ class HACAntTask(AntTask):
         return spec
 
     def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
-        """Draw the start and the goal; the ant stands there."""
         del scene
         start, goal = self.draw(rng)
         data.qpos[:POSITIONS] = STANDING
@@ -120,8 +114,7 @@ class HACAntTask(AntTask):
         data.mocap_pos[0] = data.userdata
 
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
-        """Return where every element is within its threshold, [...]."""
-        return each_within(np.asarray(achieved_goal) - desired_goal, self.threshold)
+        return within_thresholds(np.asarray(achieved_goal) - desired_goal, self.threshold)
 
     def _add_walls(self, spec: mujoco.MjSpec) -> None:
         middle, length = self.half_side, 2 * self.half_side + _WALL
@@ -164,7 +157,7 @@ class AntReacher(HACAntTask):
         )
 
     def draw(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Both uniformly from the field, the start until it is far enough from the goal."""
+        # Both are uniform in the field; the start is drawn until it is far enough from the goal.
         goal = rng.uniform(-self.field, self.field, 2)
         while True:
             start = rng.uniform(-self.field, self.field, 2)
@@ -211,7 +204,7 @@ class AntFourRooms(HACAntTask):
         )
 
     def draw(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Two different rooms, and a place in each, all uniformly."""
+        # Two different rooms, numbered 0 to 3 with signs (+, +), (+, -), (-, +), (-, -) of (x, y).
         rooms = rng.choice(4, 2, replace=False)
         signs = np.stack((1 - 2 * (rooms // 2), 1 - 2 * (rooms % 2)), axis=1)
         start, goal = signs * rng.uniform(*self.room, (2, 2))
