@@ -215,20 +215,11 @@ def test_import_table_equals_the_enforced_matrix():
     assert table == allowed
 
 
-def test_reading_lists_have_the_stated_length():
-    lists = 0
-    for section in (DOCS / "architecture.md").read_text().split("\n## "):
-        if (
-            told := re.search(r"^(\d+) files, at most ([\d,]+) lines", section, re.MULTILINE)
-        ) is None:
-            continue
-        files = set(re.findall(r"^\d+\. `([\w/]+\.py)`", section, re.MULTILINE))
-        lines = sum(len((CHECKOUT / file).read_text().splitlines()) for file in files)
-        most = int(told[2].replace(",", ""))
-        assert len(files) == int(told[1]), section
-        assert lines <= most, f"{section}{lines} lines"
-        lists += 1
-    assert lists
+def test_reading_lists_name_files_that_exist():
+    section = (DOCS / "architecture.md").read_text().partition("## Reading lists")[2]
+    files = re.findall(r"`((?:coach_rl|presets)/[\w/]+\.py)`", section)
+    assert len(files) > 20
+    assert [file for file in files if not (CHECKOUT / file).exists()] == []
 
 
 def metrics_in_the_source():
