@@ -2,7 +2,7 @@
 
 A fork is a second stack of the levels below, with its own simulators. For every try it loads the
 state of the level's environment, random streams included, and runs one candidate of each row to the
-end of its sub-episode. docs/certified_plans.md describes the use.
+end of its sub-episode. docs/how_to_levels.md explains its uses.
 """
 
 from collections.abc import Sequence
