@@ -249,5 +249,5 @@ def _audience(given: Given, console: ConsoleSink, advice: _ResumeAdvice) -> Audi
         sinks=(console,),
         on_start=on_start,
         announce=lambda text: console.announce(f"coach: {text}"),
-        on_activity=console.tell,
+        on_activity=console.show_activity,
     )

@@ -247,7 +247,7 @@ class Viewer(Protocol):
         """Start over from all records so far."""
         ...
 
-    def tell(self, activity: str, *, for_seconds: float = 0.0) -> None:
+    def show_activity(self, activity: str, *, for_seconds: float = 0.0) -> None:
         """Show what takes the run long, and for how long already."""
         ...
 
@@ -327,7 +327,7 @@ def watch(run: Path, viewer: Viewer | None = None, *, poll_seconds: float = 0.5)
         was_over = is_over  # a run that has just begun takes its lock in a moment
         silence, activity = _silence(log), _activity(newest)
         if not is_over and silence >= (BUSY_SECONDS if activity else SILENT_SECONDS):
-            viewer.tell(activity or "nothing new in the log", for_seconds=silence)
+            viewer.show_activity(activity or "nothing new in the log", for_seconds=silence)
         time.sleep(poll_seconds)
 
 

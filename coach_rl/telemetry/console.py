@@ -321,7 +321,7 @@ class ConsoleSink:
         else:
             os.write(_STDERR, f"{text}\n".encode())
 
-    def tell(self, activity: str, *, for_seconds: float = 0.0) -> None:
+    def show_activity(self, activity: str, *, for_seconds: float = 0.0) -> None:
         """Show what takes long and for how long, until the next record or an empty text.
 
         The thread that shows it reads state that only `write` changes, so no records arrive then.

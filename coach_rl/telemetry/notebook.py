@@ -71,7 +71,7 @@ class NotebookSink:
             self._add_record(record)
         self._draw()
 
-    def tell(self, activity: str, *, for_seconds: float = 0.0) -> None:
+    def show_activity(self, activity: str, *, for_seconds: float = 0.0) -> None:
         """Show what takes long, at the next drawing."""
         self._activity = activity and f"{activity}, {for_seconds:.0f} s"
         if time.monotonic() - self._drawn_at >= self._every_seconds:

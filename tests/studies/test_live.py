@@ -174,7 +174,7 @@ def test_watch_silent_run_shows_announced_activity(runs, output, monkeypatch):
     told = []
 
     class Told(ConsoleSink):
-        def tell(self, activity, *, for_seconds=0.0):
+        def show_activity(self, activity, *, for_seconds=0.0):
             told.append(activity)
 
     sink = Told(console=Console(file=output, width=200))

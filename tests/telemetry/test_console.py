@@ -358,14 +358,14 @@ def test_console_panel_shows_activity_without_records(clock, monkeypatch):
     monkeypatch.setattr("coach_rl.telemetry.console.REFRESH_SECONDS", 0.01)
     sink, output = sink_and_output(terminal=True)
     sink.write(record("phase", 0))
-    sink.tell("compiling the gradient step of agent 'ppo'")
+    sink.show_activity("compiling the gradient step of agent 'ppo'")
     wait_until(lambda: "agent 'ppo', 0:00" in output.getvalue())
     clock[0] += 65
     wait_until(lambda: "agent 'ppo', 1:05" in output.getvalue())
     assert re.search(r"elapsed +1:05", "\n".join(plain_text(output.getvalue())))
     sink.announce("coach: stopping after this step and saving")
     wait_until(lambda: "stopping after this step" in output.getvalue())
-    sink.tell("")
+    sink.show_activity("")
     shown = len(output.getvalue())
     clock[0] += 1
     sink.write(record("train", 10))
@@ -378,7 +378,7 @@ def test_console_record_or_close_ends_activity(clock, monkeypatch):
     sink, output = sink_and_output(terminal=True)
     for end in (lambda: sink.write(record("phase", 0)), sink.close):
         sink.write(record("phase", 0))
-        sink.tell("evaluating, 3 of 10 episodes")
+        sink.show_activity("evaluating, 3 of 10 episodes")
         wait_until(lambda: output.getvalue().count("evaluating"))
         end()
         assert not [each for each in threading.enumerate() if "watch_activity" in each.name]
@@ -387,7 +387,7 @@ def test_console_record_or_close_ends_activity(clock, monkeypatch):
 def test_console_plain_activity_every_ten_seconds(clock, monkeypatch):
     monkeypatch.setattr("coach_rl.telemetry.console.REFRESH_SECONDS", 0.01)
     sink, output = sink_and_output(terminal=False)
-    sink.tell("evaluating, 0 of 10 episodes")
+    sink.show_activity("evaluating, 0 of 10 episodes")
     for seconds in (9.0, 11.0, 19.0, 22.0):
         clock[0] = 1000.0 + seconds
         if seconds in (11.0, 22.0):
@@ -495,9 +495,9 @@ def test_console_problems_stay_in_panel(clock):
 def test_console_early_activity_leaves_no_trace(clock, monkeypatch):
     monkeypatch.setattr("coach_rl.telemetry.console.REFRESH_SECONDS", 0.01)
     sink, output = sink_and_output(terminal=True)
-    sink.tell("building 8 environments for training")
+    sink.show_activity("building 8 environments for training")
     wait_until(lambda: "building 8 environments for training, 0:00" in output.getvalue())
-    sink.tell("")
+    sink.show_activity("")
     assert output.getvalue().endswith("\x1b[2K")  # erased
     sink.close()
     assert output.getvalue().count("building") == output.getvalue().count("0:00")
