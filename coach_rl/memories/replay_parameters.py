@@ -22,8 +22,7 @@ from coach_rl.memories.hindsight_actions import (
     SubGoalTests,
 )
 from coach_rl.memories.prioritised import PrioritisedParameters, PrioritisedPositions
-from coach_rl.memories.replay_layout import ReplayLayout, check_size
-from coach_rl.memories.replay_memory import ReplayMemory
+from coach_rl.memories.replay_memory import ReplayLayout, ReplayMemory, check_size
 from coach_rl.memories.ring_store import RingStore
 from coach_rl.memories.samplers import (
     Gather,
@@ -65,7 +64,7 @@ class SamplerUnitParameters(Protocol):
 
 @parameter_class
 class ReplayMemoryParameters(MovableParameters, KeepingParameters):
-    """A replay memory: what it keeps, where, and how batches are drawn from it."""
+    """A replay memory: the columns it keeps, where, and how batches are sampled from it."""
 
     capacity: Positive[int] = 1_000_000
     """Transitions kept over all rows; each of N rows gets a ring of capacity // N."""

@@ -13,7 +13,7 @@ from coach_rl.core.errors import (
 )
 from coach_rl.core.sizes import readable
 from coach_rl.core.transitions import Transition
-from coach_rl.memories import PrioritisedParameters, replay_layout
+from coach_rl.memories import PrioritisedParameters, replay_memory
 from coach_rl.testing import assert_same_state
 
 
@@ -268,7 +268,7 @@ def test_replay_memory_no_storage_allocates_nothing():
     pictures = spaces.Dict({"observation": spaces.Box(0, 255, (84, 84, 4), np.uint8)})
     wanted = {"capacity": 10**7, "prefill": "not/there-v0"}  # 565 GB, and a data set
     memory = build(observed=pictures, storage="none", **wanted)
-    assert memory.layout.size == replay_layout.MemorySize(host=0, device=0)
+    assert memory.layout.size == replay_memory.MemorySize(host=0, device=0)
     with pytest.raises(RunError, match="storage='none' keeps nothing; use cpu, pinned or device"):
         memory.add(one(0, 1))
     full = build(capacity=4)
@@ -280,22 +280,22 @@ def test_replay_memory_no_storage_allocates_nothing():
 
 
 def test_check_size_device_memory_is_compared(monkeypatch):
-    monkeypatch.setattr(replay_layout, "free_device_bytes", lambda device: 5_000)
+    monkeypatch.setattr(replay_memory, "free_device_bytes", lambda device: 5_000)
     build(storage="device", capacity=200)  # 2 * 8 + 4 bytes each: 4,000
     with pytest.raises(ConfigurationError, match=r"takes 6 kB on cpu, where 5 kB are free.*250"):
         build(storage="device", capacity=300)
 
 
 def test_free_host_bytes_respects_control_group(tmp_path, monkeypatch):
-    monkeypatch.setattr(replay_layout, "CGROUP", tmp_path)
-    whole = replay_layout.free_host_bytes()
+    monkeypatch.setattr(replay_memory, "CGROUP", tmp_path)
+    whole = replay_memory.free_host_bytes()
     (tmp_path / "memory.current").write_text("400000\n")
     (tmp_path / "memory.max").write_text("max\n")
     (tmp_path / "memory.stat").write_text("anon 7\ninactive_file 50000\nactive_file 9\n")
-    assert replay_layout.free_host_bytes() > whole / 2
+    assert replay_memory.free_host_bytes() > whole / 2
     (tmp_path / "memory.max").write_text("1000000\n")
-    assert replay_layout.free_host_bytes() == 650_000
-    assert replay_layout.free_device_bytes(torch.device("cpu")) == 650_000
+    assert replay_memory.free_host_bytes() == 650_000
+    assert replay_memory.free_device_bytes(torch.device("cpu")) == 650_000
 
 
 def test_readable_sizes_have_units():

@@ -32,7 +32,7 @@ from coach_rl.environments.goal_worlds import AntSymmetry
 from coach_rl.environments.mujoco import SHORT_NAMES
 from coach_rl.exploration_policies import EpsilonZGreedy, GaussianNoise
 from coach_rl.graph_managers import BasicGraphParameters, GraphManager, HACGraphParameters
-from coach_rl.memories import replay_layout
+from coach_rl.memories import replay_memory
 from coach_rl.presets import Mujoco_PPO, mujoco_tasks
 from coach_rl.sessions.evaluation import evaluate_run
 from coach_rl.sessions.runner import RunSettings, run_experiment
@@ -200,7 +200,7 @@ def test_evaluation_needs_no_memory_space(name, tmp_path, monkeypatch):
     settings = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2))
     manager, task = shortened(load_graph_manager(name, {})), Runtime(device="cpu")
     result = run_experiment(manager, task, name=name, root=tmp_path, settings=settings)
-    monkeypatch.setattr(replay_layout, "free_host_bytes", lambda: 0)
+    monkeypatch.setattr(replay_memory, "free_host_bytes", lambda: 0)
     again, _ = evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(2))
     final = result.summary.evaluation
     assert again.scalars == final.scalars
