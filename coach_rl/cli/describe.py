@@ -6,11 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import is_dataclass
 from typing import Literal, get_args, get_origin
 
-from coach_rl.configuration.components import fitting, short_name
-from coach_rl.configuration.overrides import parameter_paths
-from coach_rl.configuration.panel import REQUIRED, documented
+from coach_rl.configuration.overrides import fitting, parameter_paths, short_name
 from coach_rl.configuration.parameters_json import constructor_fields
-from coach_rl.configuration.preset_file import Preset
+from coach_rl.configuration.preset_file import REQUIRED, Preset, documented
 from coach_rl.core import AgentParameters, EnvironmentParameters
 from coach_rl.core.inspection import MEANINGS
 from coach_rl.core.ranges import has_range

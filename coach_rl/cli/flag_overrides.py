@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import cast
 
 from coach_rl.cli.settings import Changes, Collecting, Keeping, Length
-from coach_rl.configuration.override_text import parse_overrides
+from coach_rl.configuration.overrides import parse_overrides
 from coach_rl.configuration.preset_file import Preset
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.inspection import parse_inspections

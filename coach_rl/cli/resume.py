@@ -8,14 +8,13 @@ from coach_rl.cli.run_report import SaysHowToResume, audience_of, conclude, cons
 from coach_rl.cli.settings import Fork, Resume
 from coach_rl.cli.shell import short
 from coach_rl.cli.train import run_settings
-from coach_rl.configuration.override_text import parse_overrides
+from coach_rl.configuration.overrides import parse_overrides
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.printable_text import printable
 from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
-from coach_rl.runs.finding import in_newest_run
+from coach_rl.runs.folder import in_newest_run
 from coach_rl.sessions.data_parallel import follow_resumed
-from coach_rl.sessions.fork import fork_experiment
-from coach_rl.sessions.resuming import resume_experiment
+from coach_rl.sessions.session import fork_experiment, resume_experiment
 
 
 def resume_command(resume: Resume, command: tuple[str, ...], group: ProcessGroup) -> int:

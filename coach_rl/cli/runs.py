@@ -12,8 +12,7 @@ from coach_rl.cli.tables import table_console
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.printable_text import one_line, printable
 from coach_rl.core.sizes import readable
-from coach_rl.runs.creation import remove_run
-from coach_rl.runs.folder import MANIFEST, RunFolder
+from coach_rl.runs.folder import MANIFEST, RunFolder, remove_run
 from coach_rl.runs.lock import RunInUseError, holder_of
 from coach_rl.studies.comparison import shown
 from coach_rl.studies.run_groups import REWARD

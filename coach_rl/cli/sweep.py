@@ -154,7 +154,7 @@ def _sweep(given: argparse.Namespace) -> int:
     from coach_rl.cli.settings import Changes, Keeping, Length
     from coach_rl.configuration.preset_file import load_preset
     from coach_rl.core.runtime import Runtime
-    from coach_rl.sessions.runner import DEFAULT_ROOT
+    from coach_rl.sessions.session import DEFAULT_ROOT
     from coach_rl.studies.job import Needs
     from coach_rl.studies.sweep import Sweep
     from coach_rl.studies.sweep_report import conclusion, report, write_report

@@ -20,9 +20,9 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.runs.manifest import Origin
-from coach_rl.sessions.adaptations import inspected
 from coach_rl.sessions.data_parallel import follow_experiment
-from coach_rl.sessions.runner import DEFAULT_ROOT, run_experiment
+from coach_rl.sessions.opening import inspected
+from coach_rl.sessions.session import DEFAULT_ROOT, run_experiment
 from coach_rl.sessions.settings import RunSettings
 
 

@@ -2,7 +2,7 @@
 
     checkpoints/step_20480/
         tensors.safetensors    every array and tensor of the state
-        rows_000001.bin        entries of memories, shared with other checkpoints, see `segments`
+        rows_000001.bin        entries of memories, shared with other checkpoints, see `packing`
         segments.json          which entries are in which of these
         state.json             the tree around them
         checkpoint.json        schema version, checksums of the others, what the runner remembers
@@ -43,10 +43,11 @@ from coach_rl.configuration.strict_json import (
 from coach_rl.core.errors import CheckpointError, UnknownNameError
 from coach_rl.core.file_writing import make_folder, sync
 from coach_rl.core.state import State
-from coach_rl.runs.packing import Packer, Unpacker
-from coach_rl.runs.segments import (
+from coach_rl.runs.packing import (
     NOTHING_STORED,
+    Packer,
     Stored,
+    Unpacker,
     is_segment,
     segments_json,
 )

@@ -21,9 +21,8 @@ from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.torch_settings import resolved_device, with_threads
 from coach_rl.sessions.evaluation import live_graph
 from coach_rl.sessions.loaded_levels import load_levels
-from coach_rl.sessions.opened_run import fitting, open_run
+from coach_rl.sessions.opening import fitting, open_run, with_changes
 from coach_rl.sessions.profile import RunProfile
-from coach_rl.sessions.resume_conditions import with_changes
 from coach_rl.sessions.stop_requests import StopRequests
 
 

@@ -1,6 +1,6 @@
-"""Evaluating an experiment apart from its training: at the end of a run, later, or before.
+"""Evaluating and playing an experiment apart from its training: at its end, later, or before.
 
-evaluation, file = evaluate_run(Path("experiments/cartpole/..."), episodes=EnvironmentEpisodes(100))
+evaluation, file = evaluate_run(Path("experiments/cartpole/..."), episodes=EnvironmentEpisodes(9))
 """
 
 import re
@@ -8,14 +8,15 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Protocol
 
 import torch
 
-from coach_rl.configuration.module_folders import let_import_named
 from coach_rl.configuration.overrides import apply_overrides, overrides_json, said
-from coach_rl.configuration.spaces_json import spaces_from_json
+from coach_rl.configuration.parameters_json import spaces_from_json
 from coach_rl.configuration.strict_json import Json, plain_json, write_json
 from coach_rl.configuration.trust import code_in_parameters
+from coach_rl.configuration.user_modules import let_import_named
 from coach_rl.core.errors import (
     CheckpointError,
     CoachWarning,
@@ -31,24 +32,25 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.core.typed_values import describe_value
-from coach_rl.graph_managers.episode_recorder import EpisodeRecorder, EvaluationWatcher
-from coach_rl.graph_managers.evaluating import never
+from coach_rl.graph_managers.episode_recorder import (
+    EpisodePlayer,
+    EpisodeRecorder,
+    EvaluationWatcher,
+)
+from coach_rl.graph_managers.evaluating import EvaluationStopped, never
+from coach_rl.graph_managers.filmed_row import Take
 from coach_rl.graph_managers.graph import MAX_EVALUATION_ENVS
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.torch_settings import torch_settings, with_threads
 from coach_rl.runs.checkpoint import Checkpoint
 from coach_rl.runs.folder import RunFolder
-from coach_rl.runs.provenance import now
+from coach_rl.runs.manifest import now
 from coach_rl.sessions.loaded_levels import load_levels
-from coach_rl.sessions.opened_run import OpenedRun, fitting, open_run
+from coach_rl.sessions.opening import OpenedRun, fitting, open_run
+from coach_rl.telemetry.film import Film, Reel, Shot
 from coach_rl.telemetry.records import Evaluation
-from coach_rl.telemetry.video import VideoParameters, write_video
-
-CERTIFY = re.compile(r"(levels|stack)\.\d+\.certify(\..+)?")
-"""Paths of parameters that say how a level certifies its decisions."""
-FINAL_EPISODES = EnvironmentEpisodes(20)
-"""Episodes of the evaluation at a run's end."""
+from coach_rl.telemetry.video import Format, VideoParameters, require_writable, write_video
 
 
 @contextmanager
@@ -94,20 +96,8 @@ def require_graph_manager(value: object) -> None:
     )
 
 
-@contextmanager
-def _memory_errors_named(graph_manager: GraphManager) -> Iterator[None]:
-    """Errors of allocating memory inside are raised as a ConfigurationError in one line."""
-    try:
-        yield
-    except (MemoryError, RuntimeError) as error:
-        is_full = isinstance(error, MemoryError | torch.cuda.OutOfMemoryError)
-        if not (is_full or "allocate memory" in str(error)):
-            raise
-        raise ConfigurationError(
-            f"the experiment does not fit into memory: {str(error).splitlines()[0]}; lower "
-            f"num_envs ({graph_manager.parameters.num_envs:,}), the networks' layers or the "
-            "capacity of its memories"
-        ) from error
+FINAL_EPISODES = EnvironmentEpisodes(20)
+"""Episodes of the evaluation at a run's end."""
 
 
 def evaluate_run(
@@ -303,6 +293,124 @@ def evaluation_json(evaluation: Evaluation) -> Json:
         "levels": {record.level: plain_json(dict(record.scalars)) for record in evaluation.levels},
         "episodes": plain_json(episodes),
     }
+
+
+class Screen(Reel, Protocol):
+    """Shows the frames of all episodes at once as they come."""
+
+    @property
+    def is_closed(self) -> bool:
+        """True once nobody looks any more."""
+        ...
+
+
+def play_run(
+    run: Path,
+    screen: Screen | None = None,
+    *,
+    file: Path | None = None,
+    episodes: EnvironmentEpisodes = EnvironmentEpisodes(1),
+    slow: float = 1.0,
+    overrides: Mapping[str, object] | None = None,
+    sampling: bool = False,
+    seed: int | None = None,
+    device: str | None = None,
+    last_good: bool = False,
+    trust: Collection[str] = (),
+    on_episode: Callable[[Take], None] = lambda _: None,
+) -> None:
+    """Play episodes with a run's agents, and change nothing in the run.
+
+    Args:
+        run: A run's folder, one of its checkpoints, or `RUN@STEP`.
+        screen: Where they are shown; None with a file.
+        file: The video to write, a .gif or .mp4; None with a screen.
+        episodes: How many, one after the other.
+        slow: How many times slower a video plays.
+        overrides: Changes of the environment, by path (`environment.level`).
+        sampling: Whether agents explore as in training, instead of acting greedily.
+        seed: Of the episodes; None takes that of the run's final evaluation.
+        device: Where networks live; None keeps the run's own.
+        last_good: Whether to take the run's newest checkpoint that can be read.
+        trust: Modules whose code the run may use, besides those of the user's own runs.
+        on_episode: Called with each episode that is over.
+
+    Raises:
+        ConfigurationError: There is no such run, it cannot be shown, or the file's kind is unknown.
+        CheckpointError: A file of the run is damaged, or it has no checkpoint yet.
+        RunError: Its environment cannot be drawn on this machine, or the file cannot be written.
+    """
+    video = None if file is None else video_of(file, slow)
+    films: list[Film] = []
+
+    def new_reel() -> Reel:
+        if screen is not None:
+            return screen
+        parameters = video or VideoParameters()
+        films.append(Film(max_frames=parameters.max_frames, max_side=parameters.max_side))
+        return films[-1]
+
+    with trained_graph(
+        run,
+        overrides=overrides,
+        num_envs=1,
+        device=device,
+        last_good=last_good,
+        trust=trust,
+        watcher=EpisodePlayer(episodes.count, new_reel, on_episode),
+    ) as (graph_manager, opened, _):
+        try:
+            final_evaluation(
+                graph_manager,
+                opened.runtime,
+                episodes,
+                seed=seed,
+                sampling=sampling,
+                is_stopped=lambda: screen is not None and screen.is_closed,
+            )
+        except EvaluationStopped:
+            return
+    if file is not None and video is not None:
+        shots: list[Shot] = [shot for film in films for shot in film.shots]
+        write_video(shots, file.with_suffix(""), video)
+
+
+def video_of(file: Path, slow: float) -> VideoParameters:
+    """The settings by which a video is written to a file of that name.
+
+    Raises:
+        ConfigurationError: It is no GIF or MP4, or MP4s need a package that is not installed.
+    """
+    kinds: dict[str, Format] = {".gif": "gif", ".mp4": "mp4"}
+    kind = kinds.get(file.suffix.lower())
+    if kind is None:
+        raise ConfigurationError(
+            f"a video is a .gif or an .mp4 file, got '{file}'; give a name that ends so"
+        )
+    usual = VideoParameters().frames_per_second
+    video = VideoParameters(formats=(kind,), frames_per_second=max(1, round(usual / slow)))
+    require_writable(video)
+    return video
+
+
+CERTIFY = re.compile(r"(levels|stack)\.\d+\.certify(\..+)?")
+"""Paths of parameters that say how a level certifies its decisions."""
+
+
+@contextmanager
+def _memory_errors_named(graph_manager: GraphManager) -> Iterator[None]:
+    """Errors of allocating memory inside are raised as a ConfigurationError in one line."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        is_full = isinstance(error, MemoryError | torch.cuda.OutOfMemoryError)
+        if not (is_full or "allocate memory" in str(error)):
+            raise
+        raise ConfigurationError(
+            f"the experiment does not fit into memory: {str(error).splitlines()[0]}; lower "
+            f"num_envs ({graph_manager.parameters.num_envs:,}), the networks' layers or the "
+            "capacity of its memories"
+        ) from error
 
 
 def _elsewhere(opened: OpenedRun, overrides: Mapping[str, object]) -> GraphManager:

@@ -30,8 +30,8 @@ from coach_rl.graph_managers.evaluating import EvaluationStopped, Scores
 from coach_rl.graph_managers.evaluator import AskedEvaluation
 from coach_rl.runs.folder import RunFolder
 from coach_rl.sessions.evaluation import live_graph
+from coach_rl.sessions.opening import rebuild
 from coach_rl.sessions.profile import RunProfile
-from coach_rl.sessions.rebuilding import rebuild
 
 READY = "ready"
 MOST_RESTARTS = 3

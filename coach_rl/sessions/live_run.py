@@ -1,41 +1,135 @@
-"""A run while it lasts: training, its files and checkpoints, signals, the evaluation at the end.
+"""A run while it lasts: training, its files, videos and checkpoints, signals, the final evaluation.
 
-LiveRun(graph_manager, runtime, folder, settings, audience, stop, keeper, videos, None).go()
-
-What goes wrong with files costs their lines; what goes wrong with learning is answered as the
-experiment's `divergence` says.
+A failed write loses log lines only; divergence is handled as the experiment's `divergence` says.
 """
 
 import signal
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from coach_rl.configuration.strict_json import plain_json, write_json
 from coach_rl.core.clock import Phase
-from coach_rl.core.errors import CheckpointError, DivergedError, RunError, exits_as_errors
+from coach_rl.core.errors import (
+    CheckpointError,
+    CoachWarning,
+    DivergedError,
+    RunError,
+    exits_as_errors,
+)
 from coach_rl.core.runtime import Runtime
+from coach_rl.graph_managers.episode_recorder import EpisodeRecorder, TrainingRecorder
 from coach_rl.graph_managers.evaluating import EvaluationStopped
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.histograms import Histograms
-from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints
-from coach_rl.runs.evidence import write_columns, write_evidence
-from coach_rl.runs.files import file_sinks, service_sinks
+from coach_rl.runs.checkpoint import (
+    BEST,
+    LAST,
+    POINTERS,
+    find_checkpoint,
+    list_checkpoints,
+    pointed,
+    read_checkpoint,
+)
 from coach_rl.runs.folder import RunFolder, read_manifest, write_manifest
 from coach_rl.runs.keeper import CheckpointKeeper, Reason
-from coach_rl.runs.sinks import RunSinks
-from coach_rl.runs.write_failures import WriteFailures
-from coach_rl.sessions.evaluation import final_evaluation
+from coach_rl.runs.logs import planned_cuts
+from coach_rl.runs.manifest import now
+from coach_rl.runs.sinks import (
+    RunSinks,
+    WriteFailures,
+    file_sinks,
+    service_sinks,
+    write_columns,
+    write_evidence,
+)
+from coach_rl.sessions.evaluation import evaluation_json, final_evaluation
 from coach_rl.sessions.evaluation_process import EvaluationProcess
-from coach_rl.sessions.final_summary import as_final, summary_of, write_summary
+from coach_rl.sessions.opening import with_new_streams
 from coach_rl.sessions.profile import RunProfile
-from coach_rl.sessions.rolling_back import can_roll_back, roll_back
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import Interrupted, StopRequests
-from coach_rl.sessions.videos import Videos
+from coach_rl.telemetry.best_evaluation import Best
 from coach_rl.telemetry.profiler import Profile
-from coach_rl.telemetry.records import Inspection, Kind, LogRecord
+from coach_rl.telemetry.records import Evaluation, Inspection, Kind, LogRecord
 from coach_rl.telemetry.resources import ResourceSampler
 from coach_rl.telemetry.summary import Summary
+from coach_rl.telemetry.video import VideoParameters
+from coach_rl.telemetry.video_writer import VideoWriter
+
+
+class Videos:
+    """Films what the parameters say, and writes it while the run continues.
+
+    Args:
+        graph_manager: Whose episodes; its graph is not yet created.
+        parameters: Which, and how.
+
+    Raises:
+        ConfigurationError: A format needs a package that is not installed.
+    """
+
+    def __init__(self, graph_manager: GraphManager, parameters: VideoParameters) -> None:
+        self._evaluations: EpisodeRecorder | None = None
+        self._training: TrainingRecorder | None = None
+        if parameters.of == "evaluation":
+            self._evaluations = EpisodeRecorder(parameters)
+            graph_manager.watch_evaluations(self._evaluations)
+        else:
+            self._training = TrainingRecorder(parameters)
+            graph_manager.watch_training(self._training)
+        self._writer = VideoWriter(parameters)
+
+    def write(self, path: Path) -> None:
+        """Begin to write the film of the last evaluation, if it was filmed.
+
+        Args:
+            path: Where to, without the format's ending.
+        """
+        film = None if self._evaluations is None else self._evaluations.take_film()
+        if film is not None:
+            self._writer.write(film, path)
+
+    def write_training(self, path: Path, *, is_last: bool = False) -> None:
+        """Begin to write the film of a training episode, if one was chosen.
+
+        Args:
+            path: Where to, without the format's ending.
+            is_last: Whether no more episodes follow.
+        """
+        films = () if self._training is None else self._training.take_films(is_last=is_last)
+        for film in films:
+            self._writer.write(film, path)
+
+    def write_until(self, record: LogRecord, folder: Path, *, is_final: bool) -> None:
+        """Begin to write what was filmed until a record of the run.
+
+        Args:
+            record: An evaluation, the end of an episode, or another, for which there is nothing.
+            folder: Where to.
+            is_final: Whether the record is the last of the run; then all is written on return.
+        """
+        name = f"step_{record.environment_steps}"
+        if record.kind == "episode" or is_final:
+            self.write_training(folder / f"{name}_training", is_last=is_final)
+        if record.kind == "evaluation":
+            self.write(folder / (f"{name}_final" if is_final else name))
+        if is_final:
+            self.close()
+
+    def written(self) -> list[Path]:
+        """Return the files that have been written since the last call."""
+        return self._writer.written()
+
+    def failures(self) -> list[tuple[Path, BaseException]]:
+        """Return what could not be written since the last call, and why."""
+        return self._writer.failures()
+
+    def close(self) -> None:
+        """Wait until everything is written; harmless when repeated."""
+        self._writer.close()
 
 
 @dataclass
@@ -318,6 +412,109 @@ class LiveRun:
         except OSError as error:
             self.failures.note("summaries", "the summary", error)
         return summary
+
+
+def summary_of(
+    graph_manager: GraphManager,
+    evaluation: Evaluation,
+    checkpoints: Path,
+    *,
+    best: Best | None,
+    incidents: tuple[str, ...],
+) -> Summary:
+    """The summary of a run that is over.
+
+    Args:
+        graph_manager: What has run.
+        evaluation: The final evaluation.
+        checkpoints: The folder of the run's checkpoints.
+        best: The best evaluation while training; None when there was none.
+        incidents: Troubles that did not end the run, a line each; success rates that no level has
+            reached are added.
+    """
+    seconds = graph_manager.training_seconds
+    target, ending = graph_manager.parameters.validation, graph_manager.ending
+    names = {pointer: pointed(checkpoints, pointer) for pointer in POINTERS}
+    paths = {of: name and f"{checkpoints.name}/{name}" for of, name in names.items()}
+    return Summary(
+        evaluation=evaluation,
+        steps_per_second=evaluation.environment_steps / seconds if seconds else 0.0,
+        best_checkpoint=paths[BEST],
+        last_checkpoint=paths[LAST],
+        best="" if best is None else str(best),
+        ending=ending or "",
+        target="" if target is None else target.report(graph_manager.solved_at),
+        solved_at=graph_manager.solved_at,
+        incidents=(*incidents, *graph_manager.unreached_success_rates),
+        faults=graph_manager.faults,
+        signals=graph_manager.signals,
+        fork_steps=graph_manager.fork_steps,
+    )
+
+
+def write_summary(folder: RunFolder, summary: Summary, best: Best | None, *, seed: int) -> None:
+    """Write a run's summary into its folder; OSError where that cannot be done."""
+    document = {
+        "created": now(),
+        "seed": seed,
+        **summary.as_json(),
+        "best_evaluation": None if best is None else vars(best),
+        "evaluated_episodes": evaluation_json(summary.evaluation)["episodes"],
+    }
+    write_json(folder.summary, plain_json(document))
+
+
+def as_final(record: LogRecord) -> LogRecord:
+    """A record of the final evaluation under names of its own: its starts are not those before."""
+    kind: Kind = "final_evaluation" if record.kind == "evaluation" else record.kind
+    scalars = {f"final_{name}": value for name, value in record.scalars.items()}
+    return replace(record, kind=kind, scalars=scalars)
+
+
+def can_roll_back(graph_manager: GraphManager, folder: RunFolder) -> bool:
+    """Return whether a run may be rolled back once more, and has a checkpoint to go back to."""
+    most = graph_manager.parameters.divergence.most_roll_backs
+    return graph_manager.clock.roll_backs < most and bool(list_checkpoints(folder.checkpoints))
+
+
+def roll_back(
+    graph_manager: GraphManager,
+    folder: RunFolder,
+    keeper: CheckpointKeeper,
+    seed: int,
+    *,
+    error: DivergedError,
+) -> int:
+    """Go back to the last checkpoint, as a resumed run does, with other random numbers.
+
+    Args:
+        graph_manager: The run.
+        folder: Its folder, whose logs are closed; they are cut back as well.
+        keeper: Keeps its checkpoints.
+        seed: The run's.
+        error: Says how it diverged.
+
+    Returns:
+        The number of times that the run has been rolled back.
+    """
+    clock = graph_manager.clock
+    attempt, done = clock.roll_backs + 1, clock.environment_steps
+    checkpoint = read_checkpoint(find_checkpoint(folder.checkpoints))
+    cuts = planned_cuts(folder.path, checkpoint)
+    keeper.restore(checkpoint)
+    for cut in cuts:
+        cut.make()
+    state = with_new_streams(checkpoint.state, seed=seed, names=("roll back", attempt))
+    graph_manager.load_state_dict(state)
+    clock.roll_backs = attempt
+    most = graph_manager.parameters.divergence.most_roll_backs
+    warnings.warn(
+        f"{error}. Rolled back from {done:,} environment steps to {checkpoint.path.name}, with "
+        f"new random numbers ({attempt} of {most} times)",
+        CoachWarning,
+        stacklevel=2,
+    )
+    return attempt
 
 
 def _with_resources(record: LogRecord, resources: ResourceSampler) -> LogRecord:

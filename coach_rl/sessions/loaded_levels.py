@@ -22,7 +22,7 @@ from coach_rl.core.state import State
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.runs.checkpoint import Checkpoint, read_checkpoint
-from coach_rl.runs.finding import find_run
+from coach_rl.runs.folder import find_run
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.configuration.spaces_json import spaces_from_json
+from coach_rl.configuration.parameters_json import spaces_from_json
 from coach_rl.core.agents import NetworkOwner, require_whole_policies
 from coach_rl.core.errors import CheckpointError, ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.records import Action, Array, BoolArray, IntArray, Observation
@@ -25,9 +25,8 @@ from coach_rl.graph_managers.acting import Actor, OutsideParameters
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.torch_settings import torch_settings
 from coach_rl.runs.checkpoint import read_checkpoint
-from coach_rl.runs.finding import find_run
-from coach_rl.runs.folder import RunFolder, read_manifest
-from coach_rl.sessions.rebuilding import rebuild
+from coach_rl.runs.folder import RunFolder, find_run, read_manifest
+from coach_rl.sessions.opening import rebuild
 
 
 def load(

@@ -18,7 +18,7 @@ from typing import Protocol, TypeVar
 from coach_rl.core.errors import CheckpointError
 from coach_rl.runs.checkpoint import list_checkpoints, remove_checkpoint
 from coach_rl.runs.folder import RunFolder
-from coach_rl.runs.segments import share_file
+from coach_rl.runs.packing import share_file
 
 CHUNK_BYTES = 32_000_000
 """Bytes sent at a time."""

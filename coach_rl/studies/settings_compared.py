@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from coach_rl.configuration.strict_json import Json
-from coach_rl.runs.introduction import flat
+from coach_rl.runs.manifest import flat
 
 _MOST = 6
 """Settings that are named."""

@@ -22,7 +22,7 @@ from coach_rl.core.errors import ParameterError, UnknownNameError, require
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.core.runtime import MatmulPrecision
-from coach_rl.runs.creation import check_name
+from coach_rl.runs.folder import check_name
 from coach_rl.studies.job import Needs
 
 

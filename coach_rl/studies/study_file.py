@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from coach_rl.configuration.preset_module import file_error, load_module
+from coach_rl.configuration.user_modules import file_error, load_module
 from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError
 from coach_rl.studies.study import Study, Variant
 

@@ -11,7 +11,7 @@ from coach_rl.core.errors import CoachError, ConfigurationError, ParameterError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps, Hours
 from coach_rl.graph_managers.checkpoint_parameters import require_known_metric
-from coach_rl.sessions.runner import DEFAULT_ROOT
+from coach_rl.sessions.session import DEFAULT_ROOT
 from coach_rl.studies.job import Job, Needs
 from coach_rl.studies.job_run import identity
 from coach_rl.studies.study import Study, Variant

@@ -17,7 +17,7 @@ from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationErr
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.sessions.evaluation import evaluate_run
-from coach_rl.sessions.runner import DEFAULT_ROOT
+from coach_rl.sessions.session import DEFAULT_ROOT
 from coach_rl.studies.earlier_runs import is_run_of
 from coach_rl.studies.job import Job
 from coach_rl.studies.job_run import find_run, is_finished

@@ -23,7 +23,7 @@ from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
-from coach_rl.sessions.runner import DEFAULT_ROOT
+from coach_rl.sessions.session import DEFAULT_ROOT
 from coach_rl.studies.job import Job, Needs
 from coach_rl.studies.scores import is_success
 from coach_rl.studies.search_space import SearchSpace, check_search, parse_search

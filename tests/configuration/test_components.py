@@ -20,15 +20,16 @@ from coach_rl import (
     PrioritisedParameters,
     QuantileHead,
 )
-from coach_rl.configuration.components import (
+from coach_rl.configuration.overrides import (
     Component,
+    apply_overrides,
     component_type,
     component_types,
     fitting,
+    parameter_paths,
+    parse_overrides,
     short_name,
 )
-from coach_rl.configuration.override_text import parse_overrides
-from coach_rl.configuration.overrides import apply_overrides, parameter_paths
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset, shipped_presets
 from coach_rl.core import (

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from coach_rl.configuration.override_text import parse_overrides
-from coach_rl.configuration.overrides import apply_overrides
+from coach_rl.configuration.overrides import apply_overrides, parse_overrides
 from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError, require
 from coach_rl.core.steps import EnvironmentSteps
 

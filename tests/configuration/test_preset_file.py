@@ -12,8 +12,8 @@ import pytest
 
 from coach_rl.cli.main import main
 from coach_rl.configuration.preset_file import load_preset
-from coach_rl.configuration.preset_module import changed_neighbours
 from coach_rl.configuration.presets import find_preset
+from coach_rl.configuration.user_modules import changed_neighbours
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.runs.folder import RunFolder, write_manifest
 

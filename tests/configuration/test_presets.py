@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coach_rl.configuration.panel import REQUIRED
-from coach_rl.configuration.preset_file import Preset, load_preset
+from coach_rl.configuration.preset_file import REQUIRED, Preset, load_preset
 from coach_rl.configuration.presets import describe_presets, find_preset, shipped_presets
 from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
 from coach_rl.core.steps import EnvironmentSteps

@@ -28,8 +28,7 @@ from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, S
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.runs.folder import RunFolder, write_manifest
 from coach_rl.runs.manifest import Origin
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import RunSettings, run_experiment
+from coach_rl.sessions.session import RunSettings, resume_experiment, run_experiment
 
 SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
 SHELL = {"command": "touch SENTINEL"}
@@ -150,7 +149,7 @@ HOSTILE = {
     "graph manager": whole(graph_manager="evil:GraphManager"),
     "graph manager os:system": whole(graph_manager="os:system"),
     "graph manager by another's import": whole(
-        graph_manager="coach_rl.runs.provenance:subprocess.run"
+        graph_manager="coach_rl.runs.manifest:subprocess.run"
     ),
     "parameters' type": parameters(**{"$type": "evil:Parameters"}),
     "parameters os:system": whole(parameters={"$type": "os:system", **SHELL}),

@@ -19,14 +19,17 @@ from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
-from coach_rl.runs import provenance
+from coach_rl.runs import manifest as manifests
 from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
-from coach_rl.runs.creation import create_run_folder
+from coach_rl.runs.folder import create_run_folder
 from coach_rl.runs.manifest import Origin
 from coach_rl.sessions.evaluation import evaluate_run
-from coach_rl.sessions.fork import fork_experiment
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import RunSettings, run_experiment
+from coach_rl.sessions.session import (
+    RunSettings,
+    fork_experiment,
+    resume_experiment,
+    run_experiment,
+)
 
 PRESET = load_preset(find_preset(str(Path(__file__).parent.parent / "fake_preset.py")))
 OFTEN = RunSettings(
@@ -59,7 +62,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A copy of it to damage; what hangs is interrupted, and nothing waits for the disk."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(provenance, "git_state", lambda _: None)
+    monkeypatch.setattr(manifests, "git_state", lambda _: None)
 
     def hangs(*arguments: object) -> None:
         raise AssertionError(f"it hangs for more than {SECONDS} s")

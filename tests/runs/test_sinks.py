@@ -19,8 +19,13 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.runs import sinks as run_sinks
 from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import Audience, RunResult, RunSettings, run_experiment
+from coach_rl.sessions.session import (
+    Audience,
+    RunResult,
+    RunSettings,
+    resume_experiment,
+    run_experiment,
+)
 from coach_rl.telemetry.records import LogRecord
 
 PRESET = load_preset(find_preset(str(Path(__file__).parent.parent / "fake_preset.py")))

@@ -28,9 +28,14 @@ from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.runs.manifest import Origin
-from coach_rl.sessions.fork import fork_experiment
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import Audience, RunResult, RunSettings, run_experiment
+from coach_rl.sessions.session import (
+    Audience,
+    RunResult,
+    RunSettings,
+    fork_experiment,
+    resume_experiment,
+    run_experiment,
+)
 from coach_rl.sessions.stop_requests import Interrupted
 from coach_rl.testing import assert_same_state
 

@@ -26,8 +26,7 @@ from coach_rl.graph_managers import (
 )
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.sessions.evaluation import evaluate_run
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import Audience, RunSettings, run_experiment
+from coach_rl.sessions.session import Audience, RunSettings, resume_experiment, run_experiment
 
 PROBED = 2_000
 """More steps than the probe at the start takes."""

@@ -15,8 +15,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import RunResult, RunSettings, run_experiment
+from coach_rl.sessions.session import RunResult, RunSettings, resume_experiment, run_experiment
 from coach_rl.testing import assert_same_state
 
 PRESET = load_preset(find_preset(str(Path(__file__).parent.parent / "fake_preset.py")))

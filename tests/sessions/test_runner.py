@@ -27,13 +27,17 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
-from coach_rl.runs.finding import find_run
-from coach_rl.runs.folder import RunFolder, write_manifest
+from coach_rl.runs.folder import RunFolder, find_run, write_manifest
 from coach_rl.runs.lock import locked
 from coach_rl.runs.manifest import Origin
 from coach_rl.sessions.evaluation import evaluate_run, evaluate_untrained
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import Audience, RunResult, RunSettings, run_experiment
+from coach_rl.sessions.session import (
+    Audience,
+    RunResult,
+    RunSettings,
+    resume_experiment,
+    run_experiment,
+)
 from coach_rl.sessions.stop_requests import StopRequests
 from coach_rl.telemetry.records import LogRecord
 

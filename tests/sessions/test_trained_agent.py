@@ -22,8 +22,8 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.filters import InputFilter, ObservationStackingFilter
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.runs.folder import RunFolder, write_manifest
-from coach_rl.sessions.rebuilding import rebuild
-from coach_rl.sessions.runner import RunSettings, run_experiment
+from coach_rl.sessions.opening import rebuild
+from coach_rl.sessions.session import RunSettings, run_experiment
 
 EPISODES = 4
 pytestmark = pytest.mark.filterwarnings("ignore:.*would learn nothing")

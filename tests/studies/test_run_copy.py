@@ -20,7 +20,7 @@ from coach_rl.runs.checkpoint import (
 )
 from coach_rl.runs.folder import RunFolder
 from coach_rl.runs.logs import planned_cuts
-from coach_rl.sessions.runner import run_experiment
+from coach_rl.sessions.session import run_experiment
 from coach_rl.sessions.settings import RunSettings
 from coach_rl.studies import run_copy
 from coach_rl.studies.run_copy import RunCopy, copy_run

@@ -1,0 +1,565 @@
+"""Opening a run: its experiment, rebuilt from its folder and adapted to its use."""
+
+import dataclasses
+import json
+import re
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from coach_rl.configuration.overrides import apply_overrides
+from coach_rl.configuration.parameters_json import constructor_fields, decode, resolve
+from coach_rl.configuration.strict_json import Json, read_text
+from coach_rl.configuration.trust import (
+    Trust,
+    code_in_json,
+    is_own_preset,
+    shipped_preset,
+    texts_like_code,
+    users_trust,
+)
+from coach_rl.configuration.user_modules import (
+    changed_neighbours,
+    let_import_named,
+    let_import_recorded,
+    load_module,
+    preset_module,
+)
+from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
+from coach_rl.core.inspection import InspectParameters
+from coach_rl.core.roles import KeepingParameters, MovableParameters
+from coach_rl.core.row_noise import BLOCK
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.seeding import generator, generator_state, integer_seed
+from coach_rl.core.state import State
+from coach_rl.graph_managers.acting import OutsideParameters
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.torch_settings import resolved_device, with_threads
+from coach_rl.runs.checkpoint import UNFINISHED, Checkpoint, list_checkpoints, read_checkpoint
+from coach_rl.runs.folder import (
+    ONLY_RECORDS,
+    RunFolder,
+    find_run,
+    offering_last_good,
+    read_manifest,
+)
+from coach_rl.runs.keeper import require_same_seed
+from coach_rl.runs.manifest import changes_since, made_with, sha256_of
+
+
+def rebuild(
+    folder: RunFolder,
+    device: str | None = None,
+    *,
+    threads: int | None = None,
+    learns: bool = True,
+    outside: OutsideParameters | None = None,
+    trust: Collection[str] = (),
+) -> tuple[GraphManager, Runtime, Json]:
+    """The experiment a run folder holds, from its manifest alone.
+
+    A `CoachWarning` says what has changed since its last part was made and may change its numbers.
+    A run from a GPU comes back without one, also where it captured CUDA graphs or pinned memory;
+    one without a checkpoint begins anew, and is refused where a new run would be.
+
+    Args:
+        folder: Where the run is.
+        device: Where networks live from now on; None keeps the run's own, or takes `auto` where
+            this machine lacks it.
+        threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
+        learns: Whether it continues learning; otherwise its replay memories keep nothing and take
+            no room, and of its environments only that of evaluations is looked at.
+        trust: Modules whose code may be run, besides that of the user's own runs; see `trust`. They
+            are found in the working directory, too.
+        outside: Stands in for its environments, of which none is looked at; None keeps them.
+
+    Returns:
+        The graph manager (not yet created), the runtime, and the manifest.
+
+    Raises:
+        CheckpointError: The manifest cannot be read.
+        ConfigurationError: Its parameters do not fit the classes they name.
+    """
+    manifest = read_manifest(folder)
+    document = manifest["parameters"]
+    if outside is not None:  # an object stands for itself
+        document = {**document, "environment": outside, "evaluation_environment": None}
+    if not learns:
+        document = _in_evaluations(document)
+    trusted = users_trust(trust)
+    if manifest["preset"] is not None:
+        named = json.dumps([manifest["graph_manager"], document], default=str)
+        needed = manifest["preset"]["module"] in named
+        trusted = _with_preset(folder, manifest["preset"], trusted, needed=needed, learns=learns)
+    names = [str(manifest["graph_manager"]), *code_in_json([document, manifest["task"]])]
+    if trusted.untrusted(names):  # the error names all at once
+        names += texts_like_code([document])
+    trusted.require(names, folder.manifest)
+    with _reading(folder.manifest):
+        let_import_recorded(manifest.get("module_folders", {}))
+    let_import_named((f"{module}:" for module in trust), Path.cwd())
+    runtime = _task_now(_recorded_task(folder, manifest, trusted), device, threads)
+    if outside is None:
+        with _reading(folder.manifest):
+            _warn_of_changes(folder, manifest, runtime)
+    graph_manager_type = resolve(manifest["graph_manager"], "graph_manager", trust=trusted)
+    if not (isinstance(graph_manager_type, type) and issubclass(graph_manager_type, GraphManager)):
+        raise ConfigurationError(
+            f"{folder.manifest} names '{manifest['graph_manager']}', which is no GraphManager"
+        )
+    with _reading(folder.manifest):
+        parameters = decode(document, trust=trusted)
+    if not is_dataclass(parameters):
+        raise CheckpointError(f"{folder.manifest} is damaged: its parameters are no dataclass")
+    if list_checkpoints(folder.checkpoints):
+        parameters = moved(parameters, runtime.device)
+    if not learns:
+        parameters = without_memories(parameters)
+    graph_manager = graph_manager_type(parameters)
+    return graph_manager, with_threads(runtime, graph_manager.parameters.threads), manifest
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenedRun:
+    """A run read from its folder; its graph is not yet created."""
+
+    folder: RunFolder
+    checkpoint: Checkpoint | None
+    """The checkpoint to start from; None where the run has none yet."""
+    graph_manager: GraphManager
+    runtime: Runtime
+    manifest: Json
+
+    @property
+    def later(self) -> list[Path]:
+        """The run's checkpoints after the one to start from, earliest first."""
+        known = list_checkpoints(self.folder.checkpoints)
+        return known[known.index(self.checkpoint.path) + 1 :] if self.checkpoint else []
+
+
+def open_run(
+    run: Path,
+    *,
+    device: str | None = None,
+    threads: int | None = None,
+    learns: bool = True,
+    last_good: bool = False,
+    trust: Collection[str] = (),
+) -> OpenedRun:
+    """Read a run; nothing in it is changed.
+
+    Args:
+        run: A run's folder, one of its checkpoints, or `RUN@STEP`; see `find_run`.
+        device: Where networks live from now on; None keeps the run's own.
+        threads: Threads of one tensor operation on the CPU; None keeps the run's own.
+        learns: Whether it continues learning; see `rebuild`.
+        last_good: Whether to take the newest checkpoint that can be read.
+        trust: Modules whose code may be run, besides that of the user's own runs.
+
+    Raises:
+        ConfigurationError: There is no such run, or it cannot be rebuilt.
+        CheckpointError: A file of it is damaged; says which, and the newest good checkpoint.
+    """
+    folder, path = find_run(run, last_good=last_good)
+    if path is None and ONLY_RECORDS in read_manifest(folder):
+        raise ConfigurationError(
+            f"the run {folder.path} was imported without its checkpoints, so nothing can continue "
+            "from it; use the run itself where it was made"
+        )
+    graph_manager, runtime, manifest = rebuild(
+        folder, device, threads=threads, learns=learns, trust=trust
+    )
+    checkpoint = None
+    if path is not None:
+        with offering_last_good(folder):
+            checkpoint = read_checkpoint(path, memories=learns)
+        require_same_seed(checkpoint, manifest["task"]["seed"])
+    return OpenedRun(
+        folder=folder,
+        checkpoint=checkpoint,
+        graph_manager=graph_manager,
+        runtime=runtime,
+        manifest=manifest,
+    )
+
+
+def warn_of_missing_memories(checkpoint: Checkpoint) -> None:
+    """Warn where learning from a checkpoint cannot be exact because it lacks replay memories."""
+    if not checkpoint.has_memories:
+        warnings.warn(
+            f"{checkpoint.path.name} was saved without replay memories, so the resumed run is not "
+            "exact: its agents act with what they have learned, and learn again once their "
+            "memories hold learning.learning_starts transitions",
+            CoachWarning,
+            stacklevel=3,
+        )
+
+
+@contextmanager
+def fitting(checkpoint: Checkpoint, changes: str = "") -> Iterator[None]:
+    """Whatever keeps a state from being loaded inside is a CheckpointError in one line.
+
+    Args:
+        checkpoint: Whose state.
+        changes: What was changed in the experiment since, for the error.
+    """
+    although = f" with {changes}" if changes else ""
+    try:
+        yield
+    except CheckpointError as error:
+        if not changes:
+            raise
+        raise CheckpointError(f"{checkpoint.path} does not fit{although}: {error}") from error
+    except KeyError as error:
+        raise CheckpointError(
+            f"{checkpoint.path} does not fit the experiment{although}: it has no {error}"
+        ) from error
+    except (TypeError, ValueError, IndexError, AttributeError, RuntimeError) as error:
+        raise CheckpointError(
+            f"{checkpoint.path} does not fit the experiment{although}: {error}"
+        ) from error
+
+
+def inspected(
+    graph_manager: GraphManager, inspections: tuple[InspectParameters, ...]
+) -> GraphManager:
+    """The same experiment with these inspections instead of its own."""
+    changed = dataclasses.replace(graph_manager.parameters, inspect=inspections)
+    return type(graph_manager)(changed)
+
+
+def moved(parameters: object, device: str) -> object:
+    """The parameters without what only the machine that a run comes from could do.
+
+    An engine made with `auto` takes its mode from the checkpoint, and says so where it has to do
+    without.
+
+    Args:
+        parameters: Those of an experiment.
+        device: Where networks live from now on.
+    """
+
+    def moved_part(part: MovableParameters) -> MovableParameters:
+        return part.moved_to(device)
+
+    return _replaced(parameters, MovableParameters, moved_part)[0]
+
+
+def without_memories(parameters: object) -> object:
+    """The parameters with replay memories that keep nothing and take no room."""
+
+    def emptied(memory: KeepingParameters) -> KeepingParameters:
+        return memory.keeping_nothing()
+
+    return _replaced(parameters, KeepingParameters, emptied)[0]
+
+
+def with_new_streams(state: State, *, seed: int, names: tuple[str | int, ...]) -> State:
+    """A saved state whose agents, on all levels, draw other random numbers from here on.
+
+    Simulators keep their streams: other actions lead elsewhere anyway.
+
+    Args:
+        state: What a graph manager's `state_dict` returned.
+        seed: The run's.
+        names: The reason for new streams; equal ones give equal streams.
+    """
+
+    def changed(part: object, path: tuple[str, ...]) -> object:
+        match part:
+            case Mapping() if "bit_generator" in part:
+                return generator_state(generator(seed, *names, *path))
+            case Mapping():
+                new = {
+                    key: below if _is_simulator(key, below) else changed(below, (*path, key))
+                    for key, below in part.items()
+                }
+                if new.keys() == _ROW_NOISE:  # numbers drawn ahead are of the old streams
+                    new["used"] = np.full_like(part["used"], BLOCK)
+                return new
+            case list():
+                return [changed(below, (*path, str(n))) for n, below in enumerate(part)]
+            case torch.Tensor() if path[-1] == _TORCH_STREAM and part.dtype == torch.uint8:
+                return torch.Generator().manual_seed(integer_seed(seed, *names, *path)).get_state()
+        return part
+
+    return {key: changed(part, (key,)) for key, part in state.items()}
+
+
+def with_changes(graph_manager: GraphManager, changes: Mapping[str, object]) -> GraphManager:
+    """The same experiment with some of its parameters changed.
+
+    Args:
+        graph_manager: The experiment; its graph is not yet created.
+        changes: Values by path, each one of `CHANGEABLE` or below one.
+
+    Raises:
+        ConfigurationError: Another parameter, or a value that does not fit.
+    """
+    for path in changes:
+        if not any(f"{path}.".startswith(f"{allowed}.") for allowed in CHANGEABLE):
+            raise ConfigurationError(
+                f"a run that is resumed keeps its '{path}'; what may change: "
+                f"{', '.join(CHANGEABLE)}"
+            )
+    return type(graph_manager)(apply_overrides(graph_manager.parameters, changes))
+
+
+def require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude: bool) -> None:
+    """Refuse a run that is over; one that was stopped before its last evaluation may conclude.
+
+    Args:
+        graph_manager: The experiment, with the checkpoint's state.
+        checkpoint: Where it would continue.
+        may_conclude: Whether a run without training left may still evaluate.
+
+    Raises:
+        ConfigurationError: Nothing is left to do; says how to train on.
+    """
+    ending, clock = graph_manager.ending, graph_manager.clock
+    if ending is None or may_conclude:
+        return
+    schedule, name = graph_manager.parameters.schedule, checkpoint.name
+    if ending == "solved":
+        why = (
+            f"the run stops when it reaches {graph_manager.parameters.validation}, which it did at "
+            f"environment step {graph_manager.solved_at}; train on with --until_solved off, or "
+            "give another target"
+        )
+    elif schedule.training.is_reached(clock):
+        training, done = schedule.training, schedule.training.counted(clock)
+        why = (
+            f"{name} has done {done:.10g} of {training.count:.10g} {training.noun}; give a total "
+            f"of environment steps above {clock.environment_steps} with --steps"
+        )
+    elif schedule.stop_after is None or not schedule.stop_after.is_reached(clock):
+        why = (
+            f"a callback has stopped the run ({ending}); train on with another total of "
+            "environment steps (--steps) or hours (--hours)"
+        )
+    else:
+        why = f"{name} has run for its {schedule.stop_after}; give more in all with --hours"
+    raise ConfigurationError(f"nothing left to train: {why}")
+
+
+def require_latest(opened: OpenedRun) -> None:
+    """Refuse to drop checkpoints that came after the one named."""
+    if opened.later:
+        assert opened.checkpoint is not None
+        folder, chosen = opened.folder.path, opened.checkpoint.path.name
+        raise ConfigurationError(
+            f"{folder} has continued from {chosen} to {opened.later[-1].name}; resuming from "
+            f"{chosen} would delete later checkpoints ({len(opened.later)}) and the logs after it. "
+            f"To keep both: `coach fork {folder}@{chosen} --as NAME`; to delete them: --drop_later"
+        )
+
+
+def require_never_saved(opened: OpenedRun) -> None:
+    """Refuse to begin anew, which drops the logs, where the run did have checkpoints.
+
+    One that was killed while it wrote its first has announced it, and left a part of it behind.
+    """
+    folder, manifest = opened.folder, opened.manifest
+    if not manifest["parameters"].get("checkpoints", {}).get("enabled", True):
+        raise CheckpointError(
+            f"the run {folder.path} keeps no checkpoints (checkpoints.enabled=False), so it cannot "
+            "be resumed; start a new run"
+        )
+    if manifest.get("ancestry"):
+        raise CheckpointError(
+            f"the fork {folder.path} has no checkpoint: it was killed before its first one, or all "
+            "have been deleted; fork the run it comes from again"
+        )
+    log = folder.path / "log.jsonl"
+    text = log.read_bytes() if log.exists() else b""
+    announced = re.findall(rb'"kind": ?"(checkpoint(?:_failed)?)"', text)
+    is_announced = announced.count(b"checkpoint") > announced.count(b"checkpoint_failed")
+    if is_announced and not list(folder.checkpoints.glob(UNFINISHED)):
+        raise CheckpointError(
+            f"all checkpoints of the run {folder.path} have been deleted, so it cannot be resumed; "
+            "start a new run, or delete its log.jsonl to begin this one anew"
+        )
+
+
+_TORCH_STREAM = "noise"
+"""Key of the state of a torch generator."""
+
+
+_ROW_NOISE = {"generators", "blocks", "used"}
+"""Keys of the state of a `RowNoise`."""
+
+
+CHANGEABLE = (
+    "schedule.training",
+    "schedule.stop_after",
+    "schedule.until_solved",
+    "validation",
+    "checkpoints",
+    "collection.on",
+    "callbacks",
+    "sinks",
+    "inspect",
+)
+"""Parameters that may change: how long a run trains, what it keeps, where its workers are, who
+follows it, and what is looked at."""
+
+
+@contextmanager
+def _reading(manifest: Path) -> Iterator[None]:
+    """Whatever in a manifest cannot be understood inside is a CheckpointError in one line."""
+    try:
+        yield
+    except KeyError as error:
+        raise CheckpointError(f"{manifest} is damaged: it lacks {error}") from error
+    except (TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
+        raise CheckpointError(f"{manifest} is damaged: {error}") from error
+
+
+def _recorded_task(folder: RunFolder, manifest: Json, trusted: Trust) -> Runtime:
+    with _reading(folder.manifest):
+        runtime = decode(manifest["task"], "task", trust=trusted)
+    if not isinstance(runtime, Runtime):
+        raise CheckpointError(f"{folder.manifest} is damaged: its task is no Runtime")
+    return runtime
+
+
+def _task_now(recorded: Runtime, device: str | None, threads: int | None) -> Runtime:
+    """The run's task with what was asked for now, on a device that is here."""
+    if device is None and not _is_here(recorded.device):
+        device = "auto"
+    return replace(
+        recorded,
+        device=resolved_device(recorded.device if device is None else device),
+        threads=recorded.threads if threads is None else threads,
+    )
+
+
+def _is_here(device: str) -> bool:
+    try:
+        resolved_device(device)
+    except ConfigurationError:
+        return False
+    return True
+
+
+def _warn_of_changes(folder: RunFolder, manifest: Json, runtime: Runtime) -> None:
+    parts = [part for part in (manifest, *manifest["resumes"]) if "versions" in part]
+    changes = changes_since(parts[-1], made_with())
+    for name in ("device", "threads"):  # older manifests say `auto`, or nothing
+        then, now = manifest["task"].get(name, "auto"), getattr(runtime, name)
+        if then not in ("auto", now):
+            changes.append(f"{name} {then}, now {now}")
+    preset = manifest["preset"]
+    if preset is not None:  # older manifests don't know of its neighbours
+        folder_then = Path(preset["file"]).parent
+        recorded = preset.get("neighbours", {})
+        changes += [f"another {name}" for name in changed_neighbours(folder_then, recorded)]
+    for place, files in manifest.get("module_folders", {}).items():
+        changes += [f"another {name}" for name in changed_neighbours(Path(place), files)]
+    if changes:
+        warnings.warn(
+            f"{folder.path} was made with {', '.join(changes)}; its numbers may differ from those "
+            "of a run that was never stopped",
+            CoachWarning,
+            stacklevel=2,
+        )
+
+
+def _in_evaluations(document: Json) -> Json:
+    """Parameters, as JSON, whose environment is that of evaluations, where it has its own.
+
+    So a run can be evaluated where its environment of training does not exist any more. Callbacks
+    and sinks belong to training.
+    """
+    document = {key: [] if key in ("callbacks", "sinks") else of for key, of in document.items()}
+    own = document.get("evaluation_environment")
+    return (
+        document
+        if own is None
+        else {**document, "environment": own, "evaluation_environment": None}
+    )
+
+
+def _with_preset(
+    folder: RunFolder, entry: Json, trusted: Trust, *, needed: bool, learns: bool
+) -> Trust:
+    """Bring the preset's module back under its old name, so that its classes can be found.
+
+    A preset that is not trusted is left alone, and then its classes cannot be found.
+
+    Args:
+        folder: Where the copy is.
+        entry: What the manifest says of the preset.
+        trusted: The modules that are trusted without it.
+        needed: Whether something that is going to be built is defined in it.
+        learns: Whether the run continues learning; then the preset may register environments, too.
+
+    Returns:
+        Trust in the preset as well, where it was brought back.
+    """
+    module, file = entry["module"], Path(entry["file"])
+    source = read_text(folder.preset)
+    if entry.get("sha256", sha256_of(source)) != sha256_of(source):  # older manifests have none
+        raise CheckpointError(
+            f"{folder.preset} is damaged or has been edited: it does not match its checksum in the "
+            "manifest; restore it from a copy, or train a changed preset in a new run"
+        )
+    shipped = shipped_preset(source)
+    is_known = shipped is not None or is_own_preset(source, str(file))
+    if not is_known and module not in trusted.modules:
+        return trusted
+    if module != preset_module(file, source):
+        raise CheckpointError(f"{folder.preset} is not the preset that the run was made from")
+    if not is_known:
+        warnings.warn(f"running {folder.preset}, which is trusted", CoachWarning, stacklevel=3)
+    try:
+        load_module(module, source, path=folder.preset, file=shipped or file)
+    except ConfigurationError as error:
+        if needed or learns:
+            raise
+        warnings.warn(
+            f"the run's copy of its preset cannot be loaded: {error}; nothing in this evaluation "
+            "names it, so it continues without",
+            CoachWarning,
+            stacklevel=3,
+        )
+    return trusted.plus(module)
+
+
+def _replaced(parameters: object, kind: type, change: Callable[[Any], object]) -> tuple[Any, int]:
+    """The parameters with `change` made to every part of a kind, wherever it stands.
+
+    Args:
+        parameters: Frozen dataclasses and tuples.
+        kind: The class that the parts belong to: one of `core.roles`.
+        change: From a part, what is in it already changed, to the new one.
+
+    Returns:
+        The new tree, and how many such parts there are in it.
+    """
+    if isinstance(parameters, tuple):
+        parts = [_replaced(part, kind, change) for part in parameters]
+        count = sum(found for _, found in parts)
+        return (tuple(part for part, _ in parts) if count else parameters), count
+    if not dataclasses.is_dataclass(parameters) or isinstance(parameters, type):
+        return parameters, 0
+    changes: dict[str, object] = {}
+    count = 0
+    for each in constructor_fields(type(parameters)):
+        new, found = _replaced(getattr(parameters, each.name), kind, change)
+        if found:
+            changes[each.name] = new
+            count += found
+    replaced: object = dataclasses.replace(parameters, **changes) if changes else parameters
+    return (change(replaced), count + 1) if isinstance(replaced, kind) else (replaced, count)
+
+
+def _is_simulator(key: str, part: object) -> bool:
+    """True for the simulators below the lowest level; what other levels act on is a level."""
+    return key == "environment" and not (isinstance(part, Mapping) and "agent_rows" in part)
