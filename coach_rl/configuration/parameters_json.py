@@ -153,19 +153,17 @@ def _decode_dataclass(document: dict[str, Json], path: str) -> object:
     if not is_frozen_dataclass(dataclass_type):
         raise ConfigurationError(f"{path} names '{name}', which is not a frozen dataclass")
     known = {field.name: field for field in constructor_fields(dataclass_type)}
-    retired = [key for key in getattr(dataclass_type, "RETIRED", ()) if key in document]
-    if any(document[key] for key in retired):
-        warnings.warn(
-            f"{path} was written when {dataclass_type.__name__} had the fields "
-            f"{', '.join(retired)}, which are left out now",
-            CoachWarning,
-            stacklevel=2,
-        )
-    given = [key for key in document if key not in (TYPE_TAG, *retired)]
-    for key in given:
-        if key not in known:
+    removed = REMOVED_FIELDS.get(dataclass_type.__name__, {})
+    given = [key for key in document if key in known]
+    for key in document.keys() - known - {TYPE_TAG}:
+        if key not in removed:
             where = f"of {dataclass_type.__name__} in {path}"
             raise UnknownNameError("field", key, known, where=where)
+        if document[key] != removed[key]:
+            raise ConfigurationError(
+                f"{path} sets {key} to {document[key]!r}, but {dataclass_type.__name__} has lost "
+                f"that field and behaves as with {removed[key]!r}"
+            )
     missing = [field for name, field in known.items() if name not in given]
     required = [field.name for field in missing if not _has_default(field)]
     if required:
@@ -272,6 +270,8 @@ REFERENCE_TAG = "$reference"
 
 
 LIST_TAG = "$list"
+REMOVED_FIELDS: Mapping[str, Mapping[str, Json]] = {"GraphAgentParameters": {"novelty": False}}
+"""Fields by class that documents may have and classes have not, with their defaults at the end."""
 
 
 ITEMS_TAG = "$items"

@@ -14,7 +14,6 @@ a folder by naming it.
 """
 
 import ast
-import hashlib
 import re
 import sys
 import traceback
@@ -28,6 +27,7 @@ import coach_rl
 from coach_rl.configuration.strict_json import Json
 from coach_rl.configuration.trust import OURS_ALONE, PRESET_MODULE, own_folders
 from coach_rl.core.errors import ConfigurationError, suggestion
+from coach_rl.core.file_writing import sha256_of, sha256_of_file
 
 
 def load_module(
@@ -129,7 +129,7 @@ def changed_neighbours(folder: Path, recorded: Mapping[str, str | None]) -> list
 
 def preset_module(path: Path, source: str) -> str:
     """The name of a preset's module: its file's, and a digest of its text."""
-    digest = hashlib.sha256(source.encode()).hexdigest()[:12]
+    digest = sha256_of(source)[:12]
     stem = re.sub(r"\W", "_", path.stem)
     return f"{PRESET_MODULE}{stem}_{digest}"
 
@@ -191,7 +191,7 @@ def _advice(error: BaseException) -> str:
 
 def _digest(file: Path) -> str | None:
     try:
-        return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
+        return sha256_of_file(file)[:12]
     except OSError:
         return None
 

@@ -1,7 +1,7 @@
 """The parameters of a replay memory, and how it is put together from them."""
 
 from dataclasses import replace
-from typing import ClassVar, Literal, Protocol, Self
+from typing import Literal, Protocol, Self
 
 import numpy as np
 import torch
@@ -60,8 +60,6 @@ class SamplerUnitParameters(Protocol):
 class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     """A replay memory: what it keeps, where, and how batches are drawn from it."""
 
-    RETIRED: ClassVar[tuple[str, ...]] = ("inspect",)
-    """Fields of earlier versions, which the manifests of runs may still have."""
     capacity: Positive[int] = 1_000_000
     """Transitions kept over all rows; each of N rows gets a ring of capacity // N."""
     storage: Storage = "cpu"

@@ -99,7 +99,7 @@ def read_manifest(folder: RunFolder) -> Json:
     require_types(manifest, {"schema_version": object}, source=source)
     versions = manifest.get("versions")
     written_by = versions.get("coach-rl") if isinstance(versions, dict) else None
-    require_version(manifest, (1, SCHEMA_VERSION), source=source, written_by=written_by)
+    require_version(manifest, SCHEMA_VERSION, source=source, written_by=written_by)
     require_types(manifest, _TYPES, source=source)
     if manifest["preset"] is not None:
         entry = {"name": str, "file": str, "function": str, "module": str}
@@ -255,10 +255,7 @@ def check_name(name: str) -> None:
 
 
 SCHEMA_VERSION = 2
-"""Version of the manifest; raised when an older reader could misread it.
-
-1: without a checksum, which a reader of that time would leave as it was in a changed manifest.
-"""
+"""Version of the manifest; raised when another reader could misread it."""
 
 
 MANIFEST = "manifest.json"

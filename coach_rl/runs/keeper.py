@@ -52,10 +52,9 @@ class Periodic:
 def require_same_seed(checkpoint: Checkpoint, seed: int) -> None:
     """Raise `CheckpointError` where a checkpoint is of a run with another seed than the manifest's.
 
-    Evaluations and rows of later runs draw from the seed, so nothing else would tell. Checkpoints
-    of earlier versions don't know theirs.
+    Evaluations and rows of later runs draw from the seed, so nothing else would reveal it.
     """
-    taken_with = checkpoint.notes.get("seed", seed)
+    taken_with = checkpoint.notes.get("seed")
     if taken_with != seed:
         raise CheckpointError(
             f"the manifest says seed {seed}, but {checkpoint.path} was taken with seed "
@@ -306,8 +305,6 @@ class CheckpointKeeper:
             notes = read_notes(path)
         except CheckpointError:
             return True
-        if "periodic" not in notes:  # of an earlier version, under which all of them stayed
-            return bool(notes["reason"] == "periodic")
         if "asked" in notes["reasons"]:
             return True
         number = notes["periodic"]
@@ -382,6 +379,6 @@ def appended_in(state: object) -> Iterator[Appended]:
 
 
 def _noted_best(notes: Json) -> Best | None:
-    """The best evaluation in a checkpoint's notes, which once was that by reward alone."""
+    """The best evaluation in a checkpoint's notes."""
     noted = notes["best"]
-    return None if noted is None else Best(**({"value": noted["reward"]} | noted))
+    return None if noted is None else Best(**noted)

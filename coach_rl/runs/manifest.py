@@ -5,7 +5,6 @@ versions, the process's settings, the state of the source, hardware. TensorBoard
 run's introduction, so a run that is resumed or forked has that as well.
 """
 
-import hashlib
 import importlib.metadata
 import os
 import platform
@@ -32,6 +31,7 @@ from coach_rl.configuration.strict_json import Json, read_text
 from coach_rl.configuration.trust import code_in_json, code_in_parameters, remember_own_code
 from coach_rl.configuration.user_modules import imported_folders, imported_neighbours
 from coach_rl.core.errors import CoachError, CoachWarning, ConfigurationError
+from coach_rl.core.file_writing import sha256_of
 from coach_rl.core.level_name import shown_level
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import RunLength
@@ -194,11 +194,6 @@ def code_of(graph_manager: GraphManager, manifest: Json) -> list[str]:
     ]
 
 
-def sha256_of(text: str) -> str:
-    """The checksum of a text, in hexadecimal digits."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def now() -> str:
     """The time with its zone, to the second."""
     return datetime.now().astimezone().isoformat(timespec="seconds")
@@ -221,14 +216,14 @@ def changes_since(then: Json, now: Json) -> list[str]:
     """Return changes that may affect a run's numbers, e.g. "torch 2.12.0, now 2.13.0".
 
     Args:
-        then: What `made_with` returned for an earlier part of the run; older ones lack settings.
+        then: What `made_with` returned for an earlier part of the run.
         now: What it returns for this process.
     """
     before, after = (
         {
             **part["versions"],
             "processor": part["hardware"]["cpu"],
-            **{name.replace("_", " "): value for name, value in part.get("settings", {}).items()},
+            **{name.replace("_", " "): value for name, value in part["settings"].items()},
         }
         for part in (then, now)
     )

@@ -13,7 +13,6 @@ from typing import Protocol
 import torch
 
 from coach_rl.configuration.overrides import apply_overrides, overrides_json, said
-from coach_rl.configuration.parameters_json import spaces_from_json
 from coach_rl.configuration.strict_json import Json, plain_json, write_json
 from coach_rl.configuration.trust import code_in_parameters
 from coach_rl.configuration.user_modules import let_import_named
@@ -25,11 +24,10 @@ from coach_rl.core.errors import (
     exits_as_errors,
     require,
 )
-from coach_rl.core.file_writing import make_folder
+from coach_rl.core.file_writing import make_folder, unused
 from coach_rl.core.level_name import shown_level
 from coach_rl.core.process_group import Order
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.core.typed_values import describe_value
 from coach_rl.graph_managers.episode_recorder import (
@@ -41,13 +39,12 @@ from coach_rl.graph_managers.evaluating import EvaluationStopped, never
 from coach_rl.graph_managers.filmed_row import Take
 from coach_rl.graph_managers.graph import MAX_EVALUATION_ENVS
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.torch_settings import torch_settings, with_threads
 from coach_rl.runs.checkpoint import Checkpoint
 from coach_rl.runs.folder import RunFolder
 from coach_rl.runs.manifest import now
 from coach_rl.sessions.loaded_levels import load_levels
-from coach_rl.sessions.opening import OpenedRun, fitting, open_run
+from coach_rl.sessions.opening import OpenedRun, fitting, known_spaces, open_run
 from coach_rl.telemetry.film import Film, Reel, Shot
 from coach_rl.telemetry.records import Evaluation
 from coach_rl.telemetry.video import Format, VideoParameters, require_writable, write_video
@@ -176,7 +173,7 @@ def evaluate_run(
         make_folder(folder.evaluations)
         if video is not None:
             make_folder(folder.videos)
-        file = _free_file(folder.evaluations, checkpoint.path.name)
+        file = unused(folder.evaluations / f"{checkpoint.path.name}.json")
         write_json(file, document | evaluation_json(evaluation))
     except OSError as error:
         warnings.warn(
@@ -433,16 +430,11 @@ def _elsewhere(opened: OpenedRun, overrides: Mapping[str, object]) -> GraphManag
                 "can be others than in training; to train with other parameters use coach fork"
             )
         paths[f"environment{dot}{rest}"] = value
-    parameters = opened.graph_manager.parameters
-    changed = apply_overrides(parameters, paths)
+    changed = apply_overrides(opened.graph_manager.parameters, paths)
     let_import_named(code_in_parameters(changed), Path.cwd())
-    manifest = opened.manifest
-    known = (
-        spaces_from_json(manifest["spaces"], source=str(opened.folder.manifest))
-        if "spaces" in manifest
-        else _spaces(parameters)  # of a run of an earlier version
-    )
-    found = _spaces(changed)
+    known = known_spaces(opened.folder, opened.manifest)
+    with closing(changed.environment.build(num_envs=1)) as environment:
+        found = environment.spaces
     for what in ("observation", "action"):
         mine, other = getattr(known, what), getattr(found, what)
         if mine != other:
@@ -451,16 +443,3 @@ def _elsewhere(opened: OpenedRun, overrides: Mapping[str, object]) -> GraphManag
                 "evaluate where it is the same"
             )
     return type(opened.graph_manager)(changed)
-
-
-def _spaces(parameters: GraphParameters) -> EnvironmentSpaces:
-    """The spaces of an experiment's environment."""
-    with closing(parameters.environment.build(num_envs=1)) as environment:
-        return environment.spaces
-
-
-def _free_file(folder: Path, stem: str) -> Path:
-    path, attempt = folder / f"{stem}.json", 2
-    while path.exists():
-        path, attempt = folder / f"{stem}_{attempt}.json", attempt + 1
-    return path

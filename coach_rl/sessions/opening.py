@@ -13,8 +13,14 @@ from typing import Any
 import numpy as np
 import torch
 
+import coach_rl
 from coach_rl.configuration.overrides import apply_overrides
-from coach_rl.configuration.parameters_json import constructor_fields, decode, resolve
+from coach_rl.configuration.parameters_json import (
+    constructor_fields,
+    decode,
+    resolve,
+    spaces_from_json,
+)
 from coach_rl.configuration.strict_json import Json, read_text
 from coach_rl.configuration.trust import (
     Trust,
@@ -32,11 +38,13 @@ from coach_rl.configuration.user_modules import (
     preset_module,
 )
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
+from coach_rl.core.file_writing import sha256_of
 from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.roles import KeepingParameters, MovableParameters
 from coach_rl.core.row_noise import BLOCK
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import generator, generator_state, integer_seed
+from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.acting import OutsideParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -50,7 +58,7 @@ from coach_rl.runs.folder import (
     read_manifest,
 )
 from coach_rl.runs.keeper import require_same_seed
-from coach_rl.runs.manifest import changes_since, made_with, sha256_of
+from coach_rl.runs.manifest import changes_since, made_with
 
 
 def rebuild(
@@ -101,20 +109,20 @@ def rebuild(
     if trusted.untrusted(names):  # the error names all at once
         names += texts_like_code([document])
     trusted.require(names, folder.manifest)
-    with _reading(folder.manifest):
-        let_import_recorded(manifest.get("module_folders", {}))
+    with _reading(folder.manifest, manifest):
+        let_import_recorded(manifest["module_folders"])
     let_import_named((f"{module}:" for module in trust), Path.cwd())
     runtime = _task_now(_recorded_task(folder, manifest, trusted), device, threads)
     if outside is None:
-        with _reading(folder.manifest):
+        with _reading(folder.manifest, manifest):
             _warn_of_changes(folder, manifest, runtime)
-    graph_manager_type = resolve(manifest["graph_manager"], "graph_manager", trust=trusted)
+    with _reading(folder.manifest, manifest):
+        graph_manager_type = resolve(manifest["graph_manager"], "graph_manager", trust=trusted)
+        parameters = decode(document, trust=trusted)
     if not (isinstance(graph_manager_type, type) and issubclass(graph_manager_type, GraphManager)):
         raise ConfigurationError(
             f"{folder.manifest} names '{manifest['graph_manager']}', which is no GraphManager"
         )
-    with _reading(folder.manifest):
-        parameters = decode(document, trust=trusted)
     if not is_dataclass(parameters):
         raise CheckpointError(f"{folder.manifest} is damaged: its parameters are no dataclass")
     if list_checkpoints(folder.checkpoints):
@@ -141,6 +149,12 @@ class OpenedRun:
         """The run's checkpoints after the one to start from, earliest first."""
         known = list_checkpoints(self.folder.checkpoints)
         return known[known.index(self.checkpoint.path) + 1 :] if self.checkpoint else []
+
+
+def known_spaces(folder: RunFolder, manifest: Json) -> EnvironmentSpaces:
+    """The spaces of a run's environment, as its manifest has them."""
+    with _reading(folder.manifest, manifest):
+        return spaces_from_json(manifest["spaces"], source=str(folder.manifest))
 
 
 def open_run(
@@ -203,26 +217,24 @@ def warn_of_missing_memories(checkpoint: Checkpoint) -> None:
 
 @contextmanager
 def fitting(checkpoint: Checkpoint, changes: str = "") -> Iterator[None]:
-    """Whatever keeps a state from being loaded inside is a CheckpointError in one line.
+    """Errors while a state is loaded become a CheckpointError in one line.
 
     Args:
         checkpoint: Whose state.
         changes: What was changed in the experiment since, for the error.
     """
     although = f" with {changes}" if changes else ""
+    written = _written_by(checkpoint.written_by)
     try:
         yield
     except CheckpointError as error:
         if not changes:
             raise
         raise CheckpointError(f"{checkpoint.path} does not fit{although}: {error}") from error
-    except KeyError as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else error
         raise CheckpointError(
-            f"{checkpoint.path} does not fit the experiment{although}: it has no {error}"
-        ) from error
-    except (TypeError, ValueError, IndexError, AttributeError, RuntimeError) as error:
-        raise CheckpointError(
-            f"{checkpoint.path} does not fit the experiment{although}: {error}"
+            f"{checkpoint.path} does not fit the experiment{although}: {reason} ({written})"
         ) from error
 
 
@@ -411,18 +423,31 @@ follows it, and what is looked at."""
 
 
 @contextmanager
-def _reading(manifest: Path) -> Iterator[None]:
-    """Whatever in a manifest cannot be understood inside is a CheckpointError in one line."""
+def _reading(file: Path, manifest: Json) -> Iterator[None]:
+    """Errors while a manifest is interpreted are one line that names its file and its version.
+
+    Raises:
+        CheckpointError: An entry is missing or cannot be what it is.
+        ConfigurationError: It names parameters or code that this version does not have.
+    """
+    written = _written_by(manifest["versions"].get("coach-rl"))
     try:
         yield
     except KeyError as error:
-        raise CheckpointError(f"{manifest} is damaged: it lacks {error}") from error
+        raise CheckpointError(f"{file} is damaged: it lacks {error} ({written})") from error
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{file} cannot be read: {error} ({written})") from error
     except (TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
-        raise CheckpointError(f"{manifest} is damaged: {error}") from error
+        raise CheckpointError(f"{file} is damaged: {error} ({written})") from error
+
+
+def _written_by(version: object) -> str:
+    """The version that wrote a file, beside this one."""
+    return f"written by coach_rl {version}, this is {coach_rl.__version__}"
 
 
 def _recorded_task(folder: RunFolder, manifest: Json, trusted: Trust) -> Runtime:
-    with _reading(folder.manifest):
+    with _reading(folder.manifest, manifest):
         runtime = decode(manifest["task"], "task", trust=trusted)
     if not isinstance(runtime, Runtime):
         raise CheckpointError(f"{folder.manifest} is damaged: its task is no Runtime")
@@ -451,16 +476,14 @@ def _is_here(device: str) -> bool:
 def _warn_of_changes(folder: RunFolder, manifest: Json, runtime: Runtime) -> None:
     parts = [part for part in (manifest, *manifest["resumes"]) if "versions" in part]
     changes = changes_since(parts[-1], made_with())
-    for name in ("device", "threads"):  # older manifests say `auto`, or nothing
-        then, now = manifest["task"].get(name, "auto"), getattr(runtime, name)
+    for name in ("device", "threads"):
+        then, now = manifest["task"][name], getattr(runtime, name)
         if then not in ("auto", now):
             changes.append(f"{name} {then}, now {now}")
-    preset = manifest["preset"]
-    if preset is not None:  # older manifests don't know of its neighbours
-        folder_then = Path(preset["file"]).parent
-        recorded = preset.get("neighbours", {})
-        changes += [f"another {name}" for name in changed_neighbours(folder_then, recorded)]
-    for place, files in manifest.get("module_folders", {}).items():
+    folders = dict(manifest["module_folders"])
+    if (preset := manifest["preset"]) is not None:
+        folders[str(Path(preset["file"]).parent)] = preset["neighbours"]
+    for place, files in folders.items():
         changes += [f"another {name}" for name in changed_neighbours(Path(place), files)]
     if changes:
         warnings.warn(
@@ -505,7 +528,7 @@ def _with_preset(
     """
     module, file = entry["module"], Path(entry["file"])
     source = read_text(folder.preset)
-    if entry.get("sha256", sha256_of(source)) != sha256_of(source):  # older manifests have none
+    if entry.get("sha256") != sha256_of(source):
         raise CheckpointError(
             f"{folder.preset} is damaged or has been edited: it does not match its checksum in the "
             "manifest; restore it from a copy, or train a changed preset in a new run"

@@ -7,7 +7,6 @@ action = agent.act(observation)
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import closing
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.configuration.parameters_json import spaces_from_json
 from coach_rl.core.agents import NetworkOwner, require_whole_policies
 from coach_rl.core.errors import CheckpointError, ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.records import Action, Array, BoolArray, IntArray, Observation
@@ -25,8 +23,8 @@ from coach_rl.graph_managers.acting import Actor, OutsideParameters
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.torch_settings import torch_settings
 from coach_rl.runs.checkpoint import read_checkpoint
-from coach_rl.runs.folder import RunFolder, find_run, read_manifest
-from coach_rl.sessions.opening import rebuild
+from coach_rl.runs.folder import find_run, read_manifest
+from coach_rl.sessions.opening import known_spaces, rebuild
 
 
 def load(
@@ -57,7 +55,8 @@ def load(
     folder, path = find_run(Path(run if checkpoint is None else f"{Path(run)}@{checkpoint}"))
     if path is None:
         raise CheckpointError(f"the run {folder.path} has no checkpoint yet; let it train first")
-    outside = OutsideParameters(level=str(folder.path), spaces=_known_spaces(folder, trust))
+    spaces = known_spaces(folder, read_manifest(folder))
+    outside = OutsideParameters(level=str(folder.path), spaces=spaces)
     graph_manager, runtime, _ = rebuild(folder, device, learns=False, outside=outside, trust=trust)
     state = read_checkpoint(path, memories=False).state
     with torch_settings(runtime):
@@ -167,16 +166,6 @@ class TrainedAgent:
             actor = self._actor = Actor(self._graph, num_envs=rows, seed=next(self._seeds))
             self._begins = np.ones(rows, np.bool_)
         return actor
-
-
-def _known_spaces(folder: RunFolder, trust: Collection[str]) -> EnvironmentSpaces:
-    """The spaces of a run's environment, which is built once if an old manifest lacks them."""
-    manifest = read_manifest(folder)
-    if "spaces" in manifest:
-        return spaces_from_json(manifest["spaces"], source=str(folder.manifest))
-    graph_manager, _, _ = rebuild(folder, "cpu", learns=False, trust=trust)
-    with closing(graph_manager.parameters.environment.build(num_envs=1)) as environment:
-        return environment.spaces
 
 
 def _batch(observation: object, space: spaces.Dict) -> tuple[Observation, bool]:
