@@ -64,22 +64,21 @@ class Videos:
     """Films what the parameters say, and writes it while the run continues.
 
     Args:
-        graph_manager: Whose episodes; its graph is not yet created.
         parameters: Which, and how.
 
     Raises:
         ConfigurationError: A format needs a package that is not installed.
     """
 
-    def __init__(self, graph_manager: GraphManager, parameters: VideoParameters) -> None:
-        self._evaluations: EpisodeRecorder | None = None
-        self._training: TrainingRecorder | None = None
+    def __init__(self, parameters: VideoParameters) -> None:
+        self.watcher: EpisodeRecorder | None = None
+        """Films evaluations; None where training is filmed."""
+        self.recorder: TrainingRecorder | None = None
+        """Films training episodes; None where evaluations are filmed."""
         if parameters.of == "evaluation":
-            self._evaluations = EpisodeRecorder(parameters)
-            graph_manager.watch_evaluations(self._evaluations)
+            self.watcher = EpisodeRecorder(parameters)
         else:
-            self._training = TrainingRecorder(parameters)
-            graph_manager.watch_training(self._training)
+            self.recorder = TrainingRecorder(parameters)
         self._writer = VideoWriter(parameters)
 
     def write(self, path: Path) -> None:
@@ -88,7 +87,7 @@ class Videos:
         Args:
             path: Where to, without the format's ending.
         """
-        film = None if self._evaluations is None else self._evaluations.take_film()
+        film = None if self.watcher is None else self.watcher.take_film()
         if film is not None:
             self._writer.write(film, path)
 
@@ -99,7 +98,7 @@ class Videos:
             path: Where to, without the format's ending.
             is_last: Whether no more episodes follow.
         """
-        films = () if self._training is None else self._training.take_films(is_last=is_last)
+        films = () if self.recorder is None else self.recorder.take_films(is_last=is_last)
         for film in films:
             self._writer.write(film, path)
 
@@ -178,7 +177,7 @@ class LiveRun:
                 opened.enter_context(closing(self.videos))
             if self.settings.profile:
                 opened.enter_context(self._profiled(sinks))
-            if self.settings.evaluate_aside or self.graph_manager.awaits_evaluations:
+            if self.settings.evaluate_aside or self.graph_manager.evaluations.is_awaited:
                 process = EvaluationProcess(
                     self.folder, self.runtime, self.trust, profile=self.settings.profile
                 )
@@ -190,7 +189,7 @@ class LiveRun:
                     if self.stop.signal is None and self.settings.final_episodes.count > 0:
                         summary = self._summarise(sinks)
             except RunError as error:
-                done = self.graph_manager.clock.environment_steps
+                done = self.graph_manager.graph.clock.environment_steps
                 data = write_evidence(self.folder.path, error, done)
                 raise type(error)(f"{error}. {self._progress_and_checkpoint()}{data}") from error
             except KeyboardInterrupt as error:
@@ -199,9 +198,9 @@ class LiveRun:
                 raise Interrupted(message, signal=number) from None
         return RunResult(
             folder=self.folder,
-            environment_steps=self.graph_manager.clock.environment_steps,
-            ending=self.graph_manager.ending,
-            solved_at=self.graph_manager.solved_at,
+            environment_steps=self.graph_manager.graph.clock.environment_steps,
+            ending=self.graph_manager.progress.ending,
+            solved_at=self.graph_manager.progress.solved_at,
             signal=self.stop.signal if summary is None else None,
             summary=summary,
             best=self.keeper.best,
@@ -235,7 +234,7 @@ class LiveRun:
         except DivergedError as error:
             if not (self._rolls_back and can_roll_back(self.graph_manager, self.folder)):
                 raise
-            done = self.graph_manager.clock.environment_steps
+            done = self.graph_manager.graph.clock.environment_steps
             sinks.close()
             if self.evaluator is not None:
                 self.evaluator.forget()
@@ -272,14 +271,16 @@ class LiveRun:
                     self._film(self.videos, record, sinks)
                 if record.kind != "note":  # what callbacks add comes after what it is about
                     subject = record
-                is_saved = self.graph_manager.is_settled and self._save_if_due(subject, sinks)
-                if stop.is_requested() and self.graph_manager.is_settled:
+                is_saved = self.graph_manager.progress.is_settled and self._save_if_due(
+                    subject, sinks
+                )
+                if stop.is_requested() and self.graph_manager.progress.is_settled:
                     break
-            if self.evaluator is not None and not self.graph_manager.awaits_evaluations:
+            if self.evaluator is not None and not self.graph_manager.evaluations.is_awaited:
                 self.keeper.await_no_more()
             is_going_on = stop.take_checkpoint_request() and not stop.is_requested()
-            done = self.graph_manager.clock.environment_steps
-            is_saved &= self.saved_at == done and not self.graph_manager.wants_checkpoint
+            done = self.graph_manager.graph.clock.environment_steps
+            is_saved &= self.saved_at == done and not self.graph_manager.progress.wants_checkpoint
             if not is_saved and self.keeper.is_enabled:
                 self._save({"last", *self._asked()}, self._record("checkpoint"), sinks)
 
@@ -300,7 +301,8 @@ class LiveRun:
 
     def _asked(self) -> set[Reason]:
         """The reason for a checkpoint that a callback has asked for, which counts as granted."""
-        is_asked, self.graph_manager.wants_checkpoint = self.graph_manager.wants_checkpoint, False
+        progress = self.graph_manager.progress
+        is_asked, progress.wants_checkpoint = progress.wants_checkpoint, False
         return {"asked"} if is_asked and self.keeper.is_enabled else set()
 
     def _save(self, reasons: set[Reason], record: LogRecord, sinks: RunSinks) -> None:
@@ -308,7 +310,7 @@ class LiveRun:
 
         Where it cannot be written the run continues, and tries again when the next one is due.
         """
-        steps = self.graph_manager.clock.environment_steps
+        steps = self.graph_manager.graph.clock.environment_steps
         is_there = self.folder.manifest.exists()
         said = self._record("checkpoint", {"checkpoint/best": float("best" in reasons)})
         if self.keeper.is_enabled:
@@ -359,7 +361,7 @@ class LiveRun:
                 self.failures.note("files of inspections", "what was inspected", error)
 
     def _incidents(self, sinks: RunSinks) -> tuple[str, ...]:
-        clock = self.graph_manager.clock
+        clock = self.graph_manager.graph.clock
         counted = {
             "updates skipped, for numbers that were not finite": clock.skipped_updates,
             "roll-backs, after the run had diverged": clock.roll_backs,
@@ -369,8 +371,8 @@ class LiveRun:
 
     def _record(self, kind: Kind, scalars: Mapping[str, float] | None = None) -> LogRecord:
         """A record about the whole run, of now."""
-        blank = self.graph_manager.evaluation_begins()
-        phase = self.graph_manager.clock.phase
+        blank = self.graph_manager.evaluations.begins()
+        phase = self.graph_manager.graph.clock.phase
         return replace(blank, kind=kind, phase=phase, scalars=scalars or {})
 
     def _progress_and_checkpoint(self) -> str:
@@ -381,12 +383,12 @@ class LiveRun:
             if list_checkpoints(checkpoints)
             else "it had written no checkpoint"
         )
-        done = self.graph_manager.clock.environment_steps
+        done = self.graph_manager.graph.clock.environment_steps
         return f"The run had done {done} environment steps; {kept}"
 
     def _summarise(self, sinks: RunSinks) -> Summary | None:
         """The final evaluation, also written into the run's folder; None where it was stopped."""
-        sinks.write(self.graph_manager.evaluation_begins())
+        sinks.write(self.graph_manager.evaluations.begins())
         try:
             evaluation = final_evaluation(
                 self.graph_manager,
@@ -432,8 +434,8 @@ def summary_of(
         incidents: Troubles that did not end the run, a line each; success rates that no level has
             reached are added.
     """
-    seconds = graph_manager.training_seconds
-    target, ending = graph_manager.parameters.validation, graph_manager.ending
+    seconds = graph_manager.progress.training_seconds
+    target, ending = graph_manager.parameters.validation, graph_manager.progress.ending
     names = {pointer: pointed(checkpoints, pointer) for pointer in POINTERS}
     paths = {of: name and f"{checkpoints.name}/{name}" for of, name in names.items()}
     return Summary(
@@ -443,12 +445,12 @@ def summary_of(
         last_checkpoint=paths[LAST],
         best="" if best is None else str(best),
         ending=ending or "",
-        target="" if target is None else target.report(graph_manager.solved_at),
-        solved_at=graph_manager.solved_at,
-        incidents=(*incidents, *graph_manager.unreached_success_rates),
-        faults=graph_manager.faults,
-        signals=graph_manager.signals,
-        fork_steps=graph_manager.fork_steps,
+        target="" if target is None else target.report(graph_manager.progress.solved_at),
+        solved_at=graph_manager.progress.solved_at,
+        incidents=(*incidents, *graph_manager.graph.phases.unreached()),
+        faults=graph_manager.graph.tracker.faults,
+        signals=graph_manager.progress.signals,
+        fork_steps=graph_manager.graph.training.fork_steps,
     )
 
 
@@ -474,7 +476,9 @@ def as_final(record: LogRecord) -> LogRecord:
 def can_roll_back(graph_manager: GraphManager, folder: RunFolder) -> bool:
     """Return whether a run may be rolled back once more, and has a checkpoint to go back to."""
     most = graph_manager.parameters.divergence.most_roll_backs
-    return graph_manager.clock.roll_backs < most and bool(list_checkpoints(folder.checkpoints))
+    return graph_manager.graph.clock.roll_backs < most and bool(
+        list_checkpoints(folder.checkpoints)
+    )
 
 
 def roll_back(
@@ -497,7 +501,7 @@ def roll_back(
     Returns:
         The number of times that the run has been rolled back.
     """
-    clock = graph_manager.clock
+    clock = graph_manager.graph.clock
     attempt, done = clock.roll_backs + 1, clock.environment_steps
     checkpoint = read_checkpoint(find_checkpoint(folder.checkpoints))
     cuts = planned_cuts(folder.path, checkpoint)

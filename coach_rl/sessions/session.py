@@ -9,12 +9,14 @@
     )
 
 A fork is a new run that starts from another one's state, with changed parameters. The run it comes
+from coach_rl.graph_managers.run_warnings import warn_of_restarts
 from, its parent, stays as it is.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from coach_rl.configuration.overrides import apply_overrides, overrides_json, said
 from coach_rl.configuration.parameters_json import spaces_to_json
@@ -27,6 +29,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.run_warnings import warn_of_restarts
 from coach_rl.graph_managers.torch_settings import resolved
 from coach_rl.runs.checkpoint import Checkpoint, put_aside, steps_of
 from coach_rl.runs.folder import check_name, create_run_folder, find_folder, write_manifest
@@ -109,17 +112,16 @@ def run_experiment(
     )
     check_name(name)
     check_group(graph_manager, runtime)
-    videos = videos_of(graph_manager, settings)
-    follow_with(graph_manager, audience)
-    with stop, live_graph(graph_manager, own_device(runtime)):
+    videos = videos_of(settings)
+    with stop, live_graph(graph_manager, own_device(runtime), **seen_by(audience, videos)):
         policy = policy_of(graph_manager, settings)
         if policy.enabled:
-            graph_manager.warn_of_restarts()
+            warn_of_restarts(graph_manager.parameters, graph_manager.graph.obstacle_to_restoring)
         loaded = load_levels(graph_manager)
         manifest = make_manifest(
             graph_manager, runtime, name=name, origin=origin or Origin(), policy=policy
         )
-        manifest |= {"loaded": loaded, "spaces": spaces_to_json(graph_manager.spaces)}
+        manifest |= {"loaded": loaded, "spaces": spaces_to_json(graph_manager.graph.spaces)}
         manifest |= {"processes": group.size}
         check_importable(graph_manager, manifest, evaluates_aside=settings.evaluate_aside)
         check_room(graph_manager, root / name, policy)
@@ -156,7 +158,7 @@ def policy_of(graph_manager: GraphManager, settings: RunSettings) -> CheckpointP
 def check_room(graph_manager: GraphManager, folder: Path, policy: CheckpointParameters) -> None:
     """Refuse a run whose checkpoints would not fit on the disk."""
     if policy.enabled and policy.memories:
-        planned = graph_manager.clock.planned
+        planned = graph_manager.graph.clock.planned
         steps = planned.count if isinstance(planned, EnvironmentSteps) else None
         state = graph_manager.state_dict()
         check_disk_space(state, folder, checkpoints=policy.most, planned_steps=steps)
@@ -169,15 +171,15 @@ def check_sinks(graph_manager: GraphManager) -> None:
             each.check()
 
 
-def follow_with(graph_manager: GraphManager, audience: Audience) -> None:
-    """Add the audience's callbacks to those of the experiment."""
-    if audience.callbacks:
-        graph_manager.add_callbacks(*audience.callbacks)
+def seen_by(audience: Audience, videos: Videos | None) -> dict[str, Any]:
+    """Callbacks and cameras, as arguments of `live_graph`."""
+    cameras = {} if videos is None else {"watcher": videos.watcher, "recorder": videos.recorder}
+    return {"callbacks": audience.callbacks, **cameras}
 
 
-def videos_of(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:
-    """Recorder of videos of the run's evaluations; None where none is asked for."""
-    return None if settings.video is None else Videos(graph_manager, settings.video)
+def videos_of(settings: RunSettings) -> Videos | None:
+    """Recorder of videos of the run's evaluations; None if none is requested."""
+    return None if settings.video is None else Videos(settings.video)
 
 
 def resume_experiment(
@@ -245,9 +247,8 @@ def resume_experiment(
         graph_manager = opened.graph_manager
         graph_manager = with_changes(graph_manager, changes) if changes else graph_manager
         check_group(graph_manager, runtime)
-        videos = videos_of(graph_manager, settings)
-        follow_with(graph_manager, audience)
-        with live_graph(graph_manager, own_device(runtime)):
+        videos = videos_of(settings)
+        with live_graph(graph_manager, own_device(runtime), **seen_by(audience, videos)):
             policy = policy_of(graph_manager, settings)
             keeper = CheckpointKeeper(
                 folder,
@@ -260,7 +261,8 @@ def resume_experiment(
                 require_never_saved(opened)
                 load_levels(graph_manager, opened.manifest)
                 if policy.enabled:
-                    graph_manager.warn_of_restarts()
+                    obstacle = graph_manager.graph.obstacle_to_restoring
+                    warn_of_restarts(graph_manager.parameters, obstacle)
             else:
                 with fitting(checkpoint):
                     graph_manager.load_state_dict(
@@ -294,7 +296,7 @@ def resume_experiment(
             manifest["processes"] = group.size
             write_manifest(folder, manifest)
             group.announce(Order.RUN, text=str(folder.path.absolute()))
-            done = None if checkpoint is None else graph_manager.clock.environment_steps
+            done = None if checkpoint is None else graph_manager.graph.clock.environment_steps
             return LiveRun(
                 graph_manager,
                 runtime,
@@ -364,12 +366,11 @@ def fork_experiment(
     runtime = opened.runtime if seed is None else replace(opened.runtime, seed=seed)
     if "threads" in changes and threads is None:
         runtime = replace(runtime, threads=graph_manager.parameters.threads)
-    videos = videos_of(graph_manager, settings)
-    follow_with(graph_manager, audience)
+    videos = videos_of(settings)
     stop = StopRequests(audience.announce)
     on_activity = stop.following(audience.on_activity)
     runtime = replace(runtime, on_activity=on_activity)
-    with stop, live_graph(graph_manager, runtime):
+    with stop, live_graph(graph_manager, runtime, **seen_by(audience, videos)):
         with fitting(checkpoint, said(changes)):
             state = checkpoint.state
             if seed is not None:
@@ -385,7 +386,7 @@ def fork_experiment(
             origin=Origin(command=tuple(command)),
             policy=policy,
         )
-        manifest["spaces"] = spaces_to_json(graph_manager.spaces)
+        manifest["spaces"] = spaces_to_json(graph_manager.graph.spaces)
         manifest |= _inherited(opened, checkpoint, changes, seed)
         root = opened.folder.path.parent.parent if root is None else root
         check_room(graph_manager, root / name, policy)
@@ -404,8 +405,8 @@ def fork_experiment(
                 seed=runtime.seed,
                 on_activity=on_activity,
             )
-            keeper.begin_at(checkpoint, graph_manager.clock.environment_steps)
-            done = graph_manager.clock.environment_steps
+            keeper.begin_at(checkpoint, graph_manager.graph.clock.environment_steps)
+            done = graph_manager.graph.clock.environment_steps
             return LiveRun(
                 graph_manager, runtime, folder, settings, audience, stop, keeper, videos, done
             ).go()
