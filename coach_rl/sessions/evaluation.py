@@ -5,10 +5,10 @@ evaluation, file = evaluate_run(Path("experiments/cartpole/..."), episodes=Envir
 
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypedDict, Unpack
 
 import torch
 
@@ -17,7 +17,6 @@ from coach_rl.configuration.strict_json import Json, plain_json, write_json
 from coach_rl.configuration.trust import code_in_parameters
 from coach_rl.configuration.user_modules import let_import_named
 from coach_rl.core.errors import (
-    CheckpointError,
     CoachWarning,
     ConfigurationError,
     SpaceError,
@@ -37,31 +36,40 @@ from coach_rl.graph_managers.episode_recorder import (
     EvaluationWatcher,
     TrainingRecorder,
 )
-from coach_rl.graph_managers.evaluating import EvaluationStopped, never
+from coach_rl.graph_managers.evaluating import EvaluationStopped
 from coach_rl.graph_managers.filmed_row import Take
 from coach_rl.graph_managers.graph import MAX_EVALUATION_ENVS
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.torch_settings import torch_settings, with_threads
-from coach_rl.runs.checkpoint import Checkpoint
 from coach_rl.runs.folder import RunFolder
 from coach_rl.runs.manifest import now
 from coach_rl.sessions.loaded_levels import load_levels
-from coach_rl.sessions.opening import OpenedRun, fitting, known_spaces, open_run
+from coach_rl.sessions.opening import (
+    OpenedRun,
+    Opening,
+    OpeningArguments,
+    fitting,
+    known_spaces,
+    open_run,
+)
 from coach_rl.telemetry.film import Film, Reel, Shot
 from coach_rl.telemetry.records import Evaluation
 from coach_rl.telemetry.video import Format, VideoParameters, require_writable, write_video
 
 
+class GraphArguments(TypedDict, total=False):
+    """Keyword arguments of `GraphManager.create_graph`."""
+
+    training: bool
+    evaluation_envs: int | None
+    callbacks: Sequence[Callback | CallbackParameters]
+    watcher: EvaluationWatcher | None
+    recorder: TrainingRecorder | None
+
+
 @contextmanager
 def live_graph(
-    graph_manager: GraphManager,
-    runtime: Runtime,
-    *,
-    training: bool = True,
-    evaluation_envs: int | None = None,
-    callbacks: Sequence[Callback | CallbackParameters] = (),
-    watcher: EvaluationWatcher | None = None,
-    recorder: TrainingRecorder | None = None,
+    graph_manager: GraphManager, runtime: Runtime, **arguments: Unpack[GraphArguments]
 ) -> Iterator[None]:
     """The graph is built inside and closed afterwards, whatever happens.
 
@@ -69,11 +77,7 @@ def live_graph(
         graph_manager: Whose graph.
         runtime: The run's; threads and precision hold while inside, and the other processes of
             its group are notified at the end.
-        training: Whether it has environments to train in; without them it can only evaluate.
-        evaluation_envs: Environments an evaluation runs in parallel; None for the usual number.
-        callbacks: Callbacks besides those of the experiment.
-        watcher: Films evaluations; None for nothing.
-        recorder: Films training episodes; None for nothing.
+        **arguments: As of `GraphManager.create_graph`.
 
     Raises:
         ConfigurationError: The graph cannot be built.
@@ -83,14 +87,7 @@ def live_graph(
     with torch_settings(runtime), exits_as_errors():
         try:
             with _memory_errors_named(graph_manager):
-                graph_manager.create_graph(
-                    runtime,
-                    training=training,
-                    evaluation_envs=evaluation_envs,
-                    callbacks=callbacks,
-                    watcher=watcher,
-                    recorder=recorder,
-                )
+                graph_manager.create_graph(runtime, **arguments)
             yield
             runtime.group.announce(Order.END)
         finally:
@@ -111,18 +108,15 @@ FINAL_EPISODES = EnvironmentEpisodes(20)
 
 
 def evaluate_run(
-    run: Path,
+    run: Path | Opening,
     *,
     episodes: EnvironmentEpisodes = FINAL_EPISODES,
     overrides: Mapping[str, object] | None = None,
     num_envs: int | None = None,
     sampling: bool = False,
     seed: int | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    last_good: bool = False,
     video: VideoParameters | None = None,
-    trust: Collection[str] = (),
+    **opening: Unpack[OpeningArguments],
 ) -> tuple[Evaluation, Path | None]:
     """Evaluate a run's last checkpoint, or the one named, and change nothing in the run.
 
@@ -138,11 +132,8 @@ def evaluate_run(
             that up to 20 episodes repeat its final evaluation, and up to 16 for more episodes.
         sampling: Whether agents explore as they did in training, instead of acting greedily.
         seed: Of the episodes; None takes that of the run's final evaluation.
-        device: Where networks live; None keeps the run's own.
-        threads: Threads of one tensor operation on the CPU; None keeps the run's own.
-        last_good: Whether to take the run's newest checkpoint that can be read.
         video: How to film the first of the episodes, see `evaluation_film`; None films none.
-        trust: Modules whose code the run may use, besides those of the user's own runs.
+        **opening: `device`, `threads`, `last_good` and `trust` of `Opening`.
 
     Returns:
         The evaluation, and the file in the run's folder that holds it; None where the folder
@@ -161,22 +152,14 @@ def evaluate_run(
     if num_envs is None and episodes > FINAL_EPISODES:
         num_envs = min(episodes.count, MAX_EVALUATION_ENVS)
     with trained_graph(
-        run,
-        overrides=overrides,
-        num_envs=num_envs,
-        device=device,
-        threads=threads,
-        last_good=last_good,
-        trust=trust,
-        watcher=recorder,
-    ) as (graph_manager, opened, checkpoint):
-        evaluation = final_evaluation(
-            graph_manager, opened.runtime, episodes, seed=seed, sampling=sampling
-        )
-    folder = opened.folder
+        Opening.of(run, opening), overrides=overrides, num_envs=num_envs, watcher=recorder
+    ) as (graph_manager, opened):
+        start = opened.runtime.seed if seed is None else seed
+        evaluation = graph_manager.evaluate(episodes, seed=start, sampling=sampling)
+    folder, checkpoint = opened.folder, opened.require_checkpoint("evaluate").path.name
     document = {
         "created": now(),
-        "checkpoint": checkpoint.path.name,
+        "checkpoint": checkpoint,
         "seed": seed,
         "sampling": sampling,
         "level": shown_level(graph_manager.parameters.environment.level),
@@ -186,7 +169,7 @@ def evaluate_run(
         make_folder(folder.evaluations)
         if video is not None:
             make_folder(folder.videos)
-        file = unused(folder.evaluations / f"{checkpoint.path.name}.json")
+        file = unused(folder.evaluations / f"{checkpoint}.json")
         write_json(file, document | evaluation_json(evaluation))
     except OSError as error:
         warnings.warn(
@@ -203,50 +186,36 @@ def evaluate_run(
 
 @contextmanager
 def trained_graph(
-    run: Path,
+    opening: Opening,
     *,
     overrides: Mapping[str, object] | None = None,
     num_envs: int | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    last_good: bool = False,
-    trust: Collection[str] = (),
     watcher: EvaluationWatcher | None = None,
-) -> Iterator[tuple[GraphManager, OpenedRun, Checkpoint]]:
+) -> Iterator[tuple[GraphManager, OpenedRun]]:
     """A run's agents as they were at a checkpoint, in environments to evaluate in.
 
     Args:
-        run: As of `evaluate_run`, and so are the other arguments.
+        opening: Which run, and how.
         overrides: Changes of the environment.
         num_envs: Environments in parallel.
-        device: Where networks live.
-        threads: Threads of one tensor operation.
-        last_good: Whether to take the newest checkpoint that can be read.
-        trust: Modules whose code may be run.
-        watcher: What looks at evaluations; None for nothing.
+        watcher: Films evaluations; None for nothing.
 
     Yields:
-        The graph manager, whose graph is built; the run; the checkpoint.
+        The graph manager, whose graph is built, and the run.
 
     Raises:
         CheckpointError: The run has no checkpoint yet, or it is damaged.
     """
-    opened = open_run(
-        run, device=device, threads=threads, learns=False, last_good=last_good, trust=trust
-    )
-    checkpoint, graph_manager = opened.checkpoint, opened.graph_manager
-    if checkpoint is None:
-        raise CheckpointError(
-            f"the run {opened.folder.path} has no checkpoint yet that could be evaluated"
-        )
+    opened = open_run(opening, learns=False)
+    checkpoint, graph_manager = opened.require_checkpoint("evaluate"), opened.graph_manager
     if overrides:
-        graph_manager = _elsewhere(opened, overrides)
+        graph_manager = _with_changed_environment(opened, overrides)
     with live_graph(
         graph_manager, opened.runtime, training=False, evaluation_envs=num_envs, watcher=watcher
     ):
         with fitting(checkpoint, said(overrides or {})):
             graph_manager.evaluations.load_agents(checkpoint.state, elsewhere=bool(overrides))
-        yield graph_manager, opened, checkpoint
+        yield graph_manager, opened
 
 
 def evaluation_film(file: Path) -> Path:
@@ -264,33 +233,7 @@ def evaluate_untrained(
     """Evaluate an experiment's agents as they are before any training; writes nothing."""
     with live_graph(graph_manager, runtime, training=False):
         load_levels(graph_manager)
-        return final_evaluation(graph_manager, runtime, episodes, sampling=sampling)
-
-
-def final_evaluation(
-    graph_manager: GraphManager,
-    runtime: Runtime,
-    episodes: EnvironmentEpisodes,
-    *,
-    seed: int | None = None,
-    sampling: bool = False,
-    is_stopped: Callable[[], bool] = never,
-) -> Evaluation:
-    """An evaluation on starts that the evaluations while training have not seen.
-
-    Args:
-        graph_manager: Whose agents to evaluate; its graph is created.
-        runtime: The run's.
-        episodes: How many.
-        seed: Of the starts; None takes the task's.
-        sampling: Whether agents explore.
-        is_stopped: Asked at every step whether to give up.
-
-    Raises:
-        EvaluationStopped: `is_stopped` said so.
-    """
-    seed = runtime.seed if seed is None else seed
-    return graph_manager.evaluate(episodes, seed=seed, sampling=sampling, is_stopped=is_stopped)
+        return graph_manager.evaluate(episodes, seed=runtime.seed, sampling=sampling)
 
 
 def evaluation_json(evaluation: Evaluation) -> Json:
@@ -310,12 +253,12 @@ class Screen(Reel, Protocol):
 
     @property
     def is_closed(self) -> bool:
-        """True once nobody looks any more."""
+        """True once the user has closed it."""
         ...
 
 
 def play_run(
-    run: Path,
+    run: Path | Opening,
     screen: Screen | None = None,
     *,
     file: Path | None = None,
@@ -324,10 +267,8 @@ def play_run(
     overrides: Mapping[str, object] | None = None,
     sampling: bool = False,
     seed: int | None = None,
-    device: str | None = None,
-    last_good: bool = False,
-    trust: Collection[str] = (),
     on_episode: Callable[[Take], None] = lambda _: None,
+    **opening: Unpack[OpeningArguments],
 ) -> None:
     """Play episodes with a run's agents, and change nothing in the run.
 
@@ -340,10 +281,8 @@ def play_run(
         overrides: Changes of the environment, by path (`environment.level`).
         sampling: Whether agents explore as in training, instead of acting greedily.
         seed: Of the episodes; None takes that of the run's final evaluation.
-        device: Where networks live; None keeps the run's own.
-        last_good: Whether to take the run's newest checkpoint that can be read.
-        trust: Modules whose code the run may use, besides those of the user's own runs.
         on_episode: Called with each episode that is over.
+        **opening: `device`, `threads`, `last_good` and `trust` of `Opening`.
 
     Raises:
         ConfigurationError: There is no such run, it cannot be shown, or the file's kind is unknown.
@@ -361,20 +300,15 @@ def play_run(
         return films[-1]
 
     with trained_graph(
-        run,
+        Opening.of(run, opening),
         overrides=overrides,
         num_envs=1,
-        device=device,
-        last_good=last_good,
-        trust=trust,
         watcher=EpisodePlayer(episodes.count, new_reel, on_episode),
-    ) as (graph_manager, opened, _):
+    ) as (graph_manager, opened):
         try:
-            final_evaluation(
-                graph_manager,
-                opened.runtime,
+            graph_manager.evaluate(
                 episodes,
-                seed=seed,
+                seed=opened.runtime.seed if seed is None else seed,
                 sampling=sampling,
                 is_stopped=lambda: screen is not None and screen.is_closed,
             )
@@ -423,7 +357,7 @@ def _memory_errors_named(graph_manager: GraphManager) -> Iterator[None]:
         ) from error
 
 
-def _elsewhere(opened: OpenedRun, overrides: Mapping[str, object]) -> GraphManager:
+def _with_changed_environment(opened: OpenedRun, overrides: Mapping[str, object]) -> GraphManager:
     """The run's agents in a changed environment, or with plans certified in another way.
 
     Raises:

@@ -45,7 +45,7 @@ from coach_rl.runs.sinks import (
     write_columns,
     write_evidence,
 )
-from coach_rl.sessions.evaluation import evaluation_json, final_evaluation
+from coach_rl.sessions.evaluation import evaluation_json
 from coach_rl.sessions.evaluation_process import EvaluationProcess
 from coach_rl.sessions.opening import with_new_streams
 from coach_rl.sessions.profile import RunProfile
@@ -131,7 +131,7 @@ class Videos:
         self._writer.close()
 
 
-@dataclass
+@dataclass(kw_only=True)
 class LiveRun:
     """A run whose graph is built and whose folder exists."""
 
@@ -390,10 +390,9 @@ class LiveRun:
         """The final evaluation, also written into the run's folder; None where it was stopped."""
         sinks.write(self.graph_manager.evaluations.begins())
         try:
-            evaluation = final_evaluation(
-                self.graph_manager,
-                self.runtime,
+            evaluation = self.graph_manager.evaluate(
                 self.settings.final_episodes,
+                seed=self.runtime.seed,
                 is_stopped=self.stop.is_requested,
             )
         except EvaluationStopped:

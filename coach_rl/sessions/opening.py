@@ -2,13 +2,12 @@
 
 import dataclasses
 import json
-import re
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
@@ -49,7 +48,7 @@ from coach_rl.core.state import State
 from coach_rl.graph_managers.acting import OutsideParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.torch_settings import resolved_device, with_threads
-from coach_rl.runs.checkpoint import UNFINISHED, Checkpoint, list_checkpoints, read_checkpoint
+from coach_rl.runs.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.runs.folder import (
     ONLY_RECORDS,
     RunFolder,
@@ -59,6 +58,73 @@ from coach_rl.runs.folder import (
 )
 from coach_rl.runs.keeper import require_same_seed
 from coach_rl.runs.manifest import changes_since, made_with
+
+_TORCH_STREAM = "noise"
+"""Key of the state of a torch generator."""
+
+_ROW_NOISE = {"generators", "blocks", "used"}
+"""Keys of the state of a `RowNoise`."""
+
+CHANGEABLE = (
+    "schedule.training",
+    "schedule.stop_after",
+    "schedule.until_solved",
+    "validation",
+    "checkpoints",
+    "collection.on",
+    "callbacks",
+    "sinks",
+    "inspect",
+)
+"""Parameters that may change: how long a run trains, what it keeps, where its workers are, who
+follows it, and what is looked at."""
+
+
+class OpeningArguments(TypedDict, total=False):
+    """Keyword arguments of all functions that open a run; see `Opening`."""
+
+    device: str | None
+    threads: int | None
+    last_good: bool
+    trust: Collection[str]
+
+
+class ContinuingArguments(OpeningArguments, total=False):
+    """Keyword arguments of those that train it further."""
+
+    restart_episodes: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opening:
+    """Which run is opened, at which of its checkpoints, and how."""
+
+    run: Path
+    """A run's folder (its last checkpoint), one of its checkpoints, or `RUN@STEP`; see
+    `find_run`."""
+    device: str | None = None
+    """Device of the networks from now on; None keeps the run's own, or takes `auto` where this
+    machine lacks it."""
+    threads: int | None = None
+    """Threads of one tensor operation on the CPU from now on; None keeps the run's own. Another
+    number changes the numbers of a run that continues, which a `CoachWarning` says."""
+    last_good: bool = False
+    """If True, the newest checkpoint that can be read is taken."""
+    restart_episodes: bool = False
+    """If True, open training episodes are begun again instead of restored: where restoring fails,
+    or takes long."""
+    trust: Collection[str] = ()
+    """Modules whose code the run may use besides those of the user's own runs; see `trust`. They
+    are found in the working directory, too."""
+
+    @classmethod
+    def of(
+        cls, run: "str | Path | Opening", arguments: OpeningArguments | ContinuingArguments
+    ) -> "Opening":
+        """The opening of a run with these keyword arguments."""
+        if isinstance(run, Opening):
+            return replace(run, **arguments)
+        return cls(run=Path(run), **arguments)
 
 
 def rebuild(
@@ -77,15 +143,13 @@ def rebuild(
     one without a checkpoint begins anew, and is refused where a new run would be.
 
     Args:
-        folder: Where the run is.
-        device: Where networks live from now on; None keeps the run's own, or takes `auto` where
-            this machine lacks it.
-        threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
+        folder: The run's.
+        device: As of `Opening`, and so are threads and trust.
+        threads: Threads of one tensor operation on the CPU.
         learns: Whether it continues learning; otherwise its replay memories keep nothing and take
-            no room, and of its environments only that of evaluations is looked at.
-        trust: Modules whose code may be run, besides that of the user's own runs; see `trust`. They
-            are found in the working directory, too.
-        outside: Stands in for its environments, of which none is looked at; None keeps them.
+            no room, and only the environment of evaluations is decoded.
+        outside: Replaces its environments, which are not decoded; None keeps them.
+        trust: Modules whose code may be run.
 
     Returns:
         The graph manager (not yet created), the runtime, and the manifest.
@@ -137,6 +201,7 @@ def rebuild(
 class OpenedRun:
     """A run read from its folder; its graph is not yet created."""
 
+    opening: Opening
     folder: RunFolder
     checkpoint: Checkpoint | None
     """The checkpoint to start from; None where the run has none yet."""
@@ -150,6 +215,34 @@ class OpenedRun:
         known = list_checkpoints(self.folder.checkpoints)
         return known[known.index(self.checkpoint.path) + 1 :] if self.checkpoint else []
 
+    def require_checkpoint(self, purpose: str) -> Checkpoint:
+        """The checkpoint to start from; CheckpointError if there is none yet to `purpose`."""
+        if self.checkpoint is None:
+            raise CheckpointError(
+                f"the run {self.folder.path} has no checkpoint yet to {purpose}; let it train first"
+            )
+        return self.checkpoint
+
+    def restore(
+        self, graph_manager: GraphManager, changes: str = "", *, new_seed: int | None = None
+    ) -> None:
+        """Load the checkpoint's state.
+
+        Args:
+            graph_manager: The run's, or one with changed parameters; its graph is created.
+            changes: What was changed in the experiment since, for errors.
+            new_seed: Seed from which agents draw other random numbers; None keeps their streams.
+
+        Raises:
+            CheckpointError: The state does not fit.
+        """
+        checkpoint = self.require_checkpoint("restore")
+        with fitting(checkpoint, changes):
+            state = checkpoint.state
+            if new_seed is not None:
+                state = with_new_streams(state, seed=new_seed, names=("fork",))
+            graph_manager.load_state_dict(state, restart_episodes=self.opening.restart_episodes)
+
 
 def known_spaces(folder: RunFolder, manifest: Json) -> EnvironmentSpaces:
     """The spaces of a run's environment, as its manifest has them."""
@@ -157,37 +250,35 @@ def known_spaces(folder: RunFolder, manifest: Json) -> EnvironmentSpaces:
         return spaces_from_json(manifest["spaces"], source=str(folder.manifest))
 
 
-def open_run(
-    run: Path,
-    *,
-    device: str | None = None,
-    threads: int | None = None,
-    learns: bool = True,
-    last_good: bool = False,
-    trust: Collection[str] = (),
-) -> OpenedRun:
+def open_run(opening: Opening, *, learns: bool = True, has_environments: bool = True) -> OpenedRun:
     """Read a run; nothing in it is changed.
 
     Args:
-        run: A run's folder, one of its checkpoints, or `RUN@STEP`; see `find_run`.
-        device: Where networks live from now on; None keeps the run's own.
-        threads: Threads of one tensor operation on the CPU; None keeps the run's own.
+        opening: Which, and how.
         learns: Whether it continues learning; see `rebuild`.
-        last_good: Whether to take the newest checkpoint that can be read.
-        trust: Modules whose code may be run, besides that of the user's own runs.
+        has_environments: Whether its environments are used; otherwise its agents only act.
 
     Raises:
         ConfigurationError: There is no such run, or it cannot be rebuilt.
-        CheckpointError: A file of it is damaged; says which, and the newest good checkpoint.
+        CheckpointError: A file of it is damaged; names it, and the newest good checkpoint.
     """
-    folder, path = find_run(run, last_good=last_good)
+    folder, path = find_run(opening.run, last_good=opening.last_good)
     if path is None and ONLY_RECORDS in read_manifest(folder):
         raise ConfigurationError(
             f"the run {folder.path} was imported without its checkpoints, so nothing can continue "
             "from it; use the run itself where it was made"
         )
+    outside = None
+    if not has_environments:
+        spaces = known_spaces(folder, read_manifest(folder))
+        outside = OutsideParameters(level=str(folder.path), spaces=spaces)
     graph_manager, runtime, manifest = rebuild(
-        folder, device, threads=threads, learns=learns, trust=trust
+        folder,
+        opening.device,
+        threads=opening.threads,
+        learns=learns,
+        outside=outside,
+        trust=opening.trust,
     )
     checkpoint = None
     if path is not None:
@@ -195,6 +286,7 @@ def open_run(
             checkpoint = read_checkpoint(path, memories=learns)
         require_same_seed(checkpoint, manifest["task"]["seed"])
     return OpenedRun(
+        opening=opening,
         folder=folder,
         checkpoint=checkpoint,
         graph_manager=graph_manager,
@@ -314,6 +406,8 @@ def with_changes(graph_manager: GraphManager, changes: Mapping[str, object]) -> 
     Raises:
         ConfigurationError: Another parameter, or a value that does not fit.
     """
+    if not changes:
+        return graph_manager
     for path in changes:
         if not any(f"{path}.".startswith(f"{allowed}.") for allowed in CHANGEABLE):
             raise ConfigurationError(
@@ -321,106 +415,6 @@ def with_changes(graph_manager: GraphManager, changes: Mapping[str, object]) -> 
                 f"{', '.join(CHANGEABLE)}"
             )
     return type(graph_manager)(apply_overrides(graph_manager.parameters, changes))
-
-
-def require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude: bool) -> None:
-    """Refuse a run that is over; one that was stopped before its last evaluation may conclude.
-
-    Args:
-        graph_manager: The experiment, with the checkpoint's state.
-        checkpoint: Where it would continue.
-        may_conclude: Whether a run without training left may still evaluate.
-
-    Raises:
-        ConfigurationError: Nothing is left to do; says how to train on.
-    """
-    ending, clock = graph_manager.progress.ending, graph_manager.graph.clock
-    if ending is None or may_conclude:
-        return
-    schedule, name = graph_manager.parameters.schedule, checkpoint.name
-    if ending == "solved":
-        solved_at = graph_manager.progress.solved_at
-        why = (
-            f"the run stops when it reaches {graph_manager.parameters.validation}, which it did at "
-            f"environment step {solved_at}; train on with --until_solved off, or "
-            "give another target"
-        )
-    elif schedule.training.is_reached(clock):
-        training, done = schedule.training, schedule.training.counted(clock)
-        why = (
-            f"{name} has done {done:.10g} of {training.count:.10g} {training.noun}; give a total "
-            f"of environment steps above {clock.environment_steps} with --steps"
-        )
-    elif schedule.stop_after is None or not schedule.stop_after.is_reached(clock):
-        why = (
-            f"a callback has stopped the run ({ending}); train on with another total of "
-            "environment steps (--steps) or hours (--hours)"
-        )
-    else:
-        why = f"{name} has run for its {schedule.stop_after}; give more in all with --hours"
-    raise ConfigurationError(f"nothing left to train: {why}")
-
-
-def require_latest(opened: OpenedRun) -> None:
-    """Refuse to drop checkpoints that came after the one named."""
-    if opened.later:
-        assert opened.checkpoint is not None
-        folder, chosen = opened.folder.path, opened.checkpoint.path.name
-        raise ConfigurationError(
-            f"{folder} has continued from {chosen} to {opened.later[-1].name}; resuming from "
-            f"{chosen} would delete later checkpoints ({len(opened.later)}) and the logs after it. "
-            f"To keep both: `coach fork {folder}@{chosen} --as NAME`; to delete them: --drop_later"
-        )
-
-
-def require_never_saved(opened: OpenedRun) -> None:
-    """Refuse to begin anew, which drops the logs, where the run did have checkpoints.
-
-    One that was killed while it wrote its first has announced it, and left a part of it behind.
-    """
-    folder, manifest = opened.folder, opened.manifest
-    if not manifest["parameters"].get("checkpoints", {}).get("enabled", True):
-        raise CheckpointError(
-            f"the run {folder.path} keeps no checkpoints (checkpoints.enabled=False), so it cannot "
-            "be resumed; start a new run"
-        )
-    if manifest.get("ancestry"):
-        raise CheckpointError(
-            f"the fork {folder.path} has no checkpoint: it was killed before its first one, or all "
-            "have been deleted; fork the run it comes from again"
-        )
-    log = folder.path / "log.jsonl"
-    text = log.read_bytes() if log.exists() else b""
-    announced = re.findall(rb'"kind": ?"(checkpoint(?:_failed)?)"', text)
-    is_announced = announced.count(b"checkpoint") > announced.count(b"checkpoint_failed")
-    if is_announced and not list(folder.checkpoints.glob(UNFINISHED)):
-        raise CheckpointError(
-            f"all checkpoints of the run {folder.path} have been deleted, so it cannot be resumed; "
-            "start a new run, or delete its log.jsonl to begin this one anew"
-        )
-
-
-_TORCH_STREAM = "noise"
-"""Key of the state of a torch generator."""
-
-
-_ROW_NOISE = {"generators", "blocks", "used"}
-"""Keys of the state of a `RowNoise`."""
-
-
-CHANGEABLE = (
-    "schedule.training",
-    "schedule.stop_after",
-    "schedule.until_solved",
-    "validation",
-    "checkpoints",
-    "collection.on",
-    "callbacks",
-    "sinks",
-    "inspect",
-)
-"""Parameters that may change: how long a run trains, what it keeps, where its workers are, who
-follows it, and what is looked at."""
 
 
 @contextmanager

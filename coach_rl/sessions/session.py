@@ -9,14 +9,15 @@
     )
 
 A fork is a new run that starts from another one's state, with changed parameters. The run it comes
-from coach_rl.graph_managers.run_warnings import warn_of_restarts
 from, its parent, stays as it is.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Self, Unpack
 
 from coach_rl.configuration.overrides import apply_overrides, overrides_json, said
 from coach_rl.configuration.parameters_json import spaces_to_json
@@ -27,12 +28,17 @@ from coach_rl.core.errors import CheckpointError, ConfigurationError, UnknownNam
 from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.run_warnings import warn_of_restarts
 from coach_rl.graph_managers.torch_settings import resolved
-from coach_rl.runs.checkpoint import Checkpoint, put_aside, steps_of
-from coach_rl.runs.folder import check_name, create_run_folder, find_folder, write_manifest
+from coach_rl.runs.checkpoint import UNFINISHED, Checkpoint, put_aside, steps_of
+from coach_rl.runs.folder import (
+    RunFolder,
+    check_name,
+    create_run_folder,
+    find_folder,
+    write_manifest,
+)
 from coach_rl.runs.keeper import CheckpointKeeper, check_disk_space
 from coach_rl.runs.lock import locked
 from coach_rl.runs.logs import planned_cuts
@@ -45,26 +51,156 @@ from coach_rl.runs.manifest import (
     now,
     remember_code,
 )
-from coach_rl.sessions.data_parallel import check_group, own_device
-from coach_rl.sessions.evaluation import live_graph, require_graph_manager
+from coach_rl.sessions.data_parallel import shared_graph
+from coach_rl.sessions.evaluation import require_graph_manager
 from coach_rl.sessions.live_run import LiveRun, Videos
 from coach_rl.sessions.loaded_levels import load_levels
 from coach_rl.sessions.opening import (
+    ContinuingArguments,
     OpenedRun,
-    fitting,
+    Opening,
     open_run,
-    require_latest,
-    require_never_saved,
-    require_work,
     warn_of_missing_memories,
     with_changes,
-    with_new_streams,
 )
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import StopRequests
 
 DEFAULT_ROOT = Path("experiments")
 """The folder of all experiments."""
+
+
+class Session:
+    """The steps that every training takes, in their order; a context.
+
+    with Session(settings, audience) as session:            # takes signals
+        session.build(graph_manager, runtime)               # nothing is written until here
+        session.check(folder)
+        result = session.train(session.keeper(folder))      # holds the folder, trains, evaluates
+
+    Args:
+        settings: How to run it; None takes the defaults.
+        audience: Receivers of its records besides the run's files; None for none.
+        group: The processes that train it together, of which this one leads.
+        trust: Modules whose code the run may use, besides those of the user's own runs.
+    """
+
+    def __init__(
+        self,
+        settings: RunSettings | None,
+        audience: Audience | None,
+        group: ProcessGroup = ONE_PROCESS,
+        trust: Sequence[str] = (),
+    ) -> None:
+        self.settings, self.audience = settings or RunSettings(), audience or Audience()
+        self.group, self._trust = group, tuple(trust)
+        self._stop = StopRequests(self.audience.announce)
+        self._on_activity = self._stop.following(self.audience.on_activity)
+        self._opened = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._opened.enter_context(self._stop)
+        return self
+
+    def __exit__(self, *exception: object) -> bool | None:
+        return self._opened.__exit__(*exception)  # type: ignore[arg-type] # three of them
+
+    def hold(self, folder: Path) -> None:
+        """Lock a run's folder until the end; RunInUseError if another process holds it."""
+        self._opened.enter_context(locked(folder))
+
+    def build(self, graph_manager: GraphManager, runtime: Runtime) -> None:
+        """Build the graph, with cameras and callbacks; it is closed at the end.
+
+        Raises:
+            ConfigurationError: It cannot be built, or not by these processes.
+        """
+        self.graph_manager = graph_manager
+        self.runtime = replace(runtime, group=self.group, on_activity=self._on_activity)
+        self._videos = None if self.settings.video is None else Videos(self.settings.video)
+        watcher, recorder = (None, None) if (v := self._videos) is None else (v.watcher, v.recorder)
+        graph = shared_graph(
+            graph_manager,
+            self.runtime,
+            callbacks=self.audience.callbacks,
+            watcher=watcher,
+            recorder=recorder,
+        )
+        self._opened.enter_context(graph)
+        self.policy = self.settings.checkpoints or graph_manager.parameters.checkpoints
+        needs_memories = graph_manager.parameters.divergence.response == "roll_back"
+        if needs_memories and not (self.policy.enabled and self.policy.memories):
+            raise ConfigurationError(
+                "divergence.response='roll_back' needs checkpoints with replay memories to go back "
+                "to; leave them on, or use 'skip' or 'stop'"
+            )
+
+    def begin(self, manifest: Json | None = None) -> Json:
+        """Prepare the first step of a run: load what other runs have trained.
+
+        Args:
+            manifest: The run's where it has one, which names what was loaded; None of a new run.
+
+        Returns:
+            What was loaded, for the manifest.
+        """
+        if self.policy.enabled:
+            obstacle = self.graph_manager.graph.obstacle_to_restoring
+            warn_of_restarts(self.graph_manager.parameters, obstacle)
+        return load_levels(self.graph_manager, manifest)
+
+    def manifest(self, name: str, origin: Origin) -> Json:
+        """The manifest of a new run."""
+        manifest = make_manifest(
+            self.graph_manager, self.runtime, name=name, origin=origin, policy=self.policy
+        )
+        spaces = spaces_to_json(self.graph_manager.graph.spaces)
+        return manifest | {"spaces": spaces, "processes": self.group.size}
+
+    def check(self, folder: Path) -> None:
+        """Refuse a run whose checkpoints don't fit on the disk or whose sinks can't work here."""
+        graph_manager, policy = self.graph_manager, self.policy
+        if policy.enabled and policy.memories:
+            planned = graph_manager.graph.clock.planned
+            steps = planned.count if isinstance(planned, EnvironmentSteps) else None
+            state = graph_manager.state_dict()
+            check_disk_space(state, folder, checkpoints=policy.most, planned_steps=steps)
+        for sink in graph_manager.parameters.sinks:
+            if not callable(sink):
+                sink.check()
+
+    def keeper(self, folder: RunFolder) -> CheckpointKeeper:
+        """The keeper of the run's checkpoints."""
+        return CheckpointKeeper(
+            folder,
+            self.graph_manager.state_dict,
+            policy=self.policy,
+            seed=self.runtime.seed,
+            on_activity=self._on_activity,
+        )
+
+    def train(
+        self, folder: RunFolder, keeper: CheckpointKeeper, saved_at: int | None = None
+    ) -> RunResult:
+        """Train to the end or to a stop.
+
+        Args:
+            folder: The run's, which is held.
+            keeper: Keeps its checkpoints.
+            saved_at: Environment steps of the newest checkpoint; None where there is none.
+        """
+        return LiveRun(
+            graph_manager=self.graph_manager,
+            runtime=self.runtime,
+            folder=folder,
+            settings=self.settings,
+            audience=self.audience,
+            stop=self._stop,
+            keeper=keeper,
+            videos=self._videos,
+            saved_at=saved_at,
+            trust=self._trust,
+        ).go()
 
 
 def run_experiment(
@@ -100,108 +236,38 @@ def run_experiment(
         RunError: Something went wrong while running.
     """
     require_graph_manager(graph_manager)
-    runtime, settings, audience = (
-        runtime or Runtime(),
-        settings or RunSettings(),
-        audience or Audience(),
-    )
-    stop = StopRequests(audience.announce)
-    on_activity = stop.following(audience.on_activity)
-    runtime = replace(
-        resolved(runtime, graph_manager.parameters), group=group, on_activity=on_activity
-    )
     check_name(name)
-    check_group(graph_manager, runtime)
-    videos = videos_of(settings)
-    with stop, live_graph(graph_manager, own_device(runtime), **seen_by(audience, videos)):
-        policy = policy_of(graph_manager, settings)
-        if policy.enabled:
-            warn_of_restarts(graph_manager.parameters, graph_manager.graph.obstacle_to_restoring)
-        loaded = load_levels(graph_manager)
-        manifest = make_manifest(
-            graph_manager, runtime, name=name, origin=origin or Origin(), policy=policy
-        )
-        manifest |= {"loaded": loaded, "spaces": spaces_to_json(graph_manager.graph.spaces)}
-        manifest |= {"processes": group.size}
-        check_importable(graph_manager, manifest, evaluates_aside=settings.evaluate_aside)
-        check_room(graph_manager, root / name, policy)
-        check_sinks(graph_manager)
+    with Session(settings, audience, group) as session:
+        session.build(graph_manager, resolved(runtime or Runtime(), graph_manager.parameters))
+        loaded = session.begin()
+        manifest = session.manifest(name, origin or Origin()) | {"loaded": loaded}
+        evaluates_aside = session.settings.evaluate_aside
+        check_importable(graph_manager, manifest, evaluates_aside=evaluates_aside)
+        session.check(root / name)
         remember_code(graph_manager, manifest, origin)
         preset = origin.preset if origin else None
         folder = create_run_folder(root, name, manifest, preset.source if preset else None)
         group.announce(Order.RUN, text=str(folder.path.absolute()))
-        with locked(folder.path):
-            keeper = CheckpointKeeper(
-                folder,
-                graph_manager.state_dict,
-                policy=policy,
-                seed=runtime.seed,
-                on_activity=on_activity,
-            )
-            return LiveRun(
-                graph_manager, runtime, folder, settings, audience, stop, keeper, videos, None
-            ).go()
-
-
-def policy_of(graph_manager: GraphManager, settings: RunSettings) -> CheckpointParameters:
-    """The policy of checkpoints."""
-    policy: CheckpointParameters = settings.checkpoints or graph_manager.parameters.checkpoints
-    needs_memories = graph_manager.parameters.divergence.response == "roll_back"
-    if needs_memories and not (policy.enabled and policy.memories):
-        raise ConfigurationError(
-            "divergence.response='roll_back' needs checkpoints with replay memories to go back to; "
-            "leave them on, or use 'skip' or 'stop'"
-        )
-    return policy
-
-
-def check_room(graph_manager: GraphManager, folder: Path, policy: CheckpointParameters) -> None:
-    """Refuse a run whose checkpoints would not fit on the disk."""
-    if policy.enabled and policy.memories:
-        planned = graph_manager.graph.clock.planned
-        steps = planned.count if isinstance(planned, EnvironmentSteps) else None
-        state = graph_manager.state_dict()
-        check_disk_space(state, folder, checkpoints=policy.most, planned_steps=steps)
-
-
-def check_sinks(graph_manager: GraphManager) -> None:
-    """Refuse a run one of whose sinks says that it cannot work here."""
-    for each in graph_manager.parameters.sinks:
-        if not callable(each):
-            each.check()
-
-
-def seen_by(audience: Audience, videos: Videos | None) -> dict[str, Any]:
-    """Callbacks and cameras, as arguments of `live_graph`."""
-    cameras = {} if videos is None else {"watcher": videos.watcher, "recorder": videos.recorder}
-    return {"callbacks": audience.callbacks, **cameras}
-
-
-def videos_of(settings: RunSettings) -> Videos | None:
-    """Recorder of videos of the run's evaluations; None if none is requested."""
-    return None if settings.video is None else Videos(settings.video)
+        session.hold(folder.path)
+        return session.train(folder, session.keeper(folder))
 
 
 def resume_experiment(
-    run: Path,
+    run: Path | Opening,
     *,
     steps: EnvironmentSteps | None = None,
     changes: Mapping[str, object] | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    last_good: bool = False,
     drop_later: bool = False,
-    restart_episodes: bool = False,
     command: Sequence[str] = (),
     settings: RunSettings | None = None,
     audience: Audience | None = None,
-    trust: Collection[str] = (),
     group: ProcessGroup = ONE_PROCESS,
+    **opening: Unpack[ContinuingArguments],
 ) -> RunResult:
-    """Go on with a run in its folder, from its last checkpoint or the one named.
+    """Continue a run in its folder, from its last checkpoint or the one named.
 
     Log lines after that checkpoint are dropped, because they will be written again. A run that was
-    killed before its first checkpoint starts anew; one whose checkpoints have been deleted is
+    killed before its first checkpoint starts again; one whose checkpoints have been deleted is
     refused.
 
     Args:
@@ -210,123 +276,80 @@ def resume_experiment(
         steps: Environment steps to train to, in all; None keeps the run's own plan.
         changes: Other parameters from now on, by path: see `opening.CHANGEABLE`; None
             changes nothing.
-        device: Where to run from now on; None keeps the run's own.
-        threads: Threads of one tensor operation on the CPU from now on; None keeps the run's own.
-            Another number changes the numbers, which a `CoachWarning` says.
-        last_good: Whether to take the newest checkpoint that can be read; damaged ones after it
-            are put aside under another name.
         drop_later: Whether checkpoints after the one named, and the logs after it, are deleted.
-        restart_episodes: Whether to begin the open training episodes anew instead of restoring
-            them: where that fails, or takes long.
         command: The command line, for the manifest.
         settings: How to run it; None takes the defaults.
         audience: Receivers of its records besides the run's files; None for none.
-        trust: Modules whose code the run may use, besides those of the user's own runs.
         group: The processes that train it together from now on, of which this one leads.
+        **opening: `device`, `threads`, `last_good`, `restart_episodes` and `trust` of `Opening`;
+            damaged checkpoints after the last good one are renamed.
 
     Raises:
         RunInUseError: Another process holds it.
         ConfigurationError: There is nothing to continue with, or nothing left to do, or there are
-            later checkpoints that nobody allowed to drop.
+            later checkpoints, and `drop_later` is False.
         CheckpointError: A file of the run is damaged, or all checkpoints have been deleted.
     """
-    settings, audience = settings or RunSettings(), audience or Audience()
+    how = Opening.of(run, opening)
     changes = {**(changes or {}), **({} if steps is None else {"schedule.training": steps})}
-    stop = StopRequests(audience.announce)
-    on_activity = stop.following(audience.on_activity)
-    with stop, locked(find_folder(run).path):  # before anything is read, which others may replace
-        audience.on_activity("reading the checkpoint")
-        opened = open_run(run, device=device, threads=threads, last_good=last_good, trust=trust)
-        audience.on_activity("")
+    with Session(settings, audience, group, tuple(how.trust)) as session:
+        session.hold(find_folder(how.run).path)  # before anything is read, which may be replaced
+        session.audience.on_activity("reading the checkpoint")
+        opened = open_run(how)
+        session.audience.on_activity("")
         folder, checkpoint = opened.folder, opened.checkpoint
-        runtime = replace(opened.runtime, group=group, on_activity=on_activity)
-        if not (last_good or drop_later):
-            require_latest(opened)
-        start = folder.path if checkpoint is None else checkpoint.path
-        group.announce(Order.RESUME, text=str(start))
-        graph_manager = opened.graph_manager
-        graph_manager = with_changes(graph_manager, changes) if changes else graph_manager
-        check_group(graph_manager, runtime)
-        videos = videos_of(settings)
-        with live_graph(graph_manager, own_device(runtime), **seen_by(audience, videos)):
-            policy = policy_of(graph_manager, settings)
-            keeper = CheckpointKeeper(
-                folder,
-                graph_manager.state_dict,
-                policy=policy,
-                seed=runtime.seed,
-                on_activity=on_activity,
-            )
-            if checkpoint is None:
-                require_never_saved(opened)
-                load_levels(graph_manager, opened.manifest)
-                if policy.enabled:
-                    obstacle = graph_manager.graph.obstacle_to_restoring
-                    warn_of_restarts(graph_manager.parameters, obstacle)
-            else:
-                with fitting(checkpoint):
-                    graph_manager.load_state_dict(
-                        checkpoint.state, restart_episodes=restart_episodes
-                    )
-                warn_of_missing_memories(checkpoint)
-                summarised = folder.summary.exists()
-                require_work(
-                    graph_manager, checkpoint.path, may_conclude=not (changes or summarised)
-                )
-            check_room(graph_manager, folder.checkpoints, policy)
-            check_sinks(graph_manager)
-            cuts = planned_cuts(folder.path, checkpoint)
-            if last_good:
-                put_aside(opened.later)
-            keeper.restore(checkpoint)
-            for cut in cuts:
-                cut.make()
-            folder.summary.unlink(missing_ok=True)
-            manifest = opened.manifest
-            manifest["resumes"].append(
-                {
-                    "time": now(),
-                    "command": list(command),
-                    "from": None if checkpoint is None else checkpoint.path.name,
-                    "restarted_episodes": restart_episodes or _has_no_episodes(checkpoint),
-                    **made_with(),
-                }
-            )
-            manifest |= experiment_json(graph_manager, runtime, policy)
-            manifest["processes"] = group.size
-            write_manifest(folder, manifest)
-            group.announce(Order.RUN, text=str(folder.path.absolute()))
-            done = None if checkpoint is None else graph_manager.graph.clock.environment_steps
-            return LiveRun(
-                graph_manager,
-                runtime,
-                folder,
-                settings,
-                audience,
-                stop,
-                keeper,
-                videos,
-                done,
-                trust=tuple(trust),
-            ).go()
+        if not (how.last_good or drop_later):
+            _require_latest(opened)
+        group.announce(Order.RESUME, text=str(folder.path if not checkpoint else checkpoint.path))
+        graph_manager = with_changes(opened.graph_manager, changes)
+        session.build(graph_manager, opened.runtime)
+        if checkpoint is None:
+            _require_never_saved(opened)
+            session.begin(opened.manifest)
+        else:
+            opened.restore(graph_manager)
+            warn_of_missing_memories(checkpoint)
+            may_conclude = not (changes or folder.summary.exists())
+            _require_work(graph_manager, checkpoint.path, may_conclude=may_conclude)
+        session.check(folder.checkpoints)
+        cuts = planned_cuts(folder.path, checkpoint)
+        if how.last_good:
+            put_aside(opened.later)
+        keeper = session.keeper(folder)
+        keeper.restore(checkpoint)
+        for cut in cuts:
+            cut.make()
+        folder.summary.unlink(missing_ok=True)
+        manifest = opened.manifest
+        manifest["resumes"].append(
+            {
+                "time": now(),
+                "command": list(command),
+                "from": None if checkpoint is None else checkpoint.path.name,
+                "restarted_episodes": how.restart_episodes or _has_no_episodes(checkpoint),
+                **made_with(),
+            }
+        )
+        manifest |= experiment_json(graph_manager, session.runtime, session.policy)
+        manifest["processes"] = group.size
+        write_manifest(folder, manifest)
+        group.announce(Order.RUN, text=str(folder.path.absolute()))
+        done = None if checkpoint is None else graph_manager.graph.clock.environment_steps
+        return session.train(folder, keeper, done)
 
 
 def fork_experiment(
-    run: Path,
+    run: Path | Opening,
     *,
     name: str,
     overrides: Mapping[str, object] | None = None,
     steps: EnvironmentSteps | None = None,
     seed: int | None = None,
     root: Path | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    last_good: bool = False,
-    restart_episodes: bool = False,
-    trust: Collection[str] = (),
     command: Sequence[str] = (),
     settings: RunSettings | None = None,
     audience: Audience | None = None,
+    **opening: Unpack[ContinuingArguments],
 ) -> RunResult:
     """Start a new run from the state of another one, and train it.
 
@@ -339,77 +362,123 @@ def fork_experiment(
         name: The new experiment's name, the folder above the run's.
         overrides: Changed parameters by dotted path; whatever leaves the state loadable.
         steps: Environment steps to train to, in all; None keeps the parent's plan.
-        seed: A new seed: exploration and batches are drawn from new streams, environments go on
+        seed: A new seed: exploration and batches are drawn from new streams, environments continue
             with theirs. None keeps the parent's seed and streams.
         root: The folder of all experiments; None takes the parent's.
-        device: Where to run; None keeps the parent's.
-        threads: Threads of one tensor operation on the CPU; None keeps the parent's.
-        last_good: Whether to take the parent's newest checkpoint that can be read.
-        restart_episodes: Whether to begin the open training episodes anew.
-        trust: Modules whose code the parent may use, besides those of the user's own runs.
         command: The command line, for the manifest.
         settings: How to run it; None takes the defaults.
         audience: Receivers of its records besides the run's files; None for none.
+        **opening: `device`, `threads`, `last_good`, `restart_episodes` and `trust` of `Opening`.
 
     Raises:
         ConfigurationError: There is no such run, a parameter does not exist or fit, or nothing is
             left to train.
         CheckpointError: A file of the parent is damaged, or its state does not fit the changes.
     """
-    settings, audience = settings or RunSettings(), audience or Audience()
+    how = Opening.of(run, opening)
     check_name(name)
-    opened = open_run(run, device=device, threads=threads, last_good=last_good, trust=trust)
-    checkpoint = opened.checkpoint
-    if checkpoint is None:
-        raise CheckpointError(f"the run {opened.folder.path} has no checkpoint yet to fork from")
+    opened = open_run(how)
+    checkpoint = opened.require_checkpoint("fork from")
     graph_manager, changes = _changed(opened, dict(overrides or {}), steps)
     runtime = opened.runtime if seed is None else replace(opened.runtime, seed=seed)
-    if "threads" in changes and threads is None:
+    if "threads" in changes and how.threads is None:
         runtime = replace(runtime, threads=graph_manager.parameters.threads)
-    videos = videos_of(settings)
-    stop = StopRequests(audience.announce)
-    on_activity = stop.following(audience.on_activity)
-    runtime = replace(runtime, on_activity=on_activity)
-    with stop, live_graph(graph_manager, runtime, **seen_by(audience, videos)):
-        with fitting(checkpoint, said(changes)):
-            state = checkpoint.state
-            if seed is not None:
-                state = with_new_streams(state, seed=seed, names=("fork",))
-            graph_manager.load_state_dict(state, restart_episodes=restart_episodes)
+    with Session(settings, audience, trust=tuple(how.trust)) as session:
+        session.build(graph_manager, runtime)
+        opened.restore(graph_manager, said(changes), new_seed=seed)
         warn_of_missing_memories(checkpoint)
-        require_work(graph_manager, checkpoint.path, may_conclude=False)
-        policy = policy_of(graph_manager, settings)
-        manifest = make_manifest(
-            graph_manager,
-            runtime,
-            name=name,
-            origin=Origin(command=tuple(command)),
-            policy=policy,
-        )
-        manifest["spaces"] = spaces_to_json(graph_manager.graph.spaces)
+        _require_work(graph_manager, checkpoint.path, may_conclude=False)
+        manifest = session.manifest(name, Origin(command=tuple(command)))
         manifest |= _inherited(opened, checkpoint, changes, seed)
         root = opened.folder.path.parent.parent if root is None else root
-        check_room(graph_manager, root / name, policy)
-        check_sinks(graph_manager)
+        session.check(root / name)
         before = set(code_in_parameters(opened.graph_manager.parameters))
         named = set(code_in_parameters(graph_manager.parameters)) - before
         remember_own_code(named, None, imported_folders(named))
         is_preset = opened.manifest["preset"] is not None
         source = read_text(opened.folder.preset) if is_preset else None
         folder = create_run_folder(root, name, manifest, source)
-        with locked(folder.path):
-            keeper = CheckpointKeeper(
-                folder,
-                graph_manager.state_dict,
-                policy=policy,
-                seed=runtime.seed,
-                on_activity=on_activity,
-            )
-            keeper.begin_at(checkpoint, graph_manager.graph.clock.environment_steps)
-            done = graph_manager.graph.clock.environment_steps
-            return LiveRun(
-                graph_manager, runtime, folder, settings, audience, stop, keeper, videos, done
-            ).go()
+        session.hold(folder.path)
+        keeper, done = session.keeper(folder), graph_manager.graph.clock.environment_steps
+        keeper.begin_at(checkpoint, done)
+        return session.train(folder, keeper, done)
+
+
+def _require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude: bool) -> None:
+    """Refuse a run that is over; one that was stopped before its last evaluation may conclude.
+
+    Args:
+        graph_manager: The experiment, with the checkpoint's state.
+        checkpoint: Where it would continue.
+        may_conclude: Whether a run without training left may still evaluate.
+
+    Raises:
+        ConfigurationError: Nothing is left to do; says how to train on.
+    """
+    ending, clock = graph_manager.progress.ending, graph_manager.graph.clock
+    if ending is None or may_conclude:
+        return
+    schedule, name = graph_manager.parameters.schedule, checkpoint.name
+    if ending == "solved":
+        solved_at = graph_manager.progress.solved_at
+        why = (
+            f"the run stops when it reaches {graph_manager.parameters.validation}, which it did at "
+            f"environment step {solved_at}; train on with --until_solved off, or "
+            "give another target"
+        )
+    elif schedule.training.is_reached(clock):
+        training, done = schedule.training, schedule.training.counted(clock)
+        why = (
+            f"{name} has done {done:.10g} of {training.count:.10g} {training.noun}; give a total "
+            f"of environment steps above {clock.environment_steps} with --steps"
+        )
+    elif schedule.stop_after is None or not schedule.stop_after.is_reached(clock):
+        why = (
+            f"a callback has stopped the run ({ending}); train on with another total of "
+            "environment steps (--steps) or hours (--hours)"
+        )
+    else:
+        why = f"{name} has run for its {schedule.stop_after}; give more in all with --hours"
+    raise ConfigurationError(f"nothing left to train: {why}")
+
+
+def _require_latest(opened: OpenedRun) -> None:
+    """Refuse to drop checkpoints that came after the one named."""
+    if opened.later:
+        assert opened.checkpoint is not None
+        folder, chosen = opened.folder.path, opened.checkpoint.path.name
+        raise ConfigurationError(
+            f"{folder} has continued from {chosen} to {opened.later[-1].name}; resuming from "
+            f"{chosen} would delete later checkpoints ({len(opened.later)}) and the logs after it. "
+            f"To keep both: `coach fork {folder}@{chosen} --as NAME`; to delete them: --drop_later"
+        )
+
+
+def _require_never_saved(opened: OpenedRun) -> None:
+    """Refuse to begin anew, which drops the logs, where the run did have checkpoints.
+
+    One that was killed while it wrote its first has announced it, and left a part of it behind.
+    """
+    folder, manifest = opened.folder, opened.manifest
+    if not manifest["parameters"].get("checkpoints", {}).get("enabled", True):
+        raise CheckpointError(
+            f"the run {folder.path} keeps no checkpoints (checkpoints.enabled=False), so it cannot "
+            "be resumed; start a new run"
+        )
+    if manifest.get("ancestry"):
+        raise CheckpointError(
+            f"the fork {folder.path} has no checkpoint: it was killed before its first one, or all "
+            "have been deleted; fork the run it comes from again"
+        )
+    log = folder.path / "log.jsonl"
+    text = log.read_bytes() if log.exists() else b""
+    announced = re.findall(rb'"kind": ?"(checkpoint(?:_failed)?)"', text)
+    is_announced = announced.count(b"checkpoint") > announced.count(b"checkpoint_failed")
+    if is_announced and not list(folder.checkpoints.glob(UNFINISHED)):
+        raise CheckpointError(
+            f"all checkpoints of the run {folder.path} have been deleted, so it cannot be resumed; "
+            "start a new run, or delete its log.jsonl to begin this one anew"
+        )
 
 
 def _has_no_episodes(checkpoint: Checkpoint | None) -> bool:

@@ -313,16 +313,6 @@ def test_a_run_from_a_gpu_acts_on_the_cpu(trained, tmp_path):
     assert agent.act(np.zeros(4)) == coach_rl.load(run).act(np.zeros(4))
 
 
-def test_spaces_that_were_not_recorded_are_asked_of_the_environment(trained, tmp_path):
-    run = trained("Pendulum_SAC")
-    copy = changed(run, tmp_path)
-    manifest = json.loads((copy / "manifest.json").read_text())
-    del manifest["spaces"]
-    write_manifest(RunFolder(copy), manifest)
-    agent = coach_rl.load(copy)
-    assert agent.spaces == coach_rl.load(run).spaces
-
-
 def test_a_run_is_named_by_its_folder_and_a_checkpoint_by_its_path_or_name(trained, tmp_path):
     run = trained("CartPole_DQN")
     by_path = coach_rl.load(str(run / "checkpoints" / "last"))
