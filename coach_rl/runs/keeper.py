@@ -181,7 +181,7 @@ class CheckpointKeeper:
         self._remove_unwanted()
 
     def settle(self, evaluation: LogRecord) -> None:
-        """Take in the evaluation of an awaited checkpoint, which may be the best."""
+        """Record the evaluation of a pending checkpoint, which may be the best."""
         name = self._awaited.pop(str(evaluation.environment_steps), "")
         new = candidate(evaluation, self._policy, name)
         if new is not None and is_better(new, self.best, self._policy):
@@ -191,16 +191,16 @@ class CheckpointKeeper:
                 self.best = new
         self._remove_unwanted()
 
-    def await_no_more(self) -> None:
-        """No evaluation is to come any more: what was awaited for one stays no longer."""
+    def drop_pending(self) -> None:
+        """Checkpoints that were kept for their evaluation stay no longer."""
         self._awaited = {}
         self._remove_unwanted()
 
     def restore(self, checkpoint: Checkpoint | None) -> None:
-        """Go on from a checkpoint: what came after it goes, and best is what it was then.
+        """Continue from a checkpoint: later ones are removed, and best is what it was then.
 
-        What a process that died here has left half written is removed; without a checkpoint it
-        stays until the first is written, as a sign that none has been deleted.
+        Unfinished checkpoints of a process that was killed are removed; without a checkpoint they
+        stay until the first is written, as a sign that none has been deleted.
 
         Args:
             checkpoint: Where to continue; None for the very beginning of a run without checkpoints.
@@ -240,13 +240,13 @@ class CheckpointKeeper:
         notes = checkpoint.notes
         try:
             best = _noted_best(notes)
-            self._periodic = Periodic(**notes.get("newest_periodic", {}))
+            self._periodic = Periodic(**notes["newest_periodic"])
+            self._stored, self._saved_at = checkpoint.stored, notes["seconds"]
         except (KeyError, TypeError) as error:
             raise CheckpointError(
                 f"checkpoint {checkpoint.path} is damaged: its notes on the best evaluation or on "
                 "periodic checkpoints are of another shape"
             ) from error
-        self._stored, self._saved_at = checkpoint.stored, notes.get("seconds", 0.0)
         self._awaited = dict(notes.get("awaited", {}))
         self.best = best if best is not None and is_measured_by(best, self._policy) else None
         return best

@@ -277,7 +277,7 @@ class LiveRun:
                 if stop.is_requested() and self.graph_manager.progress.is_settled:
                     break
             if self.evaluator is not None and not self.graph_manager.evaluations.is_awaited:
-                self.keeper.await_no_more()
+                self.keeper.drop_pending()
             is_going_on = stop.take_checkpoint_request() and not stop.is_requested()
             done = self.graph_manager.graph.clock.environment_steps
             is_saved &= self.saved_at == done and not self.graph_manager.progress.wants_checkpoint

@@ -319,11 +319,14 @@ def fitting(checkpoint: Checkpoint, changes: str = "") -> Iterator[None]:
     written = _written_by(checkpoint.written_by)
     try:
         yield
-    except CheckpointError as error:
-        if not changes:
-            raise
-        raise CheckpointError(f"{checkpoint.path} does not fit{although}: {error}") from error
-    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+    except (
+        CheckpointError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RuntimeError,
+    ) as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else error
         raise CheckpointError(
             f"{checkpoint.path} does not fit the experiment{although}: {reason} ({written})"

@@ -126,8 +126,9 @@ class Session:
             watcher=watcher,
             recorder=recorder,
         )
-        self._opened.enter_context(graph)
         self.policy = self.settings.checkpoints or graph_manager.parameters.checkpoints
+        replace(graph_manager.parameters, checkpoints=self.policy)  # which checks that they fit
+        self._opened.enter_context(graph)
         needs_memories = graph_manager.parameters.divergence.response == "roll_back"
         if needs_memories and not (self.policy.enabled and self.policy.memories):
             raise ConfigurationError(

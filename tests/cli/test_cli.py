@@ -344,7 +344,7 @@ def test_a_run_its_evaluation_and_more_training(capsys: pytest.CaptureFixture[st
         warnings.simplefilter("default")
         assert coach("-crd", run, "--steps", 80, "-ntb") == 0
     assert capsys.readouterr().err == (
-        "coach: warning: parameters was written before WalkParameters had the field "
+        "coach: warning: parameters was written before BasicGraphParameters had the field "
         "num_envs; it takes its default, 1\n"
     )
     assert json.loads((run / "summary.json").read_text())["env_steps"] == 80
@@ -421,7 +421,7 @@ def test_describe(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.search(r"^  schedule\.training +100  \(EnvironmentSteps\) +Length", out, re.M)
     allowed = r"^  schedule\.progress_interval .*; allowed: EnvironmentSteps > 0$"
     assert re.search(allowed, out, re.MULTILINE)
-    assert "level main: walk" in out
+    assert "walk with 3 weights" in out
     assert list(Path().iterdir()) == []
 
 

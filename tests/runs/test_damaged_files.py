@@ -407,13 +407,7 @@ def test_other_schema_versions_say_what_reads_them(run: Path, newer: bool) -> No
         seal=True,
     )
     advice = "upgrade to coach_rl 7.1 or later" if newer else "use coach_rl 0.0.1"
-    assert answer(evaluate, run).endswith(f"reads 1 and 2; {advice}")
-
-
-def test_a_manifest_of_the_first_schema_version_is_read(run: Path) -> None:
-    edit(run / "manifest.json", {"schema_version": 1}, seal=False)
-    resume(run)
-    assert json.loads((run / "manifest.json").read_text())["schema_version"] == 2
+    assert answer(evaluate, run).endswith(f"reads 2; {advice}")
 
 
 def test_leftovers_of_dead_processes_are_removed_at_the_next_start(run: Path) -> None:

@@ -102,8 +102,9 @@ def test_classes_of_the_preset_come_back_from_its_copy_and_find_their_files(tmp_
     mine.unlink()
     del sys.modules[preset.module_name]
     manager, _, _ = rebuild(folder)
-    assert type(manager).__name__ == "WalkGraphManager"
-    assert tmp_path == sys.modules[type(manager).__module__].HOME
+    agent = type(manager.parameters.levels[0].agent)
+    assert agent.__name__ == "WalkAgent"
+    assert tmp_path == sys.modules[agent.__module__].HOME
 
 
 @pytest.mark.parametrize(

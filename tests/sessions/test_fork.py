@@ -227,7 +227,7 @@ def test_a_stopped_fork_resumes_like_any_run(parent: Path, tmp_path: Path) -> No
         ({"num_envs": 3}, "num_envs cannot be changed in a fork"),
         (
             {"agent.network.torso.middleware": (8,)},
-            r"does not fit with agent.network.torso.middleware=\(8,\)",
+            r"does not fit the experiment with agent.network.torso.middleware=\(8,\)",
         ),
         ({"agent": SAC}, r"does not fit .*with agent=SACAgentParameters"),
         ({"agent.optimizer.learning_rate": -1.0}, "learning_rate must be"),
