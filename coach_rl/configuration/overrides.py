@@ -149,7 +149,8 @@ def made(value: object, annotation: object, name: str) -> object:
 
     Raises:
         UnknownNameError: There is no such component, or it has no such argument.
-        ParameterError: A component lacks an argument, or does not fit; says which would.
+        ParameterError: A component lacks an argument, or does not fit; the message names
+            those that would.
     """
     match value:
         case Component():
@@ -207,8 +208,8 @@ def apply_overrides(
         panel: Names of the preset's arguments, which an unknown name may have been meant for.
 
     Raises:
-        ConfigurationError: A path does not exist (says the nearest names) or a value does not fit
-            its type.
+        ConfigurationError: A path does not exist (the message has the nearest names) or a value
+            does not fit its type.
         ParameterError: The changed dataclass refuses the value.
     """
     names = [field.name for field in constructor_fields(type(parameters))]
@@ -222,7 +223,7 @@ def apply_overrides(
 
 
 def said(overrides: Mapping[str, object]) -> str:
-    """Overrides as the command line has them, for messages."""
+    """Overrides in the form of the command line, for messages."""
     return "; ".join(f"{path}={_plain(value)!r}" for path, value in overrides.items())
 
 

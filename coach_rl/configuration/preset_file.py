@@ -46,7 +46,7 @@ class PanelArgument:
     name: str
     """The argument's name."""
     annotation: object
-    """Its type; its default's where the preset doesn't say."""
+    """Its type; its default's where the preset declares none."""
     default: object
     """Its default, `REQUIRED` when there is none."""
     meaning: str
@@ -208,10 +208,10 @@ class Preset:
 
 
 def load_preset(reference: PresetReference) -> Preset:
-    """Run a preset file and look at what it defines.
+    """The preset that a file defines; the file is executed.
 
     Raises:
-        ConfigurationError: The file cannot be read or run; says the line.
+        ConfigurationError: The file cannot be read or run; the message has the line.
         UnknownNameError: It does not define the name asked for.
     """
     try:

@@ -67,7 +67,7 @@ class Trust:
             modules = ",".join(sorted(set(map(_module, missing))))
             raise ConfigurationError(
                 f"{source} names {', '.join(missing)}: code that no run of yours on this machine "
-                "has used, and that is not run; if you would run programs of whoever made it, add "
+                "has used, and that is not run; if you would run programs of its author, add "
                 f"--trust {modules} (in Python trust={tuple(modules.split(','))})"
             )
 
@@ -203,7 +203,7 @@ def _is_class_or_id(module_name: str, name: str) -> bool:
     try:
         found = getattr(importlib.import_module(module_name), attribute, None)
     except ImportError:
-        return True  # it is not here; whoever builds it says how to install it
+        return True  # not installed; building it raises an error with the command
     if isinstance(found, type):
         return _is_below(found.__module__, ADAPTED)
     return found is None or attribute == MAKER

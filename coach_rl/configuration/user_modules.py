@@ -44,7 +44,7 @@ def load_module(
         kind: What the file is, for errors.
 
     Raises:
-        ConfigurationError: The source does not parse or fails when run; says the line.
+        ConfigurationError: The source does not parse or fails when run; the message has the line.
     """
     let_import_from(file.parent, source)
     if module_name in sys.modules:
@@ -200,7 +200,7 @@ def _imported_packages(source: str) -> set[str]:
     try:
         nodes = list(ast.walk(ast.parse(source)))
     except (SyntaxError, ValueError):
-        return set()  # running the file says what is wrong, with its line
+        return set()  # running the file raises an error with its line
     modules = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     modules += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
     return {module.partition(".")[0] for module in modules}

@@ -140,7 +140,7 @@ class CheckpointKeeper:
         return reasons
 
     def begin(self, environment_steps: int) -> None:
-        """Leave a trace of a checkpoint before the log announces it; `save` says what fails."""
+        """Leave a trace of a checkpoint before the log announces it; `save` reports failures."""
         with suppress(OSError):
             begin_checkpoint(free_path(self._folder.checkpoints, environment_steps))
 

@@ -1,7 +1,7 @@
-"""The logs of a run: what a checkpoint notes of them, and cutting them back to it.
+"""The logs of a run: a checkpoint's notes on them, and cutting them back to it.
 
-A resumed run says everything after its checkpoint again, so what the stopped run said after it is
-cut off: text is counted in lines, TensorBoard's event files in bytes.
+A resumed run writes all records after its checkpoint again, so those of the stopped run are cut
+off: text is counted in lines, TensorBoard's event files in bytes.
 """
 
 import os

@@ -71,7 +71,7 @@ def make_manifest(
         runtime: What is known only now.
         name: The experiment's name.
         origin: Where the experiment came from.
-        policy: The policy of its checkpoints; None: as its parameters say.
+        policy: The policy of its checkpoints; None: that of its parameters.
 
     Raises:
         ConfigurationError: Something in the parameters could not be rebuilt from JSON.
@@ -101,7 +101,7 @@ def make_manifest(
 def experiment_json(
     graph_manager: GraphManager, runtime: Runtime, policy: CheckpointParameters | None
 ) -> Json:
-    """The parts of a manifest that say what is trained and how; `make_manifest` explains them."""
+    """The parts of a manifest about what is trained and how; see `make_manifest`."""
     parameters = encode(graph_manager.parameters)
     if policy is not None:
         parameters["checkpoints"] = encode(policy)

@@ -248,7 +248,7 @@ def is_segment(name: str) -> bool:
 def shared(
     appended: Appended, stored: StoredEntries | None
 ) -> tuple[tuple[Segment, ...], IntArray]:
-    """Return what a new checkpoint shares with an earlier one of the same run.
+    """The segments that a new checkpoint shares with an earlier one of the same run.
 
     Nothing is shared where that would keep more entries that are not needed than there are
     entries: a row that stands still must not keep the other rows' segments for ever.
@@ -321,7 +321,7 @@ def share_file(source: Path, target: Path) -> None:
 
 
 def form_of(appended: Appended) -> State:
-    """Return what a state says of appended entries, wherever they are."""
+    """The form of appended entries in a state: columns, rows and capacity."""
     fields = {name: appended.dtype[name] for name in appended.dtype.names or ()}
     return {
         "columns": [[name, each.base.str, list(each.shape)] for name, each in fields.items()],
@@ -338,7 +338,7 @@ def segments_json(segments: Iterable[Segment]) -> Json:
 
 
 def stored_entries(folder: Path, form: State, document: Json) -> StoredEntries:
-    """Return the entries in a checkpoint's folder; they are read when they are asked for.
+    """The entries in a checkpoint's folder, read on demand.
 
     Args:
         folder: The checkpoint's.

@@ -34,12 +34,12 @@ from coach_rl.telemetry.tensorboard import TensorBoardSink
 class RunSinks:
     """Writes records to all sinks. One that cannot be written costs its lines, not the run.
 
-    It is said once, tried again, and marked by a `gap` record where the lines continue.
+    A warning names it once, writing is retried, and a `gap` record marks where lines continue.
 
     Args:
         folder: The run's folder.
         files: What makes each sink that writes into it, by the file's name for people.
-        audience: Further sinks, closed by whoever made them.
+        audience: Further sinks, closed by their owners.
         services: What makes each of the experiment's own sinks, by its name for people. An error
             of theirs is one of writing.
     """
@@ -107,7 +107,7 @@ class _File:
             self._count()
             return
         try:
-            self._folder.stat()  # a folder that is gone is not made anew, without its manifest
+            self._folder.stat()  # a folder that is gone is not made again, without its manifest
             if self._sink is None:
                 self._sink = self._make()
             if self._lost:
@@ -135,7 +135,7 @@ class _File:
         self._reason = getattr(error, "strerror", None) or in_one_line(error)
         if not self.lost_in_all:
             warnings.warn(
-                f"{self.name} cannot be written: {self._trouble(error)}; the run "
+                f"{self.name} cannot be written: {self._failure(error)}; the run "
                 "continues and its records are lost there until it can",
                 CoachWarning,
                 stacklevel=2,
@@ -149,8 +149,8 @@ class _File:
     def _retry_seconds(self) -> float:
         return RETRY_SECONDS
 
-    def _trouble(self, error: BaseException) -> str:
-        return trouble(error, self._folder)
+    def _failure(self, error: BaseException) -> str:
+        return write_failure(error, self._folder)
 
     def _count(self) -> None:
         self._lost += 1
@@ -168,11 +168,11 @@ class _Service(_File):
     def _retry_seconds(self) -> float:
         return SERVICE_RETRY_SECONDS
 
-    def _trouble(self, error: BaseException) -> str:
+    def _failure(self, error: BaseException) -> str:
         return in_one_line(error)
 
 
-def trouble(error: BaseException, folder: Path) -> str:
+def write_failure(error: BaseException, folder: Path) -> str:
     """The reason why a folder cannot be written to, its name and the space that is left."""
     cause = error if isinstance(error, OSError) else error.__cause__
     strerror = cause.strerror if isinstance(cause, OSError) else None
@@ -203,7 +203,7 @@ class WriteFailures:
             what: What it was.
             error: Why.
         """
-        message = f"{what}: {trouble(error, self._folder)}"
+        message = f"{what}: {write_failure(error, self._folder)}"
         if kind not in self._counts:
             warnings.warn(f"cannot write {message}; the run continues", CoachWarning, stacklevel=3)
         self._counts[kind] = self._counts.get(kind, 0) + 1
@@ -258,7 +258,7 @@ def write_evidence(folder: Path, error: RunError, environment_steps: int) -> str
         environment_steps: Where it stood.
 
     Returns:
-        The end of the error message, which says where its data are; empty if it carries none.
+        The end of the error message, with the path of its data; empty if it carries none.
     """
     file = folder / "faults" / f"step_{environment_steps}"
     arrays = {name: part for name, part in error.evidence.items() if isinstance(part, np.ndarray)}

@@ -137,7 +137,7 @@ def evaluate_run(
 
     Returns:
         The evaluation, and the file in the run's folder that holds it; None where the folder
-        cannot be written to, which a `CoachWarning` says.
+        cannot be written to, with a `CoachWarning`.
 
     Raises:
         SpaceError: The environment's spaces are not those the agents know.
@@ -338,7 +338,7 @@ def video_of(file: Path, slow: float) -> VideoParameters:
 
 
 CERTIFY = re.compile(r"(levels|stack)\.\d+\.certify(\..+)?")
-"""Paths of parameters that say how a level certifies its decisions."""
+"""Paths of parameters of how a level certifies its decisions."""
 
 
 @contextmanager

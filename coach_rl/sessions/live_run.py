@@ -1,6 +1,6 @@
 """A run while it lasts: training, its files, videos and checkpoints, signals, the final evaluation.
 
-A failed write loses log lines only; divergence is handled as the experiment's `divergence` says.
+A failed write loses log lines only; divergence is handled as the experiment configures it.
 """
 
 import signal
@@ -61,7 +61,7 @@ from coach_rl.telemetry.video_writer import VideoWriter
 
 
 class Videos:
-    """Films what the parameters say, and writes it while the run continues.
+    """Films episodes that the parameters choose, and writes films while the run continues.
 
     Args:
         parameters: Which, and how.
@@ -306,17 +306,17 @@ class LiveRun:
         return {"asked"} if is_asked and self.keeper.is_enabled else set()
 
     def _save(self, reasons: set[Reason], record: LogRecord, sinks: RunSinks) -> None:
-        """Say it, then do it, so that the line is among those the checkpoint keeps.
+        """Announce it first, so that the line is among those the checkpoint keeps.
 
         Where it cannot be written the run continues, and tries again when the next one is due.
         """
         steps = self.graph_manager.graph.clock.environment_steps
         is_there = self.folder.manifest.exists()
-        said = self._record("checkpoint", {"checkpoint/best": float("best" in reasons)})
+        announced = self._record("checkpoint", {"checkpoint/best": float("best" in reasons)})
         if self.keeper.is_enabled:
             if is_there:
                 self.keeper.begin(record.environment_steps)
-            sinks.write(said)
+            sinks.write(announced)
         try:
             if not is_there:
                 raise CheckpointError("the run's folder has lost its manifest")
@@ -324,7 +324,7 @@ class LiveRun:
         except CheckpointError as error:
             what = f"the checkpoint at {steps:,} environment steps"
             self.unsaved = self.failures.note("checkpoints", what, error)
-            sinks.write(replace(said, kind="checkpoint_failed"))
+            sinks.write(replace(announced, kind="checkpoint_failed"))
             if is_there and not list_checkpoints(self.folder.checkpoints):
                 self.keeper.begin(record.environment_steps)  # that line may find no room either
         else:
@@ -521,7 +521,7 @@ def roll_back(
 
 
 def _with_resources(record: LogRecord, resources: ResourceSampler) -> LogRecord:
-    """A progress record also says what the run takes of the machine, every few seconds."""
+    """The record, with the use of processor and memory every few seconds if it is of progress."""
     if record.kind != "progress" or not record.is_in_files:
         return record
     if not (taken := resources.sample_if_due()):

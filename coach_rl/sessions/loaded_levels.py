@@ -40,7 +40,7 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
 
     Args:
         graph_manager: Its graph is created.
-        manifest: Of a run that starts anew, whose levels come from the checkpoints they came
+        manifest: Of a run that starts again, whose levels come from the checkpoints they came
             from then; None for a new run.
 
     Returns:

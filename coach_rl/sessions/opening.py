@@ -76,8 +76,8 @@ CHANGEABLE = (
     "sinks",
     "inspect",
 )
-"""Parameters that may change: how long a run trains, what it keeps, where its workers are, who
-follows it, and what is looked at."""
+"""Parameters that may change: how long a run trains, what it keeps, where its workers are, its
+callbacks and inspections."""
 
 
 class OpeningArguments(TypedDict, total=False):
@@ -97,7 +97,7 @@ class ContinuingArguments(OpeningArguments, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Opening:
-    """Which run is opened, at which of its checkpoints, and how."""
+    """A run to open, its checkpoint, and the settings for it."""
 
     run: Path
     """A run's folder (its last checkpoint), one of its checkpoints, or `RUN@STEP`; see
@@ -107,7 +107,7 @@ class Opening:
     machine lacks it."""
     threads: int | None = None
     """Threads of one tensor operation on the CPU from now on; None keeps the run's own. Another
-    number changes the numbers of a run that continues, which a `CoachWarning` says."""
+    number changes the numbers of a run that continues, with a `CoachWarning`."""
     last_good: bool = False
     """If True, the newest checkpoint that can be read is taken."""
     restart_episodes: bool = False
@@ -138,9 +138,9 @@ def rebuild(
 ) -> tuple[GraphManager, Runtime, Json]:
     """The experiment a run folder holds, from its manifest alone.
 
-    A `CoachWarning` says what has changed since its last part was made and may change its numbers.
+    A `CoachWarning` names changes since its last part was made that may change its numbers.
     A run from a GPU comes back without one, also where it captured CUDA graphs or pinned memory;
-    one without a checkpoint begins anew, and is refused where a new run would be.
+    one without a checkpoint starts again, and is refused where a new run would be.
 
     Args:
         folder: The run's.
@@ -344,8 +344,8 @@ def inspected(
 def moved(parameters: object, device: str) -> object:
     """The parameters without what only the machine that a run comes from could do.
 
-    An engine made with `auto` takes its mode from the checkpoint, and says so where it has to do
-    without.
+    An engine made with `auto` takes its mode from the checkpoint, with a warning where that is not
+    possible.
 
     Args:
         parameters: Those of an experiment.
@@ -516,7 +516,7 @@ def _with_preset(
 
     Args:
         folder: Where the copy is.
-        entry: What the manifest says of the preset.
+        entry: The manifest's entry of the preset.
         trusted: The modules that are trusted without it.
         needed: Whether something that is going to be built is defined in it.
         learns: Whether the run continues learning; then the preset may register environments, too.

@@ -414,7 +414,7 @@ def _require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude
         may_conclude: Whether a run without training left may still evaluate.
 
     Raises:
-        ConfigurationError: Nothing is left to do; says how to train on.
+        ConfigurationError: Nothing is left to do; the message has the flags that train further.
     """
     ending, clock = graph_manager.progress.ending, graph_manager.graph.clock
     if ending is None or may_conclude:
@@ -456,7 +456,7 @@ def _require_latest(opened: OpenedRun) -> None:
 
 
 def _require_never_saved(opened: OpenedRun) -> None:
-    """Refuse to begin anew, which drops the logs, where the run did have checkpoints.
+    """Refuse to start again, which drops the logs, where the run did have checkpoints.
 
     One that was killed while it wrote its first has announced it, and left a part of it behind.
     """
@@ -478,7 +478,7 @@ def _require_never_saved(opened: OpenedRun) -> None:
     if is_announced and not list(folder.checkpoints.glob(UNFINISHED)):
         raise CheckpointError(
             f"all checkpoints of the run {folder.path} have been deleted, so it cannot be resumed; "
-            "start a new run, or delete its log.jsonl to begin this one anew"
+            "start a new run, or delete its log.jsonl to start this one again"
         )
 
 

@@ -100,9 +100,9 @@ class TrainedAgent:
         return levels if len(self._graph.levels) > 1 else next(iter(levels.values()), {})
 
     def reset(self, rows: BoolArray | IntArray | None = None, *, seed: int | None = None) -> None:
-        """Say that an episode begins with the next observation.
+        """Begin an episode with the next observation.
 
-        Sub-goals, frame stacks and whatever else is remembered from step to step begin anew.
+        Sub-goals, frame stacks and other state that agents keep from step to step are reset.
 
         Args:
             rows: Where, of a batch: a mask [N], e.g. `terminated | truncated`, or numbers of rows;

@@ -488,11 +488,11 @@ def test_resumed_run_shows_the_best_evaluation_of_before(
 ) -> None:
     assert coach("-p", FAKE, "-ntb", "--plain") == 0
     before = re.findall(r"\(best (.*?)\)", capsys.readouterr().out)
-    assert before[-1] == "-0.485"  # of an evaluation that was not the last
+    assert before[-1] == "1.13"  # of an evaluation that was not the last
     assert coach("-crd", only_run(), "--steps", 120, "--plain") == 0
     after = re.findall(r"evaluation (\S+) \(best (.*?)\)", capsys.readouterr().out)
-    assert float(after[0][0]) < -0.485
-    assert after[0][1] == "-0.485"
+    assert float(after[0][0]) < 1.13
+    assert after[0][1] == "1.13"
 
 
 def test_a_second_ctrl_c_says_where_the_run_can_be_resumed(

@@ -72,7 +72,7 @@ def test_runs_of_the_study_count_after_a_parameter_was_added(tmp_path):
     make(STUDY, tmp_path, only=slice(0, 1))
     (run,) = [run for run in study_runs(STUDY, root=tmp_path) if run.is_done]
     manifest = read_manifest(run.folder)
-    del manifest["parameters"]["diverge_at"]
+    del manifest["parameters"]["agent"]["diverge_at"]
     manifest["job"]["identity"] = "of an earlier version"
     write_manifest(run.folder, manifest)
     assert done(STUDY, tmp_path) == [("slow", 1)]
