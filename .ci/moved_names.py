@@ -21,8 +21,22 @@ FOLDERS = ("coach_rl", "environments", "filters")
 RENAMED = {
     "TaskParameters": "Runtime",
     "trouble": "write_failure",
+    "PresetParcel": "PresetBundle",
+    "Standing": "RunStatus",
+    "StopsWhenAsked": "StopOnNote",
+    "Track": "JobTracker",
+    "ask_to_stop": "write_stop_note",
+    "carried_runs": "max_parallel_runs",
+    "packed": "bundled",
+    "said_space": "format_space",
+    "standing_of": "run_status",
+    "unpacked": "unbundle",
+    "coach_rl.studies.conduct:LOOK_SECONDS": "coach_rl.studies.conduct:POLL_SECONDS",
+    "coach_rl.studies.earlier_runs:difference": "coach_rl.studies.study_runs:parameter_difference",
+    "coach_rl.studies.slurm:LOOK_SECONDS": "coach_rl.studies.clusters.slurm:POLL_SECONDS",
+    "coach_rl.studies.sweep_report:report": "coach_rl.studies.sweeps.report:report",
 }
-"""New names of public classes and functions by their old ones."""
+"""New names of public classes and functions by their old ones, or by module and name."""
 
 Names = dict[str, set[str]]
 
@@ -81,6 +95,9 @@ def moves(old: Names, new: Names) -> tuple[dict[str, str], list[str]]:
         is_package = any(other.startswith(f"{module}.") for other in old)
         found = {}
         for name in sorted(names - new.get(module, set())):
+            if f"{module}:{name}" in RENAMED:
+                found[name] = RENAMED[f"{module}:{name}"]
+                continue
             now = RENAMED.get(name, name)
             places = [p for p in homes[now] if _is_package(p, new) == is_package] or homes[now]
             if not places:

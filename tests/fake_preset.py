@@ -22,7 +22,10 @@ from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
 from coach_rl.graph_managers.graph_manager import BasicRLGraphManager
-from coach_rl.graph_managers.parameters import BasicGraphParameters, ScheduleParameters
+from coach_rl.graph_managers.parameters import (
+    BasicGraphParameters,
+    ScheduleParameters,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

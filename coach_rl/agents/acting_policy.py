@@ -20,7 +20,7 @@ from coach_rl.exploration_policies import (
     AnyParameterExploration,
     ParameterExplorationParameters,
 )
-from coach_rl.exploration_policies.greedy import GreedyPolicy
+from coach_rl.exploration_policies.exploration_policy import GreedyPolicy
 
 Rows = TypeVar("Rows", bound=RowState)
 

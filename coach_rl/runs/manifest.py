@@ -35,10 +35,10 @@ from coach_rl.core.file_writing import sha256_of
 from coach_rl.core.level_name import shown_level
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import RunLength
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.parameters import ScheduleParameters
+from coach_rl.graph_managers.parameters import CheckpointParameters, ScheduleParameters
 from coach_rl.runs.folder import SCHEMA_VERSION, RunFolder, read_manifest
+from coach_rl.telemetry.tables import markdown, written
 from coach_rl.telemetry.tensorboard import Introduction
 
 
@@ -451,8 +451,7 @@ def _changes_text(manifest: Json) -> str:
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
-    lines = [head, ("---",) * len(head), *(tuple(map(_cell, row)) for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return markdown(written(head, (tuple(map(_cell, row)) for row in rows), texts=len(head)))
 
 
 def _cell(value: object) -> str:

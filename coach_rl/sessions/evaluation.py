@@ -30,14 +30,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.core.typed_values import describe_value
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters
-from coach_rl.graph_managers.episode_recorder import (
-    EpisodePlayer,
-    EpisodeRecorder,
-    EvaluationWatcher,
-    TrainingRecorder,
-)
-from coach_rl.graph_managers.evaluating import EvaluationStopped
-from coach_rl.graph_managers.filmed_row import Take
+from coach_rl.graph_managers.evaluations import EvaluationStopped
 from coach_rl.graph_managers.graph import MAX_EVALUATION_ENVS
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.torch_settings import torch_settings, with_threads
@@ -52,7 +45,14 @@ from coach_rl.sessions.opening import (
     known_spaces,
     open_run,
 )
+from coach_rl.telemetry.episode_recorder import (
+    EpisodePlayer,
+    EpisodeRecorder,
+    EvaluationWatcher,
+    TrainingRecorder,
+)
 from coach_rl.telemetry.film import Film, Reel, Shot
+from coach_rl.telemetry.filmed_row import Take
 from coach_rl.telemetry.records import Evaluation
 from coach_rl.telemetry.video import Format, VideoParameters, require_writable, write_video
 

@@ -20,8 +20,7 @@ from coach_rl.core.errors import (
     exits_as_errors,
 )
 from coach_rl.core.runtime import Runtime
-from coach_rl.graph_managers.episode_recorder import EpisodeRecorder, TrainingRecorder
-from coach_rl.graph_managers.evaluating import EvaluationStopped
+from coach_rl.graph_managers.evaluations import EvaluationStopped
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.histograms import Histograms
 from coach_rl.runs.checkpoint import (
@@ -52,6 +51,7 @@ from coach_rl.sessions.profile import RunProfile
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import Interrupted, StopRequests
 from coach_rl.telemetry.best_evaluation import Best
+from coach_rl.telemetry.episode_recorder import EpisodeRecorder, TrainingRecorder
 from coach_rl.telemetry.profiler import Profile
 from coach_rl.telemetry.records import Evaluation, Inspection, Kind, LogRecord
 from coach_rl.telemetry.resources import ResourceSampler

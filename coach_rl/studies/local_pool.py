@@ -19,8 +19,7 @@ from queue import SimpleQueue
 
 from coach_rl.core.errors import CoachWarning, ConfigurationError, require
 from coach_rl.core.main_guard import leave_if_importing_script, script_advice
-from coach_rl.studies.executors import LostJob
-from coach_rl.studies.job import Job, JobResult
+from coach_rl.studies.job import Job, JobResult, LostJob
 from coach_rl.studies.job_run import run_job
 
 _CONTEXT = multiprocessing.get_context("forkserver")

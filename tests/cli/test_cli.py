@@ -486,10 +486,10 @@ def test_a_run_that_cannot_be_resumed_is_not_offered_to_be(
 def test_resumed_run_shows_the_best_evaluation_of_before(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert coach("-p", FAKE, "-ntb", "--plain") == 0
+    assert coach("-p", FAKE, "-ntb", "--plain", "--steps", 80) == 0
     before = re.findall(r"\(best (.*?)\)", capsys.readouterr().out)
     assert before[-1] == "1.13"  # of an evaluation that was not the last
-    assert coach("-crd", only_run(), "--steps", 120, "--plain") == 0
+    assert coach("-crd", only_run(), "--steps", 100, "--plain") == 0
     after = re.findall(r"evaluation (\S+) \(best (.*?)\)", capsys.readouterr().out)
     assert float(after[0][0]) < 1.13
     assert after[0][1] == "1.13"

@@ -15,7 +15,7 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.architectures import ModuleParameters
 from coach_rl.cli.main import main
-from coach_rl.configuration import trust as trusting
+from coach_rl.configuration import trust
 from coach_rl.configuration.parameters_json import encode
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
@@ -409,7 +409,7 @@ def test_shipped_preset_of_a_release_is_own_code(monkeypatch: pytest.MonkeyPatch
     released = "# the text that an earlier version shipped\n"
     assert shipped_preset(released) is None
     table = {sha256_of(released): current.name, sha256_of("# gone\n"): "Gone_PPO.py"}
-    monkeypatch.setattr(trusting, "_released_presets", lambda: table)
+    monkeypatch.setattr(trust, "_released_presets", lambda: table)
     assert shipped_preset(released) == current
     assert shipped_preset("# gone\n") is None
 
@@ -419,3 +419,14 @@ def test_shipped_preset_that_a_run_used_stays_own_code_when_its_text_changes() -
     assert not is_own_preset(source, file)
     remember_own_code([], (source, file))
     assert is_own_preset(source, file)
+
+
+def test_users_trust_file_of_earlier_versions_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    if sys.platform == "linux":
+        assert trust._file() == tmp_path / "state" / "coach_rl" / "own_code"
+    (tmp_path / "before").write_text("module walking\n")
+    monkeypatch.setattr(trust, "_FILE_BEFORE_0_3", tmp_path / "before")
+    assert "walking" in users_trust().modules

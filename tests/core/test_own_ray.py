@@ -7,7 +7,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from coach_rl.core.own_ray import start_own_ray
-from coach_rl.studies import ray_cluster
+from coach_rl.studies.clusters import ray_cluster
 
 
 @pytest.fixture

@@ -41,8 +41,6 @@ from coach_rl.testing import assert_same_state
 PRESETS = sorted(shipped_presets())
 FILES = sorted({preset.path for preset in shipped_presets().values()})
 PRESET_PACKAGES = {
-    "AntMaze_Graph": "scipy",
-    "AntMaze_Graph_TD3": "scipy",
     "LunarLander_DQN": "Box2D",
     "Fetch_DDPG_HER": "gymnasium_robotics",
     "SpeakerListener_PPO": "mpe2",
@@ -404,7 +402,6 @@ def test_both_levels_of_hiro_begin_and_forget_at_the_same_environment_steps(name
     assert top.agent.learning.learning_starts == max(top.agent.learning.batch, first)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("scipy") is None, reason="scipy is not installed")
 @pytest.mark.parametrize(
     ("level", "layers"),
     [
@@ -426,7 +423,6 @@ def test_a_walker_of_one_maze_can_be_loaded_in_others(level, layers):
     assert len(graphs[0].places) == len(np.unique(graphs[0].places[:, :2], axis=0))
 
 
-@pytest.mark.skipif(importlib.util.find_spec("scipy") is None, reason="scipy is not installed")
 @pytest.mark.parametrize("name", ["AntMaze_Graph", "AntMaze_Graph_TD3"])
 def test_way_points_ask_for_a_stance_if_told_to(name):
     walkers = []
@@ -469,7 +465,6 @@ def test_ants_take_their_stance_in_worlds_with_gaps(name):
     assert len(load_graph_manager(name, alone).parameters.levels) == 1
 
 
-@pytest.mark.skipif(importlib.util.find_spec("scipy") is None, reason="scipy is not installed")
 @pytest.mark.parametrize("level", ["ant_maze_u12", "ant_reacher", "ant_push", "ant_key_chest"])
 def test_walkers_know_that_legs_are_alike_unless_told_otherwise(level):
     def walker(**panel):
@@ -487,7 +482,6 @@ def test_a_walker_that_never_arrives_has_the_same_value_with_any_discount(discou
     assert scale.factor / (1 - discount) == pytest.approx(5.0)  # times its distance
 
 
-@pytest.mark.skipif(importlib.util.find_spec("scipy") is None, reason="scipy is not installed")
 def test_a_walker_may_have_no_discount():
     panel = {"level": "ant_maze_u12", "discount": 1.0, "num_envs": 2}
     load_graph_manager("AntMaze_Graph", panel).create_graph(Runtime(seed=1))

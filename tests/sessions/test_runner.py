@@ -24,9 +24,8 @@ from coach_rl.core.errors import (
 )
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
-from coach_rl.graph_managers.evaluating import Scores
-from coach_rl.graph_managers.evaluation_schedule import EvaluationSchedule
+from coach_rl.graph_managers.evaluations import EvaluationSchedule, Scores
+from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.runs.folder import RunFolder, find_run, write_manifest
 from coach_rl.runs.lock import locked

@@ -9,7 +9,7 @@ import pytest
 
 from coach_rl.sessions.stop_requests import Interrupted
 from coach_rl.studies.conduct import MOST_LOSSES, conduct
-from coach_rl.studies.executors import LostJob
+from coach_rl.studies.job import LostJob
 from coach_rl.studies.job_run import run_job
 from tests.studies.walks import numbers, runs, walk
 

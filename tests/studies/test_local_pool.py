@@ -15,8 +15,7 @@ import pytest
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.sessions.stop_requests import Interrupted
 from coach_rl.studies.conduct import conduct
-from coach_rl.studies.executors import LostJob
-from coach_rl.studies.job import Job
+from coach_rl.studies.job import Job, LostJob
 from coach_rl.studies.job_run import run_job
 from coach_rl.studies.local_pool import LocalPool
 from tests.studies.walks import holder, numbers, runs, walk

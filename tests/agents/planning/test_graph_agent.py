@@ -1,7 +1,6 @@
 """The agent that plans: way-points through a maze, what it learns of them, saving in mid-plan."""
 
 import copy
-import importlib.util
 import itertools
 from dataclasses import replace
 from functools import partial
@@ -43,8 +42,8 @@ from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import ActionRequest, End, Outcome
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.graph_managers.filmed_row import Camera
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
+from coach_rl.telemetry.filmed_row import Camera
 from coach_rl.testing import assert_same_state
 
 PLACES = GoalSpace(low=(0.0, 0.0), high=(4.0, 4.0), threshold=(0.3, 0.3), key="x")
@@ -940,9 +939,3 @@ def test_settings_beyond_what_a_graph_can_take_are_refused():
         ConfigurationError, match=r"lowest_probability must be float in \(0, 1\], got 0"
     ):
         build(lowest_probability=0.0)
-
-
-def test_without_scipy_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ConfigurationError, match=r"needs scipy .*\[graph\]"):
-        build()

@@ -1,0 +1,293 @@
+"""Filming single episodes of one row of a stack, with what its levels are about.
+
+row = FilmedRow(stack, 0, wants=lambda number: number == 2, new_reel=Film)
+row.note_tick(stack.tick())                     # every tick, from the reset on
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Protocol
+
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.interfaces import Environment, MarkRenderable, Renderable
+from coach_rl.core.levels import LevelDescription, LevelGoals
+from coach_rl.core.marks import GoalPlace, Mark
+from coach_rl.core.records import Array, EnvResponse, take
+from coach_rl.telemetry.episode_tracker import EpisodeTracker, FinishedEpisodes
+from coach_rl.telemetry.film import RGB, CaptionLine, Reel
+
+LEVEL_COLOURS: tuple[RGB, ...] = (
+    (230, 60, 50),
+    (60, 200, 80),
+    (200, 90, 230),
+    (255, 150, 40),
+    (60, 210, 220),
+)
+"""Colours of the goals of the levels below the top, the highest first; they repeat."""
+
+
+class FilmedLevel(Protocol):
+    """A level whose goals and marks are drawn."""
+
+    @property
+    def name(self) -> str:
+        """The level's name."""
+        ...
+
+    @property
+    def params(self) -> LevelDescription:
+        """Its description."""
+        ...
+
+    @property
+    def goals(self) -> LevelGoals | None:
+        """Its current goals; None where it has none."""
+        ...
+
+    def marks(self, row: int, place: GoalPlace) -> Sequence[Mark]:
+        """Marks that its agent adds to a frame of a row."""
+        ...
+
+
+class FilmedStack(Protocol):
+    """Levels, top first, above the environment that is drawn."""
+
+    @property
+    def simulators(self) -> Environment:
+        """The environment."""
+        ...
+
+    @property
+    def num_envs(self) -> int:
+        """N."""
+        ...
+
+    @property
+    def levels(self) -> Sequence[FilmedLevel]:
+        """The levels."""
+        ...
+
+
+class Camera:
+    """Draws a row of a stack's environment, with the goals and marks of its levels where it can.
+
+    Args:
+        stack: Whose.
+        row: Which.
+
+    Raises:
+        ConfigurationError: The environment has no pictures, or no such row.
+    """
+
+    def __init__(self, stack: FilmedStack, row: int) -> None:
+        environment = stack.simulators
+        if not isinstance(environment, Renderable):
+            raise ConfigurationError(
+                f"episodes cannot be filmed: a {type(environment).__name__} has no pictures; "
+                "ask for no videos (-dg, -dm)"
+            )
+        if row >= stack.num_envs:
+            raise ConfigurationError(
+                f"there is no row {row} to film: there are {stack.num_envs} environments in "
+                f"parallel, rows 0 to {stack.num_envs - 1}"
+            )
+        self._row, self._plain = row, environment
+        self._marking = environment if isinstance(environment, MarkRenderable) else None
+        self._levels = stack.levels
+
+    def frame(self, *, has_goals: bool = True) -> Array:
+        """Render the current state; before the first decision of an episode there are no goals."""
+        if self._marking is None:
+            return self._plain.render(self._row)
+        return self._marking.render(self._row, self._marks(self._marking) if has_goals else [])
+
+    def ended_frame(self) -> Array | None:
+        """The end of the episode that the last tick ended; None where it can't be seen any more."""
+        if self._marking is None:
+            return None
+        return self._marking.render_ended(self._row, self._marks(self._marking))
+
+    def _marks(self, environment: MarkRenderable) -> list[Mark]:
+        marks: list[Mark] = []
+        for index, (above, level) in enumerate(pairwise(self._levels)):
+            goals = level.goals
+            if goals is None or not goals.given[self._row]:
+                continue
+            space = goals.goal_space
+            place_of = partial(environment.goal_place, space.key, space.elements)
+            marks += above.marks(self._row, place_of)
+            place = place_of(goals.goal[self._row, : space.size])
+            if place is not None and not space.overridden("achieved"):  # else it is elsewhere
+                red, green, blue = (part / 255 for part in level_colour(index))
+                # Names are written on top of everything: seen where a goal lies inside a wall.
+                colour = (red, green, blue, 1.0)
+                marks.append(Mark(place=place, colour=colour, label=level.name))
+        return marks
+
+
+class FilmedRow:
+    """Follows the episodes of a row, and films those that are wanted.
+
+    Args:
+        stack: Whose row; just reset, unless its episode is under way.
+        row: Which.
+        wants: Whether the episode of that number is filmed; 0 is the first. Episodes that a failure
+            of the simulator cuts short have no number: the next one takes it.
+        new_reel: Makes what takes the frames of an episode.
+        on_end: Called with each episode that was filmed to its end.
+        is_midway: Whether an episode is under way; it has no number.
+    """
+
+    def __init__(
+        self,
+        stack: FilmedStack,
+        row: int,
+        *,
+        wants: Callable[[int], bool],
+        new_reel: Callable[[], Reel],
+        on_end: Callable[["Take"], None] = lambda _: None,
+        is_midway: bool = False,
+    ) -> None:
+        self._camera, self._stack, self._row = Camera(stack, row), stack, row
+        self._wants, self._new_reel, self._on_end = wants, new_reel, on_end
+        self._tracker = EpisodeTracker(stack.num_envs)
+        self._number = -1 if is_midway else 0
+        self._take = None if is_midway else self._next_take()
+
+    @property
+    def is_filming(self) -> bool:
+        """True while the episode of the row is filmed."""
+        return self._take is not None
+
+    def note_tick(self, answer: EnvResponse) -> None:
+        """The stack has done a tick, in which the simulators answered this."""
+        ended = self._tracker.note(answer)
+        (mine,) = (answer.rows == self._row).nonzero()
+        if not len(mine):
+            return
+        if answer.faults and answer.lost[mine][0]:
+            self._take = None if self._number < 0 else self._next_take()
+            return
+        ending = self._ending(ended)
+        if self._take is not None:
+            self._take.note_tick(answer.rows_of(mine), ending)
+        if ending:
+            if self._take is not None:
+                self._on_end(self._take)
+            self._number += 1
+            self._take = self._next_take()
+
+    def _next_take(self) -> "Take | None":
+        if not self._wants(self._number):
+            return None
+        return Take(self._number, self._new_reel(), self._stack, self._camera, self._row)
+
+    def _ending(self, ended: FinishedEpisodes | None) -> str:
+        """The way the row's episode ended, in a word; empty where it continues."""
+        if ended is None or not (mine := ended.rows == self._row).any():
+            return ""
+        if not self._tracker.reports_success:
+            return "the end"
+        return "success" if ended.success[mine][0] else "no success"
+
+
+class Take:
+    """One episode being filmed.
+
+    Args:
+        number: Of the episode.
+        reel: Takes the frames.
+        stack: Its row is at the start of an episode.
+        camera: Draws the row.
+        row: Which.
+    """
+
+    def __init__(
+        self, number: int, reel: Reel, stack: FilmedStack, camera: Camera, row: int
+    ) -> None:
+        self.number, self.reel = number, reel
+        self.step, self.reward = 0, 0.0
+        """Steps of the episode so far, and the sum of their raw rewards."""
+        self.ending = ""
+        """The way it ended, in a word or two; empty while it lasts."""
+        self._camera = camera
+        self._levels = [
+            _LevelState(level, level_colour(index), row)
+            for index, level in enumerate(stack.levels[1:])
+            if level.goals is not None
+        ]
+        self._last = camera.frame(has_goals=False)
+        self.reel.add(self._last, self._caption())
+
+    def note_tick(self, answer: EnvResponse, ending: str) -> None:
+        """Film what a tick led to.
+
+        Args:
+            answer: Of the row alone.
+            ending: How the episode ended; empty where it continues.
+        """
+        self.ending = ending
+        self.step += int(answer.duration[0])
+        self.reward += float(answer.reward[0])
+        for level in self._levels:
+            level.note_tick(answer)
+        if ending:
+            frame = self._camera.ended_frame()
+            self.reel.end(self._last if frame is None else frame, self._caption())
+        elif self.reel.wants(self.step):
+            self._last = self._camera.frame()
+            self.reel.add(self._last, self._caption())
+
+    def _caption(self) -> list[CaptionLine]:
+        """Step and return, and a line for each level that has goals."""
+        words = [f"step {self.step}", f"return {self.reward:.5g}", *filter(None, [self.ending])]
+        return [CaptionLine(", ".join(words)), *(level.line() for level in self._levels)]
+
+
+class _LevelState:
+    """The line about a level below the top.
+
+    Args:
+        level: The level.
+        colour: Colour of its goals.
+        row: The row that is filmed.
+    """
+
+    def __init__(self, level: FilmedLevel, colour: RGB, row: int) -> None:
+        self._level, self._colour, self._row = level, colour, row
+        self._number = self._decisions = self._over = self._reached = 0
+        """Goals received, decisions for the last of them, goals given up or reached, and reached.
+        """
+        self._is_open = self._is_reached = False
+
+    def note_tick(self, answer: EnvResponse) -> None:
+        """Take in what a tick led to; the answer is the row's alone."""
+        goals, row = self._level.goals, slice(self._row, self._row + 1)
+        assert goals is not None
+        self._number += not self._is_open
+        self._is_open = bool(goals.open[self._row])
+        self._decisions = int(goals.decisions[self._row])
+        if not self._is_open:
+            reached = goals.goal_space.reached(goals.goal[row], take(answer.observation, slice(1)))
+            self._is_reached = bool(reached[0])
+            self._over += 1
+            self._reached += self._is_reached
+
+    def line(self) -> CaptionLine:
+        """The number of its goal, decisions for it, and how many goals were reached."""
+        if not self._number:
+            return CaptionLine(f"{self._level.name}: no goal yet", self._colour, has_dot=True)
+        state = "" if self._is_open else (" reached" if self._is_reached else " missed")
+        horizon = self._level.params.horizon
+        of = "" if horizon is None else f" of {horizon}"
+        text = (
+            f"{self._level.name}: goal {self._number}{state}, decision {self._decisions}{of}; "
+            f"reached {self._reached} of {self._over}"
+        )
+        return CaptionLine(text, self._colour, has_dot=True)
+
+
+def level_colour(index: int) -> RGB:
+    """The colour of the goals of a level below the top; 0 is the one right below."""
+    return LEVEL_COLOURS[index % len(LEVEL_COLOURS)]

@@ -1,0 +1,148 @@
+"""Rewards, lengths and success of episodes, and the rates that evaluations make of them."""
+
+import numpy as np
+import pytest
+
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.core.records import EnvResponse
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
+from coach_rl.telemetry.episode_tracker import EpisodeTracker
+
+
+def graph(num_envs, *, testing_envs=None, evaluated_elsewhere=False, **kwargs):
+    environment = GymnasiumParameters(level="success_tellers:EveryOther", kwargs=kwargs)
+    return BasicRLGraphManager(
+        BasicGraphParameters(
+            agent=PPOAgentParameters(
+                algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(100)), update_mode="eager"
+            ),
+            environment=environment,
+            evaluation_environment=environment if evaluated_elsewhere else None,
+            num_envs=num_envs,
+            schedule=ScheduleParameters(
+                training=EnvironmentSteps(200),
+                evaluation_interval=None,
+                evaluation_episodes=EnvironmentEpisodes(testing_envs or num_envs),
+            ),
+        )
+    )
+
+
+def evaluated(manager, episodes, seed):
+    record = manager.evaluate(EnvironmentEpisodes(episodes), seed=seed)
+    return record
+
+
+def answer(success=None, mask=None, *, over, key="is_success"):
+    """An answer of all rows; `mask` says which of them were told about success."""
+    count = len(over)
+    info = {} if success is None else {key: np.array(success)}
+    if mask is not None:
+        info[f"_{key}"] = np.array(mask)
+    return EnvResponse(
+        rows=np.arange(count),
+        observation={},
+        first_observation={},
+        reward=np.ones(count),
+        terminated=np.array(over),
+        truncated=np.zeros(count, np.bool_),
+        end=np.zeros(count, np.uint8),
+        duration=np.ones(count, np.int64),
+        info=info,
+    )
+
+
+@pytest.mark.parametrize("tells", ["at_success", "always"])
+@pytest.mark.parametrize("key", ["is_success", "success"])
+@pytest.mark.parametrize("num_envs", [1, 2, 8])
+@pytest.mark.parametrize("seed", [4, 5])
+def test_success_rate_is_half_when_4_of_8_episodes_succeed(tells, key, num_envs, seed):
+    with graph(num_envs, tells=tells, key=key) as manager:
+        manager.create_graph(Runtime(device="cpu"))
+        record = evaluated(manager, 8, seed)
+    assert record.scalars["evaluation/success_rate"] == 0.5
+    assert record.scalars["evaluation/success_any_rate"] == 0.5
+    for name in ("episode/success", "episode/success_any"):
+        assert sorted(record.arrays[name].tolist()) == [0, 0, 0, 0, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("num_envs", [1, 2, 8])
+def test_success_before_the_last_step_counts_as_success_at_any_step_alone(num_envs):
+    with graph(num_envs, tells="early") as manager:
+        manager.create_graph(Runtime(device="cpu"))
+        record = evaluated(manager, 8, 4)
+    assert record.scalars["evaluation/success_rate"] == 0.0
+    assert record.scalars["evaluation/success_any_rate"] == 0.5
+
+
+@pytest.mark.parametrize("num_envs", [1, 2, 8])
+def test_training_episodes_without_success_count_once_success_is_known(num_envs):
+    with graph(num_envs) as manager:
+        manager.create_graph(Runtime(device="cpu"))
+        episodes = [record for record in manager.improve() if record.kind == "episode"]
+    told = ["episode/success" in episode.scalars for episode in episodes]
+    first = told.index(True)
+    assert first <= 2 * num_envs
+    assert all(told[first:])
+    for episode in episodes[first:]:
+        succeeded = float(episode.scalars["episode/length"] == 2)
+        assert episode.scalars["episode/success"] == succeeded
+        assert episode.scalars["episode/success_any"] == succeeded
+
+
+def test_an_environment_that_never_tells_success_has_no_rate():
+    with graph(2, tells="never") as manager:
+        manager.create_graph(Runtime(device="cpu"))
+        records = [*manager.improve(), evaluated(manager, 8, 4)]
+    names = {name for record in records for name in (*record.scalars, *record.arrays)}
+    assert "episode/reward" in names
+    assert not [name for name in names if "success" in name]
+
+
+@pytest.mark.parametrize("trains_first", [False, True])
+def test_an_evaluation_without_success_has_rate_0_once_success_is_known(trains_first):
+    """Seed 5 begins with an episode that fails; alone it cannot show that success is ever told."""
+    with graph(1, evaluated_elsewhere=not trains_first) as manager:
+        manager.create_graph(Runtime(device="cpu"))
+        assert "evaluation/success_rate" not in evaluated(manager, 1, 5).scalars
+        if trains_first:
+            list(manager.improve())
+        else:
+            assert evaluated(manager, 1, 4).scalars["evaluation/success_rate"] == 1.0
+        known = evaluated(manager, 1, 5)
+        state = manager.state_dict()
+    assert known.scalars["evaluation/success_rate"] == 0.0
+    assert known.arrays["episode/success"].tolist() == [0.0]
+    with graph(1, evaluated_elsewhere=not trains_first) as other:
+        other.create_graph(Runtime(device="cpu"))
+        other.load_state_dict(state)
+        assert evaluated(other, 1, 5).scalars["evaluation/success_rate"] == 0.0
+
+
+def test_what_training_knows_says_nothing_of_another_evaluation_environment():
+    with graph(1, evaluated_elsewhere=True) as manager:
+        manager.create_graph(Runtime(device="cpu"))
+        list(manager.improve())
+        assert "evaluation/success_rate" not in evaluated(manager, 1, 5).scalars
+
+
+def test_rows_without_a_success_report_have_none():
+    tracker = EpisodeTracker(3)
+    finished = tracker.note(answer([1.0, 1.0, 0.0], [True, False, True], over=[True] * 3))
+    assert tracker.reports_success
+    assert finished.success.tolist() == [1.0, 0.0, 0.0]
+    assert finished.success_any.tolist() == [1.0, 0.0, 0.0]
+
+
+def test_a_tracker_continues_with_what_it_knew_of_success():
+    tracker, other = EpisodeTracker(2), EpisodeTracker(2)
+    assert not tracker.reports_success
+    tracker.note(answer([True, False], over=[False, False]))
+    other.load_state_dict(tracker.state_dict())
+    assert other.reports_success
+    finished = other.note(answer(over=[True, True]))
+    assert finished.success.tolist() == [0.0, 0.0]
+    assert finished.success_any.tolist() == [1.0, 0.0]
