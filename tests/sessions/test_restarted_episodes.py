@@ -183,7 +183,7 @@ def test_a_replay_that_fails_after_the_probe_names_the_flag_and_can_be_left_out(
     with pytest.warns(CoachWarning, match=r"2 open training episodes .* begin anew.* as asked for"):
         other.load_state_dict(state, restart_episodes=True)
     assert other.graph.tracker.lengths.tolist() == [0, 0]
-    assert other.clock.environment_steps == 2 * PROBED + 100
+    assert other.graph.clock.environment_steps == 2 * PROBED + 100
     manager.close()
     other.close()
 
