@@ -44,7 +44,7 @@ class EvaluationStopped(Exception):
 
 
 def never() -> bool:
-    """Nobody asks for a stop."""
+    """Default stop condition: never stop."""
     return False
 
 

@@ -146,13 +146,13 @@ def remember_code(graph_manager: GraphManager, manifest: Json, origin: Origin | 
     remember_own_code(names, source, imported_folders(names))
 
 
-def check_importable(graph_manager: GraphManager, manifest: Json, *, evaluates_aside: bool) -> None:
+def check_importable(graph_manager: GraphManager, manifest: Json, *, in_background: bool) -> None:
     """Warn of classes that stand in the program itself, which no other process can import.
 
     Args:
         graph_manager: The experiment.
         manifest: Its manifest.
-        evaluates_aside: Whether another process evaluates it while it trains.
+        in_background: Whether another process evaluates it while it trains.
 
     Raises:
         ConfigurationError: Another process is to evaluate it.
@@ -169,9 +169,10 @@ def check_importable(graph_manager: GraphManager, manifest: Json, *, evaluates_a
         "(__main__), which no other process can import"
     )
     advice = "define such code in a module beside the program and import it from there"
-    if evaluates_aside:
+    if in_background:
         raise ConfigurationError(
-            f"{where}, and evaluate_aside needs one; {advice}, or set evaluate_aside=False"
+            f"{where}, and background_evaluation needs one; {advice}, or set "
+            "background_evaluation=False"
         )
     warnings.warn(
         f"{where}: `coach` cannot resume, evaluate or load this run; {advice}",
@@ -291,9 +292,9 @@ def introduction(folder: RunFolder, levels: str) -> Introduction:
         texts["preset"] = _code(read_text(folder.preset), "python")
     parameters = manifest["parameters"]
     settings = {
-        "level": manifest["level"],
+        "task": manifest["level"],
         "num_envs": parameters.get("num_envs"),
-        **manifest["panel"],
+        **{name: value for name, value in manifest["panel"].items() if name != "level"},
         **{name: now for name, (_, now) in changed.items()},
         "seed": manifest["task"]["seed"],
     }
@@ -424,7 +425,7 @@ def _leaves(document: Json, path: str) -> Iterator[tuple[str, Json]]:
 
 def _command(manifest: Json) -> str:
     lines = [
-        f"**{manifest['name']}** on level **{manifest['level']}**, seed {manifest['task']['seed']},"
+        f"**{manifest['name']}** on task **{manifest['level']}**, seed {manifest['task']['seed']},"
         f" begun {manifest['created']}",
         _code(shlex.join(manifest["command"]) or "(run from a program)"),
     ]

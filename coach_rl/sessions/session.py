@@ -63,6 +63,7 @@ from coach_rl.sessions.opening import (
     warn_of_missing_memories,
     with_changes,
 )
+from coach_rl.sessions.problems import require_startable
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import StopRequests
 
@@ -109,13 +110,20 @@ class Session:
         """Lock a run's folder until the end; RunInUseError if another process holds it."""
         self._opened.enter_context(locked(folder))
 
-    def build(self, graph_manager: GraphManager, runtime: Runtime) -> None:
+    def build(self, graph_manager: GraphManager, runtime: Runtime, *, name: str = "") -> None:
         """Build the graph, with cameras and callbacks; it is closed at the end.
+
+        Args:
+            graph_manager: The experiment.
+            runtime: Seed, device, threads and precision.
+            name: The name of the folder above the run's; empty: the run has a folder.
 
         Raises:
             ConfigurationError: It cannot be built, or not by these processes.
         """
+        require_startable(graph_manager, runtime, self.settings, name=name)
         self.graph_manager = graph_manager
+        runtime = resolved(runtime, graph_manager.parameters)
         self.runtime = replace(runtime, group=self.group, on_activity=self._on_activity)
         self._videos = None if self.settings.video is None else Videos(self.settings.video)
         watcher, recorder = (None, None) if (v := self._videos) is None else (v.watcher, v.recorder)
@@ -129,12 +137,6 @@ class Session:
         self.policy = self.settings.checkpoints or graph_manager.parameters.checkpoints
         replace(graph_manager.parameters, checkpoints=self.policy)  # which checks that they fit
         self._opened.enter_context(graph)
-        needs_memories = graph_manager.parameters.divergence.response == "roll_back"
-        if needs_memories and not (self.policy.enabled and self.policy.memories):
-            raise ConfigurationError(
-                "divergence.response='roll_back' needs checkpoints with replay memories to go back "
-                "to; leave them on, or use 'skip' or 'stop'"
-            )
 
     def begin(self, manifest: Json | None = None) -> Json:
         """Prepare the first step of a run: load what other runs have trained.
@@ -159,16 +161,13 @@ class Session:
         return manifest | {"spaces": spaces, "processes": self.group.size}
 
     def check(self, folder: Path) -> None:
-        """Refuse a run whose checkpoints don't fit on the disk or whose sinks can't work here."""
+        """Refuse a run whose checkpoints don't fit on the disk."""
         graph_manager, policy = self.graph_manager, self.policy
         if policy.enabled and policy.memories:
             planned = graph_manager.graph.clock.planned
             steps = planned.count if isinstance(planned, EnvironmentSteps) else None
             state = graph_manager.state_dict()
             check_disk_space(state, folder, checkpoints=policy.most, planned_steps=steps)
-        for sink in graph_manager.parameters.sinks:
-            if not callable(sink):
-                sink.check()
 
     def keeper(self, folder: RunFolder) -> CheckpointKeeper:
         """The keeper of the run's checkpoints."""
@@ -237,13 +236,12 @@ def run_experiment(
         RunError: Something went wrong while running.
     """
     require_graph_manager(graph_manager)
-    check_name(name)
     with Session(settings, audience, group) as session:
-        session.build(graph_manager, resolved(runtime or Runtime(), graph_manager.parameters))
+        session.build(graph_manager, runtime or Runtime(), name=name)
         loaded = session.begin()
         manifest = session.manifest(name, origin or Origin()) | {"loaded": loaded}
-        evaluates_aside = session.settings.evaluate_aside
-        check_importable(graph_manager, manifest, evaluates_aside=evaluates_aside)
+        in_background = session.settings.background_evaluation
+        check_importable(graph_manager, manifest, in_background=in_background)
         session.check(root / name)
         remember_code(graph_manager, manifest, origin)
         preset = origin.preset if origin else None
@@ -385,7 +383,7 @@ def fork_experiment(
     if "threads" in changes and how.threads is None:
         runtime = replace(runtime, threads=graph_manager.parameters.threads)
     with Session(settings, audience, trust=tuple(how.trust)) as session:
-        session.build(graph_manager, runtime)
+        session.build(graph_manager, runtime, name=name)
         opened.restore(graph_manager, said(changes), new_seed=seed)
         warn_of_missing_memories(checkpoint)
         _require_work(graph_manager, checkpoint.path, may_conclude=False)

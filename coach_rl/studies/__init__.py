@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from coach_rl.studies.clusters.ray_cluster import RayCluster
     from coach_rl.studies.clusters.slurm import Slurm
     from coach_rl.studies.conduct import JobStatus
-    from coach_rl.studies.job import Executor, Job, JobResult, LostJob, Needs
+    from coach_rl.studies.job import Executor, Job, JobResult, Needs
     from coach_rl.studies.job_run import find_run, identity, run_job
     from coach_rl.studies.live import RunStatus, Viewer, watch
     from coach_rl.studies.local_pool import LocalPool
@@ -42,7 +42,6 @@ __all__ = [
     "JobResult",
     "JobStatus",
     "LocalPool",
-    "LostJob",
     "Needs",
     "Published",
     "RayCluster",

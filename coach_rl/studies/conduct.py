@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Literal
 
 from coach_rl.core.errors import in_one_line
+from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.runs.checkpoint import list_checkpoints, steps_of
 from coach_rl.runs.folder import RunFolder
 from coach_rl.sessions.stop_requests import Interrupted, StopRequests
-from coach_rl.studies.job import Executor, Job, JobResult, LostJob, State
+from coach_rl.studies.job import Executor, Job, JobResult, State
 from coach_rl.studies.job_run import Announce, find_identity, identity, is_finished
 
 MOST_LOSSES = 5
@@ -154,7 +155,7 @@ class JobTracker:
         future, self.future = self.future, None
         try:
             result = future.result()
-        except LostJob as error:
+        except WorkerLost as error:
             self._lost(str(error), executor)
         except KeyboardInterrupt:
             raise

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from coach_rl.core.errors import RunError
 from coach_rl.core.runtime import Runtime
 
 State = Literal["done", "stopped", "failed"]
@@ -64,16 +63,12 @@ class JobResult:
     """Reason of a failure, one line."""
 
 
-class LostJob(RunError):
-    """The process of a job has ended: killed, out of memory, preempted, or its host is down."""
-
-
 class Executor(Protocol):
     """Runs jobs in processes, which call `run_job`.
 
     with closing(LocalPool(4)) as executor:
         future = executor.submit(job)
-        result = future.result()   # LostJob where its process has ended
+        result = future.result()   # WorkerLost where its process has ended
     """
 
     slots: int

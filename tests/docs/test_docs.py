@@ -4,7 +4,6 @@ Every ```python block of a page is run from top to bottom in one namespace; ever
 line of a ```bash block is checked against the command line and the Makefile.
 """
 
-import importlib
 import re
 import runpy
 import shlex
@@ -29,10 +28,8 @@ from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
-from coach_rl.cli.arguments import parse_arguments
-from coach_rl.cli.flag_overrides import overrides_of
-from coach_rl.cli.settings import Describe, Train
-from coach_rl.cli.subcommands import SUBCOMMANDS
+from coach_rl.cli.commands import COMMANDS, parse_arguments
+from coach_rl.cli.settings import overrides_of
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset, shipped_presets
 from coach_rl.core.errors import ConfigurationError
@@ -144,14 +141,11 @@ def understand(line):
     elif Path(program).name == "coach":
         if words == ["--help"]:
             return
-        if words[0] in SUBCOMMANDS:
-            importlib.import_module(SUBCOMMANDS[words[0]])._parser().read(words[1:])
-            return
-        read = parse_arguments(words)
-        described = isinstance(read, Train | Describe)
-        if described and not read.preset.partition(":")[0].endswith(".py"):
-            preset = load_preset(find_preset(read.preset))
-            preset.configure(overrides_of(read.changes, preset, read.length, read.keeping))
+        given = parse_arguments(words)
+        is_described = given.command in (COMMANDS["train"], COMMANDS["describe"])
+        if is_described and not given.preset.partition(":")[0].endswith(".py"):
+            preset = load_preset(find_preset(given.preset))
+            preset.configure(overrides_of(given, preset))
 
 
 @pytest.mark.parametrize(

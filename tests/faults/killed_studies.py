@@ -172,7 +172,7 @@ def workers() -> list[psutil.Process]:
     found = []
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
-            if "run_errand" in "".join(process.cmdline()[:1]):
+            if "run_remote_job" in "".join(process.cmdline()[:1]):
                 found.append(process)
     return found
 

@@ -4,7 +4,6 @@ Ray chooses where a job runs by what it needs. A job whose worker or machine is 
 whoever gave it out gives it out again; the tasks of a driver that is killed are ended by Ray.
 """
 
-import logging
 import os
 import socket
 import threading
@@ -12,20 +11,18 @@ import uuid
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]  # has no types
 
-from coach_rl.core.errors import CoachError, ConfigurationError, RunError, how_to_install
-from coach_rl.core.own_ray import start_own_ray
+from coach_rl.core.errors import CoachError, ConfigurationError, RunError
+from coach_rl.processes.ray_connection import first_line, import_ray, join_ray
+from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.studies.clusters.copying import RunStore, bundled, with_absolute_paths
-from coach_rl.studies.clusters.ray_worker import Errand, run_errand
-from coach_rl.studies.job import Job, JobResult, LostJob, Needs
+from coach_rl.studies.clusters.ray_worker import RemoteJob, run_remote_job
+from coach_rl.studies.job import Job, JobResult, Needs
 from coach_rl.studies.job_run import find_identity, identity, remember_job
 
-CONNECT_SECONDS = 5.0
-"""Time within which the head of a cluster has to answer."""
 LOOK_SECONDS = 0.5
 """Interval at which it is looked which jobs have begun."""
 
@@ -53,10 +50,10 @@ class RayCluster:
     """
 
     def __init__(self, address: str | None = None) -> None:
-        self._ray = _imported()
+        self._ray = import_ray()
         self._is_ours = not self._ray.is_initialized()
         if self._is_ours:
-            _connect(self._ray, address)
+            join_ray(self._ray, address)
         self.slots = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         self._homes: dict[Path, _Home] = {}
         self._parcels: dict[str, object] = {}
@@ -101,18 +98,18 @@ class RayCluster:
             made = bundled(here)
             self._parcels[here.preset] = None if made is None else self._ray.put(made)
         parcel = self._parcels[here.preset]
-        errand = Errand(
+        remote_job = RemoteJob(
             job=here,
             attempt=uuid.uuid4().hex,
             digest=digest,
             run=None if run is None else run.path.name,
             mark=home.mark.name,
         )
-        task = self._ray.remote(max_retries=0, **_options(job.needs))(run_errand)
+        task = self._ray.remote(max_retries=0, **_options(job.needs))(run_remote_job)
         with self._lock:
-            sent = task.remote(errand, parcel, home.store)
-            self._given[errand.attempt] = job, future, sent
-        sent.future().add_done_callback(lambda done: self._settle(errand.attempt, done))
+            sent = task.remote(remote_job, parcel, home.store)
+            self._given[remote_job.attempt] = job, future, sent
+        sent.future().add_done_callback(lambda done: self._settle(remote_job.attempt, done))
 
     def _settle(self, attempt: str, done: Future[JobResult]) -> None:
         """Pass on what became of a task."""
@@ -128,10 +125,10 @@ class RayCluster:
         except exceptions.RayTaskError as error:
             is_lost = isinstance(error.cause, exceptions.RayError)
             cause = f"{type(error.cause).__name__}: {error.cause}"
-            message = f"its worker on the Ray cluster failed: {_first_line(cause)}"
-            future.set_exception(LostJob(message) if is_lost else RunError(message))
+            message = f"its worker on the Ray cluster failed: {first_line(cause)}"
+            future.set_exception(WorkerLost(message) if is_lost else RunError(message))
         except Exception as error:
-            future.set_exception(LostJob(f"its worker is gone: {_first_line(str(error))}"))
+            future.set_exception(WorkerLost(f"its worker is gone: {first_line(str(error))}"))
         else:
             folder = result.folder and job.root / job.name / result.folder.name
             future.set_result(replace(result, job=job, folder=folder))
@@ -181,57 +178,6 @@ class RayCluster:
         )
 
 
-def _imported() -> ModuleType:
-    """Ray, which sends nothing about its use to anybody unless the user has asked for it."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray
-        import ray.exceptions
-        import ray.util.scheduling_strategies
-    except ImportError as error:
-        raise ConfigurationError(
-            f"running on a Ray cluster needs Ray; {how_to_install('ray')}"
-        ) from error
-    return ray
-
-
-def _connect(ray: ModuleType, address: str | None) -> None:
-    """Join a cluster, or start one of this machine alone."""
-    advice = "docs/cluster.md tells how to bring one up"
-    if address is not None and address.startswith("ray://"):
-        raise ConfigurationError(
-            f"'{address}' is for Ray's client, which has no folder for the runs on this machine; "
-            "let this machine join the cluster with `ray start --address=HOST:PORT`, and give "
-            "ray:HOST:PORT"
-        )
-    host, _, port = (address or "").rpartition(":")
-    if port.isdecimal():
-        try:
-            socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
-        except (OSError, OverflowError) as error:
-            raise ConfigurationError(
-                f"no Ray cluster answers at {address}: {error}; {advice}"
-            ) from error
-    elif address not in (None, "auto", "local"):
-        raise ConfigurationError(f"a Ray cluster's address is HOST:PORT, got '{address}'")
-    try:
-        if address == "local":
-            start_own_ray(ray)
-            return
-        try:
-            ray.init(address or "auto", log_to_driver=False, logging_level=logging.ERROR)
-        except ConnectionError:
-            if address is not None or "RAY_ADDRESS" in os.environ:
-                raise
-            start_own_ray(ray)
-    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        raise ConfigurationError(
-            f"cannot join the Ray cluster{f' at {address}' if address else ''}: "
-            f"{_first_line(str(error))}; see that RAY_AUTH_MODE and the token are the cluster's: "
-            f"{advice}"
-        ) from error
-
-
 def _remove_marks(root: Path) -> None:
     """Remove what drivers that were killed on this machine have left."""
     own = f"{_MARK}{socket.gethostname()}-"
@@ -263,8 +209,3 @@ def _shown(resources: dict[str, float]) -> str:
     if memory := resources.get("memory"):
         shown["memory"] = f"{memory / 2**30:.1f} GB memory"
     return ", ".join(shown.values()) or "nothing free for jobs"
-
-
-def _first_line(text: str) -> str:
-    """The first line of an error of Ray's."""
-    return next(filter(None, map(str.strip, text.splitlines())), "no reason given")

@@ -1,7 +1,7 @@
-"""A worker of a Ray cluster with a job; its driver is `ray_cluster`.
+"""A job on a worker of a Ray cluster; its driver is `ray_cluster`.
 
-Where the worker sees the driver's folder it runs the job there. Elsewhere it works in a folder of
-its own, which it sends home every few seconds, so that another worker can go on from there.
+A worker that sees the driver's folder runs the job there. Any other has a folder of its own, which
+it copies to the driver every few seconds, so that another worker can continue.
 """
 
 import fcntl
@@ -38,12 +38,12 @@ Call = Callable[..., Any]
 """Calls a method by its name."""
 
 SEND_EVERY_SECONDS = 10.0
-"""Interval at which a run is sent home."""
+"""Interval at which a run is copied to the driver."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Errand:
-    """A job on its way to a worker."""
+class RemoteJob:
+    """A job as a worker receives it."""
 
     job: Job
     """The job, with absolute paths."""
@@ -57,7 +57,7 @@ class Errand:
     """Name of a file in the folder of all experiments, by which that is known to be the same."""
 
 
-class HomeStore:
+class DriverStore:
     """The `RunStore` beside the driver, for one attempt.
 
     Args:
@@ -98,49 +98,44 @@ class HomeStore:
         self._call("end", self._attempt, listing)
 
 
-def run_errand(errand: Errand, parcel: PresetBundle | None, store: object) -> JobResult:
-    """Run a job on this machine.
-
-    Args:
-        errand: The job.
-        parcel: Its preset, where that is not one of coach_rl's.
-        store: Ray's handle of the driver's `RunStore`.
-    """
+def run_remote_job(remote_job: RemoteJob, parcel: PresetBundle | None, store: object) -> JobResult:
+    """Run a job on this machine; see `run_for`. The store is Ray's handle of the `RunStore`."""
     import ray
 
     def call(method: str, *arguments: object) -> object:
         return ray.get(getattr(store, method).remote(*arguments))
 
-    return run_for(errand, parcel, call)
+    return run_for(remote_job, parcel, call)
 
 
-def run_for(errand: Errand, parcel: PresetBundle | None, call: Call) -> JobResult:
+def run_for(remote_job: RemoteJob, parcel: PresetBundle | None, call: Call) -> JobResult:
     """Run a job for a driver whose `RunStore` is called by `call`.
 
     Args:
-        errand: The job.
-        parcel: Its preset, where that is not one of coach_rl's.
+        remote_job: The job.
+        parcel: Its preset, unless that is one of coach_rl's.
         call: Calls a method of the store by its name, and waits for the answer.
     """
-    job = errand.job
+    job = remote_job.job
     try:
         preset = None if parcel is None else unbundle(parcel)
-        is_shared = (job.root / errand.mark).is_file()
-        _begin(call, errand, None if is_shared else errand.run)
+        is_shared = (job.root / remote_job.mark).is_file()
+        _begin(call, remote_job, None if is_shared else remote_job.run)
         if is_shared:
             return run_job(job, preset=preset)
-        return _run_apart(errand, preset, HomeStore(call, errand.attempt, errand.run or ""))
+        home = DriverStore(call, remote_job.attempt, remote_job.run or "")
+        return _run_apart(remote_job, preset, home)
     except (CoachError, OSError) as error:
         message = f"on {socket.gethostname()}: {in_one_line(error)}"
         return JobResult(job=job, state="failed", folder=None, error=message)
 
 
-def _begin(call: Call, errand: Errand, run: str | None) -> None:
-    """Tell the driver's machine; wait while another process there works on the run."""
+def _begin(call: Call, remote_job: RemoteJob, run: str | None) -> None:
+    """Announce the attempt to the driver; wait while another process there has the run."""
     deadline = time.monotonic() + 2 * GONE_AFTER_SECONDS
     while True:
         try:
-            call("begin", errand.attempt, errand.digest, errand.job.name, run)
+            call("begin", remote_job.attempt, remote_job.digest, remote_job.job.name, run)
         except RunInUseError:
             if time.monotonic() > deadline:
                 raise
@@ -149,13 +144,13 @@ def _begin(call: Call, errand: Errand, run: str | None) -> None:
             return
 
 
-def _run_apart(errand: Errand, preset: Preset | None, home: HomeStore) -> JobResult:
-    """Run a job in a folder of this machine's, and bring its run home."""
-    job = errand.job
+def _run_apart(remote_job: RemoteJob, preset: Preset | None, home: DriverStore) -> JobResult:
+    """Run a job in a folder of this machine, and copy its run to the driver."""
+    job = remote_job.job
     with _own_root() as root:
         experiment = root / job.name
-        if errand.run is not None:
-            copy_run(home, RunCopy(experiment / errand.run))
+        if remote_job.run is not None:
+            copy_run(home, RunCopy(experiment / remote_job.run))
         with _sending(experiment, home):
             result = run_job(replace(job, root=root), preset=preset)
         if result.folder is None:
@@ -176,8 +171,8 @@ def _run_apart(errand: Errand, preset: Preset | None, home: HomeStore) -> JobRes
 
 
 @contextmanager
-def _sending(experiment: Path, home: HomeStore) -> Iterator[None]:
-    """Send home what a run has saved, every few seconds; the run stops where nobody wants it."""
+def _sending(experiment: Path, home: DriverStore) -> Iterator[None]:
+    """Copy a run to the driver every few seconds; the run stops if another process has it."""
     over = threading.Event()
 
     def send() -> None:

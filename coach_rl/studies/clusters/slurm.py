@@ -19,8 +19,9 @@ from typing import Any, Literal
 
 from coach_rl.configuration.strict_json import write_text
 from coach_rl.core.errors import CoachError, ConfigurationError, RunError, how_to_install
+from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.studies.clusters.copying import with_absolute_paths
-from coach_rl.studies.job import Job, JobResult, LostJob
+from coach_rl.studies.job import Job, JobResult
 from coach_rl.studies.job_run import identity, run_job
 
 Cluster = Literal["slurm", "local"]
@@ -192,7 +193,7 @@ class Slurm:
         task, future = given.task, given.future
         stopped = JobResult(job=given.job, state="stopped", folder=None)
         output = f"its output is in {task.paths.stderr}"
-        lost = LostJob(f"its process ended without a result; {output}")
+        lost = WorkerLost(f"its process ended without a result; {output}")
         has_result = task.paths.result_pickle.exists()
         is_cancelled = self._is_cancelled or (
             self._cluster == "slurm" and _state(task) == "CANCELLED"

@@ -14,7 +14,7 @@ from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.runs.lock import RunInUseError, locked
 from coach_rl.studies.clusters import copying, ray_worker
 from coach_rl.studies.clusters.copying import RunCopy, RunStore, bundled, with_absolute_paths
-from coach_rl.studies.clusters.ray_worker import Errand, run_for
+from coach_rl.studies.clusters.ray_worker import RemoteJob, run_for
 from coach_rl.studies.job import Job
 from coach_rl.studies.job_run import find_run, identity, run_job
 from tests.studies.walks import numbers, runs, walk
@@ -30,9 +30,9 @@ def own_temporary_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(ray_worker, "GONE_AFTER_SECONDS", 0.5)
 
 
-def errand(job: Job, attempt: str = "first") -> Errand:
+def remote(job: Job, attempt: str = "first") -> RemoteJob:
     run = find_run(job)
-    return Errand(
+    return RemoteJob(
         job=with_absolute_paths(job),
         attempt=attempt,
         digest=identity(job),
@@ -51,7 +51,7 @@ def left_behind(tmp_path: Path) -> list[Path]:
 
 def test_a_run_made_elsewhere_comes_home_whole(tmp_path):
     job = walk(tmp_path / "home")
-    result = run_for(errand(job), bundled(job), calls(RunStore(job.root)))
+    result = run_for(remote(job), bundled(job), calls(RunStore(job.root)))
     assert (result.state, result.folder) == ("done", runs(job.root)[0])
     assert numbers(result.folder) == numbers(run_job(walk(tmp_path / "alone")).folder)
     assert not left_behind(tmp_path)
@@ -66,7 +66,7 @@ def test_a_run_that_home_has_begun_goes_on_elsewhere(tmp_path):
     for path in list_checkpoints(RunFolder(half).checkpoints)[1:]:
         shutil.rmtree(path)
     (half / "checkpoints" / "last").unlink()
-    result = run_for(errand(job), bundled(job), calls(RunStore(job.root)))
+    result = run_for(remote(job), bundled(job), calls(RunStore(job.root)))
     assert (result.state, result.folder) == ("done", half)
     assert len(read_manifest(RunFolder(half))["resumes"]) == 1
     assert numbers(half) == numbers(whole)
@@ -84,7 +84,7 @@ def test_a_running_job_sends_home_what_it_has_saved(tmp_path, monkeypatch):
         return getattr(store, method)(*arguments)
 
     store = RunStore(job.root)
-    result = run_for(errand(job), bundled(job), call)
+    result = run_for(remote(job), bundled(job), call)
     assert result.state == "done"
     assert [run for run in seen if run]  # before its end
 
@@ -97,7 +97,7 @@ def test_a_preset_travels_with_its_neighbours_and_its_run_says_where_it_came_fro
     (folder / "own_walk.py").write_text(f"import walk_neighbour\n{source}")
     (folder / "walk_neighbour.py").write_text("LENGTH = 1\n")
     job = replace(walk(tmp_path / "home"), preset=str(folder / "own_walk.py"))
-    there, parcel = errand(job), bundled(job)
+    there, parcel = remote(job), bundled(job)
     folder.rename(tmp_path / "gone")
     for name in {*sys.modules} - known:  # which a worker has not imported
         del sys.modules[name]
@@ -113,7 +113,7 @@ def test_a_preset_whose_folder_is_too_large_says_so(tmp_path, monkeypatch):
     shutil.copy(walk(tmp_path).preset, folder / "own_walk.py")
     (folder / "data").write_bytes(bytes(2_000_000))
     job = replace(walk(tmp_path / "home"), preset=str(folder / "own_walk.py"))
-    there, parcel = errand(job), bundled(job)
+    there, parcel = remote(job), bundled(job)
     assert run_for(there, parcel, calls(RunStore(job.root))).state == "done"  # it is here
     folder.rename(tmp_path / "gone")
     result = run_for(there, parcel, calls(RunStore(job.root)))
@@ -152,7 +152,7 @@ def test_a_run_is_locked_at_home_while_a_worker_has_it(tmp_path):
         pass
     store.end("first", RunCopy(folder).listing())
     with locked(folder):
-        result = run_for(errand(job), bundled(job), calls(store))
+        result = run_for(remote(job), bundled(job), calls(store))
     assert result.state == "failed"
     assert "is in use by" in result.error
 
@@ -176,12 +176,12 @@ def test_a_full_disk_at_home_keeps_the_run_where_it_was_made(tmp_path):
             raise OSError(28, "No space left on device")
         return getattr(store, method)(*arguments)
 
-    result = run_for(errand(job), bundled(job), call)
+    result = run_for(remote(job), bundled(job), call)
     assert result.state == "failed"
     assert "could not be brought back: OSError: [Errno 28] No space left on device" in result.error
     (kept,) = left_behind(tmp_path)
     assert str(kept.parent.parent.parent) in result.error
-    assert run_for(errand(job, "again"), bundled(job), calls(store)).state == "done"
+    assert run_for(remote(job, "again"), bundled(job), calls(store)).state == "done"
     assert left_behind(tmp_path) == [kept]
 
 
@@ -191,7 +191,7 @@ def test_a_full_disk_of_a_worker_is_one_line(tmp_path, monkeypatch):
 
     monkeypatch.setattr(ray_worker.tempfile, "mkstemp", full)
     job = walk(tmp_path / "home")
-    result = run_for(errand(job), bundled(job), calls(RunStore(job.root)))
+    result = run_for(remote(job), bundled(job), calls(RunStore(job.root)))
     assert result.state == "failed"
     assert "No space left on device" in result.error
     assert "\n" not in result.error
@@ -204,12 +204,12 @@ def test_folders_of_killed_workers_are_removed(tmp_path):
     (parent / "run-dead.lock").touch()
     (parent / "run-dead").mkdir()
     job = walk(tmp_path / "home")
-    run_for(errand(job), bundled(job), calls(RunStore(job.root)))
+    run_for(remote(job), bundled(job), calls(RunStore(job.root)))
     assert list(parent.iterdir()) == []
 
 
 def test_threads_end_with_their_run(tmp_path):
     before = threading.active_count()
     job = walk(tmp_path / "home")
-    run_for(errand(job), bundled(job), calls(RunStore(job.root)))
+    run_for(remote(job), bundled(job), calls(RunStore(job.root)))
     assert threading.active_count() == before

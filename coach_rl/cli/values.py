@@ -1,0 +1,178 @@
+"""Values of flags: read from text, with an error that says what is allowed, and what they set."""
+
+import argparse
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, Hours
+
+MOMENTS = ("final", "last", "afterwards")
+"""The evaluations that can score a run, as in `studies.runs`."""
+_FACTORS = {"k": 1_000, "m": 1_000_000}
+"""Factors by the letter that stands for them after a number."""
+
+
+def whole(text: str) -> int:
+    """A whole number of 0 or more, also as `1e6`, `100k` or `1.5M`."""
+    factor = _FACTORS.get(text[-1:].lower(), 1)
+    try:
+        number = Decimal(text if factor == 1 else text[:-1]) * factor
+        if number >= 0 and number == int(number):
+            return int(number)
+    except (ArithmeticError, ValueError):
+        pass
+    raise argparse.ArgumentTypeError(f"must be a whole number of 0 or more, got '{text}'")
+
+
+def positive(text: str) -> int:
+    """A whole number of 1 or more."""
+    try:
+        number = whole(text)
+    except argparse.ArgumentTypeError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of 1 or more, got '{text}'")
+    return number
+
+
+def seconds(text: str) -> float:
+    """A number of seconds above 0."""
+    return _above_zero(text, "seconds")
+
+
+def hours(text: str) -> Hours:
+    """A number of hours above 0."""
+    return Hours(_above_zero(text, "hours"))
+
+
+def _above_zero(text: str, unit: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a number of {unit} above 0, got '{text}'")
+    return number
+
+
+def steps(text: str) -> EnvironmentSteps:
+    """A number of environment steps of 1 or more."""
+    return EnvironmentSteps(positive(text))
+
+
+def episodes(text: str) -> EnvironmentEpisodes:
+    """A number of episodes of 1 or more."""
+    return EnvironmentEpisodes(positive(text))
+
+
+def target(text: str) -> str:
+    """The condition that counts as solved: `reward=475`, `success_rate=0.9`, or `off`."""
+    name, _, number = text.partition("=")
+    try:
+        is_known = text in ("preset", "off") or (
+            name in ("reward", "success_rate") and bool(float(number))
+        )
+    except ValueError:
+        is_known = False
+    if not is_known:
+        raise argparse.ArgumentTypeError(
+            f"must be reward=NUMBER, success_rate=NUMBER or off, or nothing, got '{text}'"
+        )
+    return text
+
+
+def tracker(text: str) -> str:
+    """A tracker and its project, `wandb:walking`, or `off`."""
+    service, has_project, project = text.partition(":")
+    is_known = service in ("wandb", "trackio", "mlflow") and (project or not has_project)
+    if not is_known and text != "off":
+        raise argparse.ArgumentTypeError(
+            f"must be wandb, trackio or mlflow, each also with :PROJECT, or off, got '{text}'"
+        )
+    return text
+
+
+def modules(text: str) -> tuple[str, ...]:
+    """Names of modules, separated by commas."""
+    return tuple(text.split(","))
+
+
+def seeds(text: str) -> tuple[int, ...]:
+    """The seeds of `10`, which are 0 to 9, or of the list `3,5,8`."""
+    try:
+        numbers = (
+            tuple(map(whole, text.split(","))) if "," in text else tuple(range(positive(text)))
+        )
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(
+            f"must be how many, such as 10 (seeds 0 to 9), or a list, such as 3,5,8; got '{text}'"
+        ) from error
+    for number in numbers:
+        if numbers.count(number) > 1:
+            raise argparse.ArgumentTypeError(f"names the seed {number} twice, in '{text}'")
+    return numbers
+
+
+def factor(text: str) -> float:
+    """A factor from 0.01 to 100."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.01 <= number <= 100:
+        raise argparse.ArgumentTypeError(f"must be a factor from 0.01 to 100, got '{text}'")
+    return number
+
+
+def port(text: str) -> int:
+    """A network port."""
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"'{text}' is no port: give a number from 0 to 65535")
+    return int(text)
+
+
+def moment(text: str) -> str | int:
+    """The evaluation that scores a run: one of `MOMENTS`, or a number of environment steps."""
+    digits = text.replace("_", "").replace(",", "")
+    if text not in MOMENTS and not digits.isdecimal():
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is none of {', '.join(MOMENTS)} and no number of environment steps"
+        )
+    return text if text in MOMENTS else int(digits)
+
+
+def until_solved(text: str) -> Mapping[str, object]:
+    """The parameters that a target stands for."""
+    # Not at the top, here and below: these import numpy or torch, and --help needs neither.
+    from coach_rl.graph_managers.parameters import ValidationParameters
+
+    name, _, number = text.partition("=")
+    changes: dict[str, object] = {"schedule.until_solved": name != "off"}
+    if number:
+        least: dict[str, Any] = {name: float(number)}
+        changes["validation"] = ValidationParameters(**least)
+    return changes
+
+
+def sinks(text: str) -> Mapping[str, object]:
+    """The parameters that a tracker stands for."""
+    from coach_rl.telemetry.tracker import TrackerParameters
+
+    service, _, project = text.partition(":")
+    named = {"project": project} if project else {}
+    return {"sinks": () if service == "off" else (TrackerParameters(service=service, **named),)}  # type: ignore[arg-type]  # checked by `tracker`
+
+
+def inspections(text: str) -> Mapping[str, object]:
+    """The parameters that inspections stand for."""
+    from coach_rl.core.inspection import parse_inspections
+
+    return {"inspect": parse_inspections(text)}
+
+
+def no_checkpoints(_: object) -> Mapping[str, object]:
+    """The parameters of a run without checkpoints."""
+    from coach_rl.graph_managers.parameters import CheckpointParameters
+
+    return {"checkpoints": CheckpointParameters(enabled=False)}
