@@ -285,7 +285,7 @@ def require_known_metric(
 
 @parameter_class
 class CollectionParameters:
-    """Workers that act and step environments for a run; see docs/remote_collection.md."""
+    """Workers that act and step environments for a run; see docs/scaling.md."""
 
     workers: NonNegative[int] = 0
     """Processes that collect, each with a block of the environments; 0: the run's own process does.
@@ -369,7 +369,7 @@ class GraphParameters:
     """The infos of the environment that are logged."""
     inspect: tuple[InspectParameters, ...] = ()
     """Points of the flow of data to look at, the checks, and the reaction; see
-    docs/inspection.md."""
+    docs/debugging.md."""
 
     def __post_init__(self) -> None:
         require_no_problems(self.problems())
