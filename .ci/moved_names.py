@@ -20,6 +20,7 @@ TABLE = CHECKOUT / "coach_rl" / "core" / "moved_names.json"
 FOLDERS = ("coach_rl", "environments", "filters")
 RENAMED = {
     "TaskParameters": "Runtime",
+    "trouble": "write_failure",
     "PresetParcel": "PresetBundle",
     "Standing": "RunStatus",
     "StopsWhenAsked": "StopOnNote",

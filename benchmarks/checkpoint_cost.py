@@ -21,15 +21,14 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]  # has no types
 import torch
 
-from coach_rl.configuration.override_text import parse_overrides
-from coach_rl.configuration.overrides import apply_overrides
+from coach_rl.configuration.overrides import apply_overrides, parse_overrides
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers import GraphManager
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
-from coach_rl.runs.segments import NOTHING_STORED
+from coach_rl.runs.packing import NOTHING_STORED
 
 RESULTS = Path(__file__).parent / "results" / "checkpoint_cost.md"
 FURTHER = (10_000, 10_000, 100_000, 1_000, 1_000)

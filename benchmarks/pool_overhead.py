@@ -41,7 +41,7 @@ from coach_rl.sessions.settings import RunSettings
 from coach_rl.runs.manifest import Origin
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
-from coach_rl.sessions.runner import run_experiment
+from coach_rl.sessions.session import run_experiment
 from coach_rl.core.runtime import Runtime
 
 preset, steps, runs, processes, root = *sys.argv[1:5], Path(sys.argv[5])

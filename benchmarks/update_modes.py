@@ -40,7 +40,7 @@ from coach_rl.core.transitions import Transition
 from coach_rl.core.update_modes import UpdateMode, cannot_run
 from coach_rl.memories import Minibatch, ReplayMemoryParameters, RolloutBatch
 from coach_rl.memories.replay_parameters import Storage
-from coach_rl.runs.provenance import hardware
+from coach_rl.runs.manifest import hardware
 
 PAGE = Path(__file__).parent / "results" / "update_modes.md"
 OBSERVATION = spaces.Dict({"observation": spaces.Box(-10, 10, (17,), np.float32)})

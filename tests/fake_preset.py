@@ -3,215 +3,116 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-import torch
 from gymnasium import spaces
 
-from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.divergence import STOP, DivergenceParameters
+from coach_rl.agents.acting_only import ActingOnly
+from coach_rl.agents.scripted_agent import ScriptedRows
+from coach_rl.core.agents import AgentContext
+from coach_rl.core.clock import Clock
+from coach_rl.core.divergence import DivergenceParameters
 from coach_rl.core.errors import ConfigurationError, DivergedError, NonFiniteError, require
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.seeding import generator, generator_state, load_generator_state
+from coach_rl.core.records import Action, ActionRequest, FloatArray, Observation
+from coach_rl.core.saved import SavedAttribute
+from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.graph_managers.evaluations import Evaluator, never
-from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
+from coach_rl.graph_managers.graph_manager import BasicRLGraphManager
 from coach_rl.graph_managers.parameters import (
-    CheckpointParameters,
+    BasicGraphParameters,
     ScheduleParameters,
-    ValidationParameters,
 )
-from coach_rl.telemetry.records import Evaluation, LogRecord
 
 
 @dataclass(frozen=True, kw_only=True)
 class WalkEnvironment:
     level: str = "line"
 
+    def build(self, *, num_envs: int) -> WorldEnvironment:
+        if self.level == "moon":
+            raise ConfigurationError("unknown level 'moon'")
+        return WorldEnvironment(Line(), num_envs=num_envs, max_episode_steps=10)
+
+
+class Line:
+    """The rules: a step's reward is its length."""
+
+    start_numbers, step_numbers = 1, 0
+    spaces = EnvironmentSpaces(
+        observation=spaces.Dict({"observation": spaces.Box(-np.inf, np.inf, (1,))}),
+        action=spaces.Box(-1e6, 1e6, (1,)),
+    )
+
+    def start(self, uniform: FloatArray) -> WorldState:
+        return {"place": uniform.astype(np.float32)}
+
+    def observe(self, state: WorldState) -> Observation:
+        return {"observation": state["place"].copy()}
+
+    def step(self, state: WorldState, action: Action, uniform: FloatArray) -> WorldStep:
+        step = np.asarray(action, np.float32)
+        place = {"place": state["place"] + step}
+        return WorldStep(place, step[:, 0].astype(np.float64), np.zeros(len(step), np.bool_), {})
+
 
 @dataclass(frozen=True, kw_only=True)
 class WalkAgent:
+    name: str = "main"
     learning_rate: float = 0.1
     layers: tuple[int, ...] = (4, 4)
-
-    def __post_init__(self) -> None:
-        require(self.learning_rate > 0, f"learning_rate must be above 0, got {self.learning_rate}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class WalkParameters:
-    agent: WalkAgent = field(default_factory=WalkAgent)
-    environment: WalkEnvironment = field(default_factory=WalkEnvironment)
-    schedule: ScheduleParameters = field(default_factory=ScheduleParameters)
-    num_envs: int = 1
-    threads: int = 1
-    divergence: DivergenceParameters = STOP
-    validation: ValidationParameters | None = None
-    checkpoints: CheckpointParameters = field(default_factory=CheckpointParameters)
-    sinks: tuple[()] = ()
     signal_at: int | None = None
     fail_at: int | None = None
     diverge_at: int | None = None
     seconds_per_step: float = 0.0
 
-    @property
-    def levels(self) -> tuple[()]:
-        return ()
+    def __post_init__(self) -> None:
+        require(self.learning_rate > 0, f"learning_rate must be above 0, got {self.learning_rate}")
+
+    def build(self, context: AgentContext) -> "Walker":
+        return Walker(self, context.seed)
 
 
-class WalkGraphManager(GraphManager):
-    def __init__(self, parameters: WalkParameters) -> None:
-        self.parameters: Any = parameters
-        self.closed = False
-        self._clock = Clock(phase=Phase.HEATUP)
-        self._evaluated = 0
-        self.evaluation_seeds: list[int | None] = []
+class Walker(ActingOnly):
+    """Walks by the sum of its weights, which it moves at random after every step."""
 
-    @property
-    def graph(self) -> Any:
-        place = spaces.Dict({"observation": spaces.Box(-1, 1)})
-        own = EnvironmentSpaces(observation=place, action=spaces.Discrete(2))
-        simulators = SimpleNamespace(spaces=own, recv=None)
-        return SimpleNamespace(
-            training=SimpleNamespace(simulators=simulators, fork_steps=None),
-            spaces=own,
-            clock=self._clock,
-            agents={},
-            updates={},
-            cameras=(),
-            obstacle_to_restoring=None,
-            tracker=SimpleNamespace(faults={}),
-            phases=SimpleNamespace(unreached=list),
-            description=lambda: "level main: walk\n  3 weights",
-        )
+    SAVED = ("rng", "weights", SavedAttribute("history", varies=True))
 
-    @property
-    def progress(self) -> Any:
-        training = self.parameters.schedule.training
-        return SimpleNamespace(
-            ending=training.noun if training.is_reached(self._clock) else None,
-            solved_at=None,
-            is_settled=True,
-            wants_checkpoint=False,
-            signals={},
-            training_seconds=1.0,
-        )
+    def __init__(self, params: WalkAgent, seed: int) -> None:
+        super().__init__(params.name)
+        self.params, self.rng = params, generator(seed, "walk")
+        self.weights, self.history = np.zeros(3, np.float32), np.zeros(0)
 
-    @property
-    def evaluations(self) -> Any:
-        return SimpleNamespace(
-            is_awaited=False,
-            begins=lambda: self._record("phase", {}),
-            load_agents=lambda state, elsewhere=False: self.load_state_dict(state),
-        )
+    def new_rows(self, num_envs: int, seed: int) -> ScriptedRows:
+        return ScriptedRows()
 
-    def create_graph(
-        self,
-        runtime: Runtime | None = None,
-        *,
-        training: bool = True,
-        evaluation_envs: int | None = None,
-        **_seen_by: object,
-    ) -> None:
-        runtime = runtime or Runtime()
-        if self.parameters.environment.level == "moon":
-            raise ConfigurationError("unknown level 'moon'")
-        self._rng = generator(runtime.seed, "walk")
-        self._weights = torch.zeros(3)
-        self._history = np.zeros(0)
+    def act(self, row_state: ScriptedRows, request: ActionRequest, clock: Clock) -> Action:
+        return np.full((len(request.rows), 1), self.weights.sum() / 10, np.float32)
 
-    def improve(
-        self,
-        *,
-        is_stopped: Callable[[], bool] = never,
-        is_paused: Callable[[], bool] = never,
-        evaluator: Evaluator | None = None,
-    ) -> Iterator[LogRecord]:
-        p, clock = self.parameters, self._clock
-        while True:
-            due = clock.environment_steps // p.schedule.evaluation_interval.count
-            if self._evaluated < due:
-                self._evaluated = due
-                yield self.evaluate(p.schedule.evaluation_episodes)
-            if clock.environment_steps >= p.schedule.training.count or is_stopped() or is_paused():
-                return
-            yield from self._tick()
-
-    def _tick(self) -> Iterator[LogRecord]:
-        p, clock = self.parameters, self._clock
-        clock.environment_steps += p.num_envs
-        time.sleep(p.seconds_per_step)
-        step = self._rng.normal(size=3)
-        self._weights += p.agent.learning_rate * torch.from_numpy(step).float()
-        self._history = np.append(self._history, step[0])
-        if clock.environment_steps == p.signal_at:
+    def train(self, clock: Clock) -> None:
+        params, now = self.params, clock.environment_steps
+        time.sleep(params.seconds_per_step)
+        step = self.rng.normal(size=3)
+        self.weights += (params.learning_rate * step).astype(np.float32)
+        self.history = np.append(self.history, step[0])
+        if now == params.signal_at:
             os.kill(os.getpid(), signal.SIGTERM)
-        if clock.environment_steps == p.fail_at:
+        if now == params.fail_at:
             raise NonFiniteError("the loss is NaN")
-        if clock.environment_steps == p.diverge_at and not clock.roll_backs:
+        if now == params.diverge_at and not clock.roll_backs:
             raise DivergedError("the walk has diverged")
-        if clock.environment_steps % 10 == 0:
-            clock.episodes += 1
-            yield self._record("episode", {"episode/reward": float(self._weights.sum())})
 
-    def evaluate(
-        self,
-        episodes: EnvironmentEpisodes,
-        *,
-        seed: int | None = None,
-        sampling: bool = False,
-        is_stopped: Callable[[], bool] = never,
-    ) -> Evaluation:
-        self.evaluation_seeds.append(seed)
-        reward = np.full(episodes.count, float(self._weights.sum()))
-        scalars = {
-            "evaluation/episodes": float(episodes.count),
-            "evaluation/reward_mean": float(reward.mean()),
-            "evaluation/reward_std": 0.0,
-            "evaluation/length_mean": 1.0,
-            "evaluation/reward_iqm": float(reward.mean()),
-            "evaluation/reward_iqm_low": float(reward.mean()),
-            "evaluation/reward_iqm_high": float(reward.mean()),
-        }
-        record = replace(self._record("evaluation", scalars), arrays={"episode/reward": reward})
-        return Evaluation(**vars(record))
+    def policy_state_dict(self) -> State:
+        return {"weights": self.weights}
 
-    def state_dict(self) -> State:
-        return {
-            "clock": self._clock.state_dict(),
-            "rng": generator_state(self._rng),
-            "weights": self._weights.clone(),
-            "history": self._history.copy(),
-            "evaluated": self._evaluated,
-        }
+    def load_policy(self, state: State) -> None:
+        self.weights = state["weights"].copy()
 
-    def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
-        self._clock.load_state_dict(state["clock"])
-        load_generator_state(self._rng, state["rng"])
-        self._weights = state["weights"].clone()
-        self._history = state["history"].copy()
-        self._evaluated = state["evaluated"]
-
-    def close(self) -> None:
-        self.closed = True
-
-    def _record(self, kind: Any, scalars: dict[str, float]) -> LogRecord:
-        clock = self._clock
-        return LogRecord(
-            kind=kind,
-            phase=clock.phase,
-            environment_steps=clock.environment_steps,
-            training_steps=clock.training_steps,
-            episodes=clock.episodes,
-            wall_seconds=0.1 * clock.environment_steps,
-            scalars=scalars,
-        )
+    def description(self) -> str:
+        return "walk with 3 weights"
 
 
 def graph_manager(
@@ -223,7 +124,7 @@ def graph_manager(
     diverge_at: int | None = None,
     response: str = "stop",
     seconds_per_step: float = 0.0,
-) -> WalkGraphManager:
+) -> BasicRLGraphManager:
     """A random walk that pretends to learn.
 
     Args:
@@ -236,25 +137,28 @@ def graph_manager(
         response: What it does then.
         seconds_per_step: How slow.
     """
-    return WalkGraphManager(
-        WalkParameters(
-            agent=WalkAgent(learning_rate=learning_rate),
+    return BasicRLGraphManager(
+        BasicGraphParameters(
+            agent=WalkAgent(
+                learning_rate=learning_rate,
+                signal_at=signal_at,
+                fail_at=fail_at,
+                diverge_at=diverge_at,
+                seconds_per_step=seconds_per_step,
+            ),
             environment=WalkEnvironment(level=level),
             schedule=ScheduleParameters(
                 training=EnvironmentSteps(steps),
                 evaluation_interval=EnvironmentSteps(20),
                 evaluation_episodes=EnvironmentEpisodes(2),
+                progress_interval=EnvironmentSteps(10),
             ),
-            signal_at=signal_at,
-            fail_at=fail_at,
-            diverge_at=diverge_at,
             divergence=DivergenceParameters(response=response),
-            seconds_per_step=seconds_per_step,
         )
     )
 
 
-def needs(level: str) -> WalkGraphManager:
+def needs(level: str) -> BasicRLGraphManager:
     return graph_manager(level=level)
 
 

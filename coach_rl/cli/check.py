@@ -9,11 +9,11 @@ from pathlib import Path
 from coach_rl import environments, testing  # whose names are imported when they are used
 from coach_rl.cli.parser import Given
 from coach_rl.cli.settings import overrides_of
-from coach_rl.configuration.module_folders import let_import_named
 from coach_rl.configuration.overrides import apply_overrides
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.configuration.trust import code_in_parameters
+from coach_rl.configuration.user_modules import let_import_named
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.level_name import shown_level

@@ -11,7 +11,7 @@ from pathlib import Path
 from coach_rl.cli.parser import Given
 from coach_rl.cli.shell import short
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.sessions.runner import DEFAULT_ROOT
+from coach_rl.sessions.session import DEFAULT_ROOT
 from coach_rl.studies.scores import runs_below
 
 _FIRST_PAGE = "#custom_scalars"

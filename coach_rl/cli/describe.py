@@ -9,11 +9,9 @@ from typing import Literal, get_args, get_origin
 
 from coach_rl.cli.parser import Given
 from coach_rl.cli.settings import overrides_of, settings
-from coach_rl.configuration.components import fitting, short_name
-from coach_rl.configuration.overrides import parameter_paths
-from coach_rl.configuration.panel import REQUIRED, documented
+from coach_rl.configuration.overrides import fitting, parameter_paths, short_name
 from coach_rl.configuration.parameters_json import constructor_fields
-from coach_rl.configuration.preset_file import Preset, load_preset
+from coach_rl.configuration.preset_file import REQUIRED, Preset, documented, load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core import AgentParameters, EnvironmentParameters
 from coach_rl.core.inspection import MEANINGS

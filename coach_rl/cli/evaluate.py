@@ -12,14 +12,15 @@ from coach_rl.core.errors import CheckpointError
 from coach_rl.core.file_writing import require_no_links
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.runs.finding import find_run
+from coach_rl.runs.folder import find_run
 from coach_rl.sessions.evaluation import (
     FINAL_EPISODES,
     evaluate_run,
     evaluate_untrained,
     evaluation_film,
+    play_run,
+    video_of,
 )
-from coach_rl.sessions.playing import play_run, video_of
 from coach_rl.telemetry.episode_recorder import Take
 from coach_rl.telemetry.summary import evaluation_table
 from coach_rl.telemetry.window import KEYS, Window, has_display

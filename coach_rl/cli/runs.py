@@ -14,10 +14,9 @@ from coach_rl.cli.train import console_of, resume_advice
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.printable_text import one_line, printable
 from coach_rl.core.sizes import readable
-from coach_rl.runs.creation import remove_run
-from coach_rl.runs.folder import MANIFEST, ONLY_RECORDS, RunFolder, read_manifest
+from coach_rl.runs.folder import MANIFEST, ONLY_RECORDS, RunFolder, read_manifest, remove_run
 from coach_rl.runs.lock import RunInUseError, holder_of
-from coach_rl.sessions.runner import DEFAULT_ROOT
+from coach_rl.sessions.session import DEFAULT_ROOT
 from coach_rl.studies.comparison import shown
 from coach_rl.studies.live import (
     LiveTable,

@@ -5,7 +5,7 @@ from dataclasses import is_dataclass
 from typing import Any, TypeVar
 
 from coach_rl.cli.parser import Given
-from coach_rl.configuration.override_text import parse_overrides
+from coach_rl.configuration.overrides import parse_overrides
 from coach_rl.configuration.preset_file import Preset
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.sessions.settings import RunSettings

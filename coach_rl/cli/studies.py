@@ -19,8 +19,8 @@ from coach_rl.core.errors import ConfigurationError, RunError
 from coach_rl.core.level_name import shown_level
 from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.torch_settings import resolved_device
-from coach_rl.runs.creation import check_name
-from coach_rl.sessions.runner import DEFAULT_ROOT
+from coach_rl.runs.folder import check_name
+from coach_rl.sessions.session import DEFAULT_ROOT
 from coach_rl.studies.conduct import conduct
 from coach_rl.studies.job import Job, JobResult, Needs
 from coach_rl.studies.job_run import in_quotes

@@ -20,15 +20,17 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.processes.torch_processes import joined_processes
 from coach_rl.runs.checkpoint import list_checkpoints
-from coach_rl.runs.finding import in_newest_run
-from coach_rl.runs.folder import RunFolder, read_manifest
+from coach_rl.runs.folder import RunFolder, in_newest_run, read_manifest
 from coach_rl.runs.keeper import best_so_far
 from coach_rl.runs.manifest import Origin
 from coach_rl.sessions.data_parallel import follow_experiment, follow_resumed
-from coach_rl.sessions.fork import fork_experiment
 from coach_rl.sessions.loaded_levels import loading_report
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import DEFAULT_ROOT, run_experiment
+from coach_rl.sessions.session import (
+    DEFAULT_ROOT,
+    fork_experiment,
+    resume_experiment,
+    run_experiment,
+)
 from coach_rl.sessions.settings import Audience, RunResult
 from coach_rl.telemetry.console import ConsoleSink
 

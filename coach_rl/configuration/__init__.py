@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from coach_rl.configuration.override_text import parse_overrides
-    from coach_rl.configuration.overrides import apply_overrides
-    from coach_rl.configuration.panel import PanelArgument
-    from coach_rl.configuration.preset_file import Preset, load_preset
+    from coach_rl.configuration.overrides import apply_overrides, parse_overrides
+    from coach_rl.configuration.preset_file import PanelArgument, Preset, load_preset
     from coach_rl.configuration.presets import (
         PresetReference,
         describe_presets,

@@ -1,18 +1,30 @@
-"""Changes of parameters by the user, read by `override_text`.
+"""Changes of parameters by the user: read from text, and made in a tree of parameters.
+
+    learning_rate=0.001; agent.exploration=OrnsteinUhlenbeckNoise(sigma=0.2)
 
 A name without a dot that is an argument of the preset goes to the preset's panel, every other name
 is a path into the resolved parameters, with the index for an element of a tuple
 (`levels.0.horizon`). All changes below one dataclass are made at once, so coupled values never pass
 through a forbidden state.
+
+A component is a frozen dataclass among the public names of `coach_rl`, written like a call;
+`Parameters` at the end of its name may be left out. Text is parsed, never executed: arguments are
+values or components themselves, and only the constructors of those dataclasses are called.
 """
 
+import ast
 import dataclasses
+import inspect
+import re
+import types
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, TypeVar, get_args, get_origin
+from dataclasses import MISSING, dataclass
+from functools import cache
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
-from coach_rl.configuration.components import fitting, fitting_advice, made, short_name
+import coach_rl
 from coach_rl.configuration.familiar_names import FLAGS, familiar_settings
-from coach_rl.configuration.parameters_json import constructor_fields, encode
+from coach_rl.configuration.parameters_json import constructor_fields, encode, is_frozen_dataclass
 from coach_rl.configuration.strict_json import Json
 from coach_rl.core.errors import (
     ConfigurationError,
@@ -22,8 +34,166 @@ from coach_rl.core.errors import (
     require_no_problems,
     suggestion,
 )
+from coach_rl.core.protocols import belongs
+from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.steps import StepUnit
-from coach_rl.core.typed_values import declared_types, fit
+from coach_rl.core.typed_values import declared_types, describe_type, fit
+
+
+def parse_overrides(text: str) -> dict[str, object]:
+    """The assignments in `name=value; path.to.name=value`.
+
+    Args:
+        text: Assignments separated by `;`; a `;` inside quotes or brackets belongs to the value.
+
+    Returns:
+        Values by name: literals and components.
+
+    Raises:
+        ConfigurationError: Something is no assignment, has no readable value, or is given twice.
+    """
+    return {name: _value(name, literal) for name, literal in assignments(text).items()}
+
+
+def assignments(text: str) -> dict[str, str]:
+    """The texts of the values in `name=value; path.to.name=value`, by name.
+
+    Raises:
+        ConfigurationError: Something is no assignment, or is given twice.
+    """
+    found: dict[str, str] = {}
+    for part in _split(text):
+        name, equals, literal = (piece.strip() for piece in part.partition("="))
+        if not equals or not _PATH.fullmatch(name):
+            raise ConfigurationError(
+                f"cannot read the override '{part}'; write name=value or path.to.name=value, "
+                "separated by ';'"
+            )
+        if name in found:
+            raise ConfigurationError(f"the override '{name}' is given twice; give one")
+        found[name] = literal
+    return found
+
+
+def read_call(text: str) -> tuple[str, list[object], dict[str, object]] | None:
+    """The name, the values and the named values of `name(value, name=value)`.
+
+    Values are read as those of overrides are; nothing is executed.
+
+    Returns:
+        None where the text is no call, or a value in it cannot be read.
+
+    Raises:
+        ConfigurationError: A component in it does not exist, or its arguments have no names.
+    """
+    try:
+        match ast.parse(text.strip(), mode="eval").body:
+            case ast.Call(func=ast.Name(id=name), args=values, keywords=named):
+                by_name = {each.arg: _read(_quoted(each.value)) for each in named if each.arg}
+                if len(by_name) == len(named):
+                    return name, [_read(_quoted(value)) for value in values], by_name
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        pass
+    return None
+
+
+@dataclass(frozen=True)
+class Component:
+    """A component as it was written; `made` makes it."""
+
+    name: str
+    """The name of its class."""
+    arguments: Mapping[str, object]
+    """Values by argument, which may be components or contain some."""
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
+        return f"{self.name}({arguments})"
+
+
+def component_type(name: str) -> type[object]:
+    """The class of a component.
+
+    Args:
+        name: Its name in `coach_rl`, with or without `Parameters` at the end.
+
+    Raises:
+        UnknownNameError: There is no such component.
+    """
+    for full_name in (name, name + _SUFFIX):
+        if full_name in coach_rl.__all__ and _is_component(getattr(coach_rl, full_name)):
+            found: type[object] = getattr(coach_rl, full_name)
+            return found
+    raise UnknownNameError("component", name, map(short_name, component_types()))
+
+
+@cache
+def component_types() -> tuple[type[object], ...]:
+    """The classes of all components."""
+    public = (getattr(coach_rl, name) for name in coach_rl.__all__)
+    return tuple(thing for thing in public if _is_component(thing))
+
+
+def short_name(kind: type[object]) -> str:
+    """The shortest name by which a component can be written."""
+    name = kind.__name__.removesuffix(_SUFFIX)
+    return kind.__name__ if name in coach_rl.__all__ else name
+
+
+def made(value: object, annotation: object, name: str) -> object:
+    """A value with its components made; where a schedule is wanted, a number is a constant one.
+
+    Args:
+        value: What was written.
+        annotation: The type it should have.
+        name: What is being set, for errors.
+
+    Raises:
+        UnknownNameError: There is no such component, or it has no such argument.
+        ParameterError: A component lacks an argument, or does not fit; the message names
+            those that would.
+    """
+    match value:
+        case Component():
+            return _made_component(value, annotation, name)
+        case tuple() | list():
+            return type(value)(made(part, Any, name) for part in value)
+        case dict():
+            return {key: made(part, Any, name) for key, part in value.items()}
+        case int() | float() if value is not True and value is not False:
+            types = list(_members(annotation))
+            is_constant = Schedule in types and not {int, float} & set(types)
+            return ConstantSchedule(value=float(value)) if is_constant else value
+    return value
+
+
+def fitting(annotation: object) -> list[type[object]]:
+    """The components that a field of this type accepts, but for step units, which are numbers."""
+    wanted = [part for part in _members(annotation) if inspect.isclass(part)]
+    return [
+        kind
+        for kind in component_types()
+        if not issubclass(kind, StepUnit) and any(belongs(kind, each) for each in wanted)
+    ]
+
+
+def owners_advice(name: str) -> str:
+    """The end of an error message: the components with a parameter of that name, if few have."""
+    owners = [
+        kind.__name__
+        for kind in component_types()
+        if name in {field.name for field in constructor_fields(kind)}
+    ]
+    have = "has" if len(owners) == 1 else "have"
+    few = 0 < len(owners) <= 3
+    return f" ({' and '.join(owners)} {have} a parameter of that name)" if few else ""
+
+
+def fitting_advice(annotation: object) -> str:
+    """The end of an error message: the components that a field of this type accepts, if any."""
+    names = ", ".join(map(short_name, fitting(annotation)))
+    return f"; fitting: {names}" if names else ""
+
 
 Tree = TypeVar("Tree")
 
@@ -39,8 +209,8 @@ def apply_overrides(
         panel: Names of the preset's arguments, which an unknown name may have been meant for.
 
     Raises:
-        ConfigurationError: A path does not exist (says the nearest names) or a value does not fit
-            its type.
+        ConfigurationError: A path does not exist (the message has the nearest names) or a value
+            does not fit its type.
         ParameterError: The changed dataclass refuses the value.
     """
     names = [field.name for field in constructor_fields(type(parameters))]
@@ -57,7 +227,7 @@ def apply_overrides(
 
 
 def said(overrides: Mapping[str, object]) -> str:
-    """Overrides as the command line has them, for messages."""
+    """Overrides in the form of the command line, for messages."""
     return "; ".join(f"{path}={_plain(value)!r}" for path, value in overrides.items())
 
 
@@ -93,16 +263,161 @@ def parameter_paths(
         yield from parameter_paths(value, _join(path, name), declared)
 
 
-def _plain(value: object) -> object:
-    """A step unit as the number it is."""
-    return value.count if isinstance(value, StepUnit) else value
-
-
 class _Leaf:
     """A value at the end of a path, distinct from the dict of a branch."""
 
     def __init__(self, value: object) -> None:
         self.value = value
+
+
+_PATH = re.compile(r"[A-Za-z_]\w*(\.\w+)*")
+
+
+_BARE_WORD = re.compile(r"[^\s'\"()\[\]{},=]+")
+
+
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+
+_SUFFIX = "Parameters"
+
+
+_UNIONS = (Union, types.UnionType)
+
+
+def _split(text: str) -> list[str]:
+    """The parts between the `;` that stand outside quotes and brackets."""
+    parts, start, quote, open_brackets, is_escaped = [], 0, "", 0, False
+    for index, character in enumerate(text):
+        if quote:
+            quote = "" if character == quote and not is_escaped else quote
+            is_escaped = character == "\\" and not is_escaped
+        elif character in "'\"":
+            quote = character
+        elif character in _CLOSING:
+            open_brackets += 1
+        elif character in _CLOSING.values():
+            open_brackets -= 1
+        elif character == ";" and open_brackets <= 0:
+            parts.append(text[start:index])
+            start = index + 1
+    parts.append(text[start:])
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _value(name: str, text: str) -> object:
+    """The literal, bare word or component that a text is."""
+    if _BARE_WORD.fullmatch(text) and not _is_literal(text):
+        return text
+    try:
+        return _read(ast.parse(text.strip(), mode="eval").body)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        pass
+    if re.search(r",\s*[A-Za-z_][\w.]*\s*=", text):
+        raise ConfigurationError(f"cannot read '{name}={text}'; separate changes with ';'")
+    raise ConfigurationError(
+        f"cannot read the value {text!r} of '{name}'; write a number, a word, 'quoted text', True, "
+        "False, None, a tuple such as (64, 64) or ('x', 'y'), or a component such as "
+        "EpsilonGreedy(epsilon=0.1)"
+    )
+
+
+def _is_literal(text: str) -> bool:
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return False
+    return True
+
+
+def _read(node: ast.expr) -> object:
+    """A literal that may contain components, and bare words in their arguments.
+
+    Raises:
+        ValueError: It is something else.
+        ConfigurationError: A component's arguments are not given by name.
+    """
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=positional, keywords=keywords):
+            arguments = {each.arg: _read(_quoted(each.value)) for each in keywords if each.arg}
+            if len(positional) == 1 and name in [
+                unit.__name__ for unit in StepUnit.__subclasses__()
+            ]:
+                arguments["count"] = _read(positional.pop())
+            if positional or len(arguments) < len(keywords):
+                component_type(name)  # a name that is unknown is reported first
+                raise ConfigurationError(f"give the arguments of {name}(...) by name, each once")
+            return Component(name, arguments)
+        case ast.Tuple(elts=parts):
+            return tuple(map(_read, parts))
+        case ast.List(elts=parts):
+            return list(map(_read, parts))
+        case ast.Dict(keys=keys, values=values) if None not in keys:
+            read = (_read(_quoted(key)) for key in keys if key is not None)
+            return dict(zip(read, map(_read, values), strict=True))
+    return ast.literal_eval(node)
+
+
+def _quoted(node: ast.expr) -> ast.expr:
+    return ast.Constant(node.id) if isinstance(node, ast.Name) else node
+
+
+def _made_component(component: Component, annotation: object, name: str) -> object:
+    try:
+        kind = component_type(component.name)
+    except UnknownNameError as error:
+        fit_here = [short_name(kind) for kind in fitting(annotation)]
+        if not fit_here:
+            raise
+        hint = f"fitting: {', '.join(fit_here)}"
+        raise UnknownNameError(
+            "component", component.name, error.allowed, hint, where=f"in '{name}'"
+        ) from None
+    known, types = constructor_fields(kind), declared_types(kind)
+    for argument in component.arguments:
+        if argument not in [field.name for field in known]:
+            names = [field.name for field in known]
+            where = f"of {component.name} in '{name}'"
+            raise UnknownNameError("argument", argument, names, where=where)
+    required = [
+        field.name
+        for field in known
+        if field.default is MISSING and field.default_factory is MISSING
+    ]
+    missing = [argument for argument in required if argument not in component.arguments]
+    if missing:
+        raise ParameterError(f"{component.name} in '{name}' needs {', '.join(missing)}")
+    allowed = [*fitting(annotation), *_members(annotation)]
+    if annotation is not Any and kind not in allowed:
+        raise ParameterError(
+            f"{name} must be {describe_type(annotation)}, got {component!r}"
+            f"{fitting_advice(annotation)}"
+        )
+    arguments = {}
+    for argument, value in component.arguments.items():
+        path, declared = f"{name}: {component.name}.{argument}", types[argument]
+        arguments[argument] = fit(made(value, declared, path), declared, None, path)
+    return kind(**arguments)
+
+
+def _members(annotation: object) -> Iterator[object]:
+    """The types that a union allows; the annotation itself where it is none."""
+    if get_origin(annotation) is Annotated:
+        yield from _members(get_args(annotation)[0])
+    elif get_origin(annotation) in _UNIONS:
+        for part in get_args(annotation):
+            yield from _members(part)
+    else:
+        yield annotation
+
+
+def _is_component(thing: object) -> bool:
+    return is_frozen_dataclass(thing) and not inspect.isabstract(thing)
+
+
+def _plain(value: object) -> object:
+    """A step unit as the number it is."""
+    return value.count if isinstance(value, StepUnit) else value
 
 
 def _plant(changes: dict[str, Any], path: str, value: object) -> None:

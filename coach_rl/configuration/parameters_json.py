@@ -1,16 +1,21 @@
-"""Parameter trees as JSON, and back.
+"""Parameter trees and spaces as JSON, and back.
 
 A frozen dataclass becomes `{"$type": "module:QualName", field: value, ...}`, a tuple a JSON array,
 an enum member `{"$enum": "module:QualName", "value": ...}`, a class or function `{"$reference":
 "module:QualName"}`. Numbers, strings, booleans and None stand for themselves; integers and booleans
-of numpy become Python's. Reading back builds the dataclasses through their constructors, so every
-`__post_init__` checks again. Nothing but frozen dataclasses and enums is ever called, and only
-modules that are trusted are imported, see `trust`. A field that its class got only after the
-document was written takes its default, and a `CoachWarning` says so: give a new field the default
-under which nothing changes, or name that value in `WHEN_MISSING` of the class.
+of numpy become Python's. Decoding builds the dataclasses through their constructors, so every
+`__post_init__` checks again. Only frozen dataclasses and enums are ever called, and only modules
+that are trusted are imported, see `trust`. A field that its class got only after the document was
+written takes its default, and a `CoachWarning` names it: give a new field the default under which
+nothing changes, or name that value in `WHEN_MISSING` of the class.
 
     >>> decode(encode(EnvironmentSteps(5)))
     EnvironmentSteps(count=5)
+
+Spaces describe an agent's observations and actions without its environment. A bound that is the
+same in all elements is written once:
+
+    {"kind": "Box", "dtype": "float32", "shape": [4], "low": -1.0, "high": [1.0, 2.0, 1.0, 1.0]}
 """
 
 import importlib
@@ -22,18 +27,28 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
 
-from coach_rl.configuration.strict_json import FLOAT_TAG, Json, float_from_json, float_to_json
+from coach_rl.configuration.strict_json import (
+    FLOAT_TAG,
+    Json,
+    float_from_json,
+    float_to_json,
+    plain_json,
+)
 from coach_rl.configuration.trust import OURS_ALONE, Trust, code_in_json, code_in_parameters
-from coach_rl.core.errors import CoachWarning, ConfigurationError, UnknownNameError
+from coach_rl.core.errors import (
+    CheckpointError,
+    CoachWarning,
+    ConfigurationError,
+    SpaceError,
+    UnknownNameError,
+)
 from coach_rl.core.moved_names import current_name
+from coach_rl.core.records import Array
 from coach_rl.core.runtime import LIVE
-
-TYPE_TAG = "$type"
-ENUM_TAG = "$enum"
-REFERENCE_TAG = "$reference"
-LIST_TAG = "$list"
-ITEMS_TAG = "$items"
+from coach_rl.core.spaces import EnvironmentSpaces, Space
 
 
 def encode(value: object, path: str = "parameters") -> Json:
@@ -127,6 +142,151 @@ def with_current_names(document: Json) -> Json:
     return document
 
 
+def constructor_fields(dataclass_type: type) -> tuple[Field[object], ...]:
+    """The fields a dataclass's constructor takes, but those of a running process."""
+    return tuple(each for each in fields(dataclass_type) if each.init and LIVE not in each.metadata)
+
+
+def _decode_dataclass(document: dict[str, Json], path: str) -> object:
+    name = document[TYPE_TAG]
+    dataclass_type = _resolved(name, path)
+    if not is_frozen_dataclass(dataclass_type):
+        raise ConfigurationError(f"{path} names '{name}', which is not a frozen dataclass")
+    known = {field.name: field for field in constructor_fields(dataclass_type)}
+    removed = REMOVED_FIELDS.get(dataclass_type.__name__, {})
+    given = [key for key in document if key in known]
+    for key in document.keys() - known - {TYPE_TAG}:
+        if key not in removed:
+            where = f"of {dataclass_type.__name__} in {path}"
+            raise UnknownNameError("field", key, known, where=where)
+        if document[key] != removed[key]:
+            raise ConfigurationError(
+                f"{path} sets {key} to {document[key]!r}, but {dataclass_type.__name__} has lost "
+                f"that field and behaves as with {removed[key]!r}"
+            )
+    missing = [field for name, field in known.items() if name not in given]
+    required = [field.name for field in missing if not _has_default(field)]
+    if required:
+        raise ConfigurationError(
+            f"{path} lacks the fields {', '.join(required)} of {dataclass_type.__name__}; "
+            "it was written by another version of that class"
+        )
+    then = {
+        name: each
+        for name, each in getattr(dataclass_type, "WHEN_MISSING", {}).items()
+        if name not in given
+    }
+    read = {key: _decode(document[key], f"{path}.{key}") for key in given}
+    value = dataclass_type(**then, **read)
+    for field in missing:
+        source = "the value of that time" if field.name in then else "its default"
+        warnings.warn(
+            f"{path} was written before {dataclass_type.__name__} had the field {field.name}; "
+            f"it takes {source}, {getattr(value, field.name)!r}",
+            CoachWarning,
+            stacklevel=2,
+        )
+    return value
+
+
+def is_frozen_dataclass(thing: object) -> bool:
+    """Return whether something is a class, a dataclass, and frozen."""
+    if not (isinstance(thing, type) and is_dataclass(thing)):
+        return False
+    kind: Any = thing  # whose settings the type stubs don't know
+    return bool(kind.__dataclass_params__.frozen)
+
+
+def _decode_enum(document: dict[str, Json], path: str) -> Enum:
+    name = document[ENUM_TAG]
+    enum_type = _resolved(name, path)
+    # Called without members of its own, an enum would make a new class.
+    if not (isinstance(enum_type, type) and issubclass(enum_type, Enum) and len(enum_type)):
+        raise ConfigurationError(f"{path} names '{name}', which is not an enum")
+    try:
+        return enum_type(_decode(document["value"], path))
+    except ValueError as error:
+        raise ConfigurationError(f"{path}: {error}") from error
+
+
+def _decode_reference(document: dict[str, Json], path: str) -> object:
+    name = document[REFERENCE_TAG]
+    thing = _resolved(name, path)
+    if not isinstance(thing, type | types.FunctionType | types.BuiltinFunctionType):
+        raise ConfigurationError(f"{path} names '{name}', which is no class and no function")
+    return thing
+
+
+def _decode_list(document: dict[str, Json], path: str) -> list[object]:
+    return [_decode(part, f"{path}.{i}") for i, part in enumerate(document[LIST_TAG])]
+
+
+def _decode_items(document: dict[str, Json], path: str) -> dict[object, object]:
+    return {_decode(key, path): _decode(part, path) for key, part in document[ITEMS_TAG]}
+
+
+def _decode_float(document: dict[str, Json], _path: str) -> float:
+    return float_from_json(document[FLOAT_TAG])
+
+
+def spaces_to_json(known: EnvironmentSpaces) -> Json:
+    """The spaces of an environment as JSON."""
+    return {"observation": _to_json(known.observation), "action": _to_json(known.action)}
+
+
+def spaces_from_json(document: Json, *, source: str) -> EnvironmentSpaces:
+    """The spaces that `spaces_to_json` wrote.
+
+    Args:
+        document: What it returned.
+        source: Where the document stands, for the error.
+
+    Raises:
+        CheckpointError: It describes no spaces.
+    """
+    try:
+        observation = _from_json(document["observation"])
+        if not isinstance(observation, spaces.Dict):
+            raise ValueError("the observation is no Dict")
+        return EnvironmentSpaces(observation=observation, action=_from_json(document["action"]))
+    except (
+        AssertionError,
+        AttributeError,
+        LookupError,
+        OverflowError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise CheckpointError(f"{source} describes no spaces: {error}") from error
+
+
+TYPE_TAG = "$type"
+
+
+ENUM_TAG = "$enum"
+
+
+REFERENCE_TAG = "$reference"
+
+
+LIST_TAG = "$list"
+REMOVED_FIELDS: Mapping[str, Mapping[str, Json]] = {"GraphAgentParameters": {"novelty": False}}
+"""Fields by class that documents may have and classes have not, with their defaults at the end."""
+
+
+ITEMS_TAG = "$items"
+
+
+_DECODERS: dict[str, Callable[[dict[str, Json], str], object]] = {
+    TYPE_TAG: _decode_dataclass,
+    ENUM_TAG: _decode_enum,
+    REFERENCE_TAG: _decode_reference,
+    LIST_TAG: _decode_list,
+    ITEMS_TAG: _decode_items,
+    FLOAT_TAG: _decode_float,
+}
+
+
 def _resolved(name: str, path: str) -> Any:
     module_name, _, qualified_name = current_name(str(name)).partition(":")
     if not module_name or not qualified_name:
@@ -145,11 +305,6 @@ def _resolved(name: str, path: str) -> Any:
     if home != module_name:  # what a trusted module has imported may come from anywhere
         raise ConfigurationError(f"{path} names '{name}', which is not of that module, but {home}")
     return thing
-
-
-def constructor_fields(dataclass_type: type) -> tuple[Field[object], ...]:
-    """The fields a dataclass's constructor takes, but those of a running process."""
-    return tuple(each for each in fields(dataclass_type) if each.init and LIVE not in each.metadata)
 
 
 def _encode_dataclass(value: object, path: str) -> Json:
@@ -193,91 +348,69 @@ def _decode_object(document: dict[str, Json], path: str) -> object:
     return {key: _decode(part, f"{path}.{key}") for key, part in document.items()}
 
 
-def _decode_dataclass(document: dict[str, Json], path: str) -> object:
-    name = document[TYPE_TAG]
-    dataclass_type = _resolved(name, path)
-    if not is_frozen_dataclass(dataclass_type):
-        raise ConfigurationError(f"{path} names '{name}', which is not a frozen dataclass")
-    known = {field.name: field for field in constructor_fields(dataclass_type)}
-    given = [key for key in document if key != TYPE_TAG]
-    for key in given:
-        if key not in known:
-            where = f"of {dataclass_type.__name__} in {path}"
-            raise UnknownNameError("field", key, known, where=where)
-    missing = [field for name, field in known.items() if name not in given]
-    required = [field.name for field in missing if not _has_default(field)]
-    if required:
-        raise ConfigurationError(
-            f"{path} lacks the fields {', '.join(required)} of {dataclass_type.__name__}; "
-            "it was written by another version of that class"
-        )
-    then = {
-        name: each
-        for name, each in getattr(dataclass_type, "WHEN_MISSING", {}).items()
-        if name not in given
-    }
-    read = {key: _decode(document[key], f"{path}.{key}") for key in given}
-    value = dataclass_type(**then, **read)
-    for field in missing:
-        source = "the value of that time" if field.name in then else "its default"
-        warnings.warn(
-            f"{path} was written before {dataclass_type.__name__} had the field {field.name}; "
-            f"it takes {source}, {getattr(value, field.name)!r}",
-            CoachWarning,
-            stacklevel=2,
-        )
-    return value
-
-
-def is_frozen_dataclass(thing: object) -> bool:
-    """Return whether something is a class, a dataclass, and frozen."""
-    if not (isinstance(thing, type) and is_dataclass(thing)):
-        return False
-    kind: Any = thing  # whose settings the type stubs don't know
-    return bool(kind.__dataclass_params__.frozen)
-
-
 def _has_default(field: Field[object]) -> bool:
     return field.default is not MISSING or field.default_factory is not MISSING
 
 
-def _decode_enum(document: dict[str, Json], path: str) -> Enum:
-    name = document[ENUM_TAG]
-    enum_type = _resolved(name, path)
-    # Called without members of its own, an enum would make a new class.
-    if not (isinstance(enum_type, type) and issubclass(enum_type, Enum) and len(enum_type)):
-        raise ConfigurationError(f"{path} names '{name}', which is not an enum")
-    try:
-        return enum_type(_decode(document["value"], path))
-    except ValueError as error:
-        raise ConfigurationError(f"{path}: {error}") from error
+def _to_json(space: Space) -> Json:
+    match space:
+        case spaces.Dict():
+            parts = {key: _to_json(part) for key, part in space.spaces.items()}
+            return {"kind": "Dict", "spaces": parts}
+        case spaces.Box():
+            bounds = {"low": _numbers(space.low), "high": _numbers(space.high)}
+            return {"kind": "Box", **_array_json(space), **bounds}
+        case spaces.Discrete():
+            return {"kind": "Discrete", "n": int(space.n), "start": int(space.start)}
+        case spaces.MultiDiscrete():
+            sizes = {"nvec": space.nvec.tolist(), "start": space.start.tolist()}
+            return {"kind": "MultiDiscrete", **_array_json(space), **sizes}
+        case spaces.MultiBinary():
+            return {
+                "kind": "MultiBinary",
+                "n": space.n if isinstance(space.n, int) else list(space.n),
+            }
+    raise SpaceError(f"a run cannot record a {type(space).__name__} space")
 
 
-def _decode_reference(document: dict[str, Json], path: str) -> object:
-    name = document[REFERENCE_TAG]
-    thing = _resolved(name, path)
-    if not isinstance(thing, type | types.FunctionType | types.BuiltinFunctionType):
-        raise ConfigurationError(f"{path} names '{name}', which is no class and no function")
-    return thing
+def _from_json(document: Json) -> Space:
+    match document["kind"]:
+        case "Dict":
+            parts = document["spaces"].items()
+            return spaces.Dict({key: _from_json(part) for key, part in parts})
+        case "Box":
+            dtype, shape = np.dtype(document["dtype"]), tuple(document["shape"])
+            low, high = (_bound(document[name], shape, dtype) for name in ("low", "high"))
+            return spaces.Box(low, high, shape=shape, dtype=dtype.type)
+        case "Discrete":
+            return spaces.Discrete(document["n"], start=document["start"])
+        case "MultiDiscrete":
+            dtype = np.dtype(document["dtype"])
+            return spaces.MultiDiscrete(document["nvec"], dtype.type, start=document["start"])
+        case "MultiBinary":
+            return spaces.MultiBinary(document["n"])
+    raise ValueError(f"there is no space of kind {document['kind']!r}")
 
 
-def _decode_list(document: dict[str, Json], path: str) -> list[object]:
-    return [_decode(part, f"{path}.{i}") for i, part in enumerate(document[LIST_TAG])]
+def _array_json(space: Space) -> Json:
+    return {"dtype": np.dtype(space.dtype).name, "shape": list(space.shape or ())}
 
 
-def _decode_items(document: dict[str, Json], path: str) -> dict[object, object]:
-    return {_decode(key, path): _decode(part, path) for key, part in document[ITEMS_TAG]}
+def _numbers(values: Array) -> Json:
+    """Numbers of any shape as nested lists; one number where all are the same."""
+    if values.size and (values == values.flat[0]).all():
+        return plain_json(values.flat[0].item())
+    return plain_json(values.tolist())
 
 
-def _decode_float(document: dict[str, Json], _path: str) -> float:
-    return float_from_json(document[FLOAT_TAG])
+def _bound(document: Json, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    return np.broadcast_to(np.array(_floats(document), dtype), shape).copy()
 
 
-_DECODERS: dict[str, Callable[[dict[str, Json], str], object]] = {
-    TYPE_TAG: _decode_dataclass,
-    ENUM_TAG: _decode_enum,
-    REFERENCE_TAG: _decode_reference,
-    LIST_TAG: _decode_list,
-    ITEMS_TAG: _decode_items,
-    FLOAT_TAG: _decode_float,
-}
+def _floats(document: Json) -> Json:
+    match document:
+        case list():
+            return [_floats(part) for part in document]
+        case dict():
+            return float_from_json(document[FLOAT_TAG])
+    return document

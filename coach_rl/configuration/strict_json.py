@@ -5,7 +5,6 @@ A number that JSON cannot hold is written as `{"$float": "nan"}`. A sealed docum
 checksum of its content, so a changed digit is noticed, and a changed layout is not.
 """
 
-import hashlib
 import json
 import math
 import stat
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from coach_rl.core.errors import CheckpointError
-from coach_rl.core.file_writing import replacing
+from coach_rl.core.file_writing import replacing, sha256_of
 
 Json = Any
 """A JSON document: dicts with str keys, lists, strings, finite numbers, booleans, None."""
@@ -122,7 +121,7 @@ def sealed(document: dict[str, Json]) -> dict[str, Json]:
 
 
 def read_sealed(path: Path, *, next_step: str) -> dict[str, Json]:
-    """The document in a file, without its checksum; one of an earlier version has none.
+    """The document in a file, without its checksum, which the user may have deleted.
 
     Args:
         path: The file.
@@ -167,24 +166,26 @@ def require_types(
 
 
 def require_version(
-    document: Mapping[str, Json], known: tuple[int, ...], *, source: str, written_by: Json
+    document: Mapping[str, Json], known: int, *, source: str, written_by: Json
 ) -> None:
-    """Raise `CheckpointError` unless a document is of a version that is read here.
+    """Raise `CheckpointError` unless a document is of the version that is read here.
 
     Args:
-        document: Says its own `schema_version`.
-        known: The versions read here, ascending.
+        document: Has its own `schema_version`.
+        known: The version read here.
         source: Where the document came from, for the error.
         written_by: The version of coach_rl that wrote it; None where that is not known.
     """
     version = document.get("schema_version")
-    if version in known and not isinstance(version, bool):
+    if version == known and not isinstance(version, bool):
         return
-    reads = f"this version of coach_rl reads {' and '.join(map(str, known))}"
     by = f"coach_rl {written_by}" if isinstance(written_by, str) else "the coach_rl that wrote it"
-    is_newer = isinstance(version, int) and version > known[-1]
+    is_newer = isinstance(version, int) and version > known
     advice = f"upgrade to {by} or later" if is_newer else f"use {by}"
-    raise CheckpointError(f"{source} has schema version {_excerpt(version)}, {reads}; {advice}")
+    raise CheckpointError(
+        f"{source} has schema version {_excerpt(version)}, this version of coach_rl reads {known}; "
+        f"{advice}"
+    )
 
 
 def write_json(path: Path, document: Json) -> None:
@@ -230,7 +231,7 @@ def _dict_without_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 def _checksum(content: dict[str, Json]) -> str:
     text = json.dumps(content, sort_keys=True, allow_nan=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return sha256_of(text)
 
 
 def _excerpt(value: Json) -> str:

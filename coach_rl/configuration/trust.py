@@ -13,11 +13,13 @@ the user's state folder, where a run folder cannot write:
 """
 
 import contextlib
-import hashlib
 import importlib
+import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Self
 
@@ -26,6 +28,7 @@ import platformdirs
 from coach_rl.configuration.presets import shipped_presets
 from coach_rl.configuration.strict_json import Json
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.file_writing import sha256_of
 from coach_rl.core.roles import CodeNamingParameters
 
 OURS = "coach_rl"
@@ -68,7 +71,7 @@ class Trust:
             modules = ",".join(sorted(set(map(_module, missing))))
             raise ConfigurationError(
                 f"{source} names {', '.join(missing)}: code that no run of yours on this machine "
-                "has used, and that is not run; if you would run programs of whoever made it, add "
+                "has used, and that is not run; if you would run programs of its author, add "
                 f"--trust {modules} (in Python trust={tuple(modules.split(','))})"
             )
 
@@ -104,9 +107,15 @@ def is_own_preset(source: str, file: str) -> bool:
 
 
 def shipped_preset(source: str) -> Path | None:
-    """The file of the preset with this text that comes with this package; None if none does."""
-    files = {preset.path for preset in shipped_presets().values()}
-    return next((file for file in files if file.read_text(encoding="utf-8") == source), None)
+    """The file of the shipped preset with this text; None if no version has shipped it.
+
+    The text may be of another version, listed in `released_presets.json`; the file is of this one.
+    """
+    paths = {preset.path.name: preset.path for preset in shipped_presets().values()}
+    for file in paths.values():
+        if file.read_text(encoding="utf-8") == source:
+            return file
+    return paths.get(_released_presets().get(sha256_of(source), ""))
 
 
 def own_folders() -> set[str]:
@@ -129,7 +138,7 @@ def remember_own_code(
         names = [name for name in names if not name.startswith(PRESET_MODULE)]
     lines = [f"module {module}" for module in {*map(_module, OURS_ALONE.untrusted(names))}]
     lines += [f"folder {folder}" for folder in folders]
-    if preset is not None and shipped_preset(preset[0]) is None:
+    if preset is not None:
         lines.append(_preset_line(*preset))
     known = _own_code()
     new = [line for line in lines if line not in known and "\n" not in line]
@@ -198,14 +207,22 @@ def _is_class_or_id(module_name: str, name: str) -> bool:
     try:
         found = getattr(importlib.import_module(module_name), attribute, None)
     except ImportError:
-        return True  # it is not here; whoever builds it says how to install it
+        return True  # not installed; building it raises an error with the command
     if isinstance(found, type):
         return _is_below(found.__module__, ADAPTED)
     return found is None or attribute == MAKER
 
 
 def _preset_line(source: str, file: str) -> str:
-    return f"preset {hashlib.sha256(source.encode()).hexdigest()} {file}"
+    return f"preset {sha256_of(source)} {file}"
+
+
+@cache
+def _released_presets() -> dict[str, str]:
+    """Files of the presets that released versions have shipped, by the checksum of their text."""
+    table = files("coach_rl.configuration").joinpath("released_presets.json")
+    names: dict[str, str] = json.loads(table.read_text("utf-8"))
+    return names
 
 
 def _own_code() -> set[str]:

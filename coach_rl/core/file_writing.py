@@ -4,6 +4,7 @@ A run's folder may come from a stranger, and a link in it may point to any file 
 """
 
 import errno
+import hashlib
 import os
 import secrets
 from collections.abc import Iterator
@@ -71,6 +72,27 @@ def replacing(path: Path, unfinished: Path | None = None) -> Iterator[Path]:
     finally:
         unfinished.unlink(missing_ok=True)
     sync(path.parent)
+
+
+def unused(path: Path) -> Path:
+    """`path`, or, where that exists, the first free of `name_2.suffix`, `name_3.suffix`, ..."""
+    free, number = path, 1
+    while free.exists():
+        number += 1
+        free = path.with_name(f"{path.stem}_{number}{path.suffix}")
+    return free
+
+
+def sha256_of(content: str | bytes) -> str:
+    """The SHA-256 checksum of a text or bytes, in hexadecimal digits."""
+    data = content.encode() if isinstance(content, str) else content
+    return hashlib.sha256(data).hexdigest()
+
+
+def sha256_of_file(path: Path) -> str:
+    """The SHA-256 checksum of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sync(path: Path) -> None:

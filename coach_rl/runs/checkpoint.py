@@ -2,7 +2,7 @@
 
     checkpoints/step_20480/
         tensors.safetensors    every array and tensor of the state
-        rows_000001.bin        entries of memories, shared with other checkpoints, see `segments`
+        rows_000001.bin        entries of memories, shared with other checkpoints, see `packing`
         segments.json          which entries are in which of these
         state.json             the tree around them
         checkpoint.json        schema version, checksums of the others, what the runner remembers
@@ -13,7 +13,6 @@ a checkpoint holds is not decided here: it is `GraphManager.state_dict()`, and i
 every part by its own `state_dict`.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -41,18 +40,19 @@ from coach_rl.configuration.strict_json import (
     write_json,
 )
 from coach_rl.core.errors import CheckpointError, UnknownNameError
-from coach_rl.core.file_writing import make_folder, sync
+from coach_rl.core.file_writing import make_folder, sha256_of_file, sync, unused
 from coach_rl.core.state import State
-from coach_rl.runs.packing import Packer, Unpacker
-from coach_rl.runs.segments import (
+from coach_rl.runs.packing import (
     NOTHING_STORED,
+    Packer,
     Stored,
+    Unpacker,
     is_segment,
     segments_json,
 )
 
 SCHEMA_VERSION = 5
-"""Version of the checkpoint format; raised when an older reader could misread it."""
+"""Version of the checkpoint format; raised when another reader could misread it."""
 
 LAST = "last"
 BEST = "best"
@@ -83,6 +83,8 @@ class Checkpoint:
     """False where the state has None in the place of what is `Appended`."""
     stored: Stored = NOTHING_STORED
     """Its appended entries, which checkpoints after it can share."""
+    written_by: str = coach_rl.__version__
+    """The version of coach_rl that wrote it."""
 
 
 def write_checkpoint(
@@ -122,7 +124,7 @@ def write_checkpoint(
         (unfinished / _STATE).write_text(tree, encoding="utf-8")
         layout = {place: segments_json(each.segments) for place, each in packer.entries.items()}
         (unfinished / _SEGMENTS).write_text(json.dumps(layout), encoding="utf-8")
-        sums |= {name: _sha256(unfinished / name) for name in (_TENSORS, _STATE, _SEGMENTS)}
+        sums |= {name: sha256_of_file(unfinished / name) for name in (_TENSORS, _STATE, _SEGMENTS)}
         about = {
             "schema_version": SCHEMA_VERSION,
             "coach_rl": coach_rl.__version__,
@@ -166,6 +168,7 @@ def read_checkpoint(path: Path, *, memories: bool = True) -> Checkpoint:
         notes=about["notes"],
         has_memories=memories and about["memories"],
         stored=Stored(entries=unpacker.entries, sums=about["sha256"]),
+        written_by=str(about.get("coach_rl")),
     )
 
 
@@ -180,12 +183,7 @@ def read_notes(path: Path) -> Json:
 
 def free_path(checkpoints: Path, environment_steps: int) -> Path:
     """Return the name of a new checkpoint: `step_2048`, or `step_2048_2` if that is taken."""
-    path = checkpoints / f"step_{environment_steps}"
-    attempt = 2
-    while path.exists():
-        path = checkpoints / f"step_{environment_steps}_{attempt}"
-        attempt += 1
-    return path
+    return unused(checkpoints / f"step_{environment_steps}")
 
 
 def point(checkpoints: Path, pointer: str, name: str | None) -> None:
@@ -358,7 +356,7 @@ def _about(path: Path, *, memories: bool) -> Json:
                 f"checkpoint {path} lacks its file {name}; use another checkpoint"
             )
         require_regular_file(path / name)
-        if _sha256(path / name) != expected:
+        if sha256_of_file(path / name) != expected:
             raise CheckpointError(
                 f"checkpoint {path} is damaged: {name} does not match its checksum; use "
                 "another checkpoint"
@@ -371,12 +369,7 @@ def _about_file(path: Path) -> Json:
         raise CheckpointError(f"there is no checkpoint {path}")
     source = path / _ABOUT
     about = read_sealed(source, next_step="use another checkpoint")
-    require_version(about, (SCHEMA_VERSION,), source=str(source), written_by=about.get("coach_rl"))
+    require_version(about, SCHEMA_VERSION, source=str(source), written_by=about.get("coach_rl"))
     require_types(about, {"sha256": dict, "notes": dict, "memories": bool}, source=str(source))
     require_types(about["sha256"], {_TENSORS: str, _STATE: str, _SEGMENTS: str}, source=str(source))
     return about
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,20 +1,32 @@
-"""A run's folder: where its parts are, and its manifest.
+"""A run's folder: its parts, finding it by a path, creating and deleting it.
 
     experiments/<name>/<level>_seed<seed>_<time-stamp>/
         manifest.json          everything the run was made from, see `manifest`
         preset.py              the preset's source, where there was one (not of files it imports)
         checkpoints/           see `checkpoint`
-        log.jsonl, *.csv       what the run said
+        log.jsonl, *.csv       the run's records
         events.out.tfevents.*  the same for TensorBoard, which names a run by its folder
-        videos/                where asked for
-        inspections/           what an inspection has found something wrong in, where asked for
-        summary.json           what the run came to
+        videos/                where requested
+        inspections/           data in which inspections found something wrong, where requested
+        summary.json           results at the end of the run
 
-One process at a time writes into it. `run_creation` makes it.
+One process at a time writes into it. It appears in one step and disappears in one, so there is
+never one without a manifest; folders that are not finished have names of their own.
 """
 
+import os
+import re
+import secrets
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
 
 from coach_rl.configuration.parameters_json import with_current_names
 from coach_rl.configuration.strict_json import (
@@ -24,36 +36,14 @@ from coach_rl.configuration.strict_json import (
     require_version,
     sealed,
     write_json,
+    write_text,
 )
-from coach_rl.core.errors import CheckpointError
+from coach_rl.core.errors import CheckpointError, ConfigurationError
+from coach_rl.core.file_writing import sync
+from coach_rl.core.level_name import folder_name
 from coach_rl.core.moved_names import current_name
-
-SCHEMA_VERSION = 2
-"""Version of the manifest; raised when an older reader could misread it.
-
-1: without a checksum, which a reader of that time would leave as it was in a changed manifest.
-"""
-
-MANIFEST = "manifest.json"
-ONLY_RECORDS = "only_records"
-"""A key of the manifests of runs of which there are only records, without checkpoints."""
-PRESET_COPY = "preset.py"
-
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "name": str,
-    "created": str,
-    "preset": (dict, type(None)),
-    "graph_manager": str,
-    "parameters": dict,
-    "task": dict,
-    "versions": dict,
-    "hardware": dict,
-    "resumes": list,
-}
-_EDITED = (
-    "restore it from a copy; to change parameters use `coach fork RUN --as NAME -cp ...`; if you "
-    'edited it yourself and mean it, delete its line "checksum"'
-)
+from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, newest_whole
+from coach_rl.runs.lock import locked
 
 
 @dataclass(frozen=True)
@@ -109,7 +99,7 @@ def read_manifest(folder: RunFolder) -> Json:
     require_types(manifest, {"schema_version": object}, source=source)
     versions = manifest.get("versions")
     written_by = versions.get("coach-rl") if isinstance(versions, dict) else None
-    require_version(manifest, (1, SCHEMA_VERSION), source=source, written_by=written_by)
+    require_version(manifest, SCHEMA_VERSION, source=source, written_by=written_by)
     require_types(manifest, _TYPES, source=source)
     if manifest["preset"] is not None:
         entry = {"name": str, "file": str, "function": str, "module": str}
@@ -124,3 +114,247 @@ def read_manifest(folder: RunFolder) -> Json:
 def write_manifest(folder: RunFolder, manifest: Json) -> None:
     """Write a run's manifest, with its checksum, in today's version."""
     write_json(folder.manifest, sealed({**manifest, "schema_version": SCHEMA_VERSION}))
+
+
+def find_folder(run: Path) -> RunFolder:
+    """The folder of the run that a path names; its manifest and checkpoints are not read.
+
+    Raises:
+        ConfigurationError: The path is neither a run's folder nor one of its checkpoints.
+    """
+    return _named(run)[0]
+
+
+def find_run(run: Path, *, last_good: bool = False) -> tuple[RunFolder, Path | None]:
+    """The run's folder and the checkpoint a path names; None where there is none yet.
+
+    Args:
+        run: A run's folder (its last checkpoint), one of its checkpoints, or `RUN@STEP`: after so
+            many environment steps, or by its name (`RUN@best`). A folder of runs, also with
+            `@STEP`, means the newest of them.
+        last_good: Whether to take the newest checkpoint of the run that can be read.
+
+    Raises:
+        ConfigurationError: The path is neither a run's folder nor one of its checkpoints.
+        CheckpointError: The pointer to the checkpoint is damaged, or no checkpoint can be read.
+    """
+    folder, name = _named(run)
+    if name is None and not list_checkpoints(folder.checkpoints):
+        return folder, None
+    if last_good:
+        return folder, _last_good(folder)
+    with offering_last_good(folder):
+        return folder, find_checkpoint(folder.checkpoints, *(() if name is None else (name,)))
+
+
+@contextmanager
+def offering_last_good(folder: RunFolder) -> Iterator[None]:
+    """CheckpointErrors inside, about a checkpoint or a pointer, end in the offer of a good one."""
+    try:
+        yield
+    except CheckpointError as error:
+        good = newest_whole(folder.checkpoints)
+        if good is None:
+            raise
+        raise CheckpointError(
+            f"{error}; the newest good checkpoint of the run is {good.name}: take it with "
+            "--last_good"
+        ) from error
+
+
+def in_newest_run(run: Path) -> tuple[Path, list[Path]]:
+    """A path in which a folder of runs is replaced by its newest run; also the runs in it.
+
+    Args:
+        run: `EXPERIMENT`, `EXPERIMENT@STEP`, or any other path, which stays as it is.
+    """
+    folder, step = _split(run)
+    runs = runs_in(folder)
+    if not runs:
+        return run, []
+    return (runs[-1] if step is None else Path(f"{runs[-1]}@{step}")), runs
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """The runs right below a folder, in the order in which they were begun."""
+    runs = [manifest.parent for manifest in folder.expanduser().glob(f"*/{MANIFEST}")]
+    return sorted(runs, key=lambda run: (read_manifest(RunFolder(run))["created"], run.name))
+
+
+def create_run_folder(
+    root: Path,
+    name: str,
+    manifest: Json,
+    preset_source: str | None,
+    *,
+    fill: Callable[[RunFolder], None] | None = None,
+) -> RunFolder:
+    """A new folder under `root/name`, with its manifest and the preset's source already in it.
+
+    What processes that died here have left unfinished is removed.
+
+    Args:
+        root: The folder of all experiments.
+        name: The experiment's name, one folder name.
+        manifest: What `make_manifest` returned.
+        preset_source: The preset's source; None for an experiment without a preset.
+        fill: Puts more into the folder before it appears; None for nothing.
+
+    Raises:
+        ConfigurationError: The folder cannot be written.
+    """
+    check_name(name)
+    parent = root / name
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        _remove_unfinished(parent)
+        unfinished = parent / f"{_unfinished()}{os.getpid()}-{secrets.token_hex(4)}"
+        unfinished.mkdir()
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot write to the experiment folder {parent}: {error}; choose another with -ep"
+        ) from error
+    try:
+        if preset_source is not None:
+            write_text(unfinished / PRESET_COPY, preset_source)
+        write_manifest(RunFolder(unfinished), manifest)
+        if fill is not None:
+            fill(RunFolder(unfinished))
+        return RunFolder(_publish(unfinished, parent, manifest))
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+
+
+def remove_run(folder: RunFolder) -> None:
+    """Delete a run; it disappears in one step, and what a kill leaves of it is removed later.
+
+    Raises:
+        RunInUseError: A process holds it.
+        ConfigurationError: It cannot be deleted.
+    """
+    parent = folder.path.parent
+    try:
+        with locked(folder.path):
+            gone = Path(tempfile.mkdtemp(prefix=f"{_unfinished()}{os.getpid()}-", dir=parent))
+            os.rename(folder.path, gone / folder.path.name)
+        shutil.rmtree(gone)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the run {folder.path} cannot be deleted: {error.strerror}"
+        ) from error
+
+
+def check_name(name: str) -> None:
+    """Raise `ConfigurationError` unless `name` can be the name of one folder."""
+    if not re.fullmatch(r"\w[\w .+=@-]*", name):
+        raise ConfigurationError(
+            f"the experiment name {name!r} cannot name a folder; use letters, digits and . _ "
+            "- + = @"
+        )
+
+
+SCHEMA_VERSION = 2
+"""Version of the manifest; raised when another reader could misread it."""
+
+
+MANIFEST = "manifest.json"
+
+
+ONLY_RECORDS = "only_records"
+"""A key of the manifests of runs of which there are only records, without checkpoints."""
+
+
+PRESET_COPY = "preset.py"
+
+
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "name": str,
+    "created": str,
+    "preset": (dict, type(None)),
+    "graph_manager": str,
+    "parameters": dict,
+    "task": dict,
+    "versions": dict,
+    "hardware": dict,
+    "resumes": list,
+}
+
+
+_EDITED = (
+    "restore it from a copy; to change parameters use `coach fork RUN --as NAME -cp ...`; if you "
+    'edited it yourself and mean it, delete its line "checksum"'
+)
+
+
+def _named(run: Path) -> tuple[RunFolder, str | None]:
+    """The run's folder and the name of the checkpoint in a path; None where it names none."""
+    path, name = _split(in_newest_run(run)[0].expanduser().absolute())
+    if name is not None:
+        name = f"step_{name}" if name.isdecimal() else name
+    folder = RunFolder(path)
+    if not os.path.lexists(folder.manifest):
+        folder, name = RunFolder(path.parent.parent), path.name
+        if path.parent != folder.checkpoints or not os.path.lexists(folder.manifest):
+            raise _no_run(run.expanduser().absolute())
+    return folder, name
+
+
+def _split(path: Path) -> tuple[Path, str | None]:
+    """A path without `@STEP`, and the step; None where it has none."""
+    if path.expanduser().exists() or "@" not in path.name:
+        return path, None
+    name, _, step = path.name.rpartition("@")
+    return path.with_name(name or path.name), step
+
+
+def _no_run(path: Path) -> ConfigurationError:
+    """The error about a path that means no run, with the experiments that there are in it."""
+    folder = path if path.exists() else path.with_name(path.name.rpartition("@")[0] or path.name)
+    experiments = sorted({found.parent.parent.name for found in folder.glob(f"*/*/{MANIFEST}")})
+    advice = "`coach runs FOLDER` lists those in a folder"
+    if experiments:
+        advice = f"there are runs of the experiments {', '.join(experiments)} in it; name one"
+    return ConfigurationError(
+        f"{path} is neither a run's folder (with a manifest.json) nor a checkpoint in one; {advice}"
+    )
+
+
+def _last_good(folder: RunFolder) -> Path:
+    good = newest_whole(folder.checkpoints)
+    if good is None:
+        raise CheckpointError(f"no checkpoint in {folder.checkpoints} can be read")
+    return good
+
+
+def _publish(unfinished: Path, parent: Path, manifest: Json) -> Path:
+    """Name the folder by level, seed and time; numbered where another run took the same second.
+
+    So runs of an experiment sort by what they are, and those that only repeat another by time.
+    """
+    stamp = datetime.now().astimezone().strftime("%Y-%m-%d_%H-%M-%S")
+    name = f"{folder_name(manifest['level'])}_seed{manifest['task']['seed']}_{stamp}"
+    attempt = 1
+    while True:
+        path = parent / (name if attempt == 1 else f"{name}_{attempt}")
+        try:
+            os.rename(unfinished, path)
+        except OSError:
+            if not path.exists():
+                raise
+            attempt += 1
+        else:
+            sync(parent)
+            return path
+
+
+def _unfinished() -> str:
+    """Beginning of the names of this machine's unfinished run folders; the process follows."""
+    return f".new-{socket.gethostname()}-"
+
+
+def _remove_unfinished(parent: Path) -> None:
+    for path in parent.glob(f"{_unfinished()}*"):
+        process = path.name.removeprefix(_unfinished()).partition("-")[0]
+        if process.isdecimal() and not psutil.pid_exists(int(process)):
+            shutil.rmtree(path, ignore_errors=True)

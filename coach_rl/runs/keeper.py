@@ -1,6 +1,8 @@
-"""Checkpoints that a run writes and keeps, by the policy of `CheckpointParameters`."""
+"""Checkpoints that a run writes and keeps, by its `CheckpointParameters`, and their size."""
 
-from collections.abc import Callable
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,9 +10,9 @@ from typing import Literal
 
 from coach_rl.configuration.strict_json import Json
 from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.errors import CheckpointError
+from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
 from coach_rl.core.sizes import readable
-from coach_rl.core.state import State
+from coach_rl.core.state import Appended, State
 from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import (
     BEST,
@@ -28,17 +30,11 @@ from coach_rl.runs.checkpoint import (
     remove_unfinished,
     write_checkpoint,
 )
-from coach_rl.runs.disk_space import size_of
 from coach_rl.runs.folder import RunFolder
 from coach_rl.runs.logs import log_notes
-from coach_rl.runs.segments import NOTHING_STORED
+from coach_rl.runs.packing import NOTHING_STORED
 from coach_rl.telemetry.figures import Best, candidate, is_better, is_measured_by
 from coach_rl.telemetry.records import LogRecord
-
-Reason = Literal["best", "periodic", "last", "awaited", "asked"]
-"""Reason for a checkpoint; a periodic one may stay once it is neither best nor last, an awaited one
-stays until the evaluation of its agents is over, which may find that it is the best, and one that a
-callback has asked for stays in any case."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +52,9 @@ class Periodic:
 def require_same_seed(checkpoint: Checkpoint, seed: int) -> None:
     """Raise `CheckpointError` where a checkpoint is of a run with another seed than the manifest's.
 
-    Evaluations and rows of later runs draw from the seed, so nothing else would tell. Checkpoints
-    of earlier versions don't know theirs.
+    Evaluations and rows of later runs draw from the seed, so nothing else would reveal it.
     """
-    taken_with = checkpoint.notes.get("seed", seed)
+    taken_with = checkpoint.notes.get("seed")
     if taken_with != seed:
         raise CheckpointError(
             f"the manifest says seed {seed}, but {checkpoint.path} was taken with seed "
@@ -79,6 +74,12 @@ def best_so_far(folder: RunFolder, policy: CheckpointParameters) -> Best | None:
         return None
     best = _noted_best(read_notes(find_checkpoint(folder.checkpoints)))
     return best if best is not None and is_measured_by(best, policy) else None
+
+
+Reason = Literal["best", "periodic", "last", "awaited", "asked"]
+"""Reason for a checkpoint; a periodic one may stay once it is neither best nor last, an awaited one
+stays until the evaluation of its agents is over, which may find that it is the best, and one that a
+callback has asked for stays in any case."""
 
 
 class CheckpointKeeper:
@@ -139,7 +140,7 @@ class CheckpointKeeper:
         return reasons
 
     def begin(self, environment_steps: int) -> None:
-        """Leave a trace of a checkpoint before the log announces it; `save` says what fails."""
+        """Leave a trace of a checkpoint before the log announces it; `save` reports failures."""
         with suppress(OSError):
             begin_checkpoint(free_path(self._folder.checkpoints, environment_steps))
 
@@ -180,7 +181,7 @@ class CheckpointKeeper:
         self._remove_unwanted()
 
     def settle(self, evaluation: LogRecord) -> None:
-        """Take in the evaluation of an awaited checkpoint, which may be the best."""
+        """Record the evaluation of a pending checkpoint, which may be the best."""
         name = self._awaited.pop(str(evaluation.environment_steps), "")
         new = candidate(evaluation, self._policy, name)
         if new is not None and is_better(new, self.best, self._policy):
@@ -190,16 +191,16 @@ class CheckpointKeeper:
                 self.best = new
         self._remove_unwanted()
 
-    def await_no_more(self) -> None:
-        """No evaluation is to come any more: what was awaited for one stays no longer."""
+    def drop_pending(self) -> None:
+        """Checkpoints that were kept for their evaluation stay no longer."""
         self._awaited = {}
         self._remove_unwanted()
 
     def restore(self, checkpoint: Checkpoint | None) -> None:
-        """Go on from a checkpoint: what came after it goes, and best is what it was then.
+        """Continue from a checkpoint: later ones are removed, and best is what it was then.
 
-        What a process that died here has left half written is removed; without a checkpoint it
-        stays until the first is written, as a sign that none has been deleted.
+        Unfinished checkpoints of a process that was killed are removed; without a checkpoint they
+        stay until the first is written, as a sign that none has been deleted.
 
         Args:
             checkpoint: Where to continue; None for the very beginning of a run without checkpoints.
@@ -239,13 +240,13 @@ class CheckpointKeeper:
         notes = checkpoint.notes
         try:
             best = _noted_best(notes)
-            self._periodic = Periodic(**notes.get("newest_periodic", {}))
+            self._periodic = Periodic(**notes["newest_periodic"])
+            self._stored, self._saved_at = checkpoint.stored, notes["seconds"]
         except (KeyError, TypeError) as error:
             raise CheckpointError(
                 f"checkpoint {checkpoint.path} is damaged: its notes on the best evaluation or on "
                 "periodic checkpoints are of another shape"
             ) from error
-        self._stored, self._saved_at = checkpoint.stored, notes.get("seconds", 0.0)
         self._awaited = dict(notes.get("awaited", {}))
         self.best = best if best is not None and is_measured_by(best, self._policy) else None
         return best
@@ -304,15 +305,80 @@ class CheckpointKeeper:
             notes = read_notes(path)
         except CheckpointError:
             return True
-        if "periodic" not in notes:  # of an earlier version, under which all of them stayed
-            return bool(notes["reason"] == "periodic")
         if "asked" in notes["reasons"]:
             return True
         number = notes["periodic"]
         return number is not None and self._policy.stays(number, self._periodic.number)
 
 
+def check_disk_space(
+    state: State, folder: Path, *, checkpoints: int | None, planned_steps: int | None
+) -> None:
+    """Refuse a run whose checkpoints cannot be written; warn where they may fill the disk.
+
+    Args:
+        state: What checkpoints will hold.
+        folder: Where they will be; it need not exist yet.
+        checkpoints: The most that stay; None: all that the run writes.
+        planned_steps: Environment steps of the whole run, and so the most entries of a memory; None
+            where it has another length.
+
+    Raises:
+        ConfigurationError: Not even one checkpoint with full memories has room.
+    """
+    least = most = 0
+    for memory in (each for each in appended_in(state) if each.capacity):
+        entry, saved = memory.dtype.itemsize, int((memory.ends - memory.first).sum())
+        # A checkpoint's files can hold as much again that is not needed any more.
+        full = 2 * memory.capacity * (checkpoints or 1)
+        ever = full if planned_steps is None else planned_steps
+        least += entry * max(0, min(memory.capacity, ever) - saved)
+        most += entry * max(0, (ever if checkpoints is None else min(full, ever)) - saved)
+    free = shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free
+    remedy = (
+        "free space, lower the memory's `capacity`, or leave memories out of checkpoints with "
+        "--no_memories (checkpoints.memories=False)"
+    )
+    if least > free:
+        raise ConfigurationError(
+            f"a checkpoint with a full replay memory takes {readable(least)}, and {readable(free)} "
+            f"are free in {folder}; {remedy}"
+        )
+    if most > free:
+        warnings.warn(
+            f"the checkpoints of this run may take {readable(most)} in all, and {readable(free)} "
+            f"are free in {folder}; {remedy}",
+            CoachWarning,
+            stacklevel=3,
+        )
+
+
+def size_of(state: object, *, memories: bool) -> int:
+    """Bytes of all arrays and tensors in a state, and of what is `Appended` where that counts."""
+    match state:
+        case Appended():
+            return memories * state.dtype.itemsize * int((state.ends - state.first).sum())
+        case dict():
+            return sum(size_of(part, memories=memories) for part in state.values())
+        case list() | tuple():
+            return sum(size_of(part, memories=memories) for part in state)
+    return int(getattr(state, "nbytes", 0))
+
+
+def appended_in(state: object) -> Iterator[Appended]:
+    """Everything that is `Appended` in a state."""
+    match state:
+        case Appended():
+            yield state
+        case dict():
+            for part in state.values():
+                yield from appended_in(part)
+        case list() | tuple():
+            for part in state:
+                yield from appended_in(part)
+
+
 def _noted_best(notes: Json) -> Best | None:
-    """The best evaluation in a checkpoint's notes, which once was that by reward alone."""
+    """The best evaluation in a checkpoint's notes."""
     noted = notes["best"]
-    return None if noted is None else Best(**({"value": noted["reward"]} | noted))
+    return None if noted is None else Best(**noted)

@@ -1,7 +1,7 @@
 """The lock of a run's folder: one process at a time writes into it.
 
 The system's own lock ends with its process, however that ends. Network file systems may not pass it
-on to other machines, so the file also says who holds it, and its time is renewed while that lives.
+on to other machines, so the file also names the holder, which renews its time while it lives.
 """
 
 import os
@@ -97,7 +97,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def holder_of(folder: Path) -> Holder | None:
-    """The process that holds a run's folder; None where none does, as far as the folder tells.
+    """The process that holds a run's folder; None where none does, as far as its lock shows.
 
     It only reads: taking the lock to see whether it is free would keep others from it.
     """
@@ -124,14 +124,14 @@ def _named_in(folder: Path) -> tuple[Holder | None, bool]:
 
 
 def _take(file: TextIO, path: Path) -> None:
-    """Take the lock, or raise a `ConfigurationError` that says who has it."""
+    """Take the lock, or raise a `ConfigurationError` that names its holder."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         is_free = True
     except BlockingIOError:
         is_free = False
     except OSError:
-        is_free = True  # a file system without locks: only the file can tell
+        is_free = True  # a file system without locks: only the file has it
     holder, age = _holder(file), time.time() - path.stat().st_mtime
     me = Holder(os.getpid(), socket.gethostname(), psutil.Process().create_time())
     if is_free and (holder is None or holder == me):
@@ -174,7 +174,7 @@ def _holder(file: TextIO) -> Holder | None:
 
 
 def _write(file: TextIO, text: str) -> None:
-    """Replace what the lock says; a full disk keeps it empty, and the system's lock holds."""
+    """Replace the lock's content; on a full disk it stays empty, and the system's lock holds."""
     try:
         file.truncate(0)
         file.write(text)

@@ -1,7 +1,7 @@
-"""The logs of a run: what a checkpoint notes of them, and cutting them back to it.
+"""The logs of a run: a checkpoint's notes on them, and cutting them back to it.
 
-A resumed run says everything after its checkpoint again, so what the stopped run said after it is
-cut off: text is counted in lines, TensorBoard's event files in bytes.
+A resumed run writes all records after its checkpoint again, so those of the stopped run are cut
+off: text is counted in lines, TensorBoard's event files in bytes.
 """
 
 import os
@@ -19,6 +19,7 @@ from coach_rl.runs.checkpoint import Checkpoint
 
 _CHUNK = 1 << 20
 _TABLE = ".csv"
+_NOTES = ("logs", "event_files", "headers", "crc32")
 _WITHOUT = "move it out of the run's folder to continue without it"
 
 
@@ -61,13 +62,12 @@ def planned_cuts(folder: Path, checkpoint: Checkpoint | None) -> list[Cut]:
     """Cuts after which the logs end where a checkpoint was taken; nothing is cut yet.
 
     TensorBoard's own way, a mark in the next file that takes back all from a step on, would also
-    take what was said at the checkpoint's own step before it, and works only if that file is read
+    drop records of the checkpoint's own step from before it, and works only if that file is read
     last.
 
     Args:
         folder: The run's folder.
-        checkpoint: With the notes that `log_notes` made; those of earlier versions have no
-            checksums, and some no event files, which then stay as they are. None: all logs go.
+        checkpoint: With the notes that `log_notes` made. None: all logs go.
 
     Raises:
         CheckpointError: A log is shorter than it was then, or has been changed.
@@ -75,13 +75,13 @@ def planned_cuts(folder: Path, checkpoint: Checkpoint | None) -> list[Cut]:
     Warns:
         CoachWarning: A log is gone.
     """
-    notes: Json = {"logs": {}, "event_files": {}}
+    notes: Json = {key: {} for key in _NOTES}
     if checkpoint is not None:
         notes = checkpoint.notes
-        require_types(notes, {"logs": dict}, source=f"the notes of {checkpoint.path}")
-    lines, sizes = notes["logs"], notes.get("event_files")
-    found = [*_log_files(folder), *(() if sizes is None else _event_files(folder))]
-    known = {**lines, **(sizes or {})}
+        types = dict.fromkeys(_NOTES, dict)
+        require_types(notes, types, source=f"the notes of {checkpoint.path}")
+    found = [*_log_files(folder), *_event_files(folder)]
+    known = {**notes["logs"], **notes["event_files"]}
     if gone := sorted(known.keys() - {path.name for path in found}):
         warnings.warn(
             f"{folder} has lost {', '.join(gone)}; what the run had logged in it before is missing",
@@ -94,11 +94,11 @@ def planned_cuts(folder: Path, checkpoint: Checkpoint | None) -> list[Cut]:
 def _size_then(path: Path, notes: Json) -> int:
     """Bytes that a log had when the checkpoint was taken; CheckpointError if they have changed."""
     require_regular_file(path)
-    name, checksum = path.name, notes.get("crc32", {}).get(path.name)
+    name, checksum = path.name, notes["crc32"].get(path.name)
     if name in notes["logs"]:
         size = _end_of_line(path, notes["logs"][name])
-        is_same = checksum is None or _lines_and_checksum(path, size)[1] == checksum
-        is_same &= _header(path).startswith(notes.get("headers", {}).get(name, ""))
+        is_same = _lines_and_checksum(path, size)[1] == checksum
+        is_same &= _header(path).startswith(notes["headers"].get(name, ""))
     else:
         size = notes["event_files"][name]
         if path.stat().st_size < size:
@@ -106,7 +106,7 @@ def _size_then(path: Path, notes: Json) -> int:
                 f"{path} has {path.stat().st_size} bytes, but had {size} when the checkpoint was "
                 f"taken; {_WITHOUT}"
             )
-        is_same = checksum is None or _checksum(path, size) == checksum
+        is_same = _checksum(path, size) == checksum
     if not is_same:
         raise CheckpointError(
             f"{path} is damaged or has been edited: it does not begin as it did when the "

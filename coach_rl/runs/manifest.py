@@ -1,31 +1,45 @@
 """The manifest: everything a run was made from.
 
 It holds the parameters, the task and the preset's panel, and what else may change a run's numbers:
-versions, the process's settings, the state of the source, hardware.
+versions, the process's settings, the state of the source, hardware. TensorBoard shows it as the
+run's introduction, so a run that is resumed or forked has that as well.
 """
 
-import hashlib
+import importlib.metadata
+import os
+import platform
+import shlex
+import subprocess
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
-from coach_rl.configuration.module_folders import imported_folders
-from coach_rl.configuration.panel import REQUIRED
-from coach_rl.configuration.parameters_json import decode, encode, reference
-from coach_rl.configuration.preset_file import Preset
-from coach_rl.configuration.preset_module import imported_neighbours
-from coach_rl.configuration.strict_json import Json
+import torch
+
+from coach_rl.configuration.parameters_json import (
+    ITEMS_TAG,
+    LIST_TAG,
+    TYPE_TAG,
+    decode,
+    encode,
+    reference,
+)
+from coach_rl.configuration.preset_file import REQUIRED, Preset
+from coach_rl.configuration.strict_json import Json, read_text
 from coach_rl.configuration.trust import code_in_json, code_in_parameters, remember_own_code
+from coach_rl.configuration.user_modules import imported_folders, imported_neighbours
 from coach_rl.core.errors import CoachError, CoachWarning, ConfigurationError
+from coach_rl.core.file_writing import sha256_of
 from coach_rl.core.level_name import shown_level
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import RunLength
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import CheckpointParameters, ScheduleParameters
 from coach_rl.runs.folder import SCHEMA_VERSION, RunFolder, read_manifest
-from coach_rl.runs.introduction import differences
-from coach_rl.runs.provenance import made_with, now
+from coach_rl.telemetry.tables import markdown, written
+from coach_rl.telemetry.tensorboard import Introduction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +71,7 @@ def make_manifest(
         runtime: What is known only now.
         name: The experiment's name.
         origin: Where the experiment came from.
-        policy: The policy of its checkpoints; None: as its parameters say.
+        policy: The policy of its checkpoints; None: that of its parameters.
 
     Raises:
         ConfigurationError: Something in the parameters could not be rebuilt from JSON.
@@ -84,27 +98,10 @@ def make_manifest(
     }
 
 
-def _differences(graph_manager: GraphManager, origin: Origin) -> dict[str, list[Json]]:
-    """Differences from the preset's defaults: panel values, and parameters set by their path."""
-    preset = origin.preset
-    if preset is None:
-        return {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the preset has been built, and has warned, before
-        panel = {name: origin.panel[name] for name in preset.panel if name in origin.panel}
-        of_panel = preset.build(panel).parameters
-    defaults = {name: each.default for name, each in preset.panel.items()}
-    known = {name: value for name, value in defaults.items() if value is not REQUIRED}
-    return {
-        **differences(encode(known, "panel"), encode(panel, "panel")),
-        **differences(encode(of_panel), encode(graph_manager.parameters)),
-    }
-
-
 def experiment_json(
     graph_manager: GraphManager, runtime: Runtime, policy: CheckpointParameters | None
 ) -> Json:
-    """The parts of a manifest that say what is trained and how; `make_manifest` explains them."""
+    """The parts of a manifest about what is trained and how; see `make_manifest`."""
     parameters = encode(graph_manager.parameters)
     if policy is not None:
         parameters["checkpoints"] = encode(policy)
@@ -198,6 +195,158 @@ def code_of(graph_manager: GraphManager, manifest: Json) -> list[str]:
     ]
 
 
+def now() -> str:
+    """The time with its zone, to the second."""
+    return datetime.now().astimezone().isoformat(timespec="seconds")
+
+
+def made_with() -> Json:
+    """Return the manifest's record of this process: versions, settings, source, hardware."""
+    return {
+        "versions": versions(),
+        "settings": settings(),
+        "git": {
+            "working_directory": git_state(Path.cwd()),
+            "coach_rl": git_state(Path(__file__).parent),
+        },
+        "hardware": hardware(),
+    }
+
+
+def changes_since(then: Json, now: Json) -> list[str]:
+    """Return changes that may affect a run's numbers, e.g. "torch 2.12.0, now 2.13.0".
+
+    Args:
+        then: What `made_with` returned for an earlier part of the run.
+        now: What it returns for this process.
+    """
+    before, after = (
+        {
+            **part["versions"],
+            "processor": part["hardware"]["cpu"],
+            **{name.replace("_", " "): value for name, value in part["settings"].items()},
+        }
+        for part in (then, now)
+    )
+    return [
+        f"{name} {before[name]}, now {after.get(name)}"
+        for name in before
+        if before[name] != after.get(name)
+    ]
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of Python and the packages above; None where one is not installed."""
+    return {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}
+
+
+def settings() -> Json:
+    """Return settings of the whole process that may affect numbers and are not the run's own."""
+    return {
+        "numpy_threads": _numpy_threads(),
+        "default_dtype": str(torch.get_default_dtype()).removeprefix("torch."),
+        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
+        "cudnn_deterministic": torch.backends.cudnn.deterministic,
+        "cudnn_benchmark": torch.backends.cudnn.benchmark,
+    }
+
+
+def git_state(folder: Path) -> Json:
+    """Commit of the checkout `folder` lies in, and whether files differ; None outside of one."""
+    commit = _git(folder, "rev-parse", "HEAD")
+    if commit is None:
+        return None
+    changes = _git(folder, "status", "--porcelain")
+    return {"commit": commit, "dirty": None if changes is None else bool(changes)}
+
+
+def hardware() -> Json:
+    """Host, processor, cores, memory in bytes, GPUs, operating system."""
+    gpus = range(torch.cuda.device_count())
+    return {
+        "host": platform.node(),
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "gpus": [torch.cuda.get_device_name(index) for index in gpus],
+        "system": platform.platform(),
+    }
+
+
+def introduction(folder: RunFolder, levels: str) -> Introduction:
+    """Texts and hyper-parameters of a run.
+
+    Args:
+        folder: The run's; its manifest is written.
+        levels: The levels and their agents, for people.
+    """
+    manifest = read_manifest(folder)
+    changed = manifest.get("differences", {})
+    texts = {
+        "command": _command(manifest),
+        "differences": _changes_text(manifest),
+        "levels": _code(levels),
+        "parameters": _table(("parameter", "value"), flat(manifest["parameters"]).items()),
+    }
+    if manifest["preset"] is not None:
+        texts["preset"] = _code(read_text(folder.preset), "python")
+    parameters = manifest["parameters"]
+    settings = {
+        "task": manifest["level"],
+        "num_envs": parameters.get("num_envs"),
+        **{name: value for name, value in manifest["panel"].items() if name != "level"},
+        **{name: now for name, (_, now) in changed.items()},
+        "seed": manifest["task"]["seed"],
+    }
+    return Introduction(
+        texts=texts,
+        settings={name: _setting(value) for name, value in settings.items() if value is not None},
+    )
+
+
+def differences(default: Json, now: Json) -> dict[str, list[Json]]:
+    """The differences of two documents of parameters: both values by path, None where missing."""
+    before, after = flat(default), flat(now)
+    return {
+        path: [before.get(path), after.get(path)]
+        for path in {**before, **after}
+        if before.get(path) != after.get(path)
+    }
+
+
+def flat(document: Json, path: str = "") -> dict[str, Json]:
+    """The values of a document of parameters by path, as `-cp` takes them."""
+    return dict(_leaves(document, path))
+
+
+PACKAGES = ("coach-rl", "torch", "numpy", "gymnasium", "mujoco", "safetensors")
+"""Packages whose versions may change a run's numbers."""
+
+
+_GIT_SECONDS = 10
+
+
+_COUNT = "count"
+"""The only value of a step unit."""
+
+
+def _differences(graph_manager: GraphManager, origin: Origin) -> dict[str, list[Json]]:
+    """Differences from the preset's defaults: panel values, and parameters set by their path."""
+    preset = origin.preset
+    if preset is None:
+        return {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the preset has been built, and has warned, before
+        panel = {name: origin.panel[name] for name in preset.panel if name in origin.panel}
+        of_panel = preset.build(panel).parameters
+    defaults = {name: each.default for name, each in preset.panel.items()}
+    known = {name: value for name, value in defaults.items() if value is not REQUIRED}
+    return {
+        **differences(encode(known, "panel"), encode(panel, "panel")),
+        **differences(encode(of_panel), encode(graph_manager.parameters)),
+    }
+
+
 def _preset_entry(preset: Preset) -> Json:
     return {
         "name": preset.reference.name,
@@ -209,6 +358,111 @@ def _preset_entry(preset: Preset) -> Json:
     }
 
 
-def sha256_of(text: str) -> str:
-    """The checksum of a text, in hexadecimal digits."""
-    return hashlib.sha256(text.encode()).hexdigest()
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _numpy_threads() -> int | None:
+    """Threads of numpy's matrix products, by which OpenBLAS divides large ones."""
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        if os.environ.get(name, "").isdecimal():
+            return int(os.environ[name])
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """Return git's output; None if git is missing or too slow, or `folder` is no checkout.
+
+    Without optional locks: a run killed meanwhile would leave one behind, and git refuse to commit.
+    """
+    try:
+        answer = subprocess.run(
+            ["git", "--no-optional-locks", "-C", str(folder), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=_GIT_SECONDS,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip()
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor())
+
+
+def _leaves(document: Json, path: str) -> Iterator[tuple[str, Json]]:
+    parts = document
+    if isinstance(document, dict):
+        parts = document.get(ITEMS_TAG, document.get(LIST_TAG, document))
+    if isinstance(parts, list):
+        is_plain = not any(isinstance(part, dict | list) for part in parts)
+        parts = {} if is_plain else {str(index): part for index, part in enumerate(parts)}
+    if not isinstance(parts, dict) or not parts:
+        yield path, document
+        return
+    kind = str(parts.get(TYPE_TAG, "")).rpartition(":")[2]
+    inner = {name: part for name, part in parts.items() if name != TYPE_TAG}
+    if set(inner) == {_COUNT}:
+        yield path, inner[_COUNT]
+        return
+    if kind and path:
+        yield path, f"({kind})"
+    for name, part in inner.items():
+        yield from _leaves(part, f"{path}.{name}" if path else name)
+
+
+def _command(manifest: Json) -> str:
+    lines = [
+        f"**{manifest['name']}** on task **{manifest['level']}**, seed {manifest['task']['seed']},"
+        f" begun {manifest['created']}",
+        _code(shlex.join(manifest["command"]) or "(run from a program)"),
+    ]
+    if manifest["preset"] is not None:
+        lines.append(f"Preset: `{manifest['preset']['name']}`")
+    lines += [
+        f"Forked from `{each['run']}` at {each['checkpoint']}, with the changes "
+        f"`{each['changes'] or 'none'}`"
+        for each in manifest.get("ancestry", ())
+    ]
+    parts = {**manifest["versions"], **manifest["hardware"]}
+    lines.append(_table(("made with", ""), parts.items()))
+    return "\n\n".join(lines)
+
+
+def _changes_text(manifest: Json) -> str:
+    changed: Mapping[str, list[Json]] = manifest.get("differences", {})
+    if manifest["preset"] is None:
+        return "This run was made by a program, without a preset."
+    if not changed:
+        return "All settings are the preset's defaults."
+    rows = ((name, default, now) for name, (default, now) in changed.items())
+    return _table(("setting", "default of the preset", "this run"), rows)
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
+    return markdown(written(head, (tuple(map(_cell, row)) for row in rows), texts=len(head)))
+
+
+def _cell(value: object) -> str:
+    text = "" if value is None else str(value)
+    return f"`{text}`".replace("|", "\\|").replace("\n", " ") if text else "-"
+
+
+def _code(text: str, language: str = "") -> str:
+    return f"~~~~{language}\n{text.rstrip()}\n~~~~"
+
+
+def _setting(value: Json) -> bool | float | str:
+    return value if isinstance(value, bool | int | float | str) else str(value)

@@ -1,4 +1,9 @@
-"""The sinks of a run: its own files and services, which may fail, and the audience's."""
+"""Files of a run besides its checkpoints: sinks of records, and data of failures and inspections.
+
+A file or service that cannot be written loses its lines; the run continues. `faults/step_4096.txt`
+has the message of an error that ended a run and other text, such as the traceback of an environment
+in a worker process, `faults/step_4096.npz` the arrays where there are any.
+"""
 
 import contextlib
 import shutil
@@ -6,30 +11,33 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from coach_rl.core.errors import CoachWarning, in_one_line
+import numpy as np
+
+from coach_rl.core.errors import CoachWarning, RunError, in_one_line
+from coach_rl.core.file_writing import make_folder, without_links
 from coach_rl.core.profiling import TimedCall
-from coach_rl.telemetry.records import LogRecord, Sink
-
-RETRY_SECONDS = 10.0
-"""Time before a file that could not be written is tried again."""
-
-
-SERVICE_RETRY_SECONDS = 300.0
-"""The same for a service, whose attempts may take as long as its network's time-outs."""
+from coach_rl.core.records import Array
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.runs.folder import RunFolder, read_manifest
+from coach_rl.runs.manifest import introduction
+from coach_rl.telemetry.log_files import CsvSink, JsonlSink, logged_names
+from coach_rl.telemetry.records import LogRecord, Sink, SinkRun, made_sink, sink_name
+from coach_rl.telemetry.tensorboard import TensorBoardSink
 
 
 class RunSinks:
     """Writes records to all sinks. One that cannot be written costs its lines, not the run.
 
-    It is said once, tried again, and marked by a `gap` record where the lines continue.
+    A warning names it once, writing is retried, and a `gap` record marks where lines continue.
 
     Args:
         folder: The run's folder.
         files: What makes each sink that writes into it, by the file's name for people.
-        audience: Further sinks, closed by whoever made them.
+        audience: Further sinks, closed by their owners.
         services: What makes each of the experiment's own sinks, by its name for people. An error
             of theirs is one of writing.
     """
@@ -97,7 +105,7 @@ class _File:
             self._count()
             return
         try:
-            self._folder.stat()  # a folder that is gone is not made anew, without its manifest
+            self._folder.stat()  # a folder that is gone is not made again, without its manifest
             if self._sink is None:
                 self._sink = self._make()
             if self._lost:
@@ -125,7 +133,7 @@ class _File:
         self._reason = getattr(error, "strerror", None) or in_one_line(error)
         if not self.lost_in_all:
             warnings.warn(
-                f"{self.name} cannot be written: {self._trouble(error)}; the run "
+                f"{self.name} cannot be written: {self._failure(error)}; the run "
                 "continues and its records are lost there until it can",
                 CoachWarning,
                 stacklevel=2,
@@ -139,8 +147,8 @@ class _File:
     def _retry_seconds(self) -> float:
         return RETRY_SECONDS
 
-    def _trouble(self, error: BaseException) -> str:
-        return trouble(error, self._folder)
+    def _failure(self, error: BaseException) -> str:
+        return write_failure(error, self._folder)
 
     def _count(self) -> None:
         self._lost += 1
@@ -158,11 +166,11 @@ class _Service(_File):
     def _retry_seconds(self) -> float:
         return SERVICE_RETRY_SECONDS
 
-    def _trouble(self, error: BaseException) -> str:
+    def _failure(self, error: BaseException) -> str:
         return in_one_line(error)
 
 
-def trouble(error: BaseException, folder: Path) -> str:
+def write_failure(error: BaseException, folder: Path) -> str:
     """The reason why a folder cannot be written to, its name and the space that is left."""
     cause = error if isinstance(error, OSError) else error.__cause__
     strerror = cause.strerror if isinstance(cause, OSError) else None
@@ -172,3 +180,102 @@ def trouble(error: BaseException, folder: Path) -> str:
     except OSError:
         return f"{reason}; the folder {folder} is gone"
     return f"{reason} in {folder}, which has {free / 1e9:.3f} GB free"
+
+
+class WriteFailures:
+    """Counts what could not be written, and warns of the first of a kind.
+
+    Args:
+        folder: The run's.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._counts: dict[str, int] = {}
+
+    def note(self, kind: str, what: str, error: BaseException) -> str:
+        """Count a failure; what it was, with the reason.
+
+        Args:
+            kind: The kind of what could not be written, in the plural.
+            what: What it was.
+            error: Why.
+        """
+        message = f"{what}: {write_failure(error, self._folder)}"
+        if kind not in self._counts:
+            warnings.warn(f"cannot write {message}; the run continues", CoachWarning, stacklevel=3)
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        return message
+
+    def counted(self) -> dict[str, int]:
+        """The number of failures, by what they were."""
+        return {f"{kind} that could not be written": n for kind, n in self._counts.items()}
+
+
+def file_sinks(
+    run: RunFolder, graph_manager: GraphManager, *, tensorboard: bool
+) -> dict[str, Callable[[], Sink]]:
+    """Makers of the sinks that write into the run's folder, by the files' names for people."""
+    folder = run.path
+    files: dict[str, Callable[[], Sink]] = {
+        "log.jsonl": lambda: JsonlSink(folder / "log.jsonl"),
+        "the CSV files": lambda: CsvSink(folder),
+    }
+    if tensorboard:
+        about = introduction(run, graph_manager.graph.description())
+        files["TensorBoard's file"] = lambda: TensorBoardSink(
+            folder,
+            resumed_at=graph_manager.graph.clock.environment_steps or None,
+            introduction=about,
+            known=logged_names(folder),
+        )
+    return files
+
+
+def service_sinks(run: RunFolder, graph_manager: GraphManager) -> dict[str, Callable[[], Sink]]:
+    """Makers of the experiment's own sinks, by their names for people."""
+    described = graph_manager.parameters.sinks
+    manifest = read_manifest(run) if described else {}
+    of_run = SinkRun(folder=run.path, manifest=manifest)
+    return {sink_name(each): partial(made_sink, each, of_run) for each in described}
+
+
+def write_columns(file: Path, columns: Mapping[str, Array]) -> None:
+    """Write arrays by name, and the folder around them; OSError where they cannot be written."""
+    make_folder(file.parent)
+    with open(file, "wb", opener=without_links) as target:
+        np.savez(target, allow_pickle=False, **columns)
+
+
+def write_evidence(folder: Path, error: RunError, environment_steps: int) -> str:
+    """Write an error's message, and what it carries besides.
+
+    Args:
+        folder: The run's.
+        error: What stopped the run.
+        environment_steps: Where it stood.
+
+    Returns:
+        The end of the error message, with the path of its data; empty if it carries none.
+    """
+    file = folder / "faults" / f"step_{environment_steps}"
+    arrays = {name: part for name, part in error.evidence.items() if isinstance(part, np.ndarray)}
+    texts = {name: part for name, part in error.evidence.items() if name not in arrays}
+    try:
+        make_folder(file.parent)
+        paragraphs = [str(error), *(f"{name}:\n{text}" for name, text in texts.items())]
+        with open(file.with_suffix(".txt"), "w", encoding="utf-8", opener=without_links) as target:
+            target.write("\n\n".join(paragraphs) + "\n")
+        if arrays:
+            write_columns(file.with_suffix(".npz"), arrays)
+    except OSError as failure:
+        return f"; its data could not be written: {failure}" if error.evidence else ""
+    return f"; its data are in {file}.*" if error.evidence else ""
+
+
+RETRY_SECONDS = 10.0
+"""Time before a file that could not be written is tried again."""
+
+
+SERVICE_RETRY_SECONDS = 300.0
+"""The same for a service, whose attempts may take as long as its network's time-outs."""

@@ -1,7 +1,7 @@
 """Sessions: open a run and train, resume, fork, evaluate, play or load it.
 
 May import core, telemetry, graph_managers, configuration, runs and processes. Start with
-`runner`, `resuming` and `evaluation`.
+`session` and `evaluation`.
 """
 
 from typing import TYPE_CHECKING
@@ -10,10 +10,8 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.sessions.evaluation import evaluate_run, evaluate_untrained
-    from coach_rl.sessions.fork import fork_experiment
     from coach_rl.sessions.loaded_levels import load_levels
-    from coach_rl.sessions.resuming import resume_experiment
-    from coach_rl.sessions.runner import run_experiment
+    from coach_rl.sessions.session import fork_experiment, resume_experiment, run_experiment
     from coach_rl.sessions.settings import Audience, RunResult, RunSettings
     from coach_rl.sessions.trained_agent import TrainedAgent, load
 else:

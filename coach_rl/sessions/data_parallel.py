@@ -5,10 +5,11 @@ The first process runs `run_experiment` or `resume_experiment` with its `group`,
 """
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Unpack
 
 from coach_rl.configuration.parameters_json import encode
 from coach_rl.core.clock import Phase
@@ -19,11 +20,10 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.torch_settings import resolved_device, with_threads
-from coach_rl.sessions.evaluation import live_graph
+from coach_rl.sessions.evaluation import GraphArguments, live_graph
 from coach_rl.sessions.loaded_levels import load_levels
-from coach_rl.sessions.opened_run import fitting, open_run
+from coach_rl.sessions.opening import ContinuingArguments, Opening, open_run, with_changes
 from coach_rl.sessions.profile import RunProfile
-from coach_rl.sessions.resume_conditions import with_changes
 from coach_rl.sessions.stop_requests import StopRequests
 
 
@@ -67,6 +67,20 @@ def own_device(runtime: Runtime) -> Runtime:
     return replace(runtime, device=resolved_device(f"cuda:{group.local_rank}"))
 
 
+@contextmanager
+def shared_graph(
+    graph_manager: GraphManager, runtime: Runtime, **arguments: Unpack[GraphArguments]
+) -> Iterator[None]:
+    """The graph of a process of the runtime's group, built inside; see `live_graph`.
+
+    Raises:
+        ConfigurationError: It cannot be built, or these processes cannot train it together.
+    """
+    check_group(graph_manager, runtime)
+    with live_graph(graph_manager, own_device(runtime), **arguments):
+        yield
+
+
 def follow_experiment(
     graph_manager: GraphManager,
     runtime: Runtime,
@@ -85,8 +99,7 @@ def follow_experiment(
         profile: Whether this process is profiled, in files of its own.
     """
     runtime = replace(with_threads(runtime, graph_manager.parameters.threads), group=group)
-    check_group(graph_manager, runtime)
-    with live_graph(graph_manager, own_device(runtime), evaluation_envs=1):
+    with shared_graph(graph_manager, runtime, evaluation_envs=1):
         load_levels(graph_manager)
         _follow(graph_manager, group, on_start, profile)
 
@@ -94,38 +107,28 @@ def follow_experiment(
 def follow_resumed(
     *,
     changes: Mapping[str, object] | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    restart_episodes: bool = False,
-    trust: Collection[str] = (),
     group: ProcessGroup,
     on_start: Callable[[Path], None],
     profile: bool = False,
+    **opening: Unpack[ContinuingArguments],
 ) -> None:
     """Take part in a resumed run that another process leads, until it is over.
 
     Args:
         changes: The leading process's; see `resume_experiment`.
-        device: The leading process's.
-        threads: The leading process's.
-        restart_episodes: The leading process's.
-        trust: The leading process's.
         group: The processes.
         on_start: Called with the run's folder.
         profile: Whether this process is profiled, in files of its own.
+        **opening: The leading process's.
     """
     chosen = Path(group.next_order().text)  # by the leading process, which holds the run's lock
-    opened = open_run(chosen, device=device, threads=threads, trust=trust)
-    checkpoint, graph_manager = opened.checkpoint, opened.graph_manager
-    runtime = replace(opened.runtime, group=group)
-    graph_manager = with_changes(graph_manager, changes) if changes else graph_manager
-    check_group(graph_manager, runtime)
-    with live_graph(graph_manager, own_device(runtime), evaluation_envs=1):
-        if checkpoint is None:
+    opened = open_run(Opening.of(chosen, opening))
+    graph_manager = with_changes(opened.graph_manager, changes or {})
+    with shared_graph(graph_manager, replace(opened.runtime, group=group), evaluation_envs=1):
+        if opened.checkpoint is None:
             load_levels(graph_manager, opened.manifest)
         else:
-            with fitting(checkpoint):
-                graph_manager.load_state_dict(checkpoint.state, restart_episodes=restart_episodes)
+            opened.restore(graph_manager)
         _follow(graph_manager, group, on_start, profile)
 
 

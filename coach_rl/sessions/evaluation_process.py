@@ -23,8 +23,8 @@ from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.processes.worker_process import WorkerProcess
 from coach_rl.runs.folder import RunFolder
 from coach_rl.sessions.evaluation import live_graph
+from coach_rl.sessions.opening import rebuild
 from coach_rl.sessions.profile import RunProfile
-from coach_rl.sessions.rebuilding import rebuild
 
 MOST_RESTARTS = 3
 """Number of times in a row that the process is started again without finishing an evaluation."""

@@ -1,44 +1,136 @@
-"""A run while it lasts: training, its files and checkpoints, signals, the evaluation at the end.
+"""A run while it lasts: training, its files, videos and checkpoints, signals, the final evaluation.
 
-LiveRun(graph_manager, runtime, folder, settings, audience, stop, keeper, videos, None).go()
-
-What goes wrong with files costs their lines; what goes wrong with learning is answered as the
-experiment's `divergence` says.
+A failed write loses log lines only; divergence is handled as the experiment configures it.
 """
 
 import signal
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from coach_rl.configuration.strict_json import plain_json, write_json
 from coach_rl.core.clock import Phase
-from coach_rl.core.errors import CheckpointError, DivergedError, RunError, exits_as_errors
+from coach_rl.core.errors import (
+    CheckpointError,
+    CoachWarning,
+    DivergedError,
+    RunError,
+    exits_as_errors,
+)
 from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.evaluations import EvaluationStopped
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.histograms import Histograms
-from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints
-from coach_rl.runs.evidence import write_columns, write_evidence
-from coach_rl.runs.files import file_sinks, service_sinks
+from coach_rl.runs.checkpoint import (
+    BEST,
+    LAST,
+    POINTERS,
+    find_checkpoint,
+    list_checkpoints,
+    pointed,
+    read_checkpoint,
+)
 from coach_rl.runs.folder import RunFolder, read_manifest, write_manifest
 from coach_rl.runs.keeper import CheckpointKeeper, Reason
-from coach_rl.runs.sinks import RunSinks
-from coach_rl.runs.write_failures import WriteFailures
-from coach_rl.sessions.evaluation import final_evaluation
+from coach_rl.runs.logs import planned_cuts
+from coach_rl.runs.manifest import now
+from coach_rl.runs.sinks import (
+    RunSinks,
+    WriteFailures,
+    file_sinks,
+    service_sinks,
+    write_columns,
+    write_evidence,
+)
+from coach_rl.sessions.evaluation import evaluation_json
 from coach_rl.sessions.evaluation_process import EvaluationProcess
-from coach_rl.sessions.final_summary import as_final, summary_of, write_summary
+from coach_rl.sessions.opening import with_new_streams
 from coach_rl.sessions.profile import RunProfile
-from coach_rl.sessions.rolling_back import can_roll_back, roll_back
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import Interrupted, StopRequests
-from coach_rl.sessions.videos import Videos
+from coach_rl.telemetry.episode_recorder import EpisodeRecorder, TrainingRecorder
+from coach_rl.telemetry.figures import Best
 from coach_rl.telemetry.profiler import Profile
-from coach_rl.telemetry.records import Inspection, Kind, LogRecord
+from coach_rl.telemetry.records import Evaluation, Inspection, Kind, LogRecord
 from coach_rl.telemetry.resources import ResourceSampler
 from coach_rl.telemetry.summary import Summary
+from coach_rl.telemetry.video import VideoParameters, VideoWriter
 
 
-@dataclass
+class Videos:
+    """Films episodes that the parameters choose, and writes films while the run continues.
+
+    Args:
+        parameters: Which, and how.
+
+    Raises:
+        ConfigurationError: A format needs a package that is not installed.
+    """
+
+    def __init__(self, parameters: VideoParameters) -> None:
+        self.watcher: EpisodeRecorder | None = None
+        """Films evaluations; None where training is filmed."""
+        self.recorder: TrainingRecorder | None = None
+        """Films training episodes; None where evaluations are filmed."""
+        if parameters.of == "evaluation":
+            self.watcher = EpisodeRecorder(parameters)
+        else:
+            self.recorder = TrainingRecorder(parameters)
+        self._writer = VideoWriter(parameters)
+
+    def write(self, path: Path) -> None:
+        """Begin to write the film of the last evaluation, if it was filmed.
+
+        Args:
+            path: Where to, without the format's ending.
+        """
+        film = None if self.watcher is None else self.watcher.take_film()
+        if film is not None:
+            self._writer.write(film, path)
+
+    def write_training(self, path: Path, *, is_last: bool = False) -> None:
+        """Begin to write the film of a training episode, if one was chosen.
+
+        Args:
+            path: Where to, without the format's ending.
+            is_last: Whether no more episodes follow.
+        """
+        films = () if self.recorder is None else self.recorder.take_films(is_last=is_last)
+        for film in films:
+            self._writer.write(film, path)
+
+    def write_until(self, record: LogRecord, folder: Path, *, is_final: bool) -> None:
+        """Begin to write what was filmed until a record of the run.
+
+        Args:
+            record: An evaluation, the end of an episode, or another, for which there is nothing.
+            folder: Where to.
+            is_final: Whether the record is the last of the run; then all is written on return.
+        """
+        name = f"step_{record.environment_steps}"
+        if record.kind == "episode" or is_final:
+            self.write_training(folder / f"{name}_training", is_last=is_final)
+        if record.kind == "evaluation":
+            self.write(folder / (f"{name}_final" if is_final else name))
+        if is_final:
+            self.close()
+
+    def written(self) -> list[Path]:
+        """Return the files that have been written since the last call."""
+        return self._writer.written()
+
+    def failures(self) -> list[tuple[Path, BaseException]]:
+        """Return what could not be written since the last call, and why."""
+        return self._writer.failures()
+
+    def close(self) -> None:
+        """Wait until everything is written; harmless when repeated."""
+        self._writer.close()
+
+
+@dataclass(kw_only=True)
 class LiveRun:
     """A run whose graph is built and whose folder exists."""
 
@@ -184,7 +276,7 @@ class LiveRun:
                 if stop.is_requested() and self.graph_manager.progress.is_settled:
                     break
             if self.evaluator is not None and not self.graph_manager.evaluations.is_awaited:
-                self.keeper.await_no_more()
+                self.keeper.drop_pending()
             is_going_on = stop.take_checkpoint_request() and not stop.is_requested()
             done = self.graph_manager.graph.clock.environment_steps
             is_saved &= self.saved_at == done and not self.graph_manager.progress.wants_checkpoint
@@ -213,17 +305,17 @@ class LiveRun:
         return {"asked"} if is_asked and self.keeper.is_enabled else set()
 
     def _save(self, reasons: set[Reason], record: LogRecord, sinks: RunSinks) -> None:
-        """Say it, then do it, so that the line is among those the checkpoint keeps.
+        """Announce it first, so that the line is among those the checkpoint keeps.
 
         Where it cannot be written the run continues, and tries again when the next one is due.
         """
         steps = self.graph_manager.graph.clock.environment_steps
         is_there = self.folder.manifest.exists()
-        said = self._record("checkpoint", {"checkpoint/best": float("best" in reasons)})
+        announced = self._record("checkpoint", {"checkpoint/best": float("best" in reasons)})
         if self.keeper.is_enabled:
             if is_there:
                 self.keeper.begin(record.environment_steps)
-            sinks.write(said)
+            sinks.write(announced)
         try:
             if not is_there:
                 raise CheckpointError("the run's folder has lost its manifest")
@@ -231,7 +323,7 @@ class LiveRun:
         except CheckpointError as error:
             what = f"the checkpoint at {steps:,} environment steps"
             self.unsaved = self.failures.note("checkpoints", what, error)
-            sinks.write(replace(said, kind="checkpoint_failed"))
+            sinks.write(replace(announced, kind="checkpoint_failed"))
             if is_there and not list_checkpoints(self.folder.checkpoints):
                 self.keeper.begin(record.environment_steps)  # that line may find no room either
         else:
@@ -297,10 +389,9 @@ class LiveRun:
         """The final evaluation, also written into the run's folder; None where it was stopped."""
         sinks.write(self.graph_manager.evaluations.begins())
         try:
-            evaluation = final_evaluation(
-                self.graph_manager,
-                self.runtime,
+            evaluation = self.graph_manager.evaluate(
                 self.settings.final_episodes,
+                seed=self.runtime.seed,
                 is_stopped=self.stop.is_requested,
             )
         except EvaluationStopped:
@@ -323,8 +414,113 @@ class LiveRun:
         return summary
 
 
+def summary_of(
+    graph_manager: GraphManager,
+    evaluation: Evaluation,
+    checkpoints: Path,
+    *,
+    best: Best | None,
+    incidents: tuple[str, ...],
+) -> Summary:
+    """The summary of a run that is over.
+
+    Args:
+        graph_manager: What has run.
+        evaluation: The final evaluation.
+        checkpoints: The folder of the run's checkpoints.
+        best: The best evaluation while training; None when there was none.
+        incidents: Troubles that did not end the run, a line each; success rates that no level has
+            reached are added.
+    """
+    seconds = graph_manager.progress.training_seconds
+    target, ending = graph_manager.parameters.validation, graph_manager.progress.ending
+    names = {pointer: pointed(checkpoints, pointer) for pointer in POINTERS}
+    paths = {of: name and f"{checkpoints.name}/{name}" for of, name in names.items()}
+    return Summary(
+        evaluation=evaluation,
+        steps_per_second=evaluation.environment_steps / seconds if seconds else 0.0,
+        best_checkpoint=paths[BEST],
+        last_checkpoint=paths[LAST],
+        best="" if best is None else str(best),
+        ending=ending or "",
+        target="" if target is None else target.report(graph_manager.progress.solved_at),
+        solved_at=graph_manager.progress.solved_at,
+        incidents=(*incidents, *graph_manager.graph.phases.unreached()),
+        faults=graph_manager.graph.tracker.faults,
+        signals=graph_manager.progress.signals,
+        fork_steps=graph_manager.graph.training.fork_steps,
+    )
+
+
+def write_summary(folder: RunFolder, summary: Summary, best: Best | None, *, seed: int) -> None:
+    """Write a run's summary into its folder; OSError where that cannot be done."""
+    document = {
+        "created": now(),
+        "seed": seed,
+        **summary.as_json(),
+        "best_evaluation": None if best is None else vars(best),
+        "evaluated_episodes": evaluation_json(summary.evaluation)["episodes"],
+    }
+    write_json(folder.summary, plain_json(document))
+
+
+def as_final(record: LogRecord) -> LogRecord:
+    """A record of the final evaluation under names of its own: its starts are not those before."""
+    kind: Kind = "final_evaluation" if record.kind == "evaluation" else record.kind
+    scalars = {f"final_{name}": value for name, value in record.scalars.items()}
+    return replace(record, kind=kind, scalars=scalars)
+
+
+def can_roll_back(graph_manager: GraphManager, folder: RunFolder) -> bool:
+    """Return whether a run may be rolled back once more, and has a checkpoint to go back to."""
+    most = graph_manager.parameters.divergence.most_roll_backs
+    return graph_manager.graph.clock.roll_backs < most and bool(
+        list_checkpoints(folder.checkpoints)
+    )
+
+
+def roll_back(
+    graph_manager: GraphManager,
+    folder: RunFolder,
+    keeper: CheckpointKeeper,
+    seed: int,
+    *,
+    error: DivergedError,
+) -> int:
+    """Go back to the last checkpoint, as a resumed run does, with other random numbers.
+
+    Args:
+        graph_manager: The run.
+        folder: Its folder, whose logs are closed; they are cut back as well.
+        keeper: Keeps its checkpoints.
+        seed: The run's.
+        error: Says how it diverged.
+
+    Returns:
+        The number of times that the run has been rolled back.
+    """
+    clock = graph_manager.graph.clock
+    attempt, done = clock.roll_backs + 1, clock.environment_steps
+    checkpoint = read_checkpoint(find_checkpoint(folder.checkpoints))
+    cuts = planned_cuts(folder.path, checkpoint)
+    keeper.restore(checkpoint)
+    for cut in cuts:
+        cut.make()
+    state = with_new_streams(checkpoint.state, seed=seed, names=("roll back", attempt))
+    graph_manager.load_state_dict(state)
+    clock.roll_backs = attempt
+    most = graph_manager.parameters.divergence.most_roll_backs
+    warnings.warn(
+        f"{error}. Rolled back from {done:,} environment steps to {checkpoint.path.name}, with "
+        f"new random numbers ({attempt} of {most} times)",
+        CoachWarning,
+        stacklevel=2,
+    )
+    return attempt
+
+
 def _with_resources(record: LogRecord, resources: ResourceSampler) -> LogRecord:
-    """A progress record also says what the run takes of the machine, every few seconds."""
+    """The record, with the use of processor and memory every few seconds if it is of progress."""
     if record.kind != "progress" or not record.is_in_files:
         return record
     if not (taken := resources.sample_if_due()):

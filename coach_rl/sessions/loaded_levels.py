@@ -22,7 +22,7 @@ from coach_rl.core.state import State
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.runs.checkpoint import Checkpoint, read_checkpoint
-from coach_rl.runs.finding import find_run
+from coach_rl.runs.folder import find_run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
 
     Args:
         graph_manager: Its graph is created.
-        manifest: Of a run that starts anew, whose levels come from the checkpoints they came
+        manifest: Of a run that starts again, whose levels come from the checkpoints they came
             from then; None for a new run.
 
     Returns:

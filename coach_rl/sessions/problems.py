@@ -6,7 +6,7 @@ from coach_rl.core.errors import ConfigurationError, problems_of, require_no_pro
 from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.torch_settings import resolved_device
-from coach_rl.runs.creation import check_name
+from coach_rl.runs.folder import check_name
 from coach_rl.sessions.settings import RunSettings
 from coach_rl.telemetry.video import require_writable
 

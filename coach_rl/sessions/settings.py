@@ -1,4 +1,4 @@
-"""Settings of how a run is run, who follows it, and what comes of it."""
+"""Settings of a run, receivers of its records, and its result."""
 
 import warnings
 from collections.abc import Callable
@@ -26,7 +26,7 @@ class RunSettings:
     """Settings that don't change an experiment's numbers."""
 
     checkpoints: CheckpointParameters | None = None
-    """Policy of its checkpoints: when, and which stay; None: as its own parameters say."""
+    """Policy of its checkpoints: when, and which stay; None: that of its parameters."""
     final_episodes: EnvironmentEpisodes = FINAL_EPISODES
     """Episodes of the evaluation at the end; 0 for none."""
     tensorboard: bool = True
@@ -87,7 +87,7 @@ class RunResult:
     unsaved: str | None = None
     """Reason why the end of the run is in no checkpoint; None when it is, or none was wanted."""
     incidents: tuple[str, ...] = ()
-    """Troubles that did not end the run, a line each."""
+    """Failures that did not end the run, a line each."""
     profile: Profile | None = None
     """The time its calls took; None where none was asked for."""
 
@@ -97,12 +97,12 @@ class Audience:
     """Receivers of a run's records besides its own files."""
 
     sinks: tuple[Sink, ...] = ()
-    """Further takers of log records; closed by whoever made them."""
+    """Further receivers of log records; closed by their owners."""
     callbacks: tuple[Callback | CallbackParameters, ...] = ()
     """Further callbacks, after those of the experiment's parameters; not in the manifest, so that a
     resumed run is given them again."""
     on_start: Callable[[GraphManager, Runtime, RunFolder], None] | None = None
-    """Called once the graph is built and the folder exists; None for nobody to call."""
+    """Called once the graph is built and the folder exists; None for no call."""
     announce: Callable[[str], None] | None = None
     """Called when a signal is taken, inside the signal handler; or None."""
     on_activity: OnActivity = ignore_activity

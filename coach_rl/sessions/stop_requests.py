@@ -1,4 +1,4 @@
-"""Signals to a run: stop and save, save and go on, leave at once."""
+"""Signals to a run: stop and save, save and continue, leave at once."""
 
 import signal
 import threading
@@ -22,7 +22,7 @@ class Interrupted(KeyboardInterrupt):
     """A run is left at once, without saving.
 
     Args:
-        message: What there is to say; empty for nothing.
+        message: A message for the user; empty for none.
         signal: The signal's number.
     """
 
@@ -45,8 +45,8 @@ class StopRequests:
                     break
 
     Args:
-        announce: Called inside the signal handler when a request is remembered, with what to tell
-            the user.
+        announce: Called inside the signal handler when a request is remembered, with a message
+            for the user.
     """
 
     def __init__(self, announce: Callable[[str], None] | None = None) -> None:

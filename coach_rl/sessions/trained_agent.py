@@ -6,38 +6,33 @@ agent.reset()
 action = agent.act(observation)
 """
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.configuration.spaces_json import spaces_from_json
 from coach_rl.core.agents import NetworkOwner, require_whole_policies
-from coach_rl.core.errors import CheckpointError, ConfigurationError, SpaceError, UnknownNameError
+from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.records import Action, Array, BoolArray, IntArray, Observation
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces, Space
-from coach_rl.graph_managers.acting import Actor, OutsideParameters
+from coach_rl.graph_managers.acting import Actor
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.torch_settings import torch_settings
-from coach_rl.runs.checkpoint import read_checkpoint
-from coach_rl.runs.finding import find_run
-from coach_rl.runs.folder import RunFolder, read_manifest
-from coach_rl.sessions.rebuilding import rebuild
+from coach_rl.sessions.opening import Opening, OpeningArguments, open_run
 
 
 def load(
-    run: str | Path,
+    run: str | Path | Opening,
     *,
     checkpoint: str | int | None = None,
-    device: str | None = None,
-    trust: Collection[str] = (),
+    **opening: Unpack[OpeningArguments],
 ) -> "TrainedAgent":
-    """Return the agent of a run, to act with.
+    """The agent of a run, to act with.
 
     Networks, filters and their statistics are loaded; no environment is built, and neither
     memories nor anything else of training are read.
@@ -46,21 +41,19 @@ def load(
         run: A run's folder, or one of its checkpoints (`RUN/checkpoints/best`).
         checkpoint: The checkpoint of the run: `last`, `best` or its number of environment steps;
             None takes the one that `run` names, else the last.
-        device: Where the networks live; None: where they lived, or on the CPU where there is no
-            such GPU.
-        trust: Modules whose code the run may use, besides those of your own runs.
+        **opening: `device`, `threads`, `last_good` and `trust` of `Opening`.
 
     Raises:
         ConfigurationError: There is no such run or checkpoint, or its parameters name what cannot
             be found here.
         CheckpointError: The manifest or the checkpoint cannot be read.
     """
-    folder, path = find_run(Path(run if checkpoint is None else f"{Path(run)}@{checkpoint}"))
-    if path is None:
-        raise CheckpointError(f"the run {folder.path} has no checkpoint yet; let it train first")
-    outside = OutsideParameters(level=str(folder.path), spaces=_known_spaces(folder, trust))
-    graph_manager, runtime, _ = rebuild(folder, device, learns=False, outside=outside, trust=trust)
-    state = read_checkpoint(path, memories=False).state
+    how = Opening.of(run, opening)
+    if checkpoint is not None:
+        how = replace(how, run=Path(f"{how.run}@{checkpoint}"))
+    opened = open_run(how, learns=False, has_environments=False)
+    state = opened.require_checkpoint("load").state
+    graph_manager, runtime = opened.graph_manager, opened.runtime
     with torch_settings(runtime):
         graph_manager.create_graph(runtime, training=False)
         graph = graph_manager.graph
@@ -107,9 +100,9 @@ class TrainedAgent:
         return levels if len(self._graph.levels) > 1 else next(iter(levels.values()), {})
 
     def reset(self, rows: BoolArray | IntArray | None = None, *, seed: int | None = None) -> None:
-        """Say that an episode begins with the next observation.
+        """Begin an episode with the next observation.
 
-        Sub-goals, frame stacks and whatever else is remembered from step to step begin anew.
+        Sub-goals, frame stacks and other state that agents keep from step to step are reset.
 
         Args:
             rows: Where, of a batch: a mask [N], e.g. `terminated | truncated`, or numbers of rows;
@@ -168,16 +161,6 @@ class TrainedAgent:
             actor = self._actor = Actor(self._graph, num_envs=rows, seed=next(self._seeds))
             self._begins = np.ones(rows, np.bool_)
         return actor
-
-
-def _known_spaces(folder: RunFolder, trust: Collection[str]) -> EnvironmentSpaces:
-    """The spaces of a run's environment, which is built once if an old manifest lacks them."""
-    manifest = read_manifest(folder)
-    if "spaces" in manifest:
-        return spaces_from_json(manifest["spaces"], source=str(folder.manifest))
-    graph_manager, _, _ = rebuild(folder, "cpu", learns=False, trust=trust)
-    with closing(graph_manager.parameters.environment.build(num_envs=1)) as environment:
-        return environment.spaces
 
 
 def _batch(observation: object, space: spaces.Dict) -> tuple[Observation, bool]:

@@ -19,20 +19,18 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from coach_rl.configuration.module_folders import let_import_named
-from coach_rl.configuration.override_text import parse_overrides
-from coach_rl.configuration.overrides import said
+from coach_rl.configuration.overrides import parse_overrides, said
 from coach_rl.configuration.parameters_json import encode, reference
 from coach_rl.configuration.preset_file import Preset, load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.configuration.strict_json import Json
 from coach_rl.configuration.trust import code_in_parameters
+from coach_rl.configuration.user_modules import let_import_named
 from coach_rl.core.errors import CheckpointError, ConfigurationError, in_one_line
 from coach_rl.core.file_writing import without_links
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.torch_settings import with_threads
-from coach_rl.runs.creation import check_name
-from coach_rl.runs.folder import MANIFEST, RunFolder, read_manifest
+from coach_rl.runs.folder import MANIFEST, RunFolder, check_name, read_manifest
 from coach_rl.runs.lock import (
     GONE_AFTER_SECONDS,
     RENEWED_EVERY_SECONDS,
@@ -40,8 +38,7 @@ from coach_rl.runs.lock import (
     locked,
 )
 from coach_rl.runs.manifest import Origin, remember_code
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import run_experiment
+from coach_rl.sessions.session import resume_experiment, run_experiment
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import StopRequests
 from coach_rl.studies.job import Job, JobResult, State

@@ -20,8 +20,7 @@ from pathlib import Path
 
 from coach_rl.configuration.strict_json import MOST_BYTES, Json, sealed, to_json
 from coach_rl.core.errors import CheckpointError, ConfigurationError, require
-from coach_rl.runs.creation import check_name
-from coach_rl.runs.folder import MANIFEST, ONLY_RECORDS, RunFolder, read_manifest
+from coach_rl.runs.folder import MANIFEST, ONLY_RECORDS, RunFolder, check_name, read_manifest
 from coach_rl.studies.scores import later_evaluations, read_scores
 
 _ENTRY = re.compile(

@@ -24,8 +24,8 @@ from coach_rl.core.level_name import shown_level
 from coach_rl.core.printable_text import one_line, printable
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.runs.folder import MANIFEST, RunFolder, read_manifest
-from coach_rl.runs.introduction import flat
 from coach_rl.runs.lock import Holder, holder_of
+from coach_rl.runs.manifest import flat
 from coach_rl.telemetry.records import LogRecord
 
 SUCCESS = "success_rate"

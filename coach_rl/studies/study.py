@@ -24,8 +24,8 @@ from dataclasses import field, replace
 from pathlib import Path
 
 from coach_rl.configuration.preset_file import Preset, load_preset
-from coach_rl.configuration.preset_module import file_error, load_module
 from coach_rl.configuration.presets import PresetReference, find_preset
+from coach_rl.configuration.user_modules import file_error, load_module
 from coach_rl.core.errors import (
     CoachError,
     ConfigurationError,
@@ -38,8 +38,8 @@ from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.core.runtime import MatmulPrecision, Runtime
 from coach_rl.core.steps import EnvironmentSteps, Hours
 from coach_rl.graph_managers.parameters import require_known_metric
-from coach_rl.runs.creation import check_name
-from coach_rl.sessions.runner import DEFAULT_ROOT
+from coach_rl.runs.folder import check_name
+from coach_rl.sessions.session import DEFAULT_ROOT
 from coach_rl.studies.job import Job, Needs
 from coach_rl.studies.job_run import identity
 

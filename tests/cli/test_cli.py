@@ -318,7 +318,7 @@ def test_a_run_its_evaluation_and_more_training(capsys: pytest.CaptureFixture[st
         warnings.simplefilter("default")
         assert coach("-crd", run, "--steps", 80, "-ntb") == 0
     assert capsys.readouterr().err == (
-        "coach: warning: parameters was written before WalkParameters had the field "
+        "coach: warning: parameters was written before BasicGraphParameters had the field "
         "num_envs; it takes its default, 1\n"
     )
     assert json.loads((run / "summary.json").read_text())["env_steps"] == 80
@@ -395,7 +395,7 @@ def test_describe(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.search(r"^  schedule\.training +100  \(EnvironmentSteps\) +Length", out, re.M)
     allowed = r"^  schedule\.progress_interval .*; allowed: EnvironmentSteps > 0$"
     assert re.search(allowed, out, re.MULTILINE)
-    assert "level main: walk" in out
+    assert "walk with 3 weights" in out
     assert list(Path().iterdir()) == []
 
 
@@ -460,13 +460,13 @@ def test_a_run_that_cannot_be_resumed_is_not_offered_to_be(
 def test_resumed_run_shows_the_best_evaluation_of_before(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert coach("-p", FAKE, "-ntb", "--plain") == 0
+    assert coach("-p", FAKE, "-ntb", "--plain", "--steps", 80) == 0
     before = re.findall(r"\(best (.*?)\)", capsys.readouterr().out)
-    assert before[-1] == "-0.485"  # of an evaluation that was not the last
-    assert coach("-crd", only_run(), "--steps", 120, "--plain") == 0
+    assert before[-1] == "1.13"  # of an evaluation that was not the last
+    assert coach("-crd", only_run(), "--steps", 100, "--plain") == 0
     after = re.findall(r"evaluation (\S+) \(best (.*?)\)", capsys.readouterr().out)
-    assert float(after[0][0]) < -0.485
-    assert after[0][1] == "-0.485"
+    assert float(after[0][0]) < 1.13
+    assert after[0][1] == "1.13"
 
 
 def test_a_second_ctrl_c_says_where_the_run_can_be_resumed(

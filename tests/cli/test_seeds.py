@@ -9,6 +9,7 @@ import pytest
 from coach_rl.cli.commands import SEEDS, parse_arguments
 from coach_rl.cli.main import main
 from coach_rl.cli.settings import overrides_of
+from coach_rl.core.seeding import integer_seed
 from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.sessions.stop_requests import Interrupted
 from coach_rl.studies.job import JobResult
@@ -78,8 +79,9 @@ def test_a_seed_that_fails_does_not_end_the_others_and_is_said(
 ) -> None:
     source = FAKE.read_text()
     broken = source.replace(
-        "self._rng = generator(",
-        "require(runtime.seed != 1, 'no such start')\n        self._rng = generator(",
+        "return Walker(",
+        f"require(context.seed != {integer_seed(1, 'agent', 'main')}, 'no such start')\n"
+        "        return Walker(",
     )
     assert broken != source
     Path("broken.py").write_text(broken)

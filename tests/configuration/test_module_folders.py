@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import coach_rl
-from coach_rl.configuration.module_folders import let_import_named, let_import_recorded
 from coach_rl.configuration.trust import remember_own_code
+from coach_rl.configuration.user_modules import let_import_named, let_import_recorded
 
 ENVIRONMENT = """
 from gymnasium.envs.classic_control import CartPoleEnv

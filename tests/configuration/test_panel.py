@@ -3,7 +3,7 @@
 from dataclasses import dataclass, make_dataclass
 
 from coach_rl import GymnasiumParameters, TD3AgentParameters
-from coach_rl.configuration.panel import documented
+from coach_rl.configuration.preset_file import documented
 
 
 @dataclass(frozen=True)

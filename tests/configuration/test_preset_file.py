@@ -4,7 +4,6 @@ import hashlib
 import json
 import shutil
 import sys
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +11,9 @@ import pytest
 
 from coach_rl.cli.main import main
 from coach_rl.configuration.preset_file import load_preset
-from coach_rl.configuration.preset_module import changed_neighbours
 from coach_rl.configuration.presets import find_preset
+from coach_rl.configuration.user_modules import changed_neighbours
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.runs.folder import RunFolder, write_manifest
 
 DOCKING = """
 import gymnasium
@@ -176,14 +174,3 @@ def test_a_preset_again_finds_its_own_folder_first(docking: Path, tmp_path: Path
         load_preset(find_preset(str(docking / "docking.py")))
         assert sys.path[0] == str(docking)
     assert sys.path.count(str(docking)) == 1
-
-
-def test_runs_from_before_neighbours_were_recorded_can_be_rebuilt(docking: Path) -> None:
-    assert coach("-p", docking / "docking.py", "--plain", "-ntb", "-c") == 0
-    (run,) = Path("experiments/docking").iterdir()
-    manifest = json.loads((run / "manifest.json").read_text())
-    del manifest["preset"]["neighbours"]
-    write_manifest(RunFolder(run), manifest)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert coach("-crd", run, "--evaluate", 1) == 0

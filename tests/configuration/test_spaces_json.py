@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coach_rl.configuration.spaces_json import spaces_from_json, spaces_to_json
+from coach_rl.configuration.parameters_json import spaces_from_json, spaces_to_json
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.spaces import EnvironmentSpaces
 

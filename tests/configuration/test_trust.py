@@ -19,8 +19,15 @@ from coach_rl.configuration import trust
 from coach_rl.configuration.parameters_json import encode
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
-from coach_rl.configuration.trust import Trust, users_trust
+from coach_rl.configuration.trust import (
+    Trust,
+    is_own_preset,
+    remember_own_code,
+    shipped_preset,
+    users_trust,
+)
 from coach_rl.core.errors import CoachError, CoachWarning, ConfigurationError
+from coach_rl.core.file_writing import sha256_of, sha256_of_file
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
@@ -29,8 +36,7 @@ from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, S
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.runs.folder import RunFolder, write_manifest
 from coach_rl.runs.manifest import Origin
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import RunSettings, run_experiment
+from coach_rl.sessions.session import RunSettings, resume_experiment, run_experiment
 
 SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
 SHELL = {"command": "touch SENTINEL"}
@@ -151,7 +157,7 @@ HOSTILE = {
     "graph manager": whole(graph_manager="evil:GraphManager"),
     "graph manager os:system": whole(graph_manager="os:system"),
     "graph manager by another's import": whole(
-        graph_manager="coach_rl.runs.provenance:subprocess.run"
+        graph_manager="coach_rl.runs.manifest:subprocess.run"
     ),
     "parameters' type": parameters(**{"$type": "evil:Parameters"}),
     "parameters os:system": whole(parameters={"$type": "os:system", **SHELL}),
@@ -205,6 +211,15 @@ def hostile_copy(original: Path, evil: Path, change: Callable[[Manifest], None])
     known = load_preset(find_preset("CartPole_PPO"))
     text = text.replace("KNOWN", str(known.reference.path)).replace("MODULE", known.module_name)
     write_manifest(RunFolder(folder), json.loads(text))
+    return with_checksum(folder)
+
+
+def with_checksum(folder: Path) -> Path:
+    """The run, with the checksum of its copy of the preset in its manifest."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    if manifest["preset"]:
+        manifest["preset"]["sha256"] = sha256_of_file(folder / "preset.py")
+    write_manifest(RunFolder(folder), manifest)
     return folder
 
 
@@ -259,6 +274,7 @@ def test_a_known_preset_s_text_does_not_open_the_folder_of_its_manifest(
     file = str(evil.parent / "modules" / "CartPole_PPO.py")
     folder = hostile_copy(original, evil, preset(file=file, module=known.module_name))
     (folder / "preset.py").write_text(known.source)
+    with_checksum(folder)
     sys.path.remove(str(evil.parent / "modules"))
     use(folder)
     assert str(evil.parent / "modules") not in sys.path
@@ -351,10 +367,7 @@ def test_trust_in_a_preset_is_trust_in_its_text(
     module = json.loads((own_run / "manifest.json").read_text())["preset"]["module"]
     monkeypatch.delitem(sys.modules, module)
     (own_run / "preset.py").write_text(f"open({str(evil)!r}, 'w').close()\n")
-    manifest = json.loads((own_run / "manifest.json").read_text())
-    kept = ("name", "file", "function", "module", "neighbours")
-    manifest["preset"] = {key: manifest["preset"][key] for key in kept}  # without a checksum
-    write_manifest(RunFolder(own_run), manifest)
+    with_checksum(own_run)
     with pytest.raises(CoachError, match="add --trust"):
         coach_rl.load(own_run)
     with pytest.raises(CoachError, match="is not the preset that the run was made from"):
@@ -388,6 +401,24 @@ def test_modules_below_a_trusted_one_are_trusted_and_others_of_its_beginning_are
 )
 def test_classes_of_adapted_packages_are_trusted(name: str) -> None:
     assert Trust().untrusted([name]) == []
+
+
+def test_shipped_preset_of_a_release_is_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    current = find_preset("CartPole_PPO").path
+    assert shipped_preset(current.read_text()) == current
+    released = "# the text that an earlier version shipped\n"
+    assert shipped_preset(released) is None
+    table = {sha256_of(released): current.name, sha256_of("# gone\n"): "Gone_PPO.py"}
+    monkeypatch.setattr(trust, "_released_presets", lambda: table)
+    assert shipped_preset(released) == current
+    assert shipped_preset("# gone\n") is None
+
+
+def test_shipped_preset_that_a_run_used_stays_own_code_when_its_text_changes() -> None:
+    source, file = find_preset("CartPole_PPO").path.read_text(), "/installed/CartPole_PPO.py"
+    assert not is_own_preset(source, file)
+    remember_own_code([], (source, file))
+    assert is_own_preset(source, file)
 
 
 def test_users_trust_file_of_earlier_versions_is_read(

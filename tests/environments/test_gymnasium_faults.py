@@ -12,7 +12,7 @@ import numpy as np
 import psutil
 import pytest
 
-from coach_rl.configuration.preset_module import load_module
+from coach_rl.configuration.user_modules import load_module
 from coach_rl.core.errors import (
     ActionError,
     ConfigurationError,

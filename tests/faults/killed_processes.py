@@ -22,8 +22,8 @@ SERVER.set_forkserver_preload(
     [
         "coach_rl.cli.main",
         "coach_rl.environments.gymnasium.parameters",
-        "coach_rl.sessions.resuming",
-        "coach_rl.sessions.runner",
+        "coach_rl.sessions.session",
+        "coach_rl.sessions.session",
         "torch._dynamo",
         "torch.utils.tensorboard",
     ]

@@ -29,7 +29,7 @@ from golden_runs import RUNS
 from killed_runs import difference, story_of
 from ray.cluster_utils import Cluster
 
-from coach_rl.configuration.override_text import parse_overrides
+from coach_rl.configuration.overrides import parse_overrides
 from coach_rl.core.runtime import Runtime
 from coach_rl.studies.clusters.ray_cluster import RayCluster
 from coach_rl.studies.clusters.slurm import Slurm

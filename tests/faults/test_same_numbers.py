@@ -8,7 +8,7 @@ from golden_runs import RUNS, GoldenRun
 from killed_processes import coach
 from killed_runs import OFTEN, OFTEN_RECORDS, difference, flat, made, without_times
 
-from coach_rl.configuration.override_text import parse_overrides
+from coach_rl.configuration.overrides import parse_overrides
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.runtime import Runtime

@@ -16,7 +16,6 @@ from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.graph_managers.evaluations import EvaluationStopped, play
 from coach_rl.graph_managers.graph import Graph
-from coach_rl.sessions.evaluation import final_evaluation
 from coach_rl.testing.states import assert_same_state
 
 TASK = Runtime(seed=1, device="cpu")
@@ -62,8 +61,6 @@ def test_evaluations_with_different_seeds_share_no_episode():
     seed = integer_seed(1, "final evaluation")
     scores = play(manager.graph.evaluation, episodes, seed=seed)
     assert scores.episodes.reward.tolist() == played[1]
-    final = final_evaluation(manager, Runtime(seed=1), episodes)
-    assert final.arrays["episode/reward"].tolist() == played[1]
     with pytest.raises(ParameterError, match="a whole number of 0 or more, got -1"):
         manager.evaluate(episodes, seed=-1)
     manager.close()

@@ -26,7 +26,7 @@ from coach_rl.graph_managers import (
 )
 from coach_rl.memories.hindsight import HindsightParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
-from coach_rl.sessions.runner import RunSettings, run_experiment
+from coach_rl.sessions.session import RunSettings, run_experiment
 from coach_rl.testing.states import assert_same_state
 
 LEARNING = LearningParameters(batch=8, updates_per_step=0.1, learning_starts=16)

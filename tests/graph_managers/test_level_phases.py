@@ -33,7 +33,7 @@ from coach_rl import (
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.graph_managers import CollectionParameters
-from coach_rl.sessions.runner import run_experiment
+from coach_rl.sessions.session import run_experiment
 from coach_rl.testing.states import assert_same_state
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.3, 0.3), elements=(0, 1))

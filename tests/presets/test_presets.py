@@ -35,7 +35,7 @@ from coach_rl.graph_managers import BasicGraphParameters, GraphManager, HACGraph
 from coach_rl.memories import replay_memory
 from coach_rl.presets import Mujoco_PPO, mujoco_tasks
 from coach_rl.sessions.evaluation import evaluate_run
-from coach_rl.sessions.runner import RunSettings, run_experiment
+from coach_rl.sessions.session import RunSettings, run_experiment
 from coach_rl.testing import assert_same_state
 
 PRESETS = sorted(shipped_presets())

@@ -18,8 +18,7 @@ from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.processes import joined_processes
 from coach_rl.sessions.data_parallel import follow_experiment, follow_resumed
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import run_experiment
+from coach_rl.sessions.session import resume_experiment, run_experiment
 from coach_rl.sessions.settings import RunSettings
 
 TASK = Runtime(seed=3, device="cpu")

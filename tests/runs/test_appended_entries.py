@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.state import Appended, State
-from coach_rl.runs import segments
+from coach_rl.runs import packing
 from coach_rl.runs.checkpoint import (
     find_checkpoint,
     list_checkpoints,
@@ -25,7 +25,7 @@ from coach_rl.runs.checkpoint import (
     steps_of,
     write_checkpoint,
 )
-from coach_rl.runs.segments import NOTHING_STORED, Stored
+from coach_rl.runs.packing import NOTHING_STORED, Stored
 
 DTYPE = np.dtype([("observation", np.float32, (3,)), ("reward", np.float64)])
 
@@ -123,7 +123,7 @@ def test_a_checkpoint_writes_only_the_entries_that_are_new(tmp_path: Path) -> No
 def test_small_segments_are_merged_and_large_ones_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(segments, "MERGED_BYTES", 100 * DTYPE.itemsize)
+    monkeypatch.setattr(packing, "MERGED_BYTES", 100 * DTYPE.itemsize)
     rings, stored = Rings(1, 10_000), NOTHING_STORED
     written = 0
     for step in range(200):
@@ -154,7 +154,7 @@ def test_a_segment_goes_with_the_last_checkpoint_that_needs_it(tmp_path: Path) -
 def test_a_slow_row_does_not_keep_the_segments_of_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(segments, "MERGED_BYTES", 0)
+    monkeypatch.setattr(packing, "MERGED_BYTES", 0)
     rings, stored = filled(capacity=50, count=1), NOTHING_STORED
     for step in range(40):
         rings.add(0, 1)  # an entry of it is in every segment
@@ -216,7 +216,7 @@ def test_any_checkpoint_can_be_resumed_whatever_came_after_it(
     folder = tmp_path_factory.mktemp("any")
     rings, stored, expected = Rings(3, 20), NOTHING_STORED, dict[Path, list[bytes]]()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(segments, "MERGED_BYTES", merged)
+        patched.setattr(packing, "MERGED_BYTES", merged)
         for number, (action, *values) in enumerate(plan):
             chosen = [*expected][values[0] % len(expected)] if expected else None
             if action == "add":
@@ -370,10 +370,10 @@ def test_memories_can_be_left_out(tmp_path: Path) -> None:
 
 
 def test_entries_outside_the_checkpoint_s_folder_are_refused(tmp_path: Path) -> None:
-    form = segments.form_of(filled().state_dict()["entries"])
+    form = packing.form_of(filled().state_dict()["entries"])
     for file in ("../rows_000001.bin", "/etc/passwd", "state.json"):
         with pytest.raises(CheckpointError, match="files of the checkpoint's own"):
-            segments.stored_entries(tmp_path, form, [[file, [0, 0], [1, 1]]])
+            packing.stored_entries(tmp_path, form, [[file, [0, 0], [1, 1]]])
     form["columns"] = [["reward", "|O", []]]
     with pytest.raises(CheckpointError, match="cannot be read"):
-        segments.stored_entries(tmp_path, form, [])
+        packing.stored_entries(tmp_path, form, [])

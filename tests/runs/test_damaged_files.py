@@ -19,14 +19,17 @@ from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.graph_managers.parameters import CheckpointParameters
-from coach_rl.runs import provenance
+from coach_rl.runs import manifest as manifests
 from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
-from coach_rl.runs.creation import create_run_folder
+from coach_rl.runs.folder import create_run_folder
 from coach_rl.runs.manifest import Origin
 from coach_rl.sessions.evaluation import evaluate_run
-from coach_rl.sessions.fork import fork_experiment
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import RunSettings, run_experiment
+from coach_rl.sessions.session import (
+    RunSettings,
+    fork_experiment,
+    resume_experiment,
+    run_experiment,
+)
 
 PRESET = load_preset(find_preset(str(Path(__file__).parent.parent / "fake_preset.py")))
 OFTEN = RunSettings(
@@ -59,7 +62,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A copy of it to damage; what hangs is interrupted, and nothing waits for the disk."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(provenance, "git_state", lambda _: None)
+    monkeypatch.setattr(manifests, "git_state", lambda _: None)
 
     def hangs(*arguments: object) -> None:
         raise AssertionError(f"it hangs for more than {SECONDS} s")
@@ -404,13 +407,7 @@ def test_other_schema_versions_say_what_reads_them(run: Path, newer: bool) -> No
         seal=True,
     )
     advice = "upgrade to coach_rl 7.1 or later" if newer else "use coach_rl 0.0.1"
-    assert answer(evaluate, run).endswith(f"reads 1 and 2; {advice}")
-
-
-def test_a_manifest_of_the_first_schema_version_is_read(run: Path) -> None:
-    edit(run / "manifest.json", {"schema_version": 1}, seal=False)
-    resume(run)
-    assert json.loads((run / "manifest.json").read_text())["schema_version"] == 2
+    assert answer(evaluate, run).endswith(f"reads 2; {advice}")
 
 
 def test_leftovers_of_dead_processes_are_removed_at_the_next_start(run: Path) -> None:

@@ -16,13 +16,10 @@ from coach_rl.core.inspection import parse_inspections
 from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.torch_settings import resolved_device
 from coach_rl.runs.checkpoint import write_checkpoint
-from coach_rl.runs.creation import create_run_folder
-from coach_rl.runs.finding import find_run, runs_in
-from coach_rl.runs.folder import RunFolder, write_manifest
+from coach_rl.runs.folder import RunFolder, create_run_folder, find_run, runs_in, write_manifest
 from coach_rl.runs.manifest import Origin, make_manifest
-from coach_rl.sessions.adaptations import inspected
-from coach_rl.sessions.rebuilding import rebuild
-from coach_rl.sessions.runner import RunSettings, run_experiment
+from coach_rl.sessions.opening import inspected, rebuild
+from coach_rl.sessions.session import RunSettings, run_experiment
 
 FAKE = Path(__file__).parent.parent / "fake_preset.py"
 STORAGE = "agent.memory.storage"
@@ -105,8 +102,9 @@ def test_classes_of_the_preset_come_back_from_its_copy_and_find_their_files(tmp_
     mine.unlink()
     del sys.modules[preset.module_name]
     manager, _, _ = rebuild(folder)
-    assert type(manager).__name__ == "WalkGraphManager"
-    assert tmp_path == sys.modules[type(manager).__module__].HOME
+    agent = type(manager.parameters.levels[0].agent)
+    assert agent.__name__ == "WalkAgent"
+    assert tmp_path == sys.modules[agent.__module__].HOME
 
 
 @pytest.mark.parametrize(

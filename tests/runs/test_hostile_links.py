@@ -13,11 +13,11 @@ from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationErr
 from coach_rl.core.file_writing import make_folder, replacing, without_links
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, write_checkpoint
-from coach_rl.runs.evidence import write_columns
 from coach_rl.runs.lock import locked
 from coach_rl.runs.logs import Cut
+from coach_rl.runs.sinks import write_columns
 from coach_rl.sessions.evaluation import evaluate_run
-from coach_rl.sessions.resuming import resume_experiment
+from coach_rl.sessions.session import resume_experiment
 from coach_rl.telemetry.log_files import CsvSink, LineFile
 from tests.sessions.test_runner import SETTINGS, log_of, run
 from tests.telemetry.test_log_files import learned

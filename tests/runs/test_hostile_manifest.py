@@ -18,8 +18,7 @@ from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.sessions.evaluation import evaluate_run
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import RunSettings, run_experiment
+from coach_rl.sessions.session import RunSettings, resume_experiment, run_experiment
 
 SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
 

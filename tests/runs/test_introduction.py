@@ -8,10 +8,9 @@ from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.runs.introduction import differences, introduction
-from coach_rl.runs.manifest import Origin
+from coach_rl.runs.manifest import Origin, differences, introduction
 from coach_rl.sessions import RunSettings
-from coach_rl.sessions.runner import run_experiment
+from coach_rl.sessions.session import run_experiment
 from coach_rl.sessions.settings import Audience
 
 FAKE = Path(__file__).parent.parent / "fake_preset.py"

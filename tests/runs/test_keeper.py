@@ -235,18 +235,3 @@ def test_another_metric_on_resume_compares_anew_and_loses_nothing_before(tmp_pat
     assert run.kept() == {"all": [0, 1], "best": [0], "last": [1]}
     run.live([record(10, 1.0, first), record(20, 3.0), record(30, 4.0, first | {"reward_mean": 0})])
     assert run.kept() == {"all": [2], "best": [2], "last": [2]}
-
-
-def test_checkpoints_of_earlier_versions_are_taken_over(tmp_path: Path) -> None:
-    run = Run(tmp_path, CheckpointParameters(every_steps=10))
-    run.live([record(10, 1.0, {"reward_mean": 9.0}), record(20, 2.0)])
-    checkpoint = read_checkpoint(find_checkpoint(tmp_path / "checkpoints"))
-    best = {"reward": 9.0, "environment_steps": 10, "checkpoint": "step_10"}
-    notes = {"reason": "periodic", "best": best, "seed": 0, "logs": {}, "event_files": {}}
-    run.begin()
-    checkpoint.notes.clear()
-    checkpoint.notes.update(notes)
-    run.keeper.restore(checkpoint)
-    assert run.kept() == {"all": [0, 1], "best": [0], "last": [1]}
-    assert run.keeper.best is not None
-    assert (run.keeper.best.metric, run.keeper.best.value) == ("reward_mean", 9.0)

@@ -19,8 +19,7 @@ from coach_rl.runs.checkpoint import Checkpoint
 from coach_rl.runs.keeper import CheckpointKeeper
 from coach_rl.runs.logs import log_notes, planned_cuts
 from coach_rl.runs.manifest import Origin
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import Audience, RunSettings, run_experiment
+from coach_rl.sessions.session import Audience, RunSettings, resume_experiment, run_experiment
 from coach_rl.sessions.stop_requests import Interrupted
 from coach_rl.telemetry.records import LogRecord
 

@@ -3,7 +3,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from coach_rl.runs.provenance import git_state, hardware, versions
+from coach_rl.runs.manifest import git_state, hardware, versions
 
 
 def git(folder: Path, *arguments: str) -> None:

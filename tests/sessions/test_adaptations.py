@@ -1,7 +1,7 @@
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.core.inspection import parse_inspections
 from coach_rl.presets import Pendulum_DDPG
-from coach_rl.sessions.adaptations import inspected
+from coach_rl.sessions.opening import inspected
 
 FOUND = parse_inspections("batch:nan@5; low.network/x:range=-1..1:dump")
 

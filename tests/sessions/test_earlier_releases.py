@@ -1,14 +1,24 @@
-"""Runs recorded by earlier releases mean what they meant then."""
+"""Runs recorded by other releases mean what they meant then, or are refused in one line."""
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import coach_rl
 from coach_rl.cli.main import main
-from coach_rl.core.errors import CoachWarning
+from coach_rl.configuration import parameters_json
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.core.errors import CoachError, CoachWarning
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
+from coach_rl.runs.folder import RunFolder, write_manifest
+from coach_rl.sessions.session import RunSettings, resume_experiment, run_experiment
 
 PRESET = """\
 from coach_rl import *
@@ -61,3 +71,89 @@ def test_ppo_without_scaled_actions_loads_and_resumes_with_its_own_units(
         assert main(["-crd", str(run), "--steps", "64", "-c", "--plain", "-ntb"]) == 0
     assert log(then) == log(now)
     assert len(log(then)) == 2
+
+
+SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
+WALK = Path(__file__).parent.parent / "fake_preset.py"
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("runs")
+    manager = load_preset(find_preset(str(WALK))).build({"steps": 20})
+    return run_experiment(manager, name="walk", root=root, settings=SETTINGS).folder.path
+
+
+@pytest.fixture
+def run(original: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(original, tmp_path / "run"))
+
+
+def change(run: Path, made: Callable[[Any], object]) -> None:
+    """Change a run's manifest as if another release had written it."""
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest["versions"]["coach-rl"] = "0.1.7"
+    made(manifest["parameters"])
+    write_manifest(RunFolder(run), manifest)
+
+
+def resume(run: Path) -> None:
+    resume_experiment(run, steps=EnvironmentSteps(40), settings=SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("made", "rule"),
+    [
+        (lambda of: of["agent"].update(width=3), "unknown field 'width' of WalkAgent"),
+        (
+            lambda of: of["schedule"].update({"$type": "coach_rl.core.steps:Gone"}),
+            "unknown name 'Gone' in module 'coach_rl.core.steps'",
+        ),
+        (
+            lambda of: of["schedule"].update({"$type": "coach_rl.core.gone:Gone"}),
+            "needs the module 'coach_rl.core.gone'",
+        ),
+        (
+            lambda of: of["agent"].update(noise=0.5),
+            "sets noise to 0.5, but WalkAgent has lost",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*was made with:coach_rl.core.errors.CoachWarning")
+def test_manifest_of_another_release_that_does_not_fit_error(
+    run: Path, made: Callable[[Any], object], rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parameters_json, "REMOVED_FIELDS", {"WalkAgent": {"noise": 0.0}})
+    change(run, made)
+    with pytest.raises(CoachError) as caught:
+        resume(run)
+    message = str(caught.value)
+    assert message.startswith(f"{run / 'manifest.json'} cannot be read: ")
+    assert rule in message
+    assert message.endswith(f"(written by coach_rl 0.1.7, this is {coach_rl.__version__})")
+    assert "\n" not in message
+
+
+@pytest.mark.filterwarnings("ignore:.*was made with:coach_rl.core.errors.CoachWarning")
+def test_removed_field_at_its_former_default_is_dropped(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parameters_json, "REMOVED_FIELDS", {"WalkAgent": {"noise": 0.0}})
+    change(run, lambda of: of["agent"].update(noise=0.0))
+    resume(run)
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert "noise" not in manifest["parameters"]["agent"]
+
+
+def test_state_without_a_key_error_names_file_and_version(run: Path) -> None:
+    path = run / "checkpoints" / "step_20"
+    checkpoint = read_checkpoint(path)
+    del checkpoint.state["agents"]["main"]["weights"]
+    shutil.rmtree(path)
+    write_checkpoint(path, checkpoint.state, checkpoint.notes)
+    with pytest.raises(CoachError, match="does not fit the experiment") as caught:
+        resume(run)
+    message = str(caught.value)
+    assert message.startswith(str(path))
+    assert "weights" in message
+    assert f"written by coach_rl {coach_rl.__version__}" in message

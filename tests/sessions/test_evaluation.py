@@ -48,8 +48,13 @@ from coach_rl.graph_managers import (
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.runs.manifest import Origin
 from coach_rl.sessions.evaluation import evaluate_run, evaluate_untrained
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import Audience, RunResult, RunSettings, run_experiment
+from coach_rl.sessions.session import (
+    Audience,
+    RunResult,
+    RunSettings,
+    resume_experiment,
+    run_experiment,
+)
 from coach_rl.telemetry import ConsoleSink
 
 STACK = Path(__file__).parent.parent / "cli" / "stack_preset.py"

@@ -27,8 +27,7 @@ from coach_rl.runs.checkpoint import (
     read_checkpoint,
 )
 from coach_rl.sessions.evaluation_process import EvaluationProcess
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import run_experiment
+from coach_rl.sessions.session import resume_experiment, run_experiment
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.telemetry.video import VideoParameters
 from coach_rl.testing import assert_same_state

@@ -28,9 +28,14 @@ from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.runs.manifest import Origin
-from coach_rl.sessions.fork import fork_experiment
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import Audience, RunResult, RunSettings, run_experiment
+from coach_rl.sessions.session import (
+    Audience,
+    RunResult,
+    RunSettings,
+    fork_experiment,
+    resume_experiment,
+    run_experiment,
+)
 from coach_rl.sessions.stop_requests import Interrupted
 from coach_rl.testing import assert_same_state
 
@@ -222,7 +227,7 @@ def test_a_stopped_fork_resumes_like_any_run(parent: Path, tmp_path: Path) -> No
         ({"num_envs": 3}, "num_envs cannot be changed in a fork"),
         (
             {"agent.network.torso.middleware": (8,)},
-            r"does not fit with agent.network.torso.middleware=\(8,\)",
+            r"does not fit the experiment with agent.network.torso.middleware=\(8,\)",
         ),
         ({"agent": SAC}, r"does not fit .*with agent=SACAgentParameters"),
         ({"agent.optimizer.learning_rate": -1.0}, "learning_rate must be"),

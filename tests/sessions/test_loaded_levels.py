@@ -32,8 +32,7 @@ from coach_rl.graph_managers import (
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.sessions.evaluation import evaluate_untrained
 from coach_rl.sessions.loaded_levels import load_levels, loading_report
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import Audience, RunSettings, run_experiment
+from coach_rl.sessions.session import Audience, RunSettings, resume_experiment, run_experiment
 from coach_rl.testing import assert_same_state
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))

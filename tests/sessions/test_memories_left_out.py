@@ -18,8 +18,7 @@ from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.memories import ReplayMemoryParameters
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.sessions.evaluation import evaluate_run
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import Audience, RunSettings, run_experiment
+from coach_rl.sessions.session import Audience, RunSettings, resume_experiment, run_experiment
 
 Usage = namedtuple("Usage", "total used free")
 

@@ -5,7 +5,7 @@ import torch
 
 from coach_rl.core.row_noise import BLOCK, RowNoise
 from coach_rl.core.seeding import generator, generator_state
-from coach_rl.sessions.new_streams import with_new_streams
+from coach_rl.sessions.opening import with_new_streams
 from coach_rl.testing import assert_same_state
 
 

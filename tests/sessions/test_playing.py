@@ -14,8 +14,8 @@ from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.sessions.playing import play_run
-from coach_rl.sessions.runner import RunSettings, run_experiment
+from coach_rl.sessions.evaluation import play_run
+from coach_rl.sessions.session import RunSettings, run_experiment
 
 PRESET = load_preset(find_preset("CartPole_PPO"))
 

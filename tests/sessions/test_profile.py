@@ -15,8 +15,7 @@ from coach_rl.presets.CartPole_PPO import graph_manager as cart_pole
 from coach_rl.presets.Pendulum_HAC import Panel as PendulumPanel
 from coach_rl.presets.Pendulum_HAC import graph_manager as pendulum
 from coach_rl.sessions.profile import RunProfile
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import run_experiment
+from coach_rl.sessions.session import resume_experiment, run_experiment
 from coach_rl.sessions.settings import RunSettings
 from coach_rl.telemetry.profiler import Profile
 

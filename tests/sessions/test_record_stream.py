@@ -16,8 +16,7 @@ from coach_rl.runs import sinks as run_sinks
 from coach_rl.runs.checkpoint import BEST, list_checkpoints, pointed
 from coach_rl.runs.folder import read_manifest
 from coach_rl.sessions.evaluation import evaluate_run
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import run_experiment
+from coach_rl.sessions.session import resume_experiment, run_experiment
 from coach_rl.sessions.settings import Audience, RunSettings
 
 SETTINGS = RunSettings(final_episodes=EnvironmentEpisodes(1), tensorboard=False)

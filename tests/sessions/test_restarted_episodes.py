@@ -26,8 +26,7 @@ from coach_rl.graph_managers import (
 )
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.sessions.evaluation import evaluate_run
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import Audience, RunSettings, run_experiment
+from coach_rl.sessions.session import Audience, RunSettings, resume_experiment, run_experiment
 
 PROBED = 2_000
 """More steps than the probe at the start takes."""
@@ -184,7 +183,7 @@ def test_a_replay_that_fails_after_the_probe_names_the_flag_and_can_be_left_out(
     with pytest.warns(CoachWarning, match=r"2 open training episodes .* begin anew.* as asked for"):
         other.load_state_dict(state, restart_episodes=True)
     assert other.graph.tracker.lengths.tolist() == [0, 0]
-    assert other.clock.environment_steps == 2 * PROBED + 100
+    assert other.graph.clock.environment_steps == 2 * PROBED + 100
     manager.close()
     other.close()
 

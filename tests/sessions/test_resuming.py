@@ -21,8 +21,7 @@ from coach_rl.graph_managers import (
     ValidationParameters,
 )
 from coach_rl.runs.lock import RunInUseError, locked
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import run_experiment
+from coach_rl.sessions.session import resume_experiment, run_experiment
 from coach_rl.sessions.settings import RunResult, RunSettings
 
 SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(1))
@@ -119,7 +118,7 @@ def test_resume_run_saved_by_another_process_meanwhile_continues_from_the_newest
         saved.rename(path)
         return locked(path)
 
-    monkeypatch.setattr("coach_rl.sessions.resuming.locked", locked_late)
+    monkeypatch.setattr("coach_rl.sessions.session.locked", locked_late)
     resume_experiment(folder.path, steps=EnvironmentSteps(180), settings=SETTINGS)
     resumes = json.loads(folder.manifest.read_text())["resumes"]
     assert [each["from"] for each in resumes] == ["step_90", "step_150"]

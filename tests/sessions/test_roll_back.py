@@ -15,8 +15,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import RunResult, RunSettings, run_experiment
+from coach_rl.sessions.session import RunResult, RunSettings, resume_experiment, run_experiment
 from coach_rl.testing import assert_same_state
 
 PRESET = load_preset(find_preset(str(Path(__file__).parent.parent / "fake_preset.py")))
@@ -39,7 +38,7 @@ def state_of(result: RunResult) -> Any:
 
 def log_of(result: RunResult) -> list[dict[str, Any]]:
     lines = map(json.loads, (result.folder.path / "log.jsonl").read_text().splitlines())
-    kept = [line for line in lines if line["kind"] != "checkpoint"]
+    kept = [line for line in lines if line["kind"] not in ("checkpoint", "progress")]
     return [{key: line[key] for key in line if "second" not in key} for line in kept]
 
 
@@ -49,7 +48,7 @@ def test_a_run_that_diverges_is_rolled_back_and_says_so(tmp_path: Path) -> None:
         result = run(tmp_path, diverge_at=75, response="roll_back")
     assert result.environment_steps == 100
     assert result.incidents == ("roll-backs, after the run had diverged: 1",)
-    history, other = (state_of(each)["history"] for each in (result, usual))
+    history, other = (state_of(each)["agents"]["main"]["history"] for each in (result, usual))
     assert np.array_equal(history[:70], other[:70])
     assert not np.isclose(history[70:], other[70:]).any()
     lines = log_of(result)
@@ -81,7 +80,7 @@ def test_a_run_stops_where_that_is_asked_for(tmp_path: Path) -> None:
 
 def test_a_run_that_rolls_back_has_a_checkpoint_from_its_first_moment(tmp_path: Path) -> None:
     rare = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
-    with pytest.warns(CoachWarning, match="to step_10, with new random numbers"):
+    with pytest.warns(CoachWarning, match="to step_0, with new random numbers"):
         assert run(tmp_path, rare, diverge_at=15, response="roll_back").environment_steps == 100
 
 

@@ -11,8 +11,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import Audience, RunSettings, run_experiment
+from coach_rl.sessions.session import Audience, RunSettings, resume_experiment, run_experiment
 
 EPISODES = EnvironmentEpisodes(1)
 

@@ -22,8 +22,8 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.filters import InputFilter, ObservationStackingFilter
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.runs.folder import RunFolder, write_manifest
-from coach_rl.sessions.rebuilding import rebuild
-from coach_rl.sessions.runner import RunSettings, run_experiment
+from coach_rl.sessions.opening import rebuild
+from coach_rl.sessions.session import RunSettings, run_experiment
 
 EPISODES = 4
 pytestmark = pytest.mark.filterwarnings("ignore:.*would learn nothing")
@@ -311,16 +311,6 @@ def test_a_run_from_a_gpu_acts_on_the_cpu(trained, tmp_path):
     task = json.loads((run / "manifest.json").read_text())["task"] | {"device": "cuda:7"}
     agent = coach_rl.load(changed(run, tmp_path, task=task))
     assert agent.act(np.zeros(4)) == coach_rl.load(run).act(np.zeros(4))
-
-
-def test_spaces_that_were_not_recorded_are_asked_of_the_environment(trained, tmp_path):
-    run = trained("Pendulum_SAC")
-    copy = changed(run, tmp_path)
-    manifest = json.loads((copy / "manifest.json").read_text())
-    del manifest["spaces"]
-    write_manifest(RunFolder(copy), manifest)
-    agent = coach_rl.load(copy)
-    assert agent.spaces == coach_rl.load(run).spaces
 
 
 def test_a_run_is_named_by_its_folder_and_a_checkpoint_by_its_path_or_name(trained, tmp_path):

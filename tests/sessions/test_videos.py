@@ -21,8 +21,13 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.mujoco import batch
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.sessions.evaluation import evaluate_run, evaluation_film
-from coach_rl.sessions.resuming import resume_experiment
-from coach_rl.sessions.runner import Audience, RunResult, RunSettings, run_experiment
+from coach_rl.sessions.session import (
+    Audience,
+    RunResult,
+    RunSettings,
+    resume_experiment,
+    run_experiment,
+)
 from coach_rl.telemetry.video import VideoParameters
 
 FILMED = Path(__file__).parent.parent / "filmed_preset.py"

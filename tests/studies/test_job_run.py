@@ -13,7 +13,7 @@ from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.runs.lock import locked
-from coach_rl.sessions.resuming import resume_experiment
+from coach_rl.sessions.session import resume_experiment
 from coach_rl.studies.job_run import find_run, identity, run_job
 from tests.studies.walks import WALK, numbers, runs, walk
 

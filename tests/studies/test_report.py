@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from coach_rl import Study, Variant
-from coach_rl.configuration.override_text import parse_overrides
+from coach_rl.configuration.overrides import parse_overrides
 from coach_rl.runs.folder import read_manifest, write_manifest
 from coach_rl.studies.job import Job
 from coach_rl.studies.job_run import coach_line, identity, run_job

@@ -78,7 +78,7 @@ def test_study_runs_after_added_parameter(tmp_path):
     make(STUDY, tmp_path, only=slice(0, 1))
     (run,) = [run for run in study_runs(STUDY, root=tmp_path) if run.is_done]
     manifest = read_manifest(run.folder)
-    del manifest["parameters"]["diverge_at"]
+    del manifest["parameters"]["agent"]["diverge_at"]
     manifest["job"]["identity"] = "of an earlier version"
     write_manifest(run.folder, manifest)
     assert done(STUDY, tmp_path) == [("slow", 1)]

@@ -22,7 +22,7 @@ def write_run(folder, *, seed=0, name="trial", level="point", log="", summary=No
     """A run's folder as the engine leaves it, with what is read of it."""
     folder.mkdir(parents=True)
     document = {
-        "schema_version": 1,
+        "schema_version": 2,
         "name": name,
         "level": level,
         "created": f"2026-11-22T10:00:{seed:02}+00:00",

@@ -26,7 +26,7 @@ from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.runs.checkpoint import list_checkpoints, remove_checkpoint
 from coach_rl.runs.folder import MANIFEST, RunFolder
 from coach_rl.runs.lock import RunInUseError, locked
-from coach_rl.runs.segments import share_file
+from coach_rl.runs.packing import share_file
 from coach_rl.studies.job import Job
 
 CHUNK_BYTES = 32_000_000

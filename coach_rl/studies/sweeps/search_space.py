@@ -13,9 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from coach_rl.configuration.components import made
-from coach_rl.configuration.override_text import assignments, read_call
-from coach_rl.configuration.overrides import parameter_paths, said
+from coach_rl.configuration.overrides import assignments, made, parameter_paths, read_call, said
 from coach_rl.configuration.preset_file import Preset
 from coach_rl.core.errors import ConfigurationError, UnknownNameError, require
 from coach_rl.core.typed_values import fit

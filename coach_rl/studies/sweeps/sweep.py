@@ -29,7 +29,7 @@ from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.lock import RunInUseError, locked
-from coach_rl.sessions.runner import DEFAULT_ROOT
+from coach_rl.sessions.session import DEFAULT_ROOT
 from coach_rl.sessions.stop_requests import Interrupted, StopRequests
 from coach_rl.studies.conduct import POLL_SECONDS, JobTracker, conduct, stop_all
 from coach_rl.studies.job import Executor, Job, Needs

@@ -15,7 +15,7 @@ from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, point, read_checkpoint
 from coach_rl.runs.folder import RunFolder
 from coach_rl.runs.logs import planned_cuts
-from coach_rl.sessions.runner import run_experiment
+from coach_rl.sessions.session import run_experiment
 from coach_rl.sessions.settings import RunSettings
 from coach_rl.studies.clusters import copying
 from coach_rl.studies.clusters.copying import RunCopy, copy_run

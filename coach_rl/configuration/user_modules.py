@@ -1,25 +1,33 @@
-"""A user's file as a module: a preset, and the files beside it that it imports.
+"""The user's own modules: a preset's file, the files beside it, and modules that parameters name.
 
-The file is executed under a module name made of its content, so that classes defined in it keep
-one identity and a run folder can bring the same module back from its copy of the source. Its folder
-is put in front of Python's search path, as for a script, so it may import its neighbours. A run
-folder keeps the preset's own source, not theirs: resuming and evaluating import them from where the
-preset was, and a warning names those that have changed since.
+A preset's file is executed under a module name made of its content, so that classes defined in it
+keep one identity and a run folder can restore the same module from its copy of the source. Its
+folder is put in front of Python's search path, as for a script, so it may import its neighbours. A
+run folder keeps the preset's own source, not theirs: resuming and evaluating import them from where
+the preset was, and a warning names those that have changed since.
+
+A module that a new experiment names, such as `my_env` of `my_env:MyEnv`, is found in the working
+directory, as by `python -m`. The manifest records the folder and the files imported from it. When
+the run is opened again, they are imported from there, but only from folders that the user's own
+runs on this machine have used (see `trust`): a run folder of another user cannot make Python search
+a folder by naming it.
 """
 
 import ast
-import hashlib
 import re
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from importlib.machinery import PathFinder
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
 
 import coach_rl
-from coach_rl.configuration.trust import PRESET_MODULE
+from coach_rl.configuration.strict_json import Json
+from coach_rl.configuration.trust import OURS_ALONE, PRESET_MODULE, own_folders
 from coach_rl.core.errors import ConfigurationError, suggestion
+from coach_rl.core.file_writing import sha256_of, sha256_of_file
 
 
 def load_module(
@@ -36,7 +44,7 @@ def load_module(
         kind: What the file is, for errors.
 
     Raises:
-        ConfigurationError: The source does not parse or fails when run; says the line.
+        ConfigurationError: The source does not parse or fails when run; the message has the line.
     """
     let_import_from(file.parent, source)
     if module_name in sys.modules:
@@ -121,7 +129,7 @@ def changed_neighbours(folder: Path, recorded: Mapping[str, str | None]) -> list
 
 def preset_module(path: Path, source: str) -> str:
     """The name of a preset's module: its file's, and a digest of its text."""
-    digest = hashlib.sha256(source.encode()).hexdigest()[:12]
+    digest = sha256_of(source)[:12]
     stem = re.sub(r"\W", "_", path.stem)
     return f"{PRESET_MODULE}{stem}_{digest}"
 
@@ -137,6 +145,42 @@ def file_error(path: Path, error: BaseException, kind: str = "preset") -> Config
     return ConfigurationError(f"{kind} {where}: {type(error).__name__}: {error}{_advice(error)}")
 
 
+def let_import_named(names: Iterable[str], folder: Path) -> None:
+    """Let Python search a folder first if it has one of the named modules.
+
+    Args:
+        names: Names of code, each as `module:name`.
+        folder: The user's own folder, usually the working directory.
+    """
+    if any(_has(folder, package, is_dotted) for package, is_dotted in _own_packages(names)):
+        search_first(folder)
+
+
+def let_import_recorded(recorded: Mapping[str, Json]) -> None:
+    """Let Python search those of the folders in a manifest that the user's own runs have used."""
+    own = own_folders()
+    for folder in recorded:
+        if folder in own:
+            search_first(Path(folder))
+
+
+def imported_folders(names: Iterable[str]) -> dict[str, Json]:
+    """Folders that named modules have been imported from, each with digests of its imported files.
+
+    Installed packages are left out.
+
+    Args:
+        names: Names of code, each as `module:name`.
+    """
+    modules = (sys.modules.get(package) for package, _ in _own_packages(names))
+    folders = {folder for module in modules if module and (folder := _home(module)) is not None}
+    return {str(folder): imported_neighbours(folder) for folder in sorted(folders)}
+
+
+_INSTALLED = ("site-packages", "dist-packages")
+"""Folders of installed packages, which Python searches anyway."""
+
+
 def _advice(error: BaseException) -> str:
     """The correction of a name that coach_rl does not have, or of a relative import."""
     if "attempted relative import" in str(error):
@@ -147,7 +191,7 @@ def _advice(error: BaseException) -> str:
 
 def _digest(file: Path) -> str | None:
     try:
-        return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
+        return sha256_of_file(file)[:12]
     except OSError:
         return None
 
@@ -156,7 +200,33 @@ def _imported_packages(source: str) -> set[str]:
     try:
         nodes = list(ast.walk(ast.parse(source)))
     except (SyntaxError, ValueError):
-        return set()  # running the file says what is wrong, with its line
+        return set()  # running the file raises an error with its line
     modules = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     modules += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
     return {module.partition(".")[0] for module in modules}
+
+
+def _own_packages(names: Iterable[str]) -> set[tuple[str, bool]]:
+    """The top-level packages of the user's own modules; whether the module is below it."""
+    own = {name.rpartition(":")[0] for name in OURS_ALONE.untrusted(names)}
+    return {
+        (name.partition(".")[0], "." in name)
+        for name in own
+        if name and not name.startswith(PRESET_MODULE)
+    }
+
+
+def _has(folder: Path, package: str, is_dotted: bool) -> bool:
+    spec = PathFinder.find_spec(package, [str(folder)])
+    # Any folder counts as a package without __init__.py, but only what is below it has code.
+    return spec is not None and (spec.origin is not None or is_dotted)
+
+
+def _home(module: ModuleType) -> Path | None:
+    """The folder that a top-level module or package is in; None if it is installed or built in."""
+    places = [*getattr(module, "__path__", ()), getattr(module, "__file__", None)]
+    if module.__name__ == "__main__" or not isinstance(places[0], str):
+        return None
+    folder = Path(places[0]).absolute().parent
+    is_library = folder.is_relative_to(sys.base_prefix) or folder.is_relative_to(sys.prefix)
+    return None if is_library or set(_INSTALLED) & set(folder.parts) else folder

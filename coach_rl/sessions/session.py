@@ -1,0 +1,533 @@
+"""Sessions that train: a new run, a run resumed in its folder, a fork of a run.
+
+    result = run_experiment(graph_manager, Runtime(seed=1), name="cartpole")
+    result = resume_experiment(run_folder, steps=EnvironmentSteps(200_000))
+    fork_experiment(
+        Path("experiments/cartpole/...@20000"),
+        name="cartpole_slower",
+        overrides={"agent.optimizer.learning_rate": 1e-4},
+    )
+
+A fork is a new run that starts from another one's state, with changed parameters. The run it comes
+from, its parent, stays as it is.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Self, Unpack
+
+from coach_rl.configuration.overrides import apply_overrides, overrides_json, said
+from coach_rl.configuration.parameters_json import spaces_to_json
+from coach_rl.configuration.strict_json import Json, read_text
+from coach_rl.configuration.trust import code_in_parameters, remember_own_code
+from coach_rl.configuration.user_modules import imported_folders, let_import_named
+from coach_rl.core.errors import CheckpointError, ConfigurationError, UnknownNameError
+from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.run_warnings import warn_of_restarts
+from coach_rl.graph_managers.torch_settings import resolved
+from coach_rl.runs.checkpoint import UNFINISHED, Checkpoint, put_aside, steps_of
+from coach_rl.runs.folder import (
+    RunFolder,
+    check_name,
+    create_run_folder,
+    find_folder,
+    write_manifest,
+)
+from coach_rl.runs.keeper import CheckpointKeeper, check_disk_space
+from coach_rl.runs.lock import locked
+from coach_rl.runs.logs import planned_cuts
+from coach_rl.runs.manifest import (
+    Origin,
+    check_importable,
+    experiment_json,
+    made_with,
+    make_manifest,
+    now,
+    remember_code,
+)
+from coach_rl.sessions.data_parallel import shared_graph
+from coach_rl.sessions.evaluation import require_graph_manager
+from coach_rl.sessions.live_run import LiveRun, Videos
+from coach_rl.sessions.loaded_levels import load_levels
+from coach_rl.sessions.opening import (
+    ContinuingArguments,
+    OpenedRun,
+    Opening,
+    open_run,
+    warn_of_missing_memories,
+    with_changes,
+)
+from coach_rl.sessions.problems import require_startable
+from coach_rl.sessions.settings import Audience, RunResult, RunSettings
+from coach_rl.sessions.stop_requests import StopRequests
+
+DEFAULT_ROOT = Path("experiments")
+"""The folder of all experiments."""
+
+
+class Session:
+    """The steps that every training takes, in their order; a context.
+
+    with Session(settings, audience) as session:            # takes signals
+        session.build(graph_manager, runtime)               # nothing is written until here
+        session.check(folder)
+        result = session.train(session.keeper(folder))      # holds the folder, trains, evaluates
+
+    Args:
+        settings: How to run it; None takes the defaults.
+        audience: Receivers of its records besides the run's files; None for none.
+        group: The processes that train it together, of which this one leads.
+        trust: Modules whose code the run may use, besides those of the user's own runs.
+    """
+
+    def __init__(
+        self,
+        settings: RunSettings | None,
+        audience: Audience | None,
+        group: ProcessGroup = ONE_PROCESS,
+        trust: Sequence[str] = (),
+    ) -> None:
+        self.settings, self.audience = settings or RunSettings(), audience or Audience()
+        self.group, self._trust = group, tuple(trust)
+        self._stop = StopRequests(self.audience.announce)
+        self._on_activity = self._stop.following(self.audience.on_activity)
+        self._opened = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._opened.enter_context(self._stop)
+        return self
+
+    def __exit__(self, *exception: object) -> bool | None:
+        return self._opened.__exit__(*exception)  # type: ignore[arg-type] # three of them
+
+    def hold(self, folder: Path) -> None:
+        """Lock a run's folder until the end; RunInUseError if another process holds it."""
+        self._opened.enter_context(locked(folder))
+
+    def build(self, graph_manager: GraphManager, runtime: Runtime, *, name: str = "") -> None:
+        """Build the graph, with cameras and callbacks; it is closed at the end.
+
+        Args:
+            graph_manager: The experiment.
+            runtime: Seed, device, threads and precision.
+            name: The name of the folder above the run's; empty: the run has a folder.
+
+        Raises:
+            ConfigurationError: It cannot be built, or not by these processes.
+        """
+        require_startable(graph_manager, runtime, self.settings, name=name)
+        self.graph_manager = graph_manager
+        runtime = resolved(runtime, graph_manager.parameters)
+        self.runtime = replace(runtime, group=self.group, on_activity=self._on_activity)
+        self._videos = None if self.settings.video is None else Videos(self.settings.video)
+        watcher, recorder = (None, None) if (v := self._videos) is None else (v.watcher, v.recorder)
+        graph = shared_graph(
+            graph_manager,
+            self.runtime,
+            callbacks=self.audience.callbacks,
+            watcher=watcher,
+            recorder=recorder,
+        )
+        self.policy = self.settings.checkpoints or graph_manager.parameters.checkpoints
+        replace(graph_manager.parameters, checkpoints=self.policy)  # which checks that they fit
+        self._opened.enter_context(graph)
+
+    def begin(self, manifest: Json | None = None) -> Json:
+        """Prepare the first step of a run: load what other runs have trained.
+
+        Args:
+            manifest: The run's where it has one, which names what was loaded; None of a new run.
+
+        Returns:
+            What was loaded, for the manifest.
+        """
+        if self.policy.enabled:
+            obstacle = self.graph_manager.graph.obstacle_to_restoring
+            warn_of_restarts(self.graph_manager.parameters, obstacle)
+        return load_levels(self.graph_manager, manifest)
+
+    def manifest(self, name: str, origin: Origin) -> Json:
+        """The manifest of a new run."""
+        manifest = make_manifest(
+            self.graph_manager, self.runtime, name=name, origin=origin, policy=self.policy
+        )
+        spaces = spaces_to_json(self.graph_manager.graph.spaces)
+        return manifest | {"spaces": spaces, "processes": self.group.size}
+
+    def check(self, folder: Path) -> None:
+        """Refuse a run whose checkpoints don't fit on the disk."""
+        graph_manager, policy = self.graph_manager, self.policy
+        if policy.enabled and policy.memories:
+            planned = graph_manager.graph.clock.planned
+            steps = planned.count if isinstance(planned, EnvironmentSteps) else None
+            state = graph_manager.state_dict()
+            check_disk_space(state, folder, checkpoints=policy.most, planned_steps=steps)
+
+    def keeper(self, folder: RunFolder) -> CheckpointKeeper:
+        """The keeper of the run's checkpoints."""
+        return CheckpointKeeper(
+            folder,
+            self.graph_manager.state_dict,
+            policy=self.policy,
+            seed=self.runtime.seed,
+            on_activity=self._on_activity,
+        )
+
+    def train(
+        self, folder: RunFolder, keeper: CheckpointKeeper, saved_at: int | None = None
+    ) -> RunResult:
+        """Train to the end or to a stop.
+
+        Args:
+            folder: The run's, which is held.
+            keeper: Keeps its checkpoints.
+            saved_at: Environment steps of the newest checkpoint; None where there is none.
+        """
+        return LiveRun(
+            graph_manager=self.graph_manager,
+            runtime=self.runtime,
+            folder=folder,
+            settings=self.settings,
+            audience=self.audience,
+            stop=self._stop,
+            keeper=keeper,
+            videos=self._videos,
+            saved_at=saved_at,
+            trust=self._trust,
+        ).go()
+
+
+def run_experiment(
+    graph_manager: GraphManager,
+    runtime: Runtime | None = None,
+    *,
+    name: str,
+    root: Path = DEFAULT_ROOT,
+    origin: Origin | None = None,
+    settings: RunSettings | None = None,
+    audience: Audience | None = None,
+    group: ProcessGroup = ONE_PROCESS,
+) -> RunResult:
+    """Run an experiment from its beginning, in a new run folder.
+
+    The folder is made only after the graph is built, so a wrong parameter leaves nothing behind.
+    The graph manager is closed at the end, whatever happens.
+
+    Args:
+        graph_manager: What to run; its graph is not yet created.
+        runtime: Seed, device, threads and precision; None takes their defaults, and the
+            experiment's threads.
+        name: The experiment's name, the folder above the run's.
+        root: The folder of all experiments.
+        origin: Where the experiment came from; None when from nowhere but this call.
+        settings: How to run it; None takes the defaults.
+        audience: Receivers of its records besides the run's files; None for none.
+        group: The processes that train it together, of which this one leads.
+
+    Raises:
+        ConfigurationError: The experiment cannot be built or saved, or its parameters cannot be
+            recorded.
+        RunError: Something went wrong while running.
+    """
+    require_graph_manager(graph_manager)
+    with Session(settings, audience, group) as session:
+        session.build(graph_manager, runtime or Runtime(), name=name)
+        loaded = session.begin()
+        manifest = session.manifest(name, origin or Origin()) | {"loaded": loaded}
+        in_background = session.settings.background_evaluation
+        check_importable(graph_manager, manifest, in_background=in_background)
+        session.check(root / name)
+        remember_code(graph_manager, manifest, origin)
+        preset = origin.preset if origin else None
+        folder = create_run_folder(root, name, manifest, preset.source if preset else None)
+        group.announce(Order.RUN, text=str(folder.path.absolute()))
+        session.hold(folder.path)
+        return session.train(folder, session.keeper(folder))
+
+
+def resume_experiment(
+    run: Path | Opening,
+    *,
+    steps: EnvironmentSteps | None = None,
+    changes: Mapping[str, object] | None = None,
+    drop_later: bool = False,
+    command: Sequence[str] = (),
+    settings: RunSettings | None = None,
+    audience: Audience | None = None,
+    group: ProcessGroup = ONE_PROCESS,
+    **opening: Unpack[ContinuingArguments],
+) -> RunResult:
+    """Continue a run in its folder, from its last checkpoint or the one named.
+
+    Log lines after that checkpoint are dropped, because they will be written again. A run that was
+    killed before its first checkpoint starts again; one whose checkpoints have been deleted is
+    refused.
+
+    Args:
+        run: A run's folder, or one of its checkpoints (`RUN/checkpoints/step_2048`, `RUN@2048`,
+            `RUN@best`).
+        steps: Environment steps to train to, in all; None keeps the run's own plan.
+        changes: Other parameters from now on, by path: see `opening.CHANGEABLE`; None
+            changes nothing.
+        drop_later: Whether checkpoints after the one named, and the logs after it, are deleted.
+        command: The command line, for the manifest.
+        settings: How to run it; None takes the defaults.
+        audience: Receivers of its records besides the run's files; None for none.
+        group: The processes that train it together from now on, of which this one leads.
+        **opening: `device`, `threads`, `last_good`, `restart_episodes` and `trust` of `Opening`;
+            damaged checkpoints after the last good one are renamed.
+
+    Raises:
+        RunInUseError: Another process holds it.
+        ConfigurationError: There is nothing to continue with, or nothing left to do, or there are
+            later checkpoints, and `drop_later` is False.
+        CheckpointError: A file of the run is damaged, or all checkpoints have been deleted.
+    """
+    how = Opening.of(run, opening)
+    changes = {**(changes or {}), **({} if steps is None else {"schedule.training": steps})}
+    with Session(settings, audience, group, tuple(how.trust)) as session:
+        session.hold(find_folder(how.run).path)  # before anything is read, which may be replaced
+        session.audience.on_activity("reading the checkpoint")
+        opened = open_run(how)
+        session.audience.on_activity("")
+        folder, checkpoint = opened.folder, opened.checkpoint
+        if not (how.last_good or drop_later):
+            _require_latest(opened)
+        group.announce(Order.RESUME, text=str(folder.path if not checkpoint else checkpoint.path))
+        graph_manager = with_changes(opened.graph_manager, changes)
+        session.build(graph_manager, opened.runtime)
+        if checkpoint is None:
+            _require_never_saved(opened)
+            session.begin(opened.manifest)
+        else:
+            opened.restore(graph_manager)
+            warn_of_missing_memories(checkpoint)
+            may_conclude = not (changes or folder.summary.exists())
+            _require_work(graph_manager, checkpoint.path, may_conclude=may_conclude)
+        session.check(folder.checkpoints)
+        cuts = planned_cuts(folder.path, checkpoint)
+        if how.last_good:
+            put_aside(opened.later)
+        keeper = session.keeper(folder)
+        keeper.restore(checkpoint)
+        for cut in cuts:
+            cut.make()
+        folder.summary.unlink(missing_ok=True)
+        manifest = opened.manifest
+        manifest["resumes"].append(
+            {
+                "time": now(),
+                "command": list(command),
+                "from": None if checkpoint is None else checkpoint.path.name,
+                "restarted_episodes": how.restart_episodes or _has_no_episodes(checkpoint),
+                **made_with(),
+            }
+        )
+        manifest |= experiment_json(graph_manager, session.runtime, session.policy)
+        manifest["processes"] = group.size
+        write_manifest(folder, manifest)
+        group.announce(Order.RUN, text=str(folder.path.absolute()))
+        done = None if checkpoint is None else graph_manager.graph.clock.environment_steps
+        return session.train(folder, keeper, done)
+
+
+def fork_experiment(
+    run: Path | Opening,
+    *,
+    name: str,
+    overrides: Mapping[str, object] | None = None,
+    steps: EnvironmentSteps | None = None,
+    seed: int | None = None,
+    root: Path | None = None,
+    command: Sequence[str] = (),
+    settings: RunSettings | None = None,
+    audience: Audience | None = None,
+    **opening: Unpack[ContinuingArguments],
+) -> RunResult:
+    """Start a new run from the state of another one, and train it.
+
+    Without changes its numbers are those that the parent continues with. Its manifest lists its
+    ancestors, and what each fork changed. `best` is the best since the fork.
+
+    Args:
+        run: The parent: a run's folder (its last checkpoint), one of its checkpoints, or
+            `RUN@STEP`.
+        name: The new experiment's name, the folder above the run's.
+        overrides: Changed parameters by dotted path; whatever leaves the state loadable.
+        steps: Environment steps to train to, in all; None keeps the parent's plan.
+        seed: A new seed: exploration and batches are drawn from new streams, environments continue
+            with theirs. None keeps the parent's seed and streams.
+        root: The folder of all experiments; None takes the parent's.
+        command: The command line, for the manifest.
+        settings: How to run it; None takes the defaults.
+        audience: Receivers of its records besides the run's files; None for none.
+        **opening: `device`, `threads`, `last_good`, `restart_episodes` and `trust` of `Opening`.
+
+    Raises:
+        ConfigurationError: There is no such run, a parameter does not exist or fit, or nothing is
+            left to train.
+        CheckpointError: A file of the parent is damaged, or its state does not fit the changes.
+    """
+    how = Opening.of(run, opening)
+    check_name(name)
+    opened = open_run(how)
+    checkpoint = opened.require_checkpoint("fork from")
+    graph_manager, changes = _changed(opened, dict(overrides or {}), steps)
+    runtime = opened.runtime if seed is None else replace(opened.runtime, seed=seed)
+    if "threads" in changes and how.threads is None:
+        runtime = replace(runtime, threads=graph_manager.parameters.threads)
+    with Session(settings, audience, trust=tuple(how.trust)) as session:
+        session.build(graph_manager, runtime, name=name)
+        opened.restore(graph_manager, said(changes), new_seed=seed)
+        warn_of_missing_memories(checkpoint)
+        _require_work(graph_manager, checkpoint.path, may_conclude=False)
+        manifest = session.manifest(name, Origin(command=tuple(command)))
+        manifest |= _inherited(opened, checkpoint, changes, seed)
+        root = opened.folder.path.parent.parent if root is None else root
+        session.check(root / name)
+        before = set(code_in_parameters(opened.graph_manager.parameters))
+        named = set(code_in_parameters(graph_manager.parameters)) - before
+        remember_own_code(named, None, imported_folders(named))
+        is_preset = opened.manifest["preset"] is not None
+        source = read_text(opened.folder.preset) if is_preset else None
+        folder = create_run_folder(root, name, manifest, source)
+        session.hold(folder.path)
+        keeper, done = session.keeper(folder), graph_manager.graph.clock.environment_steps
+        keeper.begin_at(checkpoint, done)
+        return session.train(folder, keeper, done)
+
+
+def _require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude: bool) -> None:
+    """Refuse a run that is over; one that was stopped before its last evaluation may conclude.
+
+    Args:
+        graph_manager: The experiment, with the checkpoint's state.
+        checkpoint: Where it would continue.
+        may_conclude: Whether a run without training left may still evaluate.
+
+    Raises:
+        ConfigurationError: Nothing is left to do; the message has the flags that train further.
+    """
+    ending, clock = graph_manager.progress.ending, graph_manager.graph.clock
+    if ending is None or may_conclude:
+        return
+    schedule, name = graph_manager.parameters.schedule, checkpoint.name
+    if ending == "solved":
+        solved_at = graph_manager.progress.solved_at
+        why = (
+            f"the run stops when it reaches {graph_manager.parameters.validation}, which it did at "
+            f"environment step {solved_at}; train on with --until_solved off, or "
+            "give another target"
+        )
+    elif schedule.training.is_reached(clock):
+        training, done = schedule.training, schedule.training.counted(clock)
+        why = (
+            f"{name} has done {done:.10g} of {training.count:.10g} {training.noun}; give a total "
+            f"of environment steps above {clock.environment_steps} with --steps"
+        )
+    elif schedule.stop_after is None or not schedule.stop_after.is_reached(clock):
+        why = (
+            f"a callback has stopped the run ({ending}); train on with another total of "
+            "environment steps (--steps) or hours (--hours)"
+        )
+    else:
+        why = f"{name} has run for its {schedule.stop_after}; give more in all with --hours"
+    raise ConfigurationError(f"nothing left to train: {why}")
+
+
+def _require_latest(opened: OpenedRun) -> None:
+    """Refuse to drop checkpoints that came after the one named."""
+    if opened.later:
+        assert opened.checkpoint is not None
+        folder, chosen = opened.folder.path, opened.checkpoint.path.name
+        raise ConfigurationError(
+            f"{folder} has continued from {chosen} to {opened.later[-1].name}; resuming from "
+            f"{chosen} would delete later checkpoints ({len(opened.later)}) and the logs after it. "
+            f"To keep both: `coach fork {folder}@{chosen} --as NAME`; to delete them: --drop_later"
+        )
+
+
+def _require_never_saved(opened: OpenedRun) -> None:
+    """Refuse to start again, which drops the logs, where the run did have checkpoints.
+
+    One that was killed while it wrote its first has announced it, and left a part of it behind.
+    """
+    folder, manifest = opened.folder, opened.manifest
+    if not manifest["parameters"].get("checkpoints", {}).get("enabled", True):
+        raise CheckpointError(
+            f"the run {folder.path} keeps no checkpoints (checkpoints.enabled=False), so it cannot "
+            "be resumed; start a new run"
+        )
+    if manifest.get("ancestry"):
+        raise CheckpointError(
+            f"the fork {folder.path} has no checkpoint: it was killed before its first one, or all "
+            "have been deleted; fork the run it comes from again"
+        )
+    log = folder.path / "log.jsonl"
+    text = log.read_bytes() if log.exists() else b""
+    announced = re.findall(rb'"kind": ?"(checkpoint(?:_failed)?)"', text)
+    is_announced = announced.count(b"checkpoint") > announced.count(b"checkpoint_failed")
+    if is_announced and not list(folder.checkpoints.glob(UNFINISHED)):
+        raise CheckpointError(
+            f"all checkpoints of the run {folder.path} have been deleted, so it cannot be resumed; "
+            "start a new run, or delete its log.jsonl to start this one again"
+        )
+
+
+def _has_no_episodes(checkpoint: Checkpoint | None) -> bool:
+    """Return whether a checkpoint was saved without the open training episodes."""
+    return checkpoint is not None and bool(checkpoint.state.get("obstacle_to_restoring"))
+
+
+def _changed(
+    opened: OpenedRun, overrides: dict[str, object], steps: EnvironmentSteps | None
+) -> tuple[GraphManager, dict[str, object]]:
+    """The experiment with its changes, and those by their path."""
+    if steps is not None:
+        if "schedule.training" in overrides:
+            raise ConfigurationError(
+                "schedule.training is given twice, as steps and as an override; give one"
+            )
+        overrides["schedule.training"] = steps
+    if "num_envs" in overrides:
+        raise ConfigurationError(
+            "num_envs cannot be changed in a fork: open episodes, memories and random streams "
+            f"belong to the {opened.graph_manager.parameters.num_envs} environments of the run; "
+            "leave it out"
+        )
+    graph_manager = opened.graph_manager
+    try:
+        changed = apply_overrides(graph_manager.parameters, overrides)
+    except UnknownNameError as error:
+        if error.name not in (opened.manifest["panel"] or {}):
+            raise
+        raise ConfigurationError(
+            f"{error} ('{error.name}' is on the control panel of the run's preset; a fork changes "
+            "the run's own parameters, by their paths)"
+        ) from error
+    let_import_named(code_in_parameters(changed), Path.cwd())
+    return type(graph_manager)(changed), overrides
+
+
+def _inherited(
+    opened: OpenedRun, checkpoint: Checkpoint, changes: Mapping[str, object], seed: int | None
+) -> Json:
+    """The parts of a fork's manifest that come from its parent's."""
+    parent = opened.manifest
+    step = {
+        "run": str(opened.folder.path),
+        "checkpoint": checkpoint.path.name,
+        "environment_steps": steps_of(checkpoint.path),
+        "seed": parent["task"]["seed"],
+        "changes": overrides_json(changes if seed is None else {**changes, "seed": seed}),
+    }
+    inherited = {
+        key: parent[key] for key in ("preset", "panel", "differences", "loaded") if key in parent
+    }
+    return {**inherited, "ancestry": [*parent.get("ancestry", []), step]}
