@@ -1,6 +1,6 @@
 """Rewards and ends of a level's sub-episodes, as pure functions.
 
-Stopping where the level below misses its goal is Strict Subgoal Execution (docs/algorithms/hits.md).
+Stopping where the level below misses its goal is Strict Subgoal Execution, docs/how_to_levels.md.
 """
 
 from collections.abc import Sequence
