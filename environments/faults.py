@@ -32,9 +32,9 @@ from coach_rl.core.level_name import shown_level
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import Array, Fault, IntArray, Observation
+from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces, Space
-from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
 
 Reaction = Literal["restart", "stop"]
@@ -120,13 +120,22 @@ class EnvironmentTraceback(Exception):
         return f"\n{self.args[0]}"
 
 
-class FaultLedger:
+class FaultLedger(Saved):
     """Counts an environment's faults, and decides what comes of each.
 
     Args:
         parameters: What to do.
         num_envs: N.
     """
+
+    SAVED = (
+        "steps",
+        "_seeds",
+        "_restarts",
+        SavedAttribute("_recent_steps", varies=True),
+        SavedAttribute("_recent_messages", varies=True),
+        SavedAttribute("_warned", varies=True),
+    )
 
     def __init__(self, parameters: FaultParameters, *, num_envs: int) -> None:
         self._parameters = parameters
@@ -136,8 +145,10 @@ class FaultLedger:
         """The seeds of the last reset, from which those of restarts derive."""
         self._restarts = [0] * num_envs
         """Restarts of each row since then."""
-        self._recent: list[tuple[int, str]] = []
-        """Steps and messages of the restarts within the window."""
+        self._recent_steps: list[int] = []
+        """Environment steps at the restarts within the window."""
+        self._recent_messages: list[str] = []
+        """Their messages."""
         self._first_evidence: dict[str, Array | str] = {}
         """Evidence of the first of them; not saved."""
         self._warned: list[str] = []
@@ -176,16 +187,18 @@ class FaultLedger:
         if reaction == "stop" or not self.steps:
             raise _stopped(kind, message, evidence)
         window = self._parameters.window.count
-        self._recent = [each for each in self._recent if each[0] > self.steps - window]
-        if not self._recent:
+        old = sum(step <= self.steps - window for step in self._recent_steps)
+        del self._recent_steps[:old], self._recent_messages[:old]
+        if not self._recent_steps:
             self._first_evidence = evidence
-        self._recent.append((self.steps, message))
-        if len(self._recent) > self._parameters.limit:
+        self._recent_steps.append(self.steps)
+        self._recent_messages.append(message)
+        if len(self._recent_steps) > self._parameters.limit:
             raise _stopped(
                 kind,
-                f"the environment failed {len(self._recent)} times within {window:,} steps, "
+                f"the environment failed {len(self._recent_steps)} times within {window:,} steps, "
                 f"faults.limit allows {self._parameters.limit}; the first time: "
-                f"{self._recent[0][1]}",
+                f"{self._recent_messages[0]}",
                 self._first_evidence,
             )
         if trouble.cause not in self._warned:
@@ -197,24 +210,6 @@ class FaultLedger:
                 stacklevel=2,
             )
         return Fault(cause=trouble.cause, row=trouble.row, message=message)
-
-    def state_dict(self) -> State:
-        """Counts, and what the seeds of further restarts derive from."""
-        return {
-            "steps": self.steps,
-            "seeds": list(self._seeds),
-            "restarts": list(self._restarts),
-            "recent_steps": [step for step, _ in self._recent],
-            "recent_messages": [message for _, message in self._recent],
-            "warned": list(self._warned),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self.steps = state["steps"]
-        self._seeds, self._restarts = list(state["seeds"]), list(state["restarts"])
-        self._recent = list(zip(state["recent_steps"], state["recent_messages"], strict=True))
-        self._warned = list(state["warned"])
 
 
 class SpaceWatch:

@@ -15,10 +15,9 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
 )
-from coach_rl.core.seeding import generator_state, load_generator_state
+from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.core.state import State
-from coach_rl.environments.inbox import Inbox, require_rows, row_seeds
+from coach_rl.environments.inbox import Inbox, row_seeds
 
 WorldState = dict[str, Array]
 """Everything that changes in a world: arrays by name, each [R, ...]."""
@@ -72,7 +71,7 @@ class World(Protocol):
         ...
 
 
-class WorldEnvironment:
+class WorldEnvironment(Saved):
     """N rows of a world; an `Environment`.
 
     Every row has its own random stream, so that it lives the same life alone and among others.
@@ -83,6 +82,13 @@ class WorldEnvironment:
         num_envs: N.
         max_episode_steps: Episodes are truncated after this many steps; None: the world ends them.
     """
+
+    SAVED = (
+        "_inbox",
+        SavedAttribute("_state", key="world"),
+        "_elapsed",
+        SavedAttribute("_streams_by_row", key="streams"),
+    )
 
     def __init__(self, world: World, *, num_envs: int, max_episode_steps: int | None) -> None:
         self.world = world
@@ -140,25 +146,9 @@ class WorldEnvironment:
             info=step.info,
         )
 
-    def state_dict(self) -> State:
-        """The rows' states, their time, their random streams and open decisions."""
-        return {
-            "inbox": self._inbox.state_dict(),
-            "world": {name: values.copy() for name, values in self._state.items()},
-            "elapsed": self._elapsed.copy(),
-            "streams": {
-                str(row): generator_state(stream) for row, stream in enumerate(self._streams)
-            },
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on where `state_dict` was called."""
-        require_rows(len(state["elapsed"]), self._num_envs)
-        self._state = {name: np.array(values) for name, values in state["world"].items()}
-        self._elapsed[:] = state["elapsed"]
-        for row, stream in enumerate(self._streams):
-            load_generator_state(stream, state["streams"][str(row)])
-        self._inbox.load_state_dict(state["inbox"])
+    @property
+    def _streams_by_row(self) -> dict[str, np.random.Generator]:
+        return {str(row): stream for row, stream in enumerate(self._streams)}
 
     def close(self) -> None:
         """Nothing to release."""

@@ -6,7 +6,7 @@ from gymnasium import spaces
 
 from coach_rl.core.records import Array, IntArray
 from coach_rl.core.running_statistics import RunningStatistics
-from coach_rl.core.state import State
+from coach_rl.core.saved import SavedAttribute
 from coach_rl.filters.space_requirements import box
 from coach_rl.filters.stages import InputStage, RowMemory
 
@@ -22,6 +22,8 @@ class Normalizer(InputStage):
         epsilon: Keeps elements that never change from dividing by 0.
         dtype: Of what comes out.
     """
+
+    SAVED = (SavedAttribute("_statistics", inline=True),)
 
     def __init__(
         self,
@@ -51,11 +53,6 @@ class Normalizer(InputStage):
             np.maximum(centered, -self._clip, out=centered)
         return centered.astype(self._dtype, copy=False)
 
-    def state_dict(self) -> State:
-        """The running statistics."""
-        return self._statistics.state_dict()
-
-    def load_state_dict(self, state: State) -> None:
-        """Take over what `state_dict` returned."""
-        self._statistics.load_state_dict(state)
+    def note_loaded(self) -> None:
+        """Compute the scale of the loaded statistics."""
         self._scale = self._statistics.inverse_std(self._epsilon)

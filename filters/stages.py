@@ -18,6 +18,7 @@ from typing import Protocol
 
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.records import Array, BoolArray, IntArray
+from coach_rl.core.saved import Saved
 from coach_rl.core.signals import Signals, SignalSource
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State, Stateful
@@ -26,7 +27,7 @@ RowMemory = Mapping[str, Array]
 """State of one stage per row, by the stage's own names, each [N, ...]; written in place."""
 
 
-class InputStage(ABC):
+class InputStage(Saved, ABC):
     """One filter for observations or rewards, as built for one space.
 
     Args:
@@ -40,7 +41,7 @@ class InputStage(ABC):
         """Fresh memory, each array [num_rows, ...]; empty when nothing is remembered."""
         return {}
 
-    def advance(  # noqa: B027 (most filters remember nothing)
+    def advance(
         self, values: Array, memory: RowMemory, rows: IntArray, boundaries: BoolArray, /
     ) -> None:
         """Write these values into the memory of their rows, in place.
@@ -53,21 +54,12 @@ class InputStage(ABC):
                 episode ends after it.
         """
 
-    def update(  # noqa: B027 (most filters have no statistics)
-        self, values: Array, memory: RowMemory, rows: IntArray, /
-    ) -> None:
+    def update(self, values: Array, memory: RowMemory, rows: IntArray, /) -> None:
         """Take values [R, ...] into the statistics; `memory` is already advanced."""
 
     @abstractmethod
     def apply(self, values: Array, memory: RowMemory, rows: IntArray, /) -> Array:
         """The filtered values, a new array [R, ...]; `memory` is already advanced and only read."""
-
-    def state_dict(self) -> State:
-        """The statistics; empty when there are none."""
-        return {}
-
-    def load_state_dict(self, state: State) -> None:  # noqa: B027 (most filters have no statistics)
-        """Take over what `state_dict` returned."""
 
 
 class StatelessInputStage(InputStage):
@@ -112,7 +104,7 @@ class ActionStage(Stateful, Protocol):
         ...
 
 
-class StatelessActionStage:
+class StatelessActionStage(Saved):
     """An action filter that is only a pair of functions.
 
     Args:
@@ -138,13 +130,6 @@ class StatelessActionStage:
     def inverse(self, action: Array) -> Array:
         """Map actions from the environment's side to the agent's, [R, ...]."""
         return self._backward(action)
-
-    def state_dict(self) -> State:
-        """Nothing."""
-        return {}
-
-    def load_state_dict(self, state: State) -> None:
-        """Nothing to take over."""
 
 
 class ActionStageParameters(Protocol):

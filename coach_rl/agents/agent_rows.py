@@ -6,7 +6,7 @@ from typing import ClassVar, Generic, TypeVar
 from coach_rl.core.agents import RowState
 from coach_rl.core.records import Array, BoolArray, Observation
 from coach_rl.core.row_noise import RowNoise
-from coach_rl.core.saved import Saved
+from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
 from coach_rl.core.state import State
 
 Exploration = TypeVar("Exploration", bound=RowState)
@@ -16,14 +16,14 @@ Exploration = TypeVar("Exploration", bound=RowState)
 class AgentRows(Saved, Generic[Exploration]):
     """The state an agent keeps per row of one stack; all arrays [N, ...]."""
 
-    SAVED: ClassVar[tuple[str, ...]] = (
+    SAVED: ClassVar[SavedNames] = (
         "filters",
         "heatup_noise",
         "exploration",
         "heatup",
         "follows",
-        "pending",
-        "choice",
+        SavedAttribute("pending", varies=True),
+        SavedAttribute("choice", varies=True),
     )
 
     filters: dict[str, Array]

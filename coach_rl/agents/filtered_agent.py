@@ -46,6 +46,7 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.roles import MovableParameters
 from coach_rl.core.row_noise import RowNoise
+from coach_rl.core.saved import Saved
 from coach_rl.core.signals import SILENT, Signals, SignalSource
 from coach_rl.core.spaces import (
     EnvironmentSpaces,
@@ -96,7 +97,7 @@ class FilteredAgentParameters(MovableParameters):
         return f"update_mode='{self.update_mode}' runs a step as a whole; use 'auto' or 'eager'"
 
 
-class FilteredAgent(ABC, Generic[Exploration]):
+class FilteredAgent(Saved, ABC, Generic[Exploration]):
     """The shared half of an agent: an algorithm adds `choose`, `store` and `train`.
 
     Args:
@@ -197,6 +198,17 @@ class FilteredAgent(ABC, Generic[Exploration]):
         where it is not there, a `KeyError`.
         """
         raise SpaceError(f"agent '{self.name}' has nothing that could be loaded")
+
+    def state_dict(self) -> State:
+        """What is known, and what `SAVED` lists; rows belong to the levels."""
+        return {**self.policy_state_dict(), **super().state_dict()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Load a saved state; there may be no networks."""
+        if self.networks_state_dict():
+            self.load_networks(state)
+        self.load_filters_state_dict(state["filters"])
+        super().load_state_dict(state)
 
     def policy_state_dict(self) -> State:
         """Networks and the statistics of filters; see `core.agents.Agent`."""

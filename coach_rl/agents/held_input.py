@@ -4,10 +4,11 @@ import copy
 
 from coach_rl.core.filters import InputFilter
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
+from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.state import State
 
 
-class HeldInput:
+class HeldInput(Saved):
     """Filters the observations of training by statistics that stand still until the next `hold`.
 
     Other processes act by them meanwhile, and what they see is what is learned from. Evaluations
@@ -16,6 +17,8 @@ class HeldInput:
     Args:
         newest: The agent's filter, which learns the statistics.
     """
+
+    SAVED = (SavedAttribute("_newest", inline=True),)
 
     def __init__(self, newest: InputFilter) -> None:
         self._newest, self._held = newest, copy.deepcopy(newest)
@@ -63,11 +66,3 @@ class HeldInput:
     ) -> FloatArray:
         """Filter by the newest statistics."""
         return self._newest.reward(memory, rows, reward, ends=ends, learn=learn)
-
-    def state_dict(self) -> State:
-        """The newest statistics."""
-        return self._newest.state_dict()
-
-    def load_state_dict(self, state: State) -> None:
-        """Load the newest statistics."""
-        self._newest.load_state_dict(state)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from coach_rl.core.agents import (
     AnyAgent,
@@ -21,7 +22,7 @@ from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.inspection_points import Inspectable, InspectionPoint
 from coach_rl.core.profiling import HasTimedCalls, TimedCall
 from coach_rl.core.records import Array
-from coach_rl.core.saved import Saved
+from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
 from coach_rl.core.state import State
 
 
@@ -29,7 +30,7 @@ from coach_rl.core.state import State
 class MemberRows(Saved):
     """The state that agents keep together per row of one stack."""
 
-    SAVED = ("members",)
+    SAVED: ClassVar[SavedNames] = ("members",)
 
     members: dict[str, RowState]
     """Each member's own row state."""
@@ -44,12 +45,14 @@ class MemberRows(Saved):
             following(rows, name).follow(decisions[name])
 
 
-class MemberAgents:
+class MemberAgents(Saved):
     """The shared half of an agent made of others; `AgentGroup` and `SkillAgents` say who acts.
 
     Args:
         members: The agents by name.
     """
+
+    SAVED: ClassVar[SavedNames] = (SavedAttribute("members", inline=True),)
 
     def __init__(self, members: Mapping[str, AnyAgent]) -> None:
         self.members = dict(members)
@@ -126,15 +129,6 @@ class MemberAgents:
             for path, values in agent.trajectories().items():
                 found[path if path.startswith(f"{below}/") else f"{below}{path}"] = values
         return found
-
-    def state_dict(self) -> State:
-        """Every member's state."""
-        return {name: agent.state_dict() for name, agent in self.members.items()}
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        for name, agent in self.members.items():
-            agent.load_state_dict(state[name])
 
     def policy_state_dict(self) -> State:
         """Return what every member knows, by its name; see `core.agents`."""

@@ -3,7 +3,7 @@
 import math
 from dataclasses import field, replace
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
@@ -31,6 +31,7 @@ from coach_rl.core.profiling import TimedCall
 from coach_rl.core.ranges import Positive, RisingPair, UnitInterval
 from coach_rl.core.records import ActionRequest, Array, BoolArray, IntArray, Observation, Outcome
 from coach_rl.core.roles import KeepingParameters, LearnerParameters, SharedLearnerParameters
+from coach_rl.core.saved import SavedAttribute, SavedNames
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State, check_same_kind
@@ -144,6 +145,16 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         make_learner: Makes the algorithm's networks and losses.
     """
 
+    SAVED: ClassVar[SavedNames] = (
+        SavedAttribute("guide", optional=True),
+        "_engine",
+        "memory",
+        SavedAttribute("noise_rng", key="noise"),
+        "earned",
+        "_reported_at",
+        "training_steps",
+    )
+
     def __init__(
         self,
         params: OffPolicyAgentParameters,
@@ -183,6 +194,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
                 guide=self.guide,
             )
         )
+        self._engine = self.learner.engine
         check_filters(self, params.memory, context.place)
         keeping = _keeping(params.memory, self._infos.extras)
         if context.runtime.acts_only and isinstance(keeping, KeepingParameters):
@@ -224,7 +236,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
     ) -> ActionInfo:
         """The network's choice, with exploration where it isn't greedy."""
         acting, observation = self.learner.acting, request.observation
-        outputs = self.learner.engine.checked(acting.outputs(observation))
+        outputs = self._engine.checked(acting.outputs(observation))
 
         def explored(where: BoolArray | None) -> tuple[Array]:
             part = request if where is None else request.rows_of(where)
@@ -288,7 +300,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             self.guide.learn()
         factor = self.params.learning_rate_schedule(clock)
         rates = {name: rate * factor for name, rate in self.learner.learning_rates.items()}
-        self.learner.engine.set_scalars(**rates)
+        self._engine.set_scalars(**rates)
         for _ in range(due):
             batch = self.memory.sample(self.params.learning.batch)
             per_sample = self.learn_from_batch(batch)
@@ -318,7 +330,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             *super().timed_calls(),
             TimedCall(self.memory, "sample", "sample"),
             TimedCall(self.memory, "note_errors", "priorities"),
-            *self.learner.engine.timed_calls(),
+            *self._engine.timed_calls(),
             *(() if self.guide is None else self.guide.timed_calls()),
         ]
 
@@ -326,35 +338,9 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         """Return the memory's contents by flat path, see `memories.columns.shown_as`."""
         return self.memory.trajectories(self.name)
 
-    def state_dict(self) -> State:
-        """Everything but the rows, which belong to the levels."""
-        guide = {} if self.guide is None else {"guide": self.guide.state_dict()}
-        return {
-            **self.policy_state_dict(),
-            **guide,
-            "engine": self.learner.engine.state_dict(),
-            "memory": self.memory.state_dict(),
-            "noise": self.noise_rng.get_state(),
-            "earned": self.earned,
-            "reported_at": self._reported_at,
-            "training_steps": self.training_steps,
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        for name, network in self.learner.networks.items():
-            network.load_state_dict(state["networks"][name])
-        self.learner.engine.load_state_dict(state["engine"], steps=state["training_steps"])
-        self.memory.load_state_dict(state["memory"])
-        self.load_filters_state_dict(state["filters"])
-        if self.normaliser is not None:
-            self.normaliser.load_state_dict(state["normaliser"])
-        if self.guide is not None:
-            self.guide.load_state_dict(state["guide"])
-        self.noise_rng.set_state(state["noise"])
-        self.earned = state["earned"]
-        self._reported_at = state["reported_at"]
-        self.training_steps = state["training_steps"]
+    def note_loaded(self) -> None:
+        """Let a diagnosis count gradient steps from those that were saved."""
+        self._engine.steps = self.training_steps
 
     def networks_state_dict(self) -> State:
         """The networks and the statistics by which they see."""
@@ -379,12 +365,12 @@ class OffPolicyAgent(FilteredAgent[RowState]):
 
     def learned(self) -> dict[str, Array]:
         """Parameters and mean gradients; see `core.agents.Learning`."""
-        return self.learner.engine.learned()
+        return self._engine.learned()
 
     @property
     def updates(self) -> dict[str, str]:
         """Modes of its gradient steps; see `core.agents.UpdatingAgent`."""
-        return {self.name: self.learner.engine.updates}
+        return {self.name: self._engine.updates}
 
     @property
     def modules(self) -> dict[str, Module]:
@@ -395,14 +381,14 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         """The networks and how they are updated, for people."""
         networks = self.learner.networks.items()
         summaries = [f"{name}: {each.summary()}" for name, each in networks]
-        return "\n".join([*summaries, f"updates: {self.learner.engine.updates}"])
+        return "\n".join([*summaries, f"updates: {self._engine.updates}"])
 
     def _note_errors(self, positions: Tensor, errors: Tensor) -> None:
         """Note the batch's new errors; a step that was skipped has none."""
         try:
             self.memory.note_errors(positions, errors)
         except NonFiniteError:
-            self.learner.engine.require_finite()  # which can say why
+            self._engine.require_finite()  # which can say why
             if not self._skips:
                 raise
 
@@ -412,7 +398,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         if steps < self.params.learning.report_every:
             return {}
         self._reported_at = self.training_steps
-        learned = self.learner.engine.drain_metrics()
+        learned = self._engine.drain_metrics()
         own = {"training_steps": float(steps), **learned, **rates}
         return {f"train/{name}": value for name, value in own.items()} | self.metrics(clock)
 

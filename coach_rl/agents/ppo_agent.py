@@ -40,8 +40,9 @@ from coach_rl.core.records import ActionRequest, Array, BoolArray, IntArray
 from coach_rl.core.roles import LearnerParameters, SharedLearnerParameters
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.running_statistics import RunningStatistics
+from coach_rl.core.saved import SavedNames
 from coach_rl.core.schedules import ConstantSchedule, Schedule
-from coach_rl.core.seeding import generator, generator_state, integer_seed, load_generator_state
+from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.spaces import Space, first_action, has_finite_width
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
@@ -178,6 +179,14 @@ class PPOAgentParameters(FilteredAgentParameters, LearnerParameters, SharedLearn
 
 class PPOAgent(FilteredAgent[RowNoise]):
     """Collects a rollout with the current policy, improves on it, forgets the rollout."""
+
+    SAVED: ClassVar[SavedNames] = (
+        "engine",
+        "memory",
+        "shuffle",
+        "_kl_coefficient",
+        "training_steps",
+    )
 
     def __init__(self, params: PPOAgentParameters, context: AgentContext) -> None:
         super().__init__(
@@ -336,27 +345,9 @@ class PPOAgent(FilteredAgent[RowNoise]):
         """The rollout so far by flat path, see `memories.columns.shown_as`; empty when it is."""
         return self.memory.trajectories(self.name) if len(self.memory) else {}
 
-    def state_dict(self) -> State:
-        """Everything but the rows, which belong to the levels."""
-        return {
-            **self.policy_state_dict(),
-            "engine": self.engine.state_dict(),
-            "memory": self.memory.state_dict(),
-            "shuffle": generator_state(self.shuffle),
-            "kl_coefficient": self._kl_coefficient,
-            "training_steps": self.training_steps,
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self.network.load_state_dict(state["network"])
-        self.engine.load_state_dict(state["engine"], steps=state["training_steps"])
-        self.memory.load_state_dict(state["memory"])
-        self.load_filters_state_dict(state["filters"])
-        self.returns.load_state_dict(state["returns"])
-        load_generator_state(self.shuffle, state["shuffle"])
-        self._kl_coefficient = state["kl_coefficient"]
-        self.training_steps = state["training_steps"]
+    def note_loaded(self) -> None:
+        """Let a diagnosis count gradient steps from those that were saved."""
+        self.engine.steps = self.training_steps
 
     def policy_state_dict(self) -> State:
         """Networks and statistics, and the units of actions where these are scaled to a Box."""

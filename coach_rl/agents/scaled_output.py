@@ -5,11 +5,11 @@ from gymnasium import spaces
 
 from coach_rl.core.filters import OutputFilter
 from coach_rl.core.records import Action, Array, BoolArray
+from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.spaces import has_finite_width, stretched
-from coach_rl.core.state import State
 
 
-class ScaledOutput:
+class ScaledOutput(Saved):
     """An OutputFilter behind which the agent acts in [-1, 1] instead of its Box.
 
     Elements without a finite width stay as they are, and so do those that are [-1, 1] already.
@@ -18,6 +18,8 @@ class ScaledOutput:
         inner: What actions pass next, from the Box on.
         box: The Box that `inner` leaves to the agent.
     """
+
+    SAVED = (SavedAttribute("_inner", inline=True),)
 
     def __init__(self, inner: OutputFilter, box: spaces.Box) -> None:
         self._inner, self._box = inner, box
@@ -39,14 +41,6 @@ class ScaledOutput:
         back = self._inner.inverse(action)
         assert not isinstance(back, dict), "a Box of actions is one array"
         return self._mapped(back, self._box, self.agent_space)
-
-    def state_dict(self) -> State:
-        """The inner filter's."""
-        return self._inner.state_dict()
-
-    def load_state_dict(self, state: State) -> None:
-        """Load the inner filter's."""
-        self._inner.load_state_dict(state)
 
     def _mapped(self, action: Array, given: spaces.Box, wanted: spaces.Box) -> Array:
         moves = self._moves

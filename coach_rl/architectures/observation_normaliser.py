@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.records import Observation
 from coach_rl.core.running_statistics import ROUNDING, RunningStatistics
-from coach_rl.core.state import State
+from coach_rl.core.saved import Saved, SavedAttribute
 
 EPSILON = 1e-8
 """Added to the variance before its root is taken."""
@@ -22,7 +22,7 @@ ENOUGH = 16
 """Observations after which their spread is first compared with the rounding of float32."""
 
 
-class ObservationNormaliser:
+class ObservationNormaliser(Saved):
     """Statistics of an agent's observations, shared by all its networks.
 
     The networks read `mean` and `scale` wherever they run, acting, learning or as a target, so an
@@ -35,6 +35,8 @@ class ObservationNormaliser:
         clip: Largest size of a normalised number.
         device: Where the networks live.
     """
+
+    SAVED = (SavedAttribute("_statistics", inline=True),)
 
     def __init__(self, space: spaces.Dict, *, clip: float, device: torch.device) -> None:
         shapes = {
@@ -60,14 +62,8 @@ class ObservationNormaliser:
                 self._warn_of_rounding(key, statistics)
         self._write()
 
-    def state_dict(self) -> State:
-        """The statistics."""
-        return {key: each.state_dict() for key, each in self._statistics.items()}
-
-    def load_state_dict(self, state: State) -> None:
-        """Take over the statistics."""
-        for key, each in self._statistics.items():
-            each.load_state_dict(state[key])
+    def note_loaded(self) -> None:
+        """Show the networks the loaded statistics."""
         self._write()
 
     def _warn_of_rounding(self, key: str, statistics: RunningStatistics) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
-from coach_rl.core.state import State
+from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.functional.adam import adam_step, clipped_gradient, next_powers
 
 Decay = Annotated[float, Interval(ge=0, lt=1)]
@@ -42,13 +42,19 @@ class TargetSync:
     """Gradient steps from one sync to the next."""
 
 
-class Adam:
+class Adam(Saved):
     """Adam on the online parameters of one network.
 
     Args:
         network: The network whose parameters are updated in place.
         params: Adam's settings.
     """
+
+    SAVED = (
+        SavedAttribute("_first", key="first_moment"),
+        SavedAttribute("_second", key="second_moment"),
+        "_powers",
+    )
 
     def __init__(self, network: NetworkWrapper, params: AdamParameters) -> None:
         self.network, self.params = network, params
@@ -87,17 +93,3 @@ class Adam:
     def tensors(self) -> tuple[Tensor, ...]:
         """Every tensor that `step` writes to."""
         return self.network.online, self._first, self._second, self._powers
-
-    def state_dict(self) -> State:
-        """Both moments, and the powers of their decays."""
-        return {
-            "first_moment": self._first.clone(),
-            "second_moment": self._second.clone(),
-            "powers": self._powers.clone(),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on with the saved moments."""
-        self._first.copy_(state["first_moment"])
-        self._second.copy_(state["second_moment"])
-        self._powers.copy_(state["powers"])

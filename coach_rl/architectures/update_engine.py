@@ -116,6 +116,10 @@ class UpdateEngine(Generic[Batch]):
         """Gradient steps taken so far, those before a restore included."""
         return self._metrics.steps
 
+    @steps.setter
+    def steps(self, steps: int) -> None:
+        self._metrics.steps = steps
+
     @property
     def updates(self) -> str:
         """The mode and, if it is not the one that `auto` stands for here, the reason."""
@@ -273,16 +277,12 @@ class UpdateEngine(Generic[Batch]):
             "means": self._metrics.state_dict(),
         }
 
-    def load_state_dict(self, state: State, *, steps: int = 0) -> None:
-        """Go on with the saved moments, in the saved mode.
+    def load_state_dict(self, state: State) -> None:
+        """Continue with the saved moments, in the saved mode, and count `steps` from 0.
 
         If that mode cannot run here, the first step warns (`CoachWarning`) and is eager.
-
-        Args:
-            state: What `state_dict` returned.
-            steps: Gradient steps taken before; a diagnosis counts on from them.
         """
-        self._taken, self._metrics.steps = state["taken"], steps
+        self._taken, self.steps = state["taken"], 0
         for each, adam in self._learners:
             adam.load_state_dict(state["optimizers"][each.name])
         self._metrics.load_state_dict(state["means"])

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from coach_rl.core.row_noise import RowNoise
     from coach_rl.core.running_statistics import RunningStatistics
     from coach_rl.core.runtime import Runtime
+    from coach_rl.core.saved import Saved, SavedAttribute
     from coach_rl.core.schedules import (
         ConstantSchedule,
         ExponentialSchedule,
@@ -98,21 +99,20 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "GOAL_KEY", "OPTION_KEY", "TIME_KEY", "Action", "ActionError", "ActionInfo",
-    "ActionRequest", "ActionUnit", "Agent", "AgentContext", "AgentParameters", "AnyAgent",
-    "Appended", "Array", "BoolArray", "CertifyParameters", "CheckpointError", "Clock",
-    "CoachError", "CoachWarning", "ConfigurationError", "ConstantSchedule", "Directive",
-    "DivergedError", "DivergenceParameters", "DrawableParameters", "End", "EnvResponse",
-    "Environment", "EnvironmentEpisodes", "EnvironmentFault", "EnvironmentParameters",
-    "EnvironmentSpaces", "EnvironmentSteps", "ExponentialSchedule", "Fault", "FloatArray",
-    "GoalSpace", "HasTimedCalls", "Hours", "InputFilter", "InputFilterParameters",
-    "InspectParameters", "IntArray", "KeepingParameters", "LearnerParameters",
-    "LevelDescription", "LevelPlace", "LinearSchedule", "Mark", "MarkRenderable",
-    "MovableParameters", "NonFiniteError", "Observation", "OptionSpace", "Outcome",
-    "OutputFilter", "OutputFilterParameters", "ParameterError", "Phase", "PiecewiseSchedule",
-    "Renderable", "RowNoise", "RowState", "RunError", "RunLength", "RunningStatistics",
-    "Runtime", "Schedule", "Signals", "Space", "SpaceError", "State", "Stateful", "StepUnit",
-    "SuccessRate", "Symmetry", "SymmetryParameters", "TimedCall", "TimedGoalSpace",
-    "TrainingReport", "TrainingSteps", "Transition", "UnknownNameError", "generator",
-    "parameter_class", "parse_inspections",
+    "GOAL_KEY", "OPTION_KEY", "TIME_KEY", "Action", "ActionError", "ActionInfo", "ActionRequest",
+    "ActionUnit", "Agent", "AgentContext", "AgentParameters", "AnyAgent", "Appended", "Array",
+    "BoolArray", "CertifyParameters", "CheckpointError", "Clock", "CoachError", "CoachWarning",
+    "ConfigurationError", "ConstantSchedule", "Directive", "DivergedError", "DivergenceParameters",
+    "DrawableParameters", "End", "EnvResponse", "Environment", "EnvironmentEpisodes",
+    "EnvironmentFault", "EnvironmentParameters", "EnvironmentSpaces", "EnvironmentSteps",
+    "ExponentialSchedule", "Fault", "FloatArray", "GoalSpace", "HasTimedCalls", "Hours",
+    "InputFilter", "InputFilterParameters", "InspectParameters", "IntArray", "KeepingParameters",
+    "LearnerParameters", "LevelDescription", "LevelPlace", "LinearSchedule", "Mark",
+    "MarkRenderable", "MovableParameters", "NonFiniteError", "Observation", "OptionSpace",
+    "Outcome", "OutputFilter", "OutputFilterParameters", "ParameterError", "Phase",
+    "PiecewiseSchedule", "Renderable", "RowNoise", "RowState", "RunError", "RunLength",
+    "RunningStatistics", "Runtime", "Saved", "SavedAttribute", "Schedule", "Signals", "Space",
+    "SpaceError", "State", "Stateful", "StepUnit", "SuccessRate", "Symmetry", "SymmetryParameters",
+    "TimedCall", "TimedGoalSpace", "TrainingReport", "TrainingSteps", "Transition",
+    "UnknownNameError", "generator", "parameter_class", "parse_inspections",
 ]  # fmt: skip

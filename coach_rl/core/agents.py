@@ -72,9 +72,10 @@ def require_whole_policies(agents: Mapping[str, "AnyAgent"]) -> None:
             said = {"networks_state_dict", "policy_state_dict"} & set(vars(kind))
             if said or kind.__module__.startswith("coach_rl."):
                 break
-            if "state_dict" in vars(kind):
+            if "state_dict" in vars(kind) or vars(kind).get("SAVED"):
+                how = "state_dict" if "state_dict" in vars(kind) else "SAVED"
                 raise ConfigurationError(
-                    f"agent of '{name}': {kind.__name__} saves state of its own (state_dict), "
+                    f"agent of '{name}': {kind.__name__} saves state of its own ({how}), "
                     "which other processes and runs that load the agent would not get; override "
                     "networks_state_dict() and load_networks() with what acting needs of it, or, "
                     "if that is nothing, let networks_state_dict() return super()'s"

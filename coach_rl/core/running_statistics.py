@@ -5,9 +5,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from coach_rl.core.errors import CheckpointError, NonFiniteError
+from coach_rl.core.errors import NonFiniteError
 from coach_rl.core.records import Array
-from coach_rl.core.state import State
+from coach_rl.core.saved import Saved, SavedAttribute
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -15,7 +15,7 @@ ROUNDING = 1e-12
 """Relative spread up to which float64 numbers count as equal: the mean of equal ones is rounded."""
 
 
-class RunningStatistics:
+class RunningStatistics(Saved):
     """Count, mean and variance of each element over all rows ever taken in.
 
     Batches are merged by Chan, Golub and LeVeque (1979), in float64, so nothing is lost when the
@@ -25,6 +25,8 @@ class RunningStatistics:
     Args:
         shape: Of one row.
     """
+
+    SAVED = ("count", "mean", SavedAttribute("_squares", key="squared_deviations"))
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.count = 0
@@ -74,29 +76,6 @@ class RunningStatistics:
         shift *= size / total
         self.mean += shift
         self.count = total
-
-    def state_dict(self) -> State:
-        """Count, mean and the sum of squared deviations, so that loading loses no bit."""
-        return {
-            "count": self.count,
-            "mean": self.mean.copy(),
-            "squared_deviations": self._squares.copy(),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Take over what `state_dict` returned for the same shape.
-
-        Raises:
-            CheckpointError: The saved statistics are of another shape.
-        """
-        mean = np.array(state["mean"], dtype=np.float64)
-        squares = np.array(state["squared_deviations"], dtype=np.float64)
-        if mean.shape != self.mean.shape:
-            raise CheckpointError(
-                f"the saved running statistics are of shape {mean.shape}, these are of "
-                f"{self.mean.shape}; use the parameters the checkpoint was made with"
-            )
-        self.count, self.mean, self._squares = int(state["count"]), mean, squares
 
 
 def _complaint(rows: Array) -> str:

@@ -21,8 +21,8 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
 )
+from coach_rl.core.saved import Saved
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.core.state import State
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.stacking import build_stack
 
@@ -41,7 +41,7 @@ class OutsideParameters:
         return OutsideEnvironment(self.spaces, num_envs=num_envs)
 
 
-class OutsideEnvironment:
+class OutsideEnvironment(Saved):
     """Stands under a stack of levels: takes their actions, and shows them what it is given.
 
     Args:
@@ -67,13 +67,6 @@ class OutsideEnvironment:
     def recv(self) -> EnvResponse:
         """Nothing: what comes of actions is heard outside."""
         return EnvResponse.reset(self.first, num_envs=self.num_envs).empty_like()
-
-    def state_dict(self) -> State:
-        """Nothing."""
-        return {}
-
-    def load_state_dict(self, state: State) -> None:
-        """Nothing to load."""
 
     def close(self) -> None:
         """Nothing is open."""

@@ -23,6 +23,7 @@ from coach_rl.core.records import (
     Observation,
 )
 from coach_rl.core.runtime import Runtime
+from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
@@ -147,7 +148,7 @@ class BlockWorker:
         return BlockTick(answer=answer, decisions=decisions)
 
 
-class BlockOfRows:
+class BlockOfRows(Saved):
     """Some rows of N, in an environment that has no others.
 
     Args:
@@ -155,6 +156,8 @@ class BlockOfRows:
         rows: Their numbers among the N.
         num_envs: N.
     """
+
+    SAVED = (SavedAttribute("_environment", inline=True),)
 
     def __init__(self, environment: Environment, rows: IntArray, *, num_envs: int) -> None:
         self._environment, self._rows, self.num_envs = environment, rows, num_envs
@@ -186,14 +189,6 @@ class BlockOfRows:
         answer = self._environment.recv()
         faults = tuple(replace(each, row=int(self._rows[each.row])) for each in answer.faults)
         return replace(answer, rows=self._rows[answer.rows], faults=faults)
-
-    def state_dict(self) -> State:
-        """The environment's."""
-        return self._environment.state_dict()
-
-    def load_state_dict(self, state: State) -> None:
-        """Load the environment's."""
-        self._environment.load_state_dict(state)
 
     def close(self) -> None:
         """Close the environment."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from coach_rl.core.agent_info import agent_rewards
 from coach_rl.core.records import Array, EnvResponse, FloatArray, IntArray
-from coach_rl.core.state import State
+from coach_rl.core.saved import Saved, SavedAttribute
 
 SUCCESS_KEYS = ("is_success", "success")
 """Keys under which environments report success in their info."""
@@ -34,7 +34,7 @@ class FinishedEpisodes:
         return len(self.rows)
 
 
-class EpisodeTracker:
+class EpisodeTracker(Saved):
     """Adds up rewards and steps per row, and notes success.
 
     Many environments report success only when there is one, so a row without a report has
@@ -43,6 +43,15 @@ class EpisodeTracker:
     Args:
         num_rows: N.
     """
+
+    SAVED = (
+        "_reward",
+        "_length",
+        "_succeeded",
+        SavedAttribute("_tells_success", key="reports_success"),
+        SavedAttribute("_agents", varies=True),
+        SavedAttribute("faults", varies=True),
+    )
 
     def __init__(self, num_rows: int) -> None:
         self._reward = np.zeros(num_rows, np.float64)
@@ -105,26 +114,6 @@ class EpisodeTracker:
         )
         self._end(ended)
         return finished
-
-    def state_dict(self) -> State:
-        """Sums of the open episodes, whether success is reported, and the failures."""
-        return {
-            "reward": self._reward.copy(),
-            "length": self._length.copy(),
-            "succeeded": self._succeeded.copy(),
-            "reports_success": self._tells_success,
-            "agents": {name: total.copy() for name, total in self._agents.items()},
-            "faults": dict(self.faults),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on with the saved sums."""
-        self._reward[:] = state["reward"]
-        self._length[:] = state["length"]
-        self._succeeded[:] = state["succeeded"]
-        self._tells_success = state.get("reports_success", False)  # older checkpoints don't say
-        self._agents = {name: total.copy() for name, total in state["agents"].items()}
-        self.faults = dict(state.get("faults", {}))  # older checkpoints have none
 
     def _end(self, rows: IntArray) -> None:
         for total in (self._reward, *self._agents.values()):

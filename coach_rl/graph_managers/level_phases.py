@@ -4,6 +4,7 @@ A level is in the run's phase unless its description says otherwise: in HEATUP w
 it warms up, in TEST while it is frozen.
 """
 
+from bisect import insort
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
@@ -12,7 +13,7 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import require
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription, Moment, SuccessRate
-from coach_rl.core.state import State
+from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.steps import EnvironmentSteps, RunLength
 from coach_rl.levels.level_manager import LevelManager
 
@@ -28,19 +29,21 @@ WORDS = {
 """Words for what a level does in its phase."""
 
 
-class LevelPhases:
+class LevelPhases(Saved):
     """Says which levels are in a phase of their own, at every moment of a run.
 
     Args:
         levels: Top first.
     """
 
+    SAVED = (SavedAttribute("_reached", varies=True), "_turns_since")
+
     def __init__(self, levels: Sequence[LevelDescription]) -> None:
         self.are_scheduled = any(level.warmup is not None or level.may_freeze for level in levels)
         """True if any level ever has a phase of its own."""
         self._levels = levels
-        self._reached: set[str] = set()
-        """The success rates that were reached, by level and field."""
+        self._reached: list[str] = []
+        """The success rates that were reached, by level and field, sorted."""
         self._turns_since: int | None = None
         """Environment steps at which the first turn began; None before."""
 
@@ -98,15 +101,6 @@ class LevelPhases:
             if isinstance(moment, SuccessRate) and _key(level, field, moment) not in self._reached
         ]
 
-    def state_dict(self) -> State:
-        """The part of it that counters do not hold."""
-        return {"reached": sorted(self._reached), "turns_since": self._turns_since}
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self._reached = set(state.get("reached", ()))
-        self._turns_since = state.get("turns_since")
-
     def _now(self, clock: Clock, rates: Rates) -> dict[str, Phase]:
         """Return the phases of the levels that have one of their own, by name."""
         phases: dict[str, Phase] = {}
@@ -141,7 +135,7 @@ class LevelPhases:
             clock.phase is Phase.TRAIN
             and rates(moment.level or level.name, moment.over) >= moment.rate
         ):
-            self._reached.add(key)
+            insort(self._reached, key)
         return key in self._reached
 
     def _waiting(self, clock: Clock, frozen: Collection[str]) -> list[str]:

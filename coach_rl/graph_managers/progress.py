@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.records import Array, Fault
+from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.state import State
 from coach_rl.graph_managers.episode_tracker import FinishedEpisodes
 from coach_rl.graph_managers.level_phases import WORDS
@@ -17,28 +18,30 @@ from coach_rl.telemetry.records import Evaluation, Inspection, Kind, LogRecord
 
 SOLVED = "solved"
 """The reason why training is over where its target was reached."""
-_SAVED = (
-    "has_begun",
-    "next_evaluation",
-    "announced_at",
-    "evaluated_at",
-    "evaluations_tell_success",
-    "next_progress",
-    "training_seconds",
-    "wall_seconds",
-    "solved",
-    "stopped",
-    "signals",
-)
 
 
-class Progress:
+class Progress(Saved):
     """The progress of an experiment beyond the counters of its clock.
 
     Args:
         schedule: The experiment's; the first evaluation comes an interval after heat-up.
         target: What counts as solved; None where nothing does.
     """
+
+    SAVED = (
+        "has_begun",
+        "next_evaluation",
+        "announced_at",
+        "evaluated_at",
+        "evaluations_tell_success",
+        "next_progress",
+        "training_seconds",
+        "wall_seconds",
+        SavedAttribute("solved", varies=True),
+        SavedAttribute("stopped", varies=True),
+        SavedAttribute("signals", varies=True),
+        "_thinning",
+    )
 
     def __init__(
         self, schedule: ScheduleParameters, target: ValidationParameters | None = None
@@ -274,17 +277,8 @@ class Progress:
             self.signals = dict(metrics)
             yield self.record("signals", clock, metrics)
 
-    def state_dict(self) -> State:
-        """Everything but the interval, which belongs to the parameters."""
-        saved = {name: getattr(self, name) for name in _SAVED}
-        return saved | {"thinning": self._thinning.state_dict()}
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        for name in _SAVED:
-            setattr(self, name, state.get(name))  # earlier versions lack some
-        self.signals = dict(self.signals or {})
-        self._thinning.load_state_dict(state.get("thinning", {}))
+    def note_loaded(self) -> None:
+        """Drop what no longer holds: another target was solved, or another length was stopped."""
         if self.solved is not None:
             target = {} if self._target is None else self._target.wanted()
             is_same = target.items() <= self.solved.items()

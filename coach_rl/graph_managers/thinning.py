@@ -4,7 +4,7 @@ The files of a run take the first `WHOLE` records of a series, every second of t
 2 * `WHOLE`, every fourth of the 4 * `WHOLE` after those, and so on.
 """
 
-from coach_rl.core.state import State
+from coach_rl.core.saved import Saved, SavedAttribute
 
 FREQUENT = frozenset({"episode", "train", "progress", "level", "signals", "inspection"})
 """Kinds of records that a long run has many of."""
@@ -12,8 +12,10 @@ WHOLE = 5_000
 """Records of a series that files take before they leave out any."""
 
 
-class Thinning:
+class Thinning(Saved):
     """Counts the records of each series: those of one kind, level and agent."""
+
+    SAVED = (SavedAttribute("_counts", inline=True, varies=True),)
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
@@ -28,11 +30,3 @@ class Thinning:
         self._counts[series] = number + 1
         doublings = (number // WHOLE + 1).bit_length() - 1
         return 1 << doublings, number % (1 << doublings) == 0
-
-    def state_dict(self) -> State:
-        """The counts."""
-        return dict(self._counts)
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on with saved counts."""
-        self._counts = dict(state)

@@ -1,7 +1,6 @@
 """The state a level keeps of its rows."""
 
 import copy
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
@@ -12,18 +11,37 @@ from coach_rl.core.agent_info import is_agent_end, is_agent_reward
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelSpace
 from coach_rl.core.records import Array, BoolArray, Directive, EnvResponse, FloatArray, IntArray
-from coach_rl.core.state import State
+from coach_rl.core.saved import Saved, SavedAttribute
 
 EVERY_ROW = slice(None)
 RowIndex = IntArray | slice
 """Index of rows: their numbers, or `EVERY_ROW`, the faster index of all."""
-_OF_THE_LEVEL = ("is_top", "discount", "own_time", "outer_times")
-"""The fields that do not change, and are not saved."""
 
 
 @dataclass(kw_only=True)
-class LevelRows:
+class LevelRows(Saved):
     """The position of each of N rows in its sub-episode; the first axis of every array is N."""
+
+    SAVED = (
+        "row",
+        SavedAttribute("observation", varies=True),
+        "goal",
+        "outer_goals",
+        "difference_at_start",
+        "open",
+        "waiting",
+        "starts",
+        "episode_start",
+        "tested",
+        "decision_tested",
+        "decision_frozen",
+        "decisions",
+        "own_return",
+        "reward",
+        "duration",
+        SavedAttribute("agent_rewards", varies=True),
+        SavedAttribute("agent_ends", varies=True),
+    )
 
     row: IntArray
     """[N] its number."""
@@ -195,20 +213,6 @@ class LevelRows:
             sums[rows] = 0.0
         for ended in self.agent_ends.values():
             ended[rows] = False
-
-    def state_dict(self) -> State:
-        """Every array."""
-        return {
-            name: value
-            for name, value in dataclasses.asdict(self).items()
-            if name not in _OF_THE_LEVEL
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        for each in dataclasses.fields(self):
-            if each.name in state:  # earlier versions lack some
-                setattr(self, each.name, copy.deepcopy(state[each.name]))
 
     def _add_rewards(self, answer: EnvResponse, index: RowIndex) -> None:
         """Add up discount ** duration * answer.reward, and so each agent's own rewards."""

@@ -4,10 +4,10 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import BoolArray, IntArray
 from coach_rl.core.row_noise import RowNoise
-from coach_rl.core.state import State
+from coach_rl.core.saved import Saved, SavedAttribute
 
 
-class SubGoalTesting:
+class SubGoalTesting(Saved):
     """Draws which decisions of a level are tested, each row from a random stream of its own.
 
     Hierarchical Actor-Critic (Levy et al. 2019, arXiv:1712.00948) tests a share of its sub-goals in
@@ -19,6 +19,8 @@ class SubGoalTesting:
         num_envs: N.
         seed: Seed of the streams.
     """
+
+    SAVED = (SavedAttribute("_noise", inline=True),)
 
     def __init__(self, level: LevelDescription, clock: Clock, *, num_envs: int, seed: int) -> None:
         self.followed: BoolArray | None = None
@@ -50,11 +52,3 @@ class SubGoalTesting:
             return from_above
         drawn: BoolArray = self._noise.draw(rows)[:, 0] < self._rate
         return from_above | drawn
-
-    def state_dict(self) -> State:
-        """The random streams."""
-        return self._noise.state_dict()
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on with the saved streams."""
-        self._noise.load_state_dict(state)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
-from coach_rl.core.state import State
+from coach_rl.core.saved import Saved
 from coach_rl.memories.columns import ACTIONS, NEXT_OBSERVATIONS, OBSERVATIONS
 from coach_rl.memories.ring_store import RingStore
 
@@ -47,12 +47,14 @@ class RowHistory:
         return self._store.read(path, self._store.positions_of(rows, steps))
 
 
-class UnreadSteps:
+class UnreadSteps(Saved):
     """The steps that a memory was given since they were last asked for.
 
     Args:
         store: Where the transitions are kept.
     """
+
+    SAVED = ("_read",)
 
     def __init__(self, store: RingStore) -> None:
         self._store = store
@@ -70,14 +72,6 @@ class UnreadSteps:
         begins, ends = self._begins(), self._store.counts.copy()
         self._read = ends
         return np.maximum(begins - overlap, ends - self._store.sizes), ends
-
-    def state_dict(self) -> State:
-        """The number of steps read, by row."""
-        return {"read": self._read.copy()}
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self._read = state["read"].copy()
 
     def _begins(self) -> IntArray:
         """The first step of each row that is new; a memory may have been emptied since."""

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 import torch
 
 from coach_rl.core.errors import ConfigurationError, RunError, UnknownNameError
-from coach_rl.core.state import State
+from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.memories.columns import INTERNAL, Columns
 
 
-class SamplerUnit(ABC):
+class SamplerUnit(Saved, ABC):
     """One step on the way to a batch: reads some columns, makes others.
 
     A column is a tensor [B, ...] under a flat path. Positions, and what is computed from the small
@@ -38,15 +38,8 @@ class SamplerUnit(ABC):
         """Metrics since the last call, by metric name."""
         return {}
 
-    def state_dict(self) -> State:
-        """Return the unit's state."""
-        return {}
 
-    def load_state_dict(self, state: State) -> None:  # noqa: B027 (most units have no state)
-        """Take over what `state_dict` returned."""
-
-
-class SamplerChain:
+class SamplerChain(Saved):
     """Units in a row; each finds its inputs among the outputs of those before it.
 
     Args:
@@ -56,8 +49,11 @@ class SamplerChain:
         ConfigurationError: Two units have one name, or an input that no unit before makes.
     """
 
+    SAVED = (SavedAttribute("_by_name", inline=True),)
+
     def __init__(self, units: Sequence[SamplerUnit]) -> None:
         self.units = tuple(units)
+        self._by_name = {unit.name: unit for unit in self.units}
         self._chain = list(self.units)  # with watchers in between
         self._is_checked = False
         names = [unit.name for unit in self.units]
@@ -103,15 +99,6 @@ class SamplerChain:
     def metrics(self) -> dict[str, float]:
         """The units' metrics since the last call."""
         return {name: value for unit in self.units for name, value in unit.metrics().items()}
-
-    def state_dict(self) -> State:
-        """Return the units' states, by name."""
-        return {unit.name: unit.state_dict() for unit in self.units}
-
-    def load_state_dict(self, state: State) -> None:
-        """Take over what `state_dict` returned."""
-        for unit in self.units:
-            unit.load_state_dict(state[unit.name])
 
 
 END = "sample"

@@ -14,7 +14,7 @@ from coach_rl.core.errors import CoachWarning, InspectionError, UnknownNameError
 from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.inspection_points import Columns, InspectionPoint
 from coach_rl.core.records import Array, BoolArray
-from coach_rl.core.saved import Saved
+from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.spaces import inside
 
 MOST_DUMPS = 10
@@ -50,7 +50,7 @@ class Inspector(Saved):
         note: Takes what is found.
     """
 
-    SAVED = ("_looks", "_dumps", "_forms")
+    SAVED = ("_looks", "_dumps", SavedAttribute("_forms", varies=True))
 
     def __init__(
         self,

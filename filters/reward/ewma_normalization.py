@@ -9,7 +9,6 @@ from gymnasium import spaces
 from coach_rl.core.errors import NonFiniteError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, IntArray
-from coach_rl.core.saved import Saved
 from coach_rl.core.spaces import Space
 from coach_rl.filters.space_requirements import box, box_of
 from coach_rl.filters.stages import InputStage, RowMemory
@@ -31,7 +30,7 @@ class RewardEwmaNormalizationFilter:
         return EwmaSubtraction(box_of("RewardEwmaNormalizationFilter", space), alpha=self.alpha)
 
 
-class EwmaSubtraction(Saved, InputStage):
+class EwmaSubtraction(InputStage):
     """Keeps the average; rewards of one call count as if they came one by one, in their order.
 
     Args:

@@ -7,8 +7,8 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive, UnitInterval
 from coach_rl.core.records import Array, BoolArray, IntArray
 from coach_rl.core.running_statistics import RunningStatistics
+from coach_rl.core.saved import SavedAttribute
 from coach_rl.core.spaces import Space
-from coach_rl.core.state import State
 from coach_rl.filters.space_requirements import box, box_of
 from coach_rl.filters.stages import InputStage, RowMemory
 
@@ -41,6 +41,8 @@ class ReturnScaling(InputStage):
         space: Of a reward.
         parameters: As described there.
     """
+
+    SAVED = (SavedAttribute("_statistics", inline=True),)
 
     def __init__(self, space: spaces.Box, *, parameters: RewardReturnScalingFilter) -> None:
         self._limit = np.inf if parameters.clip is None else parameters.clip
@@ -78,11 +80,6 @@ class ReturnScaling(InputStage):
         np.minimum(scaled, self._limit, out=scaled)
         return np.maximum(scaled, -self._limit, out=scaled)
 
-    def state_dict(self) -> State:
-        """The statistics of the discounted sums."""
-        return self._statistics.state_dict()
-
-    def load_state_dict(self, state: State) -> None:
-        """Take over what `state_dict` returned."""
-        self._statistics.load_state_dict(state)
+    def note_loaded(self) -> None:
+        """Compute the scale of the loaded statistics."""
         self._scale = self._statistics.inverse_std(self._epsilon)

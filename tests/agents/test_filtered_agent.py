@@ -11,6 +11,7 @@ from coach_rl.core.errors import NonFiniteError, ParameterError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import ActionRequest, Outcome
 from coach_rl.core.row_noise import RowNoise
+from coach_rl.core.saved import Saved
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
 from coach_rl.core.transitions import ActionInfo
 from coach_rl.filters import ObservationNormalizationFilter, OutputFilter
@@ -20,9 +21,10 @@ SEEN = spaces.Dict({"x": spaces.Box(-99, 99, (1,)), GOAL_KEY: spaces.Box(-99, 99
 HEATUP, TRAIN, TEST = (Clock(phase=phase) for phase in (Phase.HEATUP, Phase.TRAIN, Phase.TEST))
 
 
-class CountingFilter:
+class CountingFilter(Saved):
     """Observations plus 1000, rewards times 2; writes down what it was asked."""
 
+    SAVED = ("learned",)
     observation_space = SEEN
 
     def __init__(self):
@@ -44,29 +46,18 @@ class CountingFilter:
         self.asked.append(("reward", rows.tolist(), ends.tolist(), learn))
         return reward * 2
 
-    def state_dict(self):
-        return {"learned": self.learned}
 
-    def load_state_dict(self, state):
-        self.learned = state["learned"]
-
-
-class TimesTen:
+class TimesTen(Saved):
     """The environment takes ten times what the agent says."""
 
-    agent_space = BOX
+    SAVED = ("kind",)
+    kind, agent_space = "ten", BOX
 
     def build(self, space):
         return self
 
     def apply(self, action):
         return action * 10
-
-    def state_dict(self):
-        return {"kind": "ten"}
-
-    def load_state_dict(self, state):
-        assert state == {"kind": "ten"}
 
 
 class Scribe(FilteredAgent):

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from coach_rl.core.errors import CheckpointError
 from coach_rl.core.row_noise import BLOCK, RowNoise
 
 
@@ -79,5 +80,5 @@ def test_a_restored_stream_continues_where_it_was(used):
 
 
 def test_a_state_of_another_number_of_rows_is_refused():
-    with pytest.raises(ValueError, match="zip"):
+    with pytest.raises(CheckpointError, match="list of 3 and has a list of 2"):
         noise(2).load_state_dict(noise(3).state_dict())

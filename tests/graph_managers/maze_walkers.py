@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.saved import Saved
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import parameters
 from coach_rl.environments.goal_worlds import PointMazeMedium
@@ -16,15 +17,7 @@ PLACE = GoalSpace(
 )
 
 
-class NoRows:
-    def state_dict(self):
-        return {}
-
-    def load_state_dict(self, state):
-        pass
-
-
-class Scripted:
+class Scripted(Saved):
     """An agent that is a function of the observation."""
 
     def __init__(self, decide):
@@ -33,7 +26,7 @@ class Scripted:
         """Of each decision for row 0: whether it was the first for its goal, and the goal."""
 
     def new_rows(self, num_envs, seed):
-        return NoRows()
+        return Saved()
 
     def act(self, row_state, request, clock):
         observation = request.observation
@@ -50,12 +43,6 @@ class Scripted:
 
     def description(self):
         return "scripted"
-
-    def state_dict(self):
-        return {}
-
-    def load_state_dict(self, state):
-        pass
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,16 +40,19 @@ class ShiftedAgent(PPOAgent):
         super().load_networks(state)
         self.shift = state["shift"]
 
-    def load_state_dict(self, state):
-        super().load_state_dict(state)
-        self.shift = state["shift"]
-
 
 class ForgottenAgent(PPOAgent):
     """The same state, in `state_dict` alone."""
 
     def state_dict(self):
         return {**super().state_dict(), "shift": np.zeros(1)}
+
+
+class DeclaredAgent(PPOAgent):
+    """The same, declared."""
+
+    SAVED = ("shift",)
+    shift = 0.5
 
 
 @parameter_class
@@ -62,6 +65,12 @@ class ShiftedParameters(PPOAgentParameters):
 class ForgottenParameters(PPOAgentParameters):
     def build(self, context):
         return ForgottenAgent(self, context)
+
+
+@parameter_class
+class DeclaredParameters(PPOAgentParameters):
+    def build(self, context):
+        return DeclaredAgent(self, context)
 
 
 def experiment(kind):
@@ -85,15 +94,23 @@ def test_state_in_the_policy_reaches_evaluators_and_workers():
     assert_same_state(state, same)
 
 
-def test_state_that_no_policy_carries_is_refused_where_policies_are_used():
-    forgotten = experiment(ForgottenParameters)
+@pytest.mark.parametrize(
+    ("kind", "name", "how"),
+    [
+        (ForgottenParameters, "ForgottenAgent", "state_dict"),
+        (DeclaredParameters, "DeclaredAgent", "SAVED"),
+    ],
+)
+def test_state_that_no_policy_carries_is_refused_where_policies_are_used(kind, name, how):
+    forgotten = experiment(kind)
+    refused = REFUSED.replace("state_dict", how, 1)
     with manager_of(forgotten) as manager:
         assert list(manager.improve()), "one process needs no policies"
-        with pytest.raises(ConfigurationError, match=f"agent of 'main': ForgottenAgent {REFUSED}"):
+        with pytest.raises(ConfigurationError, match=f"agent of 'main': {name} {refused}"):
             manager.policies()
-        with pytest.raises(ConfigurationError, match=REFUSED):
+        with pytest.raises(ConfigurationError, match=refused):
             next(manager.improve(evaluator=SlowEvaluator(parameters(), looks=1)))
-    with pytest.raises(ConfigurationError, match=REFUSED):
+    with pytest.raises(ConfigurationError, match=refused):
         manager_of(with_workers(forgotten))
 
 

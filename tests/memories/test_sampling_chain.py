@@ -5,7 +5,6 @@ import torch
 from replay_worlds import Stream, build, same_batches
 
 from coach_rl.core.errors import ConfigurationError, RunError, UnknownNameError
-from coach_rl.core.state import State
 from coach_rl.memories import SamplerChain, SamplerUnit
 
 
@@ -76,6 +75,7 @@ class AgeParameters:
 class Age(SamplerUnit):
     """Steps since, counted by batches as well."""
 
+    SAVED = ("batches",)
     name, inputs, outputs = "age", ("/positions",), ("/age",)
 
     def __init__(self, factor, store):
@@ -90,12 +90,6 @@ class Age(SamplerUnit):
 
     def metrics(self):
         return {"age/batches": float(self.batches)}
-
-    def state_dict(self) -> State:
-        return {"batches": self.batches}
-
-    def load_state_dict(self, state):
-        self.batches = state["batches"]
 
 
 @pytest.mark.parametrize("after", ["positions", "n_step", "gather", "to_device", "sample"])

@@ -8,6 +8,7 @@ import pytest
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.core.errors import CallbackError, CoachWarning, ConfigurationError
 from coach_rl.core.runtime import Runtime
+from coach_rl.core.saved import Saved
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
@@ -22,8 +23,10 @@ from coach_rl.sessions.settings import Audience, RunSettings
 SETTINGS = RunSettings(final_episodes=EnvironmentEpisodes(1), tensorboard=False)
 
 
-class Patience:
+class Patience(Saved):
     """Ends a run after so many evaluations."""
+
+    SAVED = ("seen",)
 
     def __init__(self, most):
         self.most, self.seen = most, 0
@@ -35,12 +38,6 @@ class Patience:
                 run.stop(f"{self.seen} evaluations")
             return run.note({"patience/seen": self.seen})
         return None
-
-    def state_dict(self):
-        return {"seen": self.seen}
-
-    def load_state_dict(self, state):
-        self.seen = state["seen"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ places between them. docs/algorithms/hrac.md lists every detail and its source.
 import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
-from coach_rl.core.saved import Saved
+from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import (
     generator,
     integer_seed,
@@ -161,14 +161,14 @@ class Adjacency(Saved):
         owner: That agent, for messages.
     """
 
-    SAVED: ClassVar[dict[str, str]] = {
-        "cells": "cells",
-        "network": "network",
-        "trained": "trained",
-        "engine": "engine",
-        "generator": "_rng",
-        "learned": "_learned",
-    }
+    SAVED = (
+        "cells",
+        "network",
+        "trained",
+        "engine",
+        SavedAttribute("_rng", key="generator"),
+        SavedAttribute("_learned", varies=True),
+    )
 
     def __init__(
         self,

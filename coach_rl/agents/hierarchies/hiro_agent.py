@@ -26,7 +26,6 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.state import State
 from coach_rl.core.transitions import Transition
 from coach_rl.memories.batches import TransitionBatch
 from coach_rl.memories.replay_memory import ReplayMemory
@@ -82,6 +81,8 @@ class HIROAgent(OffPolicyAgent):
         low: The level below.
     """
 
+    SAVED = ("correction",)
+
     def __init__(
         self,
         params: HIROAgentParameters,
@@ -120,15 +121,6 @@ class HIROAgent(OffPolicyAgent):
     def timed_calls(self) -> list[TimedCall]:
         """The calls whose times a profile shows."""
         return [*super().timed_calls(), TimedCall(self, "_corrected", "correction")]
-
-    def state_dict(self) -> State:
-        """Everything but the rows, which belong to the levels."""
-        return {**super().state_dict(), "correction": self.correction.state_dict()}
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        super().load_state_dict(state)
-        self.correction.load_state_dict(state["correction"])
 
     def _corrected(self, batch: TransitionBatch) -> TransitionBatch:
         """The batch with corrected actions, without the intervals."""

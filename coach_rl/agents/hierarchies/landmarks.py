@@ -7,7 +7,6 @@ docs/algorithms/higl.md lists every detail and its source.
 """
 
 import time
-from typing import ClassVar
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import FloatArray, IntArray, Observation
-from coach_rl.core.saved import Saved
+from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import generator
 from coach_rl.memories.columns import OBSERVATIONS
 from coach_rl.memories.ring_store import RingStore
@@ -68,12 +67,12 @@ class LandmarkPlanner(Saved):
         seed: Seed for drawing candidates.
     """
 
-    SAVED: ClassVar[dict[str, str]] = {
-        "new": "_new",
-        "generator": "_rng",
-        "counts": "_counts",
-        "novelty": "novelty",
-    }
+    SAVED = (
+        "_new",
+        SavedAttribute("_rng", key="generator"),
+        "_counts",
+        SavedAttribute("novelty", optional=True),
+    )
 
     def __init__(
         self,

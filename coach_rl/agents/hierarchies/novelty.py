@@ -22,10 +22,8 @@ from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.core.records import FloatArray, Observation
+from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.state import State
-
-_SCORES = "scores"
 
 
 @parameter_class
@@ -57,7 +55,7 @@ class StateBatch(NamedTuple):
     """[B, ...] each."""
 
 
-class Novelty:
+class Novelty(Saved):
     """Scores states by how badly a network predicts a random one, and keeps the most novel.
 
     Args:
@@ -66,6 +64,15 @@ class Novelty:
         context: The context of the agent that asks.
         owner: That agent, for messages.
     """
+
+    SAVED = (
+        "predictor",
+        "random",
+        "engine",
+        SavedAttribute("states", varies=True),
+        SavedAttribute("_scores", varies=True),
+        SavedAttribute("places", optional=True, varies=True),
+    )
 
     def __init__(
         self,
@@ -140,27 +147,6 @@ class Novelty:
         if "novelty_loss" in drained:
             found["landmarks/novelty_loss"] = drained["novelty_loss"]
         return found
-
-    def state_dict(self) -> State:
-        """Everything."""
-        places = {} if self.places is None else {"places": self.places.copy()}
-        return {
-            "predictor": self.predictor.state_dict(),
-            "random": self.random.state_dict(),
-            "engine": self.engine.state_dict(),
-            "states": {key: values.copy() for key, values in self.states.items()},
-            _SCORES: self._scores.copy(),
-            **places,
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on bit for bit from a saved state."""
-        self.predictor.load_state_dict(state["predictor"])
-        self.random.load_state_dict(state["random"])
-        self.engine.load_state_dict(state["engine"])
-        self.states = {key: values.copy() for key, values in state["states"].items()}
-        self._scores = state[_SCORES].copy()
-        self.places = state["places"].copy() if "places" in state else None
 
     def _errors(self, flat: Tensor, seen: dict[str, Tensor]) -> Tensor:
         """Squared errors of the predictions, [B, F]."""

@@ -141,6 +141,8 @@ class OptionCriticAgent(PPOAgent):
         context: What is known only now.
     """
 
+    SAVED = ("_termination_engine", "_termination_steps")
+
     def __init__(self, params: OptionCriticAgentParameters, context: AgentContext) -> None:
         super().__init__(params, context)
         if OPTION_KEY in self.input_filter.changed_keys:
@@ -263,21 +265,14 @@ class OptionCriticAgent(PPOAgent):
             *self._termination_engine.timed_calls(),
         ]
 
-    def state_dict(self) -> State:
-        """Everything but the rows, which belong to the levels."""
-        return {
-            **super().state_dict(),
-            "termination_engine": self._termination_engine.state_dict(),
-            "termination_steps": self._termination_engine.steps,
-        }
+    @property
+    def _termination_steps(self) -> int:
+        """Gradient steps of the termination, for its diagnosis."""
+        return self._termination_engine.steps
 
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        super().load_state_dict(state)
-        self.termination.load_state_dict(state["termination"])
-        self._termination_engine.load_state_dict(
-            state["termination_engine"], steps=state.get("termination_steps", 0)
-        )
+    @_termination_steps.setter
+    def _termination_steps(self, steps: int) -> None:
+        self._termination_engine.steps = steps
 
     def networks_state_dict(self) -> State:
         """The networks, and the scale in which the critic predicts."""

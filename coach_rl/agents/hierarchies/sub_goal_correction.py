@@ -7,7 +7,7 @@ source.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
 from annotated_types import Ge
@@ -21,7 +21,7 @@ from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
-from coach_rl.core.saved import Saved
+from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space
 from coach_rl.memories.replay_memory import ReplayMemory
@@ -95,7 +95,7 @@ class SubGoalCorrection(Saved):
         seed: Seed for drawing candidates.
     """
 
-    SAVED: ClassVar[dict[str, str]] = {"generator": "_rng", "counts": "_counts"}
+    SAVED = (SavedAttribute("_rng", key="generator"), "_counts")
 
     def __init__(self, params: SubGoalCorrectionParameters, *, low: LevelBelow, seed: int) -> None:
         self.goal = low.goal

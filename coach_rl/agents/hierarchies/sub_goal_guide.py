@@ -29,7 +29,7 @@ from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.records import FloatArray, IntArray
-from coach_rl.core.saved import Saved
+from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import integer_seed
 from coach_rl.functional.adjacency import adjacency_penalty, embedded_distance
 from coach_rl.memories.batches import TransitionBatch
@@ -97,7 +97,7 @@ class SubGoalGuide(Saved):
         planner: Chooses landmarks; None: there are none.
     """
 
-    SAVED = ("adjacency", "_new", "planner")
+    SAVED = ("adjacency", "_new", SavedAttribute("planner", optional=True))
 
     def __init__(
         self,

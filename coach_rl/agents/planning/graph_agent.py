@@ -44,6 +44,7 @@ from coach_rl.core.records import (
     take,
 )
 from coach_rl.core.row_noise import RowNoise
+from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.state import State
 
 
@@ -124,7 +125,7 @@ class GraphAgentParameters:
         return GraphAgent(self, space=space, costs=costs)
 
 
-class GraphAgent:
+class GraphAgent(Saved):
     """Plans anew at every decision; learns from what came of its way-points.
 
     Args:
@@ -132,6 +133,8 @@ class GraphAgent:
         space: What places are made of.
         costs: What edges cost.
     """
+
+    SAVED = (SavedAttribute("_memory", inline=True), "_decisions", "_reported_at", "_priced_at")
 
     def __init__(
         self, params: GraphAgentParameters, *, space: PlaceSpace, costs: EdgeCosts
@@ -396,22 +399,6 @@ class GraphAgent:
     def trajectories(self) -> dict[str, Array]:
         """Nothing is kept but counts."""
         return {}
-
-    def state_dict(self) -> State:
-        """Everything but the rows, which belong to the levels."""
-        return {
-            **self.policy_state_dict(),
-            "decisions": self._decisions,
-            "reported_at": self._reported_at,
-            "priced_at": self._priced_at,
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self.load_policy(state)
-        self._decisions = state["decisions"]
-        self._reported_at = state["reported_at"]
-        self._priced_at = state["priced_at"]
 
     def policy_state_dict(self) -> State:
         """The graph, with what was learned of its edges."""

@@ -9,6 +9,7 @@ from coach_rl.agents.planning.place_records import PlaceRecords
 from coach_rl.agents.planning.way_points import Tries
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
+from coach_rl.core.saved import Saved
 from coach_rl.core.state import State
 
 NOWHERE = -1
@@ -18,8 +19,22 @@ _REMEMBERED = 16
 
 
 @dataclass(kw_only=True)
-class GraphRows:
+class GraphRows(Saved):
     """The memory of each row of a stack."""
+
+    SAVED = (
+        "place",
+        "is_as_asked",
+        "way_point",
+        "target",
+        "heading",
+        "changes",
+        "asked",
+        "missed",
+        "missed_at",
+        "noise",
+        "heatup_noise",
+    )
 
     place: IntArray
     """[N] the place where the open decision began."""
@@ -120,23 +135,3 @@ class GraphRows:
         self.missed[rows, 0, 0], self.missed[rows, 0, 1] = self.place[rows], self.way_point[rows]
         self.missed_at[rows, 1:] = self.missed_at[rows, :-1]
         self.missed_at[rows, 0] = self.changes[rows]
-
-    def state_dict(self) -> State:
-        """Everything."""
-        kept = {name: values.copy() for name, values in self.decisions().items()}
-        return {
-            **kept,
-            "missed": self.missed.copy(),
-            "missed_at": self.missed_at.copy(),
-            "noise": self.noise.state_dict(),
-            "heatup_noise": self.heatup_noise.state_dict(),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self.take(state, np.arange(len(self.place)))
-        self.missed[:] = state["missed"]
-        self.noise.load_state_dict(state["noise"])
-        if "missed_at" in state:  # which checkpoints of earlier versions lack
-            self.missed_at[:] = state["missed_at"]
-            self.heatup_noise.load_state_dict(state["heatup_noise"])

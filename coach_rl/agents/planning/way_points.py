@@ -10,7 +10,7 @@ import numpy as np
 
 from coach_rl.agents.planning.roadmap import Roadmap
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
-from coach_rl.core.saved import Saved
+from coach_rl.core.saved import Saved, SavedAttribute
 
 Tries = tuple[tuple[int, int], ...]
 """Tries to get from one place to another."""
@@ -94,7 +94,7 @@ class WayPointGraph(Saved):
     """
 
     SAVED = (
-        "_try_costs",
+        SavedAttribute("_try_costs", varies=True),
         "_edge_passed",
         "_misses",
         "_group_passed",
