@@ -8,8 +8,8 @@ from gymnasium import spaces
 from coach_rl.core.errors import SpaceError, UnknownNameError
 from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.profiling import TimedCall
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
-from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
 from coach_rl.filters.stages import (
@@ -17,7 +17,6 @@ from coach_rl.filters.stages import (
     InputStageParameters,
     RowMemory,
     load_stage_states,
-    note_stages_to,
     stage_states,
 )
 
@@ -145,10 +144,15 @@ class InputFilterChain:
         values = np.array(reward, dtype=np.float64)
         return _pass(self._reward, memory, rows, values, ends, learn=learn)
 
-    def note_to(self, signals: Signals) -> None:
-        """Let the filters that note signals do so there."""
-        for links in (*self._observation.values(), self._reward):
-            note_stages_to([stage for stage, *_ in links], signals)
+    def parts(self) -> dict[str, object]:
+        """The filters, by what they filter and where they stand."""
+        links = (link for own in (*self._observation.values(), self._reward) for link in own)
+        return {place: stage for stage, place, _ in links}
+
+    def timed_calls(self) -> list[TimedCall]:
+        """The calls whose times a profile shows; none where nothing is filtered."""
+        calls = {"observation": self.changed_keys, "reward": self.changes_reward}
+        return [TimedCall(self, method, "filter") for method, filters in calls.items() if filters]
 
     def state_dict(self) -> State:
         """The statistics of all filters that keep any."""

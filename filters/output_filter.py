@@ -5,14 +5,12 @@ from collections.abc import Sequence
 from coach_rl.core.errors import ActionError, SpaceError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Action, Array
-from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
 from coach_rl.filters.stages import (
     ActionStage,
     ActionStageParameters,
     load_stage_states,
-    note_stages_to,
     stage_states,
 )
 
@@ -77,9 +75,9 @@ class OutputFilterChain:
             action = stage.inverse(_plain(action))
         return action
 
-    def note_to(self, signals: Signals) -> None:
-        """Let the filters that note signals do so there."""
-        note_stages_to(self._outwards, signals)
+    def parts(self) -> dict[str, object]:
+        """The filters by their place."""
+        return {f"action/{place}": stage for place, stage in enumerate(self._outwards)}
 
     def state_dict(self) -> State:
         """Return the states of the filters that have one."""

@@ -19,7 +19,6 @@ from typing import Protocol
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.records import Array, BoolArray, IntArray
 from coach_rl.core.saved import Saved
-from coach_rl.core.signals import Signals, SignalSource
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State, Stateful
 
@@ -138,13 +137,6 @@ class ActionStageParameters(Protocol):
     def build(self, space: Space) -> ActionStage:
         """The filter for an environment side that takes `space`; SpaceError when it can't."""
         ...
-
-
-def note_stages_to(stages: Sequence[object], signals: Signals) -> None:
-    """Let those stages that note signals do so there."""
-    for stage in stages:
-        if isinstance(stage, SignalSource):
-            stage.note_to(signals)
 
 
 def stage_states(stages: Sequence[Stateful]) -> State:

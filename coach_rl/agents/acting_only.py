@@ -5,7 +5,7 @@ import sys
 from coach_rl.core.agents import RowState, TrainingReport
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import SpaceError
-from coach_rl.core.records import Array, IntArray, Outcome
+from coach_rl.core.records import IntArray, Outcome
 from coach_rl.core.saved import Saved
 from coach_rl.core.state import State
 
@@ -16,6 +16,8 @@ class ActingOnly(Saved):
     Args:
         name: The agent's name in logs.
     """
+
+    is_on_policy = False
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -29,11 +31,6 @@ class ActingOnly(Saved):
     def restart_rows(self, row_state: RowState) -> None:
         """Nothing is kept."""
 
-    @property
-    def is_on_policy(self) -> bool:
-        """False: it learns nothing."""
-        return False
-
     def decisions_until_training(self) -> int:
         """No number of decisions makes training due."""
         return sys.maxsize
@@ -41,10 +38,6 @@ class ActingOnly(Saved):
     def train(self, clock: Clock) -> TrainingReport | None:
         """Never due."""
         return None
-
-    def trajectories(self) -> dict[str, Array]:
-        """Nothing is kept."""
-        return {}
 
     def policy_state_dict(self) -> State:
         """Nothing is learned."""

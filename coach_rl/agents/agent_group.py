@@ -32,6 +32,7 @@ from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import RunError, SpaceError, UnknownNameError, require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.parts import description_of
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import (
     Action,
@@ -126,6 +127,12 @@ class AgentGroupParameters:
                 f"the members '{first.agent.name}' and '{member.agent.name}' share "
                 f"'{member.shares}', and their agents differ in more than their names",
             )
+
+    @property
+    def info_keys(self) -> tuple[str, ...]:
+        """The names under which members find rewards and ends of their own in infos."""
+        keys = ((each.reward, each.terminated, each.truncated) for each in self.members)
+        return tuple(key for own in keys for key in own if key is not None)
 
     def build(self, context: AgentContext) -> "AgentGroup":
         """The group.
@@ -434,13 +441,6 @@ class AgentGroup(MemberAgents):
         for playing in row_state.playing.values():
             playing[:] = True
 
-    @property
-    def info_keys(self) -> tuple[str, ...]:
-        """The names under which members find rewards and ends of their own."""
-        members = (seat.member for seat in self._seats)
-        keys = ((each.reward, each.terminated, each.truncated) for each in members)
-        return tuple(key for own in keys for key in own if key is not None)
-
     def description(self) -> str:
         """The members one after the other, for people."""
         lines = []
@@ -453,7 +453,7 @@ class AgentGroup(MemberAgents):
             ]
             if seat.place == seat.places - 1:
                 agent = self.members[seat.agent_name]
-                lines += [f"  {line}" for line in agent.description().splitlines()]
+                lines += [f"  {line}" for line in description_of(agent).splitlines()]
         return "\n".join(lines)
 
 

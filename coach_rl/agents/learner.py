@@ -16,7 +16,6 @@ from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.update_engine import UpdateEngine
-from coach_rl.core.profiling import TimedCall
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import Space
@@ -72,10 +71,6 @@ class Guide(Stateful, Protocol):
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics since the last call."""
-        ...
-
-    def timed_calls(self) -> list[TimedCall]:
-        """The calls whose times a profile shows."""
         ...
 
 

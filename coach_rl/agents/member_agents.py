@@ -7,21 +7,13 @@ from typing import ClassVar
 from coach_rl.core.agents import (
     AnyAgent,
     EndingAgent,
-    ExploringAgent,
-    HoldingAgent,
-    Learning,
-    NetworkOwner,
     PacedAgent,
     RowState,
     TrainingReport,
-    UpdatingAgent,
     following,
 )
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.inspection_points import Inspectable, InspectionPoint
-from coach_rl.core.profiling import HasTimedCalls, TimedCall
-from coach_rl.core.records import Array
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
 from coach_rl.core.state import State
 
@@ -64,17 +56,14 @@ class MemberAgents(Saved):
                 )
 
     @property
-    def explores(self) -> bool:
-        """True if any member does."""
-        return any(
-            isinstance(agent, ExploringAgent) and agent.explores for agent in self.members.values()
-        )
-
-    @property
     def is_on_policy(self) -> bool:
         """True if any member is."""
         agents = self.members.values()
         return any(isinstance(agent, PacedAgent) and agent.is_on_policy for agent in agents)
+
+    def parts(self) -> dict[str, AnyAgent]:
+        """The members."""
+        return self.members
 
     def decisions_until_training(self) -> int:
         """Decisions until the first member trains."""
@@ -82,14 +71,6 @@ class MemberAgents(Saved):
             agent.decisions_until_training() if isinstance(agent, PacedAgent) else 1
             for agent in self.members.values()
         )
-
-    def hold_statistics(self, held: State | None = None) -> State:
-        """Let every member that filters hold its statistics; see `core.agents.HoldingAgent`."""
-        return {
-            name: agent.hold_statistics(None if held is None else held[name])
-            for name, agent in self.members.items()
-            if isinstance(agent, HoldingAgent)
-        }
 
     def train(self, clock: Clock) -> TrainingReport | None:
         """Let every member learn that is due; the report names them."""
@@ -103,33 +84,6 @@ class MemberAgents(Saved):
             members={name: report.metrics for name, report in learned.items()},
         )
 
-    def inspection_points(self) -> list[InspectionPoint]:
-        """The members' points."""
-        inspected = (agent for agent in self.members.values() if isinstance(agent, Inspectable))
-        return [point for agent in inspected for point in agent.inspection_points()]
-
-    def timed_calls(self) -> list[TimedCall]:
-        """The calls whose times a profile shows: those of each member below its name."""
-        calls: list[TimedCall] = []
-        for name, agent in self.members.items():
-            calls += [TimedCall(agent, method, name) for method in ("act", "observe", "train")]
-            calls += agent.timed_calls() if isinstance(agent, HasTimedCalls) else ()
-        return calls
-
-    def trajectories(self) -> dict[str, Array]:
-        """Return the members' memories by flat path, each member's below `/agents/<name>`.
-
-        `/agents/<name>/observations/<key>`, `/agents/<name>/actions`, `/agents/<name>/rewards` and
-        the other paths of `memories.columns.shown_as`, [N, T, ...] each; T and
-        `/agents/<name>/mask` are the member's own, for each has its own memory and its own life.
-        """
-        found: dict[str, Array] = {}
-        for name, agent in self.members.items():
-            below = f"/agents/{name}"
-            for path, values in agent.trajectories().items():
-                found[path if path.startswith(f"{below}/") else f"{below}{path}"] = values
-        return found
-
     def policy_state_dict(self) -> State:
         """Return what every member knows, by its name; see `core.agents`."""
         return {name: agent.policy_state_dict() for name, agent in self.members.items()}
@@ -142,28 +96,3 @@ class MemberAgents(Saved):
                     f"what was saved has no member '{name}'; it has {', '.join(sorted(state))}"
                 )
             agent.load_policy(state[name])
-
-    @property
-    def updates(self) -> dict[str, str]:
-        """Modes of the members' gradient steps; see `core.agents.UpdatingAgent`."""
-        updating = (agent for agent in self.members.values() if isinstance(agent, UpdatingAgent))
-        return {name: mode for agent in updating for name, mode in agent.updates.items()}
-
-    def learned(self) -> dict[str, Array]:
-        """Parameters and gradients of the members, theirs after their name."""
-        return {
-            f"{kind}/{name}/{rest}": values
-            for name, agent in self.members.items()
-            if isinstance(agent, Learning)
-            for path, values in agent.learned().items()
-            for kind, _, rest in [path.partition("/")]
-        }
-
-    @property
-    def modules(self) -> dict[str, Mapping[str, object]]:
-        """The networks of every member that has any, by the member's name."""
-        return {
-            name: agent.modules
-            for name, agent in self.members.items()
-            if isinstance(agent, NetworkOwner)
-        }

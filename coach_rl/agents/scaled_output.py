@@ -21,6 +21,10 @@ class ScaledOutput(Saved):
 
     SAVED = (SavedAttribute("_inner", inline=True),)
 
+    def parts(self) -> dict[str, object]:
+        """The filter that it extends."""
+        return {"inner": self._inner}
+
     def __init__(self, inner: OutputFilter, box: spaces.Box) -> None:
         self._inner, self._box = inner, box
         self._moves = needs_scaling(box)

@@ -7,6 +7,7 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.level_name import shown_level
 from coach_rl.core.options import OptionSpace
+from coach_rl.core.parts import description_of
 from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.levels.level_manager import LevelManager
@@ -39,7 +40,7 @@ def describe_stack(
             *(f"  {line}" for line in _of_level(params, depth == 0, level.name in unloaded)),
             f"  observes {spaces.observation}",
             f"  acts in {spaces.action}",
-            *(f"  {line}" for line in agent.description().splitlines()),
+            *(f"  {line}" for line in description_of(agent).splitlines()),
             *([] if below is None else [f"  asks level {below.name} for {_orders(below)}"]),
         ]
         lines += _at(depth, about)

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from coach_rl.core.agents import AnyAgent, UpdatingAgent
+from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.process_group import Order
@@ -22,6 +22,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.signals import Signals
 from coach_rl.core.state import State
+from coach_rl.core.update_modes import update_modes
 from coach_rl.graph_managers.description import describe_stack
 from coach_rl.graph_managers.episode_recorder import EvaluationWatcher, TrainingRecorder
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
@@ -213,12 +214,11 @@ class Graph:
 
     @property
     def updates(self) -> dict[str, str]:
-        """Modes of gradient steps, by `level/agent`; see `core.agents.UpdatingAgent`."""
+        """Modes of gradient steps, by `level/agent`; see `core.update_modes`."""
         return {
             f"{level}/{name}": mode
             for level, agent in self.agents.items()
-            if isinstance(agent, UpdatingAgent)
-            for name, mode in agent.updates.items()
+            for name, mode in update_modes(agent).items()
         }
 
     @property

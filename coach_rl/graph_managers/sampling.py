@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Sequence
 
-from coach_rl.core.agents import AnyAgent, ExploringAgent
+from coach_rl.core.agents import AnyAgent, explores
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.graph_managers.parameters import LevelParameters
@@ -22,7 +22,7 @@ def require_exploring(
     still = []
     for level, agent in zip(levels, agents, strict=True):
         is_frozen = level.frozen or clock.levels.get(level.name) is Phase.TEST
-        if is_frozen or not (isinstance(agent, ExploringAgent) and agent.explores):
+        if is_frozen or not explores(agent):
             still.append(f"agent '{level.agent.name}' of level '{level.name}'")
     if len(still) == len(levels):
         raise ConfigurationError(

@@ -4,8 +4,10 @@ When a decision is drawn from the memory, its sub-goal is corrected, see `sub_go
 docs/algorithms/hiro.md lists every detail and its source.
 """
 
+from collections.abc import Mapping
 from dataclasses import field, replace
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -24,7 +26,6 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.profiling import TimedCall
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.transitions import Transition
 from coach_rl.memories.batches import TransitionBatch
@@ -82,6 +83,7 @@ class HIROAgent(OffPolicyAgent):
     """
 
     SAVED = ("correction",)
+    TIMED: ClassVar[Mapping[str, str]] = {"_corrected": "correction"}
 
     def __init__(
         self,
@@ -117,10 +119,6 @@ class HIROAgent(OffPolicyAgent):
     def metrics(self, clock: Clock) -> dict[str, float]:
         """Return the metrics of an off-policy agent, and those of the sub-goal correction."""
         return super().metrics(clock) | self.correction.drain()
-
-    def timed_calls(self) -> list[TimedCall]:
-        """The calls whose times a profile shows."""
-        return [*super().timed_calls(), TimedCall(self, "_corrected", "correction")]
 
     def _corrected(self, batch: TransitionBatch) -> TransitionBatch:
         """The batch with corrected actions, without the intervals."""

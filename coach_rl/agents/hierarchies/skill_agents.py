@@ -23,6 +23,7 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.parts import description_of
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import (
     Action,
@@ -157,7 +158,7 @@ class SkillAgents(MemberAgents):
         """The agents one after the other, for people."""
         lines = []
         for number, (name, agent) in enumerate(self.members.items()):
-            own = agent.description().splitlines()
+            own = description_of(agent).splitlines()
             lines += [f"option {number}: {name}", *(f"  {line}" for line in own)]
         return "\n".join(lines)
 

@@ -7,8 +7,9 @@ For the agent of any level that sends goals to a level below and has an actor an
 """
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import field
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -27,7 +28,6 @@ from coach_rl.core.agents import AgentContext, LevelPlace, RowState
 from coach_rl.core.errors import ConfigurationError, how_to_install
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.profiling import TimedCall
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import integer_seed
@@ -98,6 +98,7 @@ class SubGoalGuide(Saved):
     """
 
     SAVED = ("adjacency", "_new", SavedAttribute("planner", optional=True))
+    TIMED: ClassVar[Mapping[str, str]] = {"learn": "adjacency", "prepared": "landmarks"}
 
     def __init__(
         self,
@@ -152,10 +153,6 @@ class SubGoalGuide(Saved):
         """Return the metrics since the last call."""
         planner = {} if self.planner is None else self.planner.metrics()
         return self.adjacency.metrics() | planner
-
-    def timed_calls(self) -> list[TimedCall]:
-        """The calls whose times a profile shows."""
-        return [TimedCall(self, "learn", "adjacency"), TimedCall(self, "prepared", "landmarks")]
 
     def _achieved(self, batch: TransitionBatch) -> Tensor:
         """The goals [B, G] that the batch's observations achieve."""

@@ -10,8 +10,9 @@ copy of its graph, and the run learns from what came of their plans.
 
 import importlib.util
 import time
+from collections.abc import Mapping
 from dataclasses import field
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from annotated_types import Interval
@@ -31,7 +32,6 @@ from coach_rl.core.errors import ConfigurationError, how_to_install
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.marks import GoalPlace, Mark
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.profiling import TimedCall
 from coach_rl.core.ranges import NonEmpty, Positive, UnitInterval
 from coach_rl.core.records import (
     ActionRequest,
@@ -134,6 +134,7 @@ class GraphAgent(Saved):
         costs: What edges cost.
     """
 
+    TIMED: ClassVar[Mapping[str, str]] = {"_plan": "plan"}
     SAVED = (SavedAttribute("_memory", inline=True), "_decisions", "_reported_at", "_priced_at")
 
     def __init__(
@@ -141,6 +142,9 @@ class GraphAgent(Saved):
     ) -> None:
         self.name, self._params = params.name, params
         self._space = space
+        self.explores = params.exploring > 0
+        # There are other ways, unless a fork can't tell whether a place was reached.
+        self.proposes = space.asks_for_all
         self._memory = GraphMemory(params, space=space, costs=costs)
         self._planner = GraphPlanner(self._memory, space)
         self._decisions = self._reported_at = self._priced_at = 0
@@ -155,11 +159,6 @@ class GraphAgent(Saved):
     def records(self) -> PlaceRecords:
         """Records of the places."""
         return self._memory.records
-
-    @property
-    def explores(self) -> bool:
-        """True if it heads for other places than the goal in training."""
-        return self._params.exploring > 0
 
     def new_rows(self, num_envs: int, seed: int) -> GraphRows:
         """Row state for a stack of that size; row i draws from the stream (seed, i)."""
@@ -292,11 +291,6 @@ class GraphAgent(Saved):
                 now=np.full(len(tries), NOWHERE),
             )
 
-    @property
-    def proposes(self) -> bool:
-        """True: there are other ways; not where a fork can't say whether a place was met."""
-        return self._space.asks_for_all
-
     def propose(
         self, row_state: GraphRows, alternatives: GraphRows, request: ActionRequest, clock: Clock
     ) -> FloatArray:
@@ -391,14 +385,6 @@ class GraphAgent(Saved):
             way_point=int(row_state.way_point[row]),
             heading=row_state.heading[row],
         )
-
-    def timed_calls(self) -> list[TimedCall]:
-        """The call whose time a profile shows."""
-        return [TimedCall(self, "_plan", "plan")]
-
-    def trajectories(self) -> dict[str, Array]:
-        """Nothing is kept but counts."""
-        return {}
 
     def policy_state_dict(self) -> State:
         """The graph, with what was learned of its edges."""
