@@ -116,10 +116,10 @@ def measure(case: Case, steps: int) -> tuple[float, dict[str, float]]:
         manager.create_graph(Runtime(seed=1, threads=1))
         train(manager, case.warm)
         profile = RunProfile(manager)
-        began, before = time.process_time(), manager.clock.environment_steps
+        began, before = time.process_time(), manager.graph.clock.environment_steps
         train(manager, steps)
         seconds = time.process_time() - began
-        done = manager.clock.environment_steps - before
+        done = manager.graph.clock.environment_steps - before
         profile.close()
         return done / seconds, shares(profile.profile().root.children["tick"])
 

@@ -89,7 +89,7 @@ def figures(
         manager.create_graph(Runtime(seed=seed))
         for stop in stops:
             for _ in manager.train_and_act(
-                EnvironmentSteps(stop - manager.clock.environment_steps)
+                EnvironmentSteps(stop - manager.graph.clock.environment_steps)
             ):
                 pass
             evaluation = manager.evaluate(EnvironmentEpisodes(episodes))
@@ -97,7 +97,7 @@ def figures(
             found.append(
                 (
                     evaluation.scalars["evaluation/success_rate"],
-                    stop + (manager.fork_steps or 0),
+                    stop + (manager.graph.training.fork_steps or 0),
                     top.get("evaluation_level/fork_steps", 0.0),
                 )
             )

@@ -61,7 +61,10 @@ def checkpoints(rows: int, folder: Path) -> list[str]:
         for added in (rows, *FURTHER):
             for _ in manager.heatup(EnvironmentSteps(added)):
                 pass
-            path, before = folder / f"step_{manager.clock.environment_steps}", resident_from_now()
+            path, before = (
+                folder / f"step_{manager.graph.clock.environment_steps}",
+                resident_from_now(),
+            )
             begin = time.perf_counter()
             stored = write_checkpoint(path, manager.state_dict(), {}, earlier=stored)
             seconds = time.perf_counter() - begin

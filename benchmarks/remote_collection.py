@@ -83,9 +83,9 @@ def speed(workers: int, *, waits: bool, place: str, steps: int) -> float:
     with BasicRLGraphManager(parameters) as manager:
         manager.create_graph(Runtime(seed=0, device="cpu"))
         list(manager.train_and_act(EnvironmentSteps(64)))  # everybody has begun
-        before, began = manager.clock.environment_steps, time.perf_counter()
+        before, began = manager.graph.clock.environment_steps, time.perf_counter()
         list(manager.train_and_act(EnvironmentSteps(steps)))
-        return (manager.clock.environment_steps - before) / (time.perf_counter() - began)
+        return (manager.graph.clock.environment_steps - before) / (time.perf_counter() - began)
 
 
 def main() -> None:

@@ -77,14 +77,14 @@ def coach_rl_blocks(
     ]
 
     def block() -> float:
-        begin, before = clock(), manager.clock.environment_steps
+        begin, before = clock(), manager.graph.clock.environment_steps
         for record in manager.train_and_act(EnvironmentSteps(steps)):
             for sink in sinks:
                 sink.write(record)
         if algorithm == "PPO":
-            path = folder / f"checkpoint_{manager.clock.environment_steps}"
+            path = folder / f"checkpoint_{manager.graph.clock.environment_steps}"
             write_checkpoint(path, manager.state_dict(), {})
-        return (manager.clock.environment_steps - before) / (clock() - begin)
+        return (manager.graph.clock.environment_steps - before) / (clock() - begin)
 
     yield block
     for sink in sinks:

@@ -84,9 +84,9 @@ class WorldEnvironment(Saved):
     """
 
     SAVED = (
+        "_elapsed",  # first, for it tells the number of rows
         "_inbox",
         SavedAttribute("_state", key="world"),
-        "_elapsed",
         SavedAttribute("_streams_by_row", key="streams"),
     )
 

@@ -72,52 +72,42 @@ class WalkGraphManager(GraphManager):
         self.evaluation_seeds: list[int | None] = []
 
     @property
-    def training_seconds(self) -> float:
-        return 1.0
-
-    @property
-    def spaces(self) -> EnvironmentSpaces:
-        place = spaces.Dict({"observation": spaces.Box(-1, 1)})
-        return EnvironmentSpaces(observation=place, action=spaces.Discrete(2))
-
-    @property
     def graph(self) -> Any:
-        simulators = SimpleNamespace(spaces=self.spaces, recv=None)
-        training = SimpleNamespace(simulators=simulators, fork_steps=None)
-        return SimpleNamespace(training=training, agents={}, updates={})
+        place = spaces.Dict({"observation": spaces.Box(-1, 1)})
+        own = EnvironmentSpaces(observation=place, action=spaces.Discrete(2))
+        simulators = SimpleNamespace(spaces=own, recv=None)
+        return SimpleNamespace(
+            training=SimpleNamespace(simulators=simulators, fork_steps=None),
+            spaces=own,
+            clock=self._clock,
+            agents={},
+            updates={},
+            cameras=(),
+            obstacle_to_restoring=None,
+            tracker=SimpleNamespace(faults={}),
+            phases=SimpleNamespace(unreached=list),
+            description=lambda: "level main: walk\n  3 weights",
+        )
 
     @property
-    def clock(self) -> Clock:
-        return self._clock
-
-    @property
-    def ending(self) -> str | None:
+    def progress(self) -> Any:
         training = self.parameters.schedule.training
-        return training.noun if training.is_reached(self._clock) else None
+        return SimpleNamespace(
+            ending=training.noun if training.is_reached(self._clock) else None,
+            solved_at=None,
+            is_settled=True,
+            wants_checkpoint=False,
+            signals={},
+            training_seconds=1.0,
+        )
 
     @property
-    def solved_at(self) -> int | None:
-        return None
-
-    @property
-    def is_settled(self) -> bool:
-        return True
-
-    @property
-    def awaits_evaluations(self) -> bool:
-        return False
-
-    @property
-    def faults(self) -> dict[str, int]:
-        return {}
-
-    @property
-    def signals(self) -> dict[str, float]:
-        return {}
-
-    @property
-    def unreached_success_rates(self) -> list[str]:
-        return []
+    def evaluations(self) -> Any:
+        return SimpleNamespace(
+            is_awaited=False,
+            begins=lambda: self._record("phase", {}),
+            load_agents=lambda state, elsewhere=False: self.load_state_dict(state),
+        )
 
     def create_graph(
         self,
@@ -125,6 +115,7 @@ class WalkGraphManager(GraphManager):
         *,
         training: bool = True,
         evaluation_envs: int | None = None,
+        **_seen_by: object,
     ) -> None:
         runtime = runtime or Runtime()
         if self.parameters.environment.level == "moon":
@@ -188,17 +179,6 @@ class WalkGraphManager(GraphManager):
         }
         record = replace(self._record("evaluation", scalars), arrays={"episode/reward": reward})
         return Evaluation(**vars(record))
-
-    def evaluation_begins(self) -> LogRecord:
-        return self._record("phase", {})
-
-    def warn_of_restarts(self) -> None: ...
-
-    def load_agents(self, state: State, *, elsewhere: bool = False) -> None:
-        self.load_state_dict(state)
-
-    def description(self) -> str:
-        return "level main: walk\n  3 weights"
 
     def state_dict(self) -> State:
         return {

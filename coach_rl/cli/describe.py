@@ -47,7 +47,7 @@ def describe_preset(preset: Preset, graph_manager: GraphManager) -> str:
             _table(component_rows(parameters)),
         ),
         *_section("arguments of components", _table(_argument_rows(parameters))),
-        *_section("levels and networks", graph_manager.description().splitlines()),
+        *_section("levels and networks", graph_manager.graph.description().splitlines()),
         *_section(
             "points to look at with --inspect", _table(_point_rows(inspection_points(graph)))
         ),

@@ -150,7 +150,7 @@ def audience_of(output: Output, console: ConsoleSink, going_on: SaysHowToResume)
             for line in loading_report(read_manifest(folder).get("loaded", {})):
                 print(f"loaded:     {line}")
         if output.print_networks_summary:
-            print(graph_manager.description())
+            print(graph_manager.graph.description())
 
     return Audience(
         sinks=(console,),

@@ -29,12 +29,12 @@ class SavedAttribute:
     key: str = ""
     """Its key in the state; empty: the name without leading underscores."""
     optional: bool = False
-    """Whether it is left out of the state while it is None. An object that was saved and is None
+    """True if it is left out of the state while it is None. An object that was saved and is None
     here stays None."""
     varies: bool = False
-    """Whether the saved value, a plain one, may have another form; it replaces the one here."""
+    """True if the saved value, a plain one, may have another form; it replaces the one here."""
     inline: bool = False
-    """Whether its state, a dict, is merged into the owner's state instead of having a key there."""
+    """True if its state, a dict, is merged into the owner's state instead of having a key there."""
     policy: bool | None = None
     """Whether an agent needs it for acting: other processes, and runs that load the agent, get it
     then. None: that is not known, and such agents of users are refused there."""
@@ -141,7 +141,7 @@ def _listed(cls: type) -> tuple[SavedAttribute, ...]:
 
 
 def _is_of_part(each: SavedAttribute, state: State) -> bool:
-    """Whether an optional attribute was saved as an object, not as a plain value."""
+    """Return whether an optional attribute was saved as an object, not as a plain value."""
     return each.optional and isinstance(state.get(each.key), dict)
 
 
@@ -172,8 +172,8 @@ def _loaded(now: Any, saved: Any, path: str, *, extra: bool = False) -> Any:
     """`now` after it was filled, or what takes its place.
 
     Args:
-        now: What is there.
-        saved: What was saved of it.
+        now: The value here.
+        saved: Its state in the checkpoint.
         path: Its name in messages.
         extra: Whether a dict may have been saved with more keys.
     """
@@ -229,7 +229,7 @@ def _part(state: State, key: str, owner: str) -> Any:
 
 
 def _form(value: Any, now: Any, *, extra: bool) -> str:
-    """What must be equal of a value and of `now`, which it is loaded into."""
+    """Description that must be equal for a value and for `now`, which it is loaded into."""
     if isinstance(now, np.ndarray) or hasattr(now, "copy_"):
         return f"shape {tuple(np.shape(value))}, {getattr(value, 'dtype', type(value).__name__)}"
     if isinstance(now, dict) and isinstance(value, dict) and not extra:
@@ -242,7 +242,7 @@ def _form(value: Any, now: Any, *, extra: bool) -> str:
 
 
 def _is_of_torch(value: Any) -> bool:
-    """Whether this is a module or an optimiser, whose `state_dict` shares memory with it."""
+    """Return whether this is a module or an optimiser, whose states share memory with it."""
     return hasattr(value, "named_parameters") or hasattr(value, "param_groups")
 
 

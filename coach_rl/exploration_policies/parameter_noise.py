@@ -93,7 +93,7 @@ class ParameterNoiseRows(Saved):
             self._draw(row)
 
     def note_loaded(self) -> None:
-        """What follows from a saved state."""
+        """Draw the directions again, which are not saved."""
         for row in np.flatnonzero(self._episodes).tolist():
             self._draw(row)
 

@@ -2,7 +2,7 @@
 
 def until_it_walks(record, run):
     if record.scalars.get("evaluation/reward_mean", 0) >= 1_000:
-        run.request_checkpoint()
+        run.progress.request_checkpoint()
         run.stop("it walks")
     elif record.kind == "evaluation":
         yield run.note({"walk/missing": 1_000 - record.scalars["evaluation/reward_mean"]})

@@ -1,7 +1,7 @@
 """Filming chosen episodes of evaluations or of training; see `filmed_row` for what is drawn.
 
 recorder = EpisodeRecorder(VideoParameters(episodes="best"))
-graph_manager.watch_evaluations(recorder)       # before create_graph
+graph_manager.create_graph(runtime, watcher=recorder)
 for record in graph_manager.improve():
     if record.kind == "evaluation" and (film := recorder.take_film()):
         write_video(film.shots, folder / f"step_{record.environment_steps}", recorder.parameters)

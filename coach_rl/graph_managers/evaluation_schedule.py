@@ -1,7 +1,7 @@
 """The evaluations of a run: when one is due, who makes it, and its record."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
 
@@ -12,7 +12,7 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.graph_managers.episode_recorder import EvaluationWatcher
-from coach_rl.graph_managers.evaluating import EvaluationStopped, Scores, play
+from coach_rl.graph_managers.evaluating import EvaluationStopped, Scores, never, play
 from coach_rl.graph_managers.evaluator import AskedEvaluation, Evaluator
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.parameters import GraphParameters
@@ -75,21 +75,21 @@ class EvaluationSchedule:
 
     def begins(self) -> LogRecord:
         """The record that says that an evaluation begins."""
-        return self._progress.record("phase", self._graph.clock, phase=Phase.TEST)
+        return self._progress.record("phase", phase=Phase.TEST)
 
     def evaluate_if_due(self, is_stopped: Callable[[], bool]) -> Iterator[LogRecord]:
         """Evaluate at every interval and at the end of training, once each, or ask for it."""
         schedule, progress, clock = self._parameters.schedule, self._progress, self._graph.clock
-        is_over = progress.ending(clock) is not None
+        is_over = progress.ending is not None
         interval = schedule.evaluation_interval
         if interval is None or clock.environment_steps == progress.evaluated_at:
             return
         if is_stopped():
             return
-        if not is_over and not progress.is_evaluation_due(clock):
+        if not is_over and not progress.is_evaluation_due():
             return
         if self._evaluator is not None:
-            progress.note_evaluated(clock)
+            progress.note_evaluated()
             progress.announced_at = clock.environment_steps
             self._asked.append(self._asked_now())
             self._evaluator.ask(self._asked[-1])
@@ -105,7 +105,7 @@ class EvaluationSchedule:
             self.play(schedule.evaluation_episodes, is_stopped=is_stopped, is_watched=is_watched)
         )
         clock.wall_seconds = progress.seconds_at(time.perf_counter())
-        progress.note_evaluated(clock)
+        progress.note_evaluated()
         progress.note_result(evaluation)
         yield from progress.settling([*evaluation.levels, evaluation])
 
@@ -120,7 +120,7 @@ class EvaluationSchedule:
         """The results that are there; waits for more, until no more than `most_left` are asked."""
         evaluator, is_waiting = self._evaluator, False
         while evaluator is not None and self._asked and not is_left():
-            if self._progress.ending(self._graph.clock) == SOLVED:
+            if self._progress.ending == SOLVED:
                 self._asked.clear()  # what was asked later, nobody needs
                 evaluator.forget()
                 break
@@ -197,21 +197,58 @@ class EvaluationSchedule:
         with_success = was_reported or progress.evaluations_tell_success
         record = progress.record(
             "evaluation",
-            then,
             scores.metrics(with_success=with_success),
+            clock=then,
             phase=Phase.TEST,
             arrays=scores.arrays(with_success=with_success),
         )
         levels = [
-            progress.record("level", then, metrics, phase=Phase.TEST, level=name)
+            progress.record("level", metrics, clock=then, phase=Phase.TEST, level=name)
             for name, metrics in scores.levels.items()
         ]
         return Evaluation(**vars(record), levels=tuple(levels))
 
+    def scores_of(
+        self,
+        policies: Mapping[str, State],
+        *,
+        clock: State | None = None,
+        is_stopped: Callable[[], bool] = never,
+    ) -> Scores:
+        """Scores of agents as they were in an equal graph, in an evaluation as while training.
+
+        Args:
+            policies: See `AskedEvaluation`.
+            clock: The counters then, which the schedules of certified plans are functions of; None:
+                those of this graph.
+            is_stopped: Polled at every step; True ends the evaluation.
+        """
+        graph = self._graph
+        if clock is not None:
+            graph.clock.load_state_dict(clock)
+        for name, agent in graph.agents.items():
+            if policies[name]:
+                agent.load_policy(policies[name])
+        return self.play(self._parameters.schedule.evaluation_episodes, is_stopped=is_stopped)
+
     def policies(self) -> dict[str, State]:
-        """The agents' knowledge, by their level's name."""
+        """The agents' policies, by their level's name; the argument of `scores_of`."""
+        self._graph.require_loaded()
         require_whole_policies(self._graph.agents)
         return {name: agent.policy_state_dict() for name, agent in self._graph.agents.items()}
+
+    def load_agents(self, state: State, *, elsewhere: bool = False) -> None:
+        """Load agents, with their filters, and counters of a saved state; no environments.
+
+        Args:
+            state: The `state_dict` of an equally described graph manager.
+            elsewhere: Whether evaluations are in another environment than that graph's, which may
+                not report success as that one did.
+        """
+        self._graph.load_agents(state)
+        self._progress.load_state_dict(state["progress"])
+        self._graph.clock.wall_seconds = self._progress.wall_seconds
+        self._progress.evaluations_tell_success &= not elsewhere
 
     def state_dict(self) -> State:
         """The evaluations that have been asked for; empty where there are none."""

@@ -21,6 +21,7 @@ from coach_rl.core.records import EnvResponse
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.signals import Signals
+from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.update_modes import update_modes
 from coach_rl.graph_managers.description import describe_stack
@@ -88,6 +89,8 @@ class Graph:
         """The times at which levels are in a phase of their own."""
         self.unloaded = {each.name for each in parameters.levels if each.load is not None}
         """Names of the levels whose agents are still to be loaded from another run."""
+        self.cameras = tuple(each for each in (watcher, recorder) if each is not None)
+        """The watcher of evaluations and the recorder of training, where there are any."""
         self._parameters = parameters
         self._agents = LevelAgents(parameters, self.runtime)
         self._training: Stack | None = None
@@ -140,6 +143,11 @@ class Graph:
             environment=self._parameters.environment,
             runtime=self.runtime,
         )
+
+    @property
+    def spaces(self) -> EnvironmentSpaces:
+        """The spaces of its environment."""
+        return self.evaluation.simulators.spaces
 
     @property
     def stacks(self) -> tuple[Stack, ...]:

@@ -6,16 +6,16 @@ for record in graph_manager.improve():          # stop, save or evaluate between
 graph_manager.graph.agents["main"]
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from operator import attrgetter
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError, require
-from coach_rl.core.profiling import TimedCall
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, RunLength, StepUnit, require_unit
 from coach_rl.core.typed_values import describe_value
@@ -26,7 +26,7 @@ from coach_rl.graph_managers.callbacks import (
     require_callbacks,
 )
 from coach_rl.graph_managers.episode_recorder import EvaluationWatcher, TrainingRecorder
-from coach_rl.graph_managers.evaluating import EvaluationStopped, Scores, never
+from coach_rl.graph_managers.evaluating import EvaluationStopped, never
 from coach_rl.graph_managers.evaluation_schedule import EvaluationSchedule
 from coach_rl.graph_managers.evaluator import MOST_ASKED, Evaluator
 from coach_rl.graph_managers.graph import Graph
@@ -41,7 +41,6 @@ from coach_rl.graph_managers.progress import Progress
 from coach_rl.graph_managers.run_warnings import (
     StandstillWatch,
     warn_of_endless_heatup,
-    warn_of_restarts,
     warn_of_useless_settings,
 )
 from coach_rl.telemetry.records import Evaluation, LogRecord
@@ -52,9 +51,11 @@ class _Built:
     """Parts that `create_graph` builds."""
 
     graph: Graph
+    progress: Progress
     evaluations: EvaluationSchedule
     callbacks: Callbacks
     inspections: Inspections
+    recorder: TrainingRecorder | None
 
 
 class GraphManager:
@@ -66,8 +67,6 @@ class GraphManager:
 
     described_by: ClassVar[type[GraphParameters]] = GraphParameters
     """The class of parameters that describes an experiment of this kind."""
-    wants_checkpoint: bool = False
-    """True if a callback has asked for a checkpoint; whoever iterates writes it, and resets it."""
 
     def __init__(self, parameters: GraphParameters) -> None:
         require(
@@ -77,103 +76,22 @@ class GraphManager:
         )
         self.parameters = parameters
         self._built: _Built | None = None
-        self._watcher: EvaluationWatcher | None = None
-        self._recorder: TrainingRecorder | None = None
-        self._progress = Progress(parameters.schedule, parameters.validation)
         self._standstill = StandstillWatch(parameters)
-        self._added: list[Callback | CallbackParameters] = []
 
     @property
     def graph(self) -> Graph:
-        """Agents by their level's name, and the stacks they train and are evaluated in."""
+        """Agents by their level's name, the stacks they train and are evaluated in, the clock."""
         return self._parts.graph
 
     @property
-    def spaces(self) -> EnvironmentSpaces:
-        """The spaces of its environment."""
-        return self.graph.evaluation.simulators.spaces
+    def progress(self) -> Progress:
+        """State of the run beyond the counters of its clock: its ending, times, signals."""
+        return self._parts.progress
 
     @property
-    def clock(self) -> Clock:
-        """Phase and counters of training."""
-        return self.graph.clock
-
-    @property
-    def is_settled(self) -> bool:
-        """True if all records of the last tick have been yielded.
-
-        A state saved while this is false is as good, but the records that were still to come are
-        not said again by the run that continues from it.
-        """
-        return self._progress.is_settled
-
-    @property
-    def awaits_evaluations(self) -> bool:
-        """True if evaluations have been asked for whose results are not there."""
-        return self._built is not None and self._built.evaluations.is_awaited
-
-    @property
-    def training_seconds(self) -> float:
-        """Seconds spent in heat-up and training ticks and updates; evaluation is not counted."""
-        return self._progress.training_seconds
-
-    @property
-    def ending(self) -> str | None:
-        """The reason why training is over; None if it isn't.
-
-        `solved`, the unit that is full, such as `hours`, or what was given to `stop`.
-        """
-        return self._progress.ending(self.clock)
-
-    @property
-    def faults(self) -> Mapping[str, int]:
-        """Number of failures of training environments so far, by their cause."""
-        return self.graph.tracker.faults
-
-    @property
-    def fork_steps(self) -> int | None:
-        """Simulator steps in forks of training so far; None where no level certifies there."""
-        return self.graph.training.fork_steps
-
-    @property
-    def unreached_success_rates(self) -> list[str]:
-        """The success rates that the schedules of levels still wait for, a line each."""
-        return self.graph.phases.unreached()
-
-    @property
-    def signals(self) -> Mapping[str, float]:
-        """The last report of the signals of training, as in the record of kind `signals`."""
-        return self._progress.signals
-
-    @property
-    def solved_at(self) -> int | None:
-        """Environment steps of the first evaluation that reached the target; None if none has.
-
-        Evaluations while training count, not those of `evaluate`.
-        """
-        return self._progress.solved_at
-
-    def watch_evaluations(self, watcher: EvaluationWatcher) -> None:
-        """Let someone look at evaluations, e.g. to film them; before `create_graph`."""
-        if self._built is not None:
-            raise ConfigurationError("the graph is built; call watch_evaluations() before that")
-        self._watcher = watcher
-
-    def watch_training(self, recorder: TrainingRecorder) -> None:
-        """Let a recorder film training episodes; before `create_graph`."""
-        if self._built is not None:
-            raise ConfigurationError("the graph is built; call watch_training() before that")
-        self._recorder = recorder
-
-    def add_callbacks(self, *callbacks: Callback | CallbackParameters) -> None:
-        """Add callbacks after those of the parameters; before `create_graph`.
-
-        They are not recorded in a manifest: whoever resumes the run adds them again.
-        """
-        require_callbacks(callbacks)
-        if self._built is not None:
-            raise ConfigurationError("the graph is built; call add_callbacks() before that")
-        self._added += callbacks
+    def evaluations(self) -> EvaluationSchedule:
+        """The evaluations while training, and those of other policies."""
+        return self._parts.evaluations
 
     def create_graph(
         self,
@@ -181,6 +99,9 @@ class GraphManager:
         *,
         training: bool = True,
         evaluation_envs: int | None = None,
+        callbacks: Sequence[Callback | CallbackParameters] = (),
+        watcher: EvaluationWatcher | None = None,
+        recorder: TrainingRecorder | None = None,
     ) -> None:
         """Build agents, levels and environments; ConfigurationErrors say what doesn't fit.
 
@@ -190,35 +111,41 @@ class GraphManager:
         Args:
             runtime: Seed, device and services of the run; None takes the defaults.
             training: Whether to build environments to train in. A graph without them can be given
-                agents by `load_agents`, and evaluate.
+                agents by `evaluations.load_agents`, and evaluate.
             evaluation_envs: Environments an evaluation runs in parallel; None: as many as the
                 evaluations while training have episodes, up to 16.
+            callbacks: Callbacks after those of the parameters. They are not recorded in a manifest:
+                pass them again to resume the run.
+            watcher: Films evaluations; None for nothing.
+            recorder: Films training episodes; None for nothing.
         """
         if self._built is not None:
             raise ConfigurationError("this graph is already built; close() it to build another")
-        self.parameters.schedule.check_heatup()
-        runtime = runtime or Runtime()
+        require_callbacks(callbacks)
+        parameters, runtime = self.parameters, runtime or Runtime()
+        parameters.schedule.check_heatup()
         graph = Graph(
-            self.parameters,
+            parameters,
             runtime,
             training=training,
             evaluation_envs=evaluation_envs,
-            watcher=self._watcher,
-            recorder=self._recorder,
+            watcher=watcher,
+            recorder=recorder,
         )
-        self._progress = Progress(self.parameters.schedule, self.parameters.validation)
+        progress = Progress(parameters.schedule, graph.clock, parameters.validation)
         is_inspected = training and runtime.group.rank == 0
-        inspect = self.parameters.inspect if is_inspected else ()
         try:
-            inspections = Inspections(inspect, graph, self._progress)
+            inspections = Inspections(parameters.inspect if is_inspected else (), graph, progress)
         except ConfigurationError:
             graph.close()
             raise
         self._built = _Built(
             graph=graph,
-            evaluations=EvaluationSchedule(self.parameters, graph, self._progress, self._watcher),
-            callbacks=Callbacks((*self.parameters.callbacks, *self._added) if training else ()),
+            progress=progress,
+            evaluations=EvaluationSchedule(parameters, graph, progress, watcher),
+            callbacks=Callbacks((*parameters.callbacks, *callbacks) if training else ()),
             inspections=inspections,
+            recorder=recorder,
         )
 
     def improve(
@@ -245,8 +172,8 @@ class GraphManager:
         if self._built is None:
             self.create_graph()
         self.graph.require_loaded()
-        self._parts.evaluations.ask_through(evaluator)
-        progress, callbacks = self._progress, self._parts.callbacks
+        self.evaluations.ask_through(evaluator)
+        progress, callbacks = self.progress, self._parts.callbacks
         for record in self._scheduled(is_stopped, is_paused):
             # The callbacks' state is settled as well before the first of these leaves.
             is_settled = progress.is_settled
@@ -264,11 +191,7 @@ class GraphManager:
             isinstance(reason, str) and bool(reason),
             f"stop() needs the reason, for the summary, got {reason!r}",
         )
-        self._progress.stop(reason)
-
-    def request_checkpoint(self) -> None:
-        """Ask for a checkpoint of this moment, one that stays; for callbacks."""
-        self.wants_checkpoint = True
+        self.progress.stop(reason)
 
     def note(
         self, scalars: Mapping[str, float], *, text: str = "", level: str = "", agent: str = ""
@@ -282,37 +205,23 @@ class GraphManager:
             agent: The agent it belongs to.
         """
         numbers = {name: float(value) for name, value in scalars.items()}
-        record = self._progress.record("note", self.clock, numbers, level=level, agent=agent)
+        record = self.progress.record("note", numbers, level=level, agent=agent)
         return replace(record, text=text)
-
-    def timed_calls(self) -> list[TimedCall]:
-        """The calls whose times a profile shows: evaluations, and the filming of episodes."""
-        calls = [TimedCall(self._parts.evaluations, "play", "evaluation")]
-        for camera in (self._watcher, self._recorder):
-            if camera is not None:
-                calls += [TimedCall(camera, method, "film") for method in ("begin", "note_tick")]
-        return calls
-
-    def policies(self) -> dict[str, State]:
-        """The agents' knowledge, by their level's name; what `scores_of` takes."""
-        self.graph.require_loaded()
-        return self._parts.evaluations.policies()
 
     def _scheduled(
         self, is_stopped: Callable[[], bool], is_paused: Callable[[], bool]
     ) -> Iterator[LogRecord]:
         """The records of the experiment, before the callbacks."""
-        clock, progress = self.graph.training.clock, self._progress
-        evaluations = self._parts.evaluations
+        clock, progress, evaluations = self.graph.training.clock, self.progress, self.evaluations
         heatup = self.parameters.schedule.heatup
 
         def is_left() -> bool:
             return is_stopped() or is_paused()
 
         def is_over() -> bool:
-            return progress.ending(clock) is not None
+            return progress.ending is not None
 
-        progress.go_on()
+        progress.start_timer()
         if not progress.has_begun:
             warn_of_useless_settings(self.parameters)
         if not heatup.is_reached(clock):
@@ -323,7 +232,7 @@ class GraphManager:
                 return
             if not heatup.is_reached(clock) and progress.stopped is None:
                 warn_of_endless_heatup(self.parameters.schedule)
-        progress.training_begins(clock)
+        progress.begin_training()
         try:
             yield from evaluations.evaluate_if_due(is_stopped)  # a run may have stopped just before
             while not (is_over() or is_left()):
@@ -331,7 +240,7 @@ class GraphManager:
                     Phase.TRAIN,
                     lambda: (
                         is_left()
-                        or progress.is_evaluation_due(clock)
+                        or progress.is_evaluation_due()
                         or is_over()
                         or evaluations.has_answer()
                     ),
@@ -354,10 +263,6 @@ class GraphManager:
     def train_and_act(self, length: RunLength) -> Iterator[LogRecord]:
         """Act with exploration and learn for at least that many steps, episodes, updates, hours."""
         yield from self._act(Phase.TRAIN, self._over_after(length))
-
-    def evaluation_begins(self) -> LogRecord:
-        """The record that says so; `improve` yields it before an evaluation."""
-        return self._parts.evaluations.begins()
 
     def evaluate(
         self,
@@ -385,49 +290,14 @@ class GraphManager:
             require(seed >= 0, f"a seed must be a whole number of 0 or more, got {seed}")
             seed = integer_seed(seed, "final evaluation")
         self.graph.require_loaded()
-        evaluations = self._parts.evaluations
-        scores = evaluations.play(episodes, seed=seed, sampling=sampling, is_stopped=is_stopped)
-        return evaluations.result(scores)
-
-    def scores_of(
-        self,
-        policies: Mapping[str, State],
-        *,
-        clock: State | None = None,
-        is_stopped: Callable[[], bool] = never,
-    ) -> Scores:
-        """Play an evaluation as those while training, of agents as they were in an equal graph.
-
-        Args:
-            policies: See `AskedEvaluation`.
-            clock: The counters then, which the schedules of certified plans are functions of; None:
-                those of this graph.
-            is_stopped: Asked at every step whether to give up.
-        """
-        if clock is not None:
-            self.clock.load_state_dict(clock)
-        for name, agent in self.graph.agents.items():
-            if policies[name]:
-                agent.load_policy(policies[name])
-        episodes = self.parameters.schedule.evaluation_episodes
-        return self._parts.evaluations.play(episodes, is_stopped=is_stopped)
-
-    def description(self) -> str:
-        """The levels and their agents, for people."""
-        return self.graph.description()
-
-    def warn_of_restarts(self) -> None:
-        """Warn where a resumed run will begin its open episodes anew, and why.
-
-        Whoever is going to write checkpoints asks before hours go into a run.
-        """
-        obstacle = self.graph.obstacle_to_restoring
-        if obstacle is not None:
-            warn_of_restarts(self.parameters, obstacle)
+        scores = self.evaluations.play(
+            episodes, seed=seed, sampling=sampling, is_stopped=is_stopped
+        )
+        return self.evaluations.result(scores)
 
     def state_dict(self) -> State:
         """Everything that is needed to continue exactly here; valid between two records."""
-        parts, progress = self._parts, self._progress.state_dict()
+        parts, progress = self._parts, self.progress.state_dict()
         progress["evaluations_tell_success"] = parts.evaluations.success_is_reported
         state = {
             **parts.graph.state_dict(),
@@ -441,27 +311,17 @@ class GraphManager:
         return state
 
     def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
-        """Go on from a state saved by an equally built graph; see `Graph.load_state_dict`."""
-        self.graph.load_state_dict(state, restart_episodes=restart_episodes)
-        if self._recorder is not None:
-            self._recorder.forget()
-        self._load_progress(state["progress"])
-        self._parts.evaluations.load_state_dict(state)
-        self._parts.callbacks.load_state_dict(state.get("callbacks", {}))
-        self._parts.inspections.load_state_dict(state.get("inspections", {}))
-        self._progress.is_settled = True
-
-    def load_agents(self, state: State, *, elsewhere: bool = False) -> None:
-        """Load agents, with their filters, and counters of a saved state; no environments.
-
-        Args:
-            state: What the `state_dict` of an equally described graph returned.
-            elsewhere: Whether evaluations are in another environment than that graph's, which may
-                not report success as that one did.
-        """
-        self.graph.load_agents(state)
-        self._load_progress(state["progress"])
-        self._progress.evaluations_tell_success &= not elsewhere
+        """Continue from the state of an equally built graph; see `Graph.load_state_dict`."""
+        parts = self._parts
+        parts.graph.load_state_dict(state, restart_episodes=restart_episodes)
+        if parts.recorder is not None:
+            parts.recorder.forget()
+        parts.progress.load_state_dict(state["progress"])
+        parts.graph.clock.wall_seconds = parts.progress.wall_seconds
+        parts.evaluations.load_state_dict(state)
+        parts.callbacks.load_state_dict(state.get("callbacks", {}))
+        parts.inspections.load_state_dict(state.get("inspections", {}))
+        parts.progress.is_settled = True
 
     def close(self) -> None:
         """Close the environments; harmless when repeated or when nothing was built."""
@@ -476,19 +336,26 @@ class GraphManager:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """The value of an attribute that has moved to a part."""
+            if name not in _MOVED_ATTRIBUTES:
+                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}", name=name)
+            now = _MOVED_ATTRIBUTES[name]
+            message = f"GraphManager.{name} is deprecated; use graph_manager.{now}"
+            warnings.warn(message, DeprecationWarning, stacklevel=2)
+            return attrgetter(now)(self)
+
     @property
     def _parts(self) -> _Built:
         if self._built is None:
             raise ConfigurationError("the graph is not built yet; call create_graph() first")
         return self._built
 
-    def _load_progress(self, state: State) -> None:
-        self._progress.load_state_dict(state)
-        self.clock.wall_seconds = self._progress.wall_seconds
-
     def _over_after(self, length: RunLength) -> Callable[[], bool]:
         require_unit(length, StepUnit, "the length")
-        clock = self.clock
+        clock = self.graph.clock
         until = length.counted(clock) + length.count
         return lambda: length.counted(clock) >= until
 
@@ -497,11 +364,32 @@ class GraphManager:
         return run_phase(
             phase,
             self.graph,
-            self._progress,
+            self.progress,
             is_over=is_over,
-            recorder=self._recorder,
+            recorder=self._parts.recorder,
             standstill=self._standstill,
         )
+
+
+_MOVED_ATTRIBUTES = {
+    "clock": "graph.clock",
+    "spaces": "graph.spaces",
+    "faults": "graph.tracker.faults",
+    "fork_steps": "graph.training.fork_steps",
+    "description": "graph.description",
+    "is_settled": "progress.is_settled",
+    "training_seconds": "progress.training_seconds",
+    "ending": "progress.ending",
+    "signals": "progress.signals",
+    "solved_at": "progress.solved_at",
+    "wants_checkpoint": "progress.wants_checkpoint",
+    "request_checkpoint": "progress.request_checkpoint",
+    "awaits_evaluations": "evaluations.is_awaited",
+    "policies": "evaluations.policies",
+    "scores_of": "evaluations.scores_of",
+    "load_agents": "evaluations.load_agents",
+}
+"""Attributes of version 0.2, which the parts have now."""
 
 
 class BasicRLGraphManager(GraphManager):

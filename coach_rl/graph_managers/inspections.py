@@ -67,7 +67,7 @@ class Inspections:
                 self._is_training = False
 
         def with_findings(records: Sequence[LogRecord]) -> Iterator[LogRecord]:
-            found = [progress.inspection_record(graph.clock, each) for each in self._found]
+            found = [progress.inspection_record(each) for each in self._found]
             self._found.clear()
             yield from settling([*found, *records])
 

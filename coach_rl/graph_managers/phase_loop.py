@@ -36,10 +36,10 @@ def run_phase(
         recorder.begin(graph.training, is_midway=(graph.tracker.lengths > 0).tolist())
     if clock.phase is not phase or not progress.has_begun:
         clock.phase, progress.has_begun = phase, True
-        yield progress.record("phase", clock)
+        yield progress.record("phase")
     while not is_over():
         if changed := graph.phases.update(clock, graph.training.levels):
-            yield from progress.settling([*progress.level_phase_records(clock, changed)])
+            yield from progress.settling([*progress.level_phase_records(changed)])
         started = time.perf_counter()
         tick = graph.tick()
         now = time.perf_counter()
@@ -50,18 +50,18 @@ def run_phase(
         # All of the tick's state is settled before the first record leaves.
         records: list[LogRecord] = []
         if tick.answer.faults:
-            records += progress.fault_records(clock, tick.answer.faults, graph.tracker.faults)
+            records += progress.fault_records(tick.answer.faults, graph.tracker.faults)
         if tick.finished is not None:
             with_success = graph.tracker.reports_success
-            records += progress.episode_records(clock, tick.finished, with_success=with_success)
+            records += progress.episode_records(tick.finished, with_success=with_success)
         records += [
-            progress.record("train", clock, metrics, level=level, agent=agent)
+            progress.record("train", metrics, level=level, agent=agent)
             for level, agent, metrics in tick.learned
         ]
-        if progress.is_due(clock):
+        if progress.is_due():
             standstill.look(clock, graph.tracker.lengths)
             levels = level_metrics(graph.training, "level", graph.phases.metrics(clock))
-            records += progress.speed_records(clock, levels, graph.training.metrics())
-            records += progress.signal_records(clock, graph.training.signals.drain("signals"))
+            records += progress.speed_records(levels, graph.training.metrics())
+            records += progress.signal_records(graph.training.signals.drain("signals"))
             graph.training.signals.warn_once()
         yield from progress.settling(records)

@@ -25,7 +25,8 @@ class Progress(Saved):
 
     Args:
         schedule: The experiment's; the first evaluation comes an interval after heat-up.
-        target: What counts as solved; None where nothing does.
+        clock: Phase and counters of training.
+        target: The target score; None where there is none.
     """
 
     SAVED = (
@@ -44,9 +45,12 @@ class Progress(Saved):
     )
 
     def __init__(
-        self, schedule: ScheduleParameters, target: ValidationParameters | None = None
+        self,
+        schedule: ScheduleParameters,
+        clock: Clock,
+        target: ValidationParameters | None = None,
     ) -> None:
-        self._schedule, self._target = schedule, target
+        self._schedule, self._clock, self._target = schedule, clock, target
         self.has_begun = False
         """True if the record of the first phase has been yielded."""
         self.next_evaluation: float | None = None
@@ -74,13 +78,18 @@ class Progress(Saved):
         self.signals: dict[str, float] = {}
         """The last report of the signals."""
         self.is_settled = True
-        """True if all records of a moment have left."""
+        """True if all records of the last tick have been yielded.
+
+        A state saved while this is false is as good, but the run that continues from it does not
+        repeat the records that were still to come."""
+        self.wants_checkpoint = False
+        """True if a callback has requested a checkpoint; reset by the session that writes it."""
         self._thinning = Thinning()
         self._progress_interval = schedule.progress_interval.count
-        self.go_on()
+        self.start_timer()
 
-    def go_on(self) -> None:
-        """The run begins, or continues after a pause."""
+    def start_timer(self) -> None:
+        """Count seconds from here: the run begins, or continues after a pause."""
         self._since = time.perf_counter() - self.wall_seconds
 
     def seconds_at(self, moment: float) -> float:
@@ -92,8 +101,12 @@ class Progress(Saved):
         """Environment steps of the first evaluation that reached the target; None if none has."""
         return None if self.solved is None else int(self.solved["environment_steps"])
 
+    def request_checkpoint(self) -> None:
+        """Request a checkpoint of this moment that is kept; for callbacks."""
+        self.wants_checkpoint = True
+
     def stop(self, reason: str) -> None:
-        """Training is over; the first reason counts."""
+        """End training; the first reason counts."""
         if self.stopped is None:
             self.stopped = {"reason": reason, "planned": self._planned}
 
@@ -101,12 +114,13 @@ class Progress(Saved):
     def _planned(self) -> str:
         return f"{self._schedule.training}, {self._schedule.stop_after}"
 
-    def ending(self, clock: Clock) -> str | None:
-        """Return why training is over; None if it isn't.
+    @property
+    def ending(self) -> str | None:
+        """The reason why training is over; None if it isn't.
 
-        What was given to `stop`, `solved`, or the unit whose count is full.
+        The reason given to `stop`, `solved`, or the unit whose count is full, such as `hours`.
         """
-        schedule = self._schedule
+        schedule, clock = self._schedule, self._clock
         if self.stopped is not None:
             return str(self.stopped["reason"])
         if schedule.until_solved and self.solved is not None:
@@ -117,50 +131,51 @@ class Progress(Saved):
             return schedule.stop_after.noun
         return None
 
-    def training_begins(self, clock: Clock) -> None:
-        """Heat-up is over: from here the intervals between evaluations are counted."""
+    def begin_training(self) -> None:
+        """Count the intervals between evaluations from here: heat-up is over."""
         interval, heatup = self._schedule.evaluation_interval, self._schedule.heatup
         if interval is not None and self.next_evaluation is None:
             is_same_unit = type(interval) is type(heatup)
-            begin = heatup.count if is_same_unit else interval.counted(clock)
+            begin = heatup.count if is_same_unit else interval.counted(self._clock)
             self.next_evaluation = begin + interval.count
 
-    def is_evaluation_due(self, clock: Clock) -> bool:
+    def is_evaluation_due(self) -> bool:
         """Return whether an interval between evaluations is over, and none was made since."""
         interval = self._schedule.evaluation_interval
         if interval is None or self.next_evaluation is None:
             return False
-        is_over = interval.counted(clock) >= self.next_evaluation
-        return is_over and clock.environment_steps != self.evaluated_at
+        is_over = interval.counted(self._clock) >= self.next_evaluation
+        return is_over and self._clock.environment_steps != self.evaluated_at
 
-    def note_evaluated(self, clock: Clock) -> None:
-        """An evaluation has been made here, or asked for; the next is due an interval later."""
+    def note_evaluated(self) -> None:
+        """Count an evaluation made or requested here; the next is due an interval later."""
         interval = self._schedule.evaluation_interval
-        while self.is_evaluation_due(clock):
+        while self.is_evaluation_due():
             assert interval is not None
             assert self.next_evaluation is not None
             self.next_evaluation += interval.count
-        self.evaluated_at = clock.environment_steps
+        self.evaluated_at = self._clock.environment_steps
 
     def note_result(self, evaluation: Evaluation) -> None:
-        """An evaluation while training is over; it may have reached the target."""
+        """Record whether an evaluation while training has reached the target."""
         target, steps = self._target, evaluation.environment_steps
         if target is not None and self.solved is None and target.is_reached(evaluation.scalars):
             self.solved = {**target.wanted(), "environment_steps": steps}
 
-    def is_due(self, clock: Clock) -> bool:
+    def is_due(self) -> bool:
         """Return whether a progress record is due; if so, the next one is due an interval later."""
-        is_due = clock.environment_steps >= self.next_progress
-        while self.next_progress <= clock.environment_steps:
+        steps = self._clock.environment_steps
+        is_due = steps >= self.next_progress
+        while self.next_progress <= steps:
             self.next_progress += self._progress_interval
         return is_due
 
     def record(
         self,
         kind: Kind,
-        clock: Clock,
         metrics: Mapping[str, float] | None = None,
         *,
+        clock: Clock | None = None,
         phase: Phase | None = None,
         level: str = "",
         agent: str = "",
@@ -170,14 +185,15 @@ class Progress(Saved):
 
         Args:
             kind: Its subject.
-            clock: Phase and counters of training.
             metrics: Numbers; None for none.
+            clock: Phase and counters; None: those of now.
             phase: Where it isn't the clock's.
             level: The level it belongs to.
             agent: The agent it belongs to.
             arrays: Arrays; None for none.
         """
         self.wall_seconds = time.perf_counter() - self._since
+        clock = clock or self._clock
         is_in_files, scalars = True, metrics or {}
         if kind in FREQUENT and phase is None:
             stride, is_in_files = self._thinning.stride(f"{kind}/{level}/{agent}")
@@ -204,7 +220,7 @@ class Progress(Saved):
             yield record
 
     def episode_records(
-        self, clock: Clock, finished: FinishedEpisodes, *, with_success: bool
+        self, finished: FinishedEpisodes, *, with_success: bool
     ) -> Iterator[LogRecord]:
         """A record for each training episode that has ended."""
         for episode in range(len(finished)):
@@ -217,15 +233,14 @@ class Progress(Saved):
                 metrics["episode/success_any"] = float(finished.success_any[episode])
             for name, reward in finished.agents.items():
                 metrics[f"episode/reward/{name}"] = float(reward[episode])
-            yield self.record("episode", clock, metrics)
+            yield self.record("episode", metrics)
 
     def fault_records(
-        self, clock: Clock, faults: Sequence[Fault], counts: Mapping[str, int]
+        self, faults: Sequence[Fault], counts: Mapping[str, int]
     ) -> Iterator[LogRecord]:
         """A record for each failure of a simulator, with the number of those of its cause so far.
 
         Args:
-            clock: Phase and counters of training.
             faults: The failures of a tick.
             counts: Their number by cause, these included.
         """
@@ -234,48 +249,44 @@ class Progress(Saved):
             to_come[fault.cause] -= 1
             number = float(counts[fault.cause] - to_come[fault.cause])
             metrics = {f"faults/{fault.cause}": number, "faults/row": float(fault.row)}
-            yield replace(self.record("fault", clock, metrics), text=fault.message)
+            yield replace(self.record("fault", metrics), text=fault.message)
 
     def speed_records(
         self,
-        clock: Clock,
         levels: Mapping[str, Mapping[str, float]],
         own: Mapping[str, float],
     ) -> Iterator[LogRecord]:
-        """The progress record, and one for each level that has something to say.
+        """The progress record, and one for each level that has metrics.
 
         Args:
-            clock: Counters of training.
             levels: Metrics by level.
             own: Metrics of the training stack itself.
         """
         seconds = self.training_seconds
-        speed = clock.environment_steps / max(seconds, 1e-9)
+        speed = self._clock.environment_steps / max(seconds, 1e-9)
         times = {"time/steps_per_second": speed, "time/training_seconds": seconds}
-        yield self.record("progress", clock, {**times, **own})
+        yield self.record("progress", {**times, **own})
         for name, metrics in levels.items():
-            yield self.record("level", clock, metrics, level=name)
+            yield self.record("level", metrics, level=name)
 
-    def level_phase_records(
-        self, clock: Clock, changed: Mapping[str, Phase]
-    ) -> Iterator[LogRecord]:
+    def level_phase_records(self, changed: Mapping[str, Phase]) -> Iterator[LogRecord]:
         """A record for each level whose phase has changed to this one, by the level's name."""
         for name, phase in changed.items():
-            record = self.record("level_phase", clock, phase=phase, level=name)
+            record = self.record("level_phase", phase=phase, level=name)
             yield replace(record, text=f"level '{name}' {WORDS[phase]}")
 
-    def inspection_record(self, clock: Clock, finding: Finding) -> Inspection:
-        """The record of what an inspection has found."""
+    def inspection_record(self, finding: Finding) -> Inspection:
+        """The record of an inspection's finding."""
         level, agent = finding.level, finding.agent
-        record = self.record("inspection", clock, finding.scalars, level=level, agent=agent)
+        record = self.record("inspection", finding.scalars, level=level, agent=agent)
         own = vars(record) | {"text": finding.text}
         return Inspection(**own, columns=finding.columns, name=finding.name)
 
-    def signal_records(self, clock: Clock, metrics: Mapping[str, float]) -> Iterator[LogRecord]:
+    def signal_records(self, metrics: Mapping[str, float]) -> Iterator[LogRecord]:
         """A record of the signals since the last, where there are any."""
         if metrics:
             self.signals = dict(metrics)
-            yield self.record("signals", clock, metrics)
+            yield self.record("signals", metrics)
 
     def note_loaded(self) -> None:
         """Drop what no longer holds: another target was solved, or another length was stopped."""
@@ -285,4 +296,4 @@ class Progress(Saved):
             self.solved = self.solved if target and is_same else None
         if self.stopped is not None and self.stopped["planned"] != self._planned:
             self.stopped = None  # the user asks for another length
-        self.go_on()
+        self.start_timer()

@@ -105,8 +105,10 @@ def warn_of_endless_heatup(schedule: ScheduleParameters) -> None:
     )
 
 
-def warn_of_restarts(parameters: GraphParameters, obstacle: str) -> None:
-    """Warn that open episodes are in no checkpoint, and why."""
+def warn_of_restarts(parameters: GraphParameters, obstacle: str | None) -> None:
+    """Warn that open episodes are in no checkpoint, where there is an obstacle to saving them."""
+    if obstacle is None:
+        return
     _warn(
         f"open episodes of '{shown_level(parameters.environment.level)}' cannot be saved: "
         f"{obstacle}. Checkpoints hold everything else, and a resumed run begins these episodes "

@@ -22,10 +22,10 @@ def file_sinks(
         "the CSV files": lambda: CsvSink(folder),
     }
     if tensorboard:
-        about = introduction(run, graph_manager.description())
+        about = introduction(run, graph_manager.graph.description())
         files["TensorBoard's file"] = lambda: TensorBoardSink(
             folder,
-            resumed_at=graph_manager.clock.environment_steps or None,
+            resumed_at=graph_manager.graph.clock.environment_steps or None,
             introduction=about,
             known=logged_names(folder),
         )

@@ -5,7 +5,7 @@ evaluation, file = evaluate_run(Path("experiments/cartpole/..."), episodes=Envir
 
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -31,7 +31,12 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.core.typed_values import describe_value
-from coach_rl.graph_managers.episode_recorder import EpisodeRecorder, EvaluationWatcher
+from coach_rl.graph_managers.callbacks import Callback, CallbackParameters
+from coach_rl.graph_managers.episode_recorder import (
+    EpisodeRecorder,
+    EvaluationWatcher,
+    TrainingRecorder,
+)
 from coach_rl.graph_managers.evaluating import never
 from coach_rl.graph_managers.graph import MAX_EVALUATION_ENVS
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -58,6 +63,9 @@ def live_graph(
     *,
     training: bool = True,
     evaluation_envs: int | None = None,
+    callbacks: Sequence[Callback | CallbackParameters] = (),
+    watcher: EvaluationWatcher | None = None,
+    recorder: TrainingRecorder | None = None,
 ) -> Iterator[None]:
     """The graph is built inside and closed afterwards, whatever happens.
 
@@ -67,6 +75,9 @@ def live_graph(
             its group are notified at the end.
         training: Whether it has environments to train in; without them it can only evaluate.
         evaluation_envs: Environments an evaluation runs in parallel; None for the usual number.
+        callbacks: Callbacks besides those of the experiment.
+        watcher: Films evaluations; None for nothing.
+        recorder: Films training episodes; None for nothing.
 
     Raises:
         ConfigurationError: The graph cannot be built.
@@ -77,7 +88,12 @@ def live_graph(
         try:
             with _memory_errors_named(graph_manager):
                 graph_manager.create_graph(
-                    runtime, training=training, evaluation_envs=evaluation_envs
+                    runtime,
+                    training=training,
+                    evaluation_envs=evaluation_envs,
+                    callbacks=callbacks,
+                    watcher=watcher,
+                    recorder=recorder,
                 )
             yield
             runtime.group.announce(Order.END)
@@ -241,11 +257,11 @@ def trained_graph(
         )
     if overrides:
         graph_manager = _elsewhere(opened, overrides)
-    if watcher is not None:
-        graph_manager.watch_evaluations(watcher)
-    with live_graph(graph_manager, opened.runtime, training=False, evaluation_envs=num_envs):
+    with live_graph(
+        graph_manager, opened.runtime, training=False, evaluation_envs=num_envs, watcher=watcher
+    ):
         with fitting(checkpoint, said(overrides or {})):
-            graph_manager.load_agents(checkpoint.state, elsewhere=bool(overrides))
+            graph_manager.evaluations.load_agents(checkpoint.state, elsewhere=bool(overrides))
         yield graph_manager, opened, checkpoint
 
 

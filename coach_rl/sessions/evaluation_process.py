@@ -170,7 +170,7 @@ def _serve(
         _send(connection, READY)
         while True:
             asked = pickle.loads(connection.recv_bytes())
-            scores = graph_manager.scores_of(
+            scores = graph_manager.evaluations.scores_of(
                 asked.policies, clock=asked.clock, is_stopped=lambda: os.getppid() != parent
             )
             if timed is not None:  # whoever ends this process gives no notice

@@ -32,8 +32,8 @@ def summary_of(
         incidents: Troubles that did not end the run, a line each; success rates that no level has
             reached are added.
     """
-    seconds = graph_manager.training_seconds
-    target, ending = graph_manager.parameters.validation, graph_manager.ending
+    seconds = graph_manager.progress.training_seconds
+    target, ending = graph_manager.parameters.validation, graph_manager.progress.ending
     names = {pointer: pointed(checkpoints, pointer) for pointer in POINTERS}
     paths = {of: name and f"{checkpoints.name}/{name}" for of, name in names.items()}
     return Summary(
@@ -43,12 +43,12 @@ def summary_of(
         last_checkpoint=paths[LAST],
         best="" if best is None else str(best),
         ending=ending or "",
-        target="" if target is None else target.report(graph_manager.solved_at),
-        solved_at=graph_manager.solved_at,
-        incidents=(*incidents, *graph_manager.unreached_success_rates),
-        faults=graph_manager.faults,
-        signals=graph_manager.signals,
-        fork_steps=graph_manager.fork_steps,
+        target="" if target is None else target.report(graph_manager.progress.solved_at),
+        solved_at=graph_manager.progress.solved_at,
+        incidents=(*incidents, *graph_manager.graph.phases.unreached()),
+        faults=graph_manager.graph.tracker.faults,
+        signals=graph_manager.progress.signals,
+        fork_steps=graph_manager.graph.training.fork_steps,
     )
 
 

@@ -36,7 +36,7 @@ from coach_rl.sessions.opened_run import (
     warn_of_missing_memories,
 )
 from coach_rl.sessions.resume_conditions import require_work
-from coach_rl.sessions.runner import check_room, check_sinks, follow_with, policy_of, videos_of
+from coach_rl.sessions.runner import check_room, check_sinks, policy_of, seen_by, videos_of
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import StopRequests
 
@@ -96,12 +96,11 @@ def fork_experiment(
     runtime = opened.runtime if seed is None else replace(opened.runtime, seed=seed)
     if "threads" in changes and threads is None:
         runtime = replace(runtime, threads=graph_manager.parameters.threads)
-    videos = videos_of(graph_manager, settings)
-    follow_with(graph_manager, audience)
+    videos = videos_of(settings)
     stop = StopRequests(audience.announce)
     on_activity = stop.following(audience.on_activity)
     runtime = replace(runtime, on_activity=on_activity)
-    with stop, live_graph(graph_manager, runtime):
+    with stop, live_graph(graph_manager, runtime, **seen_by(audience, videos)):
         with fitting(checkpoint, said(changes)):
             state = checkpoint.state
             if seed is not None:
@@ -117,7 +116,7 @@ def fork_experiment(
             origin=Origin(command=tuple(command)),
             policy=policy,
         )
-        manifest["spaces"] = spaces_to_json(graph_manager.spaces)
+        manifest["spaces"] = spaces_to_json(graph_manager.graph.spaces)
         manifest |= _inherited(opened, checkpoint, changes, seed)
         root = opened.folder.path.parent.parent if root is None else root
         check_room(graph_manager, root / name, policy)
@@ -136,8 +135,8 @@ def fork_experiment(
                 seed=runtime.seed,
                 on_activity=on_activity,
             )
-            keeper.begin_at(checkpoint, graph_manager.clock.environment_steps)
-            done = graph_manager.clock.environment_steps
+            keeper.begin_at(checkpoint, graph_manager.graph.clock.environment_steps)
+            done = graph_manager.graph.clock.environment_steps
             return LiveRun(
                 graph_manager, runtime, folder, settings, audience, stop, keeper, videos, done
             ).go()

@@ -84,7 +84,7 @@ class LiveRun:
                 opened.enter_context(closing(self.videos))
             if self.settings.profile:
                 opened.enter_context(self._profiled(sinks))
-            if self.settings.evaluate_aside or self.graph_manager.awaits_evaluations:
+            if self.settings.evaluate_aside or self.graph_manager.evaluations.is_awaited:
                 process = EvaluationProcess(
                     self.folder, self.runtime, self.trust, profile=self.settings.profile
                 )
@@ -96,7 +96,7 @@ class LiveRun:
                     if self.stop.signal is None and self.settings.final_episodes.count > 0:
                         summary = self._summarise(sinks)
             except RunError as error:
-                done = self.graph_manager.clock.environment_steps
+                done = self.graph_manager.graph.clock.environment_steps
                 data = write_evidence(self.folder.path, error, done)
                 raise type(error)(f"{error}. {self._progress_and_checkpoint()}{data}") from error
             except KeyboardInterrupt as error:
@@ -105,9 +105,9 @@ class LiveRun:
                 raise Interrupted(message, signal=number) from None
         return RunResult(
             folder=self.folder,
-            environment_steps=self.graph_manager.clock.environment_steps,
-            ending=self.graph_manager.ending,
-            solved_at=self.graph_manager.solved_at,
+            environment_steps=self.graph_manager.graph.clock.environment_steps,
+            ending=self.graph_manager.progress.ending,
+            solved_at=self.graph_manager.progress.solved_at,
             signal=self.stop.signal if summary is None else None,
             summary=summary,
             best=self.keeper.best,
@@ -141,7 +141,7 @@ class LiveRun:
         except DivergedError as error:
             if not (self._rolls_back and can_roll_back(self.graph_manager, self.folder)):
                 raise
-            done = self.graph_manager.clock.environment_steps
+            done = self.graph_manager.graph.clock.environment_steps
             sinks.close()
             if self.evaluator is not None:
                 self.evaluator.forget()
@@ -178,14 +178,16 @@ class LiveRun:
                     self._film(self.videos, record, sinks)
                 if record.kind != "note":  # what callbacks add comes after what it is about
                     subject = record
-                is_saved = self.graph_manager.is_settled and self._save_if_due(subject, sinks)
-                if stop.is_requested() and self.graph_manager.is_settled:
+                is_saved = self.graph_manager.progress.is_settled and self._save_if_due(
+                    subject, sinks
+                )
+                if stop.is_requested() and self.graph_manager.progress.is_settled:
                     break
-            if self.evaluator is not None and not self.graph_manager.awaits_evaluations:
+            if self.evaluator is not None and not self.graph_manager.evaluations.is_awaited:
                 self.keeper.await_no_more()
             is_going_on = stop.take_checkpoint_request() and not stop.is_requested()
-            done = self.graph_manager.clock.environment_steps
-            is_saved &= self.saved_at == done and not self.graph_manager.wants_checkpoint
+            done = self.graph_manager.graph.clock.environment_steps
+            is_saved &= self.saved_at == done and not self.graph_manager.progress.wants_checkpoint
             if not is_saved and self.keeper.is_enabled:
                 self._save({"last", *self._asked()}, self._record("checkpoint"), sinks)
 
@@ -206,7 +208,8 @@ class LiveRun:
 
     def _asked(self) -> set[Reason]:
         """The reason for a checkpoint that a callback has asked for, which counts as granted."""
-        is_asked, self.graph_manager.wants_checkpoint = self.graph_manager.wants_checkpoint, False
+        progress = self.graph_manager.progress
+        is_asked, progress.wants_checkpoint = progress.wants_checkpoint, False
         return {"asked"} if is_asked and self.keeper.is_enabled else set()
 
     def _save(self, reasons: set[Reason], record: LogRecord, sinks: RunSinks) -> None:
@@ -214,7 +217,7 @@ class LiveRun:
 
         Where it cannot be written the run continues, and tries again when the next one is due.
         """
-        steps = self.graph_manager.clock.environment_steps
+        steps = self.graph_manager.graph.clock.environment_steps
         is_there = self.folder.manifest.exists()
         said = self._record("checkpoint", {"checkpoint/best": float("best" in reasons)})
         if self.keeper.is_enabled:
@@ -265,7 +268,7 @@ class LiveRun:
                 self.failures.note("files of inspections", "what was inspected", error)
 
     def _incidents(self, sinks: RunSinks) -> tuple[str, ...]:
-        clock = self.graph_manager.clock
+        clock = self.graph_manager.graph.clock
         counted = {
             "updates skipped, for numbers that were not finite": clock.skipped_updates,
             "roll-backs, after the run had diverged": clock.roll_backs,
@@ -275,8 +278,8 @@ class LiveRun:
 
     def _record(self, kind: Kind, scalars: Mapping[str, float] | None = None) -> LogRecord:
         """A record about the whole run, of now."""
-        blank = self.graph_manager.evaluation_begins()
-        phase = self.graph_manager.clock.phase
+        blank = self.graph_manager.evaluations.begins()
+        phase = self.graph_manager.graph.clock.phase
         return replace(blank, kind=kind, phase=phase, scalars=scalars or {})
 
     def _progress_and_checkpoint(self) -> str:
@@ -287,12 +290,12 @@ class LiveRun:
             if list_checkpoints(checkpoints)
             else "it had written no checkpoint"
         )
-        done = self.graph_manager.clock.environment_steps
+        done = self.graph_manager.graph.clock.environment_steps
         return f"The run had done {done} environment steps; {kept}"
 
     def _summarise(self, sinks: RunSinks) -> Summary | None:
         """The final evaluation, also written into the run's folder; None where it was stopped."""
-        sinks.write(self.graph_manager.evaluation_begins())
+        sinks.write(self.graph_manager.evaluations.begins())
         try:
             evaluation = final_evaluation(
                 self.graph_manager,

@@ -25,7 +25,10 @@ class RunProfile:
         self._process = process
         self._has_put_aside = False
         self._profiler = profiler = _new_profiler(graph.runtime.device)
-        self.time_parts(graph_manager)
+        self.time(graph_manager.evaluations, "play", "evaluation")
+        for camera in graph.cameras:
+            for method in ("begin", "note_tick"):
+                self.time(camera, method, "film")
         profiler.time(graph, "tick", "tick")
         for stack in graph.stacks:
             for level in stack.levels:

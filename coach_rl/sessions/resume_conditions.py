@@ -55,14 +55,15 @@ def require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude:
     Raises:
         ConfigurationError: Nothing is left to do; says how to train on.
     """
-    ending, clock = graph_manager.ending, graph_manager.clock
+    ending, clock = graph_manager.progress.ending, graph_manager.graph.clock
     if ending is None or may_conclude:
         return
     schedule, name = graph_manager.parameters.schedule, checkpoint.name
     if ending == "solved":
+        solved_at = graph_manager.progress.solved_at
         why = (
             f"the run stops when it reaches {graph_manager.parameters.validation}, which it did at "
-            f"environment step {graph_manager.solved_at}; train on with --until_solved off, or "
+            f"environment step {solved_at}; train on with --until_solved off, or "
             "give another target"
         )
     elif schedule.training.is_reached(clock):

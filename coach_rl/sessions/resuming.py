@@ -9,6 +9,7 @@ from pathlib import Path
 
 from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.graph_managers.run_warnings import warn_of_restarts
 from coach_rl.runs.checkpoint import Checkpoint, put_aside
 from coach_rl.runs.finding import find_folder
 from coach_rl.runs.folder import write_manifest
@@ -28,7 +29,7 @@ from coach_rl.sessions.resume_conditions import (
     require_work,
     with_changes,
 )
-from coach_rl.sessions.runner import check_room, check_sinks, follow_with, policy_of, videos_of
+from coach_rl.sessions.runner import check_room, check_sinks, policy_of, seen_by, videos_of
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import StopRequests
 
@@ -98,9 +99,8 @@ def resume_experiment(
         graph_manager = opened.graph_manager
         graph_manager = with_changes(graph_manager, changes) if changes else graph_manager
         check_group(graph_manager, runtime)
-        videos = videos_of(graph_manager, settings)
-        follow_with(graph_manager, audience)
-        with live_graph(graph_manager, own_device(runtime)):
+        videos = videos_of(settings)
+        with live_graph(graph_manager, own_device(runtime), **seen_by(audience, videos)):
             policy = policy_of(graph_manager, settings)
             keeper = CheckpointKeeper(
                 folder,
@@ -113,7 +113,8 @@ def resume_experiment(
                 require_never_saved(opened)
                 load_levels(graph_manager, opened.manifest)
                 if policy.enabled:
-                    graph_manager.warn_of_restarts()
+                    obstacle = graph_manager.graph.obstacle_to_restoring
+                    warn_of_restarts(graph_manager.parameters, obstacle)
             else:
                 with fitting(checkpoint):
                     graph_manager.load_state_dict(
@@ -147,7 +148,7 @@ def resume_experiment(
             manifest["processes"] = group.size
             write_manifest(folder, manifest)
             group.announce(Order.RUN, text=str(folder.path.absolute()))
-            done = None if checkpoint is None else graph_manager.clock.environment_steps
+            done = None if checkpoint is None else graph_manager.graph.clock.environment_steps
             return LiveRun(
                 graph_manager,
                 runtime,

@@ -14,7 +14,9 @@ from coach_rl.sessions.new_streams import with_new_streams
 def can_roll_back(graph_manager: GraphManager, folder: RunFolder) -> bool:
     """Return whether a run may be rolled back once more, and has a checkpoint to go back to."""
     most = graph_manager.parameters.divergence.most_roll_backs
-    return graph_manager.clock.roll_backs < most and bool(list_checkpoints(folder.checkpoints))
+    return graph_manager.graph.clock.roll_backs < most and bool(
+        list_checkpoints(folder.checkpoints)
+    )
 
 
 def roll_back(
@@ -37,7 +39,7 @@ def roll_back(
     Returns:
         The number of times that the run has been rolled back.
     """
-    clock = graph_manager.clock
+    clock = graph_manager.graph.clock
     attempt, done = clock.roll_backs + 1, clock.environment_steps
     checkpoint = read_checkpoint(find_checkpoint(folder.checkpoints))
     cuts = planned_cuts(folder.path, checkpoint)

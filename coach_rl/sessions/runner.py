@@ -8,6 +8,7 @@ and closes with an evaluation of its own.
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from coach_rl.configuration.spaces_json import spaces_to_json
 from coach_rl.core.errors import ConfigurationError
@@ -16,6 +17,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.run_warnings import warn_of_restarts
 from coach_rl.graph_managers.torch_settings import resolved
 from coach_rl.runs.creation import check_name, create_run_folder
 from coach_rl.runs.disk_space import check_disk_space
@@ -79,17 +81,16 @@ def run_experiment(
     )
     check_name(name)
     check_group(graph_manager, runtime)
-    videos = videos_of(graph_manager, settings)
-    follow_with(graph_manager, audience)
-    with stop, live_graph(graph_manager, own_device(runtime)):
+    videos = videos_of(settings)
+    with stop, live_graph(graph_manager, own_device(runtime), **seen_by(audience, videos)):
         policy = policy_of(graph_manager, settings)
         if policy.enabled:
-            graph_manager.warn_of_restarts()
+            warn_of_restarts(graph_manager.parameters, graph_manager.graph.obstacle_to_restoring)
         loaded = load_levels(graph_manager)
         manifest = make_manifest(
             graph_manager, runtime, name=name, origin=origin or Origin(), policy=policy
         )
-        manifest |= {"loaded": loaded, "spaces": spaces_to_json(graph_manager.spaces)}
+        manifest |= {"loaded": loaded, "spaces": spaces_to_json(graph_manager.graph.spaces)}
         manifest |= {"processes": group.size}
         check_importable(graph_manager, manifest, evaluates_aside=settings.evaluate_aside)
         check_room(graph_manager, root / name, policy)
@@ -126,7 +127,7 @@ def policy_of(graph_manager: GraphManager, settings: RunSettings) -> CheckpointP
 def check_room(graph_manager: GraphManager, folder: Path, policy: CheckpointParameters) -> None:
     """Refuse a run whose checkpoints would not fit on the disk."""
     if policy.enabled and policy.memories:
-        planned = graph_manager.clock.planned
+        planned = graph_manager.graph.clock.planned
         steps = planned.count if isinstance(planned, EnvironmentSteps) else None
         state = graph_manager.state_dict()
         check_disk_space(state, folder, checkpoints=policy.most, planned_steps=steps)
@@ -139,12 +140,12 @@ def check_sinks(graph_manager: GraphManager) -> None:
             each.check()
 
 
-def follow_with(graph_manager: GraphManager, audience: Audience) -> None:
-    """Add the audience's callbacks to those of the experiment."""
-    if audience.callbacks:
-        graph_manager.add_callbacks(*audience.callbacks)
+def seen_by(audience: Audience, videos: Videos | None) -> dict[str, Any]:
+    """Callbacks and cameras, as arguments of `live_graph`."""
+    cameras = {} if videos is None else {"watcher": videos.watcher, "recorder": videos.recorder}
+    return {"callbacks": audience.callbacks, **cameras}
 
 
-def videos_of(graph_manager: GraphManager, settings: RunSettings) -> Videos | None:
-    """Recorder of videos of the run's evaluations; None where none is asked for."""
-    return None if settings.video is None else Videos(graph_manager, settings.video)
+def videos_of(settings: RunSettings) -> Videos | None:
+    """Recorder of videos of the run's evaluations; None if none is requested."""
+    return None if settings.video is None else Videos(settings.video)

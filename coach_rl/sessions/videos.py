@@ -1,6 +1,7 @@
 """The videos of a run: what films its episodes, and what writes them into its folder.
 
-videos = Videos(graph_manager, VideoParameters(episodes="best"))    # before its graph is created
+videos = Videos(VideoParameters(episodes="best"))
+graph_manager.create_graph(watcher=videos.watcher, recorder=videos.recorder)
 videos.write(folder / "step_2048")                                  # after an evaluation
 videos.close()
 """
@@ -8,7 +9,6 @@ videos.close()
 from pathlib import Path
 
 from coach_rl.graph_managers.episode_recorder import EpisodeRecorder, TrainingRecorder
-from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.telemetry.records import LogRecord
 from coach_rl.telemetry.video import VideoParameters
 from coach_rl.telemetry.video_writer import VideoWriter
@@ -18,22 +18,21 @@ class Videos:
     """Films what the parameters say, and writes it while the run continues.
 
     Args:
-        graph_manager: Whose episodes; its graph is not yet created.
         parameters: Which, and how.
 
     Raises:
         ConfigurationError: A format needs a package that is not installed.
     """
 
-    def __init__(self, graph_manager: GraphManager, parameters: VideoParameters) -> None:
-        self._evaluations: EpisodeRecorder | None = None
-        self._training: TrainingRecorder | None = None
+    def __init__(self, parameters: VideoParameters) -> None:
+        self.watcher: EpisodeRecorder | None = None
+        """Films evaluations; None where training is filmed."""
+        self.recorder: TrainingRecorder | None = None
+        """Films training episodes; None where evaluations are filmed."""
         if parameters.of == "evaluation":
-            self._evaluations = EpisodeRecorder(parameters)
-            graph_manager.watch_evaluations(self._evaluations)
+            self.watcher = EpisodeRecorder(parameters)
         else:
-            self._training = TrainingRecorder(parameters)
-            graph_manager.watch_training(self._training)
+            self.recorder = TrainingRecorder(parameters)
         self._writer = VideoWriter(parameters)
 
     def write(self, path: Path) -> None:
@@ -42,7 +41,7 @@ class Videos:
         Args:
             path: Where to, without the format's ending.
         """
-        film = None if self._evaluations is None else self._evaluations.take_film()
+        film = None if self.watcher is None else self.watcher.take_film()
         if film is not None:
             self._writer.write(film, path)
 
@@ -53,7 +52,7 @@ class Videos:
             path: Where to, without the format's ending.
             is_last: Whether no more episodes follow.
         """
-        films = () if self._training is None else self._training.take_films(is_last=is_last)
+        films = () if self.recorder is None else self.recorder.take_films(is_last=is_last)
         for film in films:
             self._writer.write(film, path)
 

@@ -361,7 +361,7 @@ def test_a_stopped_run_resumes_bit_for_bit():
         top = first.state_dict()["training"]["top"]
         playing = top["agent_rows"]["playing"]
         halves = (playing["left"] != playing["right"]) & ~top["rows"]["episode_start"]
-        if record.environment_steps > 250 and halves.any() and first.is_settled:
+        if record.environment_steps > 250 and halves.any() and first.progress.is_settled:
             break
     else:
         pytest.fail("the run was never in the state it should be stopped in")
@@ -421,7 +421,7 @@ def test_training_steps_are_those_of_all_members():
     assert members["left"].training_steps > 0
     assert members["right"].training_steps > 0
     total = sum(member.training_steps for member in members.values())
-    assert manager.clock.training_steps == total
+    assert manager.graph.clock.training_steps == total
     manager.close()
 
 
@@ -502,7 +502,7 @@ def test_the_member_of_an_agent_by_name():
 
 def test_description_names_members_and_their_parts():
     manager = created(experiment())
-    text = manager.description()
+    text = manager.graph.description()
     assert "member left" in text
     assert "acts under right/lift, right/turn in Box(" in text
     assert "reward: agents/right/reward" in text

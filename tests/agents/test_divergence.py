@@ -75,7 +75,7 @@ def diverging(agent, environment, **schedule):
         graph_manager.create_graph(Runtime(seed=1, device="cpu"))
         with pytest.raises(DivergedError) as caught:
             graph_manager.run()
-        return str(caught.value), graph_manager.clock.environment_steps
+        return str(caught.value), graph_manager.graph.clock.environment_steps
 
 
 def test_ppo_with_discrete_actions_stops_in_the_update_that_diverges():
@@ -176,8 +176,8 @@ def test_updates_with_a_reward_that_is_not_finite_can_be_skipped_and_are_counted
             if "train/skipped_updates" in record.scalars
         ]
         assert told
-        assert sum(told) == graph_manager.clock.skipped_updates
-        assert sum(told) < graph_manager.clock.training_steps / 2
+        assert sum(told) == graph_manager.graph.clock.skipped_updates
+        assert sum(told) < graph_manager.graph.clock.training_steps / 2
         assert graph_manager.state_dict()  # everything in it is finite
 
 

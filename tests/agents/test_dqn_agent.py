@@ -497,7 +497,7 @@ def test_going_on_from_a_saved_state_equals_not_stopping(kind):
     for record in straight.improve():
         if saved is not None:
             seen.append(record)
-        elif record.environment_steps >= 150 and straight.is_settled:
+        elif record.environment_steps >= 150 and straight.progress.is_settled:
             saved = copy.deepcopy(straight.state_dict())
     # Another seed: whatever is not in the state would differ.
     other = manager(99)

@@ -214,7 +214,7 @@ def test_the_open_decision_of_a_rollout_comes_into_the_next_one():
     stored, decided, act = transitions_stored(agent), [], agent.act
 
     def spied(row_state, request, clock):
-        if clock is graph_manager.clock:
+        if clock is graph_manager.graph.clock:
             decided.extend(request.rows.tolist())
         return act(row_state, request, clock)
 
@@ -347,8 +347,8 @@ def test_a_stack_stopped_in_mid_sub_episode_resumes_bit_for_bit(lower, space, tm
             assert (low["decisions"][low["open"]] > 0).any(), "the test wants an open sub-episode"
             saved[now] = tmp_path / f"at_{now}"
             write_checkpoint(saved[now], straight.state_dict(), {})
-    assert straight.clock.phase is Phase.TRAIN
-    assert straight.clock.training_steps > 0
+    assert straight.graph.clock.phase is Phase.TRAIN
+    assert straight.graph.clock.training_steps > 0
     for path in saved.values():
         again = manager(upper, lower(), space, seed=2, **more)
         again.load_state_dict(read_checkpoint(path).state)

@@ -200,7 +200,9 @@ def test_bad_parameters(make_parameters, line):
 
 def test_saved_state_needs_as_many_rows():
     state = PointMassParameters().build(num_envs=2).state_dict()
-    with pytest.raises(CheckpointError, match="has 2 rows, this one 3"):
+    with pytest.raises(
+        CheckpointError, match=r"elapsed was saved with shape \(2,\).* has shape \(3,\)"
+    ):
         PointMassParameters().build(num_envs=3).load_state_dict(state)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from small_runs import parameters
 
-from coach_rl.core.errors import CallbackError, CoachWarning, ConfigurationError, ParameterError
+from coach_rl.core.errors import CallbackError, CoachWarning, ParameterError
 from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.testing.states import assert_same_state
@@ -41,8 +41,7 @@ def doubled(record, run):
 
 def manager_with(*callbacks, **changed):
     manager = BasicRLGraphManager(replace(parameters(), **changed))
-    manager.add_callbacks(*callbacks)
-    manager.create_graph(TASK)
+    manager.create_graph(TASK, callbacks=callbacks)
     return manager
 
 
@@ -89,7 +88,7 @@ def test_a_resumed_callback_continues_where_it_was(stop_at):
     broken, records = manager_with(Counting(), doubled), []
     for record in broken.improve():
         records.append(record)
-        if record.kind == stop_at and broken.is_settled:
+        if record.kind == stop_at and broken.progress.is_settled:
             break
     if stop_at == "evaluation":
         assert "note" in [r.kind for r in records], "an evaluation with notes is settled after them"
@@ -109,20 +108,20 @@ def test_a_stop_ends_training_with_an_evaluation_and_its_reason():
 
     manager = manager_with(until_20)
     records = list(manager.improve())
-    assert manager.ending == "twenty are enough"
+    assert manager.progress.ending == "twenty are enough"
     assert records[-1].kind == "evaluation"
-    steps = manager.clock.environment_steps
+    steps = manager.graph.clock.environment_steps
     assert records[-1].environment_steps == steps == 200
     state = manager.state_dict()
     manager.close()
     resumed = manager_with(until_20)
     resumed.load_state_dict(state)
-    assert (resumed.ending, list(resumed.improve())) == ("twenty are enough", [])
+    assert (resumed.progress.ending, list(resumed.improve())) == ("twenty are enough", [])
     resumed.close()
     schedule = replace(parameters().schedule, training=1_000)
     longer = manager_with(schedule=schedule)
     longer.load_state_dict(state)
-    assert longer.ending is None, "another length was asked for"
+    assert longer.progress.ending is None, "another length was asked for"
     longer.close()
 
 
@@ -162,10 +161,8 @@ def test_wrong_callbacks_are_refused_before_anything_is_built():
         replace(parameters(), callbacks=(Counting,))
     with pytest.raises(ParameterError, match="callbacks must be"):
         replace(parameters(), callbacks=(3,))
-    manager = manager_with()
-    with pytest.raises(ConfigurationError, match="before that"):
-        manager.add_callbacks(doubled)
-    manager.close()
+    with pytest.raises(ParameterError, match=r"write Counting\(\.\.\.\), with brackets"):
+        manager_with(Counting)
 
 
 def test_the_state_of_a_callback_that_is_gone_is_dropped_with_a_warning():

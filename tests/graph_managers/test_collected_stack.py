@@ -167,7 +167,7 @@ def test_a_run_with_workers_goes_on_bit_for_bit_after_a_stop(params, tmp_path):
         going = first.improve()
         for _ in range(middle):
             next(going)
-        while not first.is_settled:
+        while not first.progress.is_settled:
             next(going)
         write_checkpoint(tmp_path / "half", first.state_dict(), {})
     with manager_of(params) as second:
@@ -194,7 +194,7 @@ def test_a_rollout_is_made_by_one_policy():
     with manager_of(with_workers(on_policy(), ticks=100)) as manager:
         list(manager.train_and_act(EnvironmentSteps(72)))
         stack = manager.graph.training
-        assert manager.clock.training_steps > 0
+        assert manager.graph.clock.training_steps > 0
         assert not any(block.made for block in stack.blocks.blocks)
 
 
@@ -227,12 +227,12 @@ def test_a_killed_worker_is_replaced_and_its_rows_are_cut_off():
             records = list(manager.train_and_act(EnvironmentSteps(60)))
         faults = [each for each in records if each.kind == "fault"]
         assert len(faults) == 2
-        assert manager.faults == {"died": 2}
+        assert manager.graph.tracker.faults == {"died": 2}
         kept = trajectories_of(manager.graph.agents["main"])
         assert kept["/truncated"][2:].sum() > kept["/truncated"][:2].sum()
-        assert manager.clock.environment_steps >= 120
+        assert manager.graph.clock.environment_steps >= 120
         list(manager.train_and_act(EnvironmentSteps(20)))
-        assert manager.faults == {"died": 2}
+        assert manager.graph.tracker.faults == {"died": 2}
 
 
 def test_asynchronous_workers_act_within_the_bound_of_staleness():
@@ -291,7 +291,7 @@ def test_actors_of_a_ray_cluster_make_the_same_numbers_and_are_replaced(monkeypa
             ray.kill(manager.graph.training.blocks.blocks[0].handle.actor)
             with pytest.warns(CoachWarning, match="worker 0 .* was lost: its actor is gone"):
                 list(manager.train_and_act(EnvironmentSteps(60)))
-            assert manager.faults == {"died": 2}
+            assert manager.graph.tracker.faults == {"died": 2}
         with pytest.raises(ConfigurationError, match="the Ray cluster has 2 cores"):
             manager_of(with_workers(params, workers=3, on="ray"))
     finally:

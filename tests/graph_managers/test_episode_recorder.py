@@ -56,8 +56,7 @@ def film(experiment, **options):
     """One filmed evaluation: the recorder, the agents and the evaluation's record."""
     recorder = EpisodeRecorder(VideoParameters(**options))
     with GraphManager(experiment) as manager:
-        manager.watch_evaluations(recorder)
-        manager.create_graph(Runtime(seed=1))
+        manager.create_graph(Runtime(seed=1), watcher=recorder)
         agents = [level.agent for level in manager.graph.evaluation.levels]
         record = manager.evaluate(EPISODES)
     return recorder, agents, record
@@ -165,12 +164,11 @@ def test_training_episodes_are_chosen_among_every_few(lamp, episodes, every, fil
     experiment = replace(learning(), environment=GymnasiumParameters(level=lamp))
     recorder = TrainingRecorder(VideoParameters(of="training", episodes=episodes, every=every))
     with BasicRLGraphManager(experiment) as manager:
-        manager.watch_training(recorder)
-        manager.create_graph(Runtime(device="cpu"))
+        manager.create_graph(Runtime(device="cpu"), recorder=recorder)
         films = []
         for _ in manager.train_and_act(EnvironmentSteps(2 * 5 * 6)):
             for each in recorder.take_films():
-                films.append((manager.clock.environment_steps // 10, each))
+                films.append((manager.graph.clock.environment_steps // 10, each))
     assert [number for number, _ in films] == filmed
     for _, each in films:
         shades = [int(shot.frame[0, 0, 0]) for shot in each.shots]
@@ -200,9 +198,7 @@ def learning():
 
 def said(experiment, recorder):
     with GraphManager(experiment) as manager:
-        if recorder is not None:
-            manager.watch_evaluations(recorder)
-        manager.create_graph(Runtime(seed=3, device="cpu"))
+        manager.create_graph(Runtime(seed=3, device="cpu"), watcher=recorder)
         records = [
             (
                 record.kind,
@@ -286,14 +282,6 @@ def test_a_gymnasium_environment_is_made_to_be_drawn(lamp):
 
 def test_what_has_no_pictures_is_said_before_anything_runs():
     manager = BasicRLGraphManager(replace(learning(), environment=PointMassParameters()))
-    manager.watch_evaluations(EpisodeRecorder(VideoParameters()))
     with pytest.raises(ConfigurationError, match=r"cannot be filmed: .* has no pictures"):
-        manager.create_graph()
+        manager.create_graph(watcher=EpisodeRecorder(VideoParameters()))
     manager.close()
-
-
-def test_watching_begins_before_the_graph_is_built(easel):
-    with BasicRLGraphManager(learning()) as manager:
-        manager.create_graph(Runtime(device="cpu"))
-        with pytest.raises(ConfigurationError, match="before that"):
-            manager.watch_evaluations(EpisodeRecorder(VideoParameters()))

@@ -133,10 +133,10 @@ def test_a_run_stopped_amid_an_evaluation_makes_it_again_and_ends_as_if_never_st
     at_the_second = 240
     records = list(
         stopped.improve(
-            is_stopped=lambda: stopped.clock.environment_steps == at_the_second and amid()
+            is_stopped=lambda: stopped.graph.clock.environment_steps == at_the_second and amid()
         )
     )
-    assert stopped.is_settled
+    assert stopped.progress.is_settled
     last = records[-1]
     assert (last.kind, last.phase, last.environment_steps) == ("phase", Phase.TEST, 240)
     other = BasicRLGraphManager(parameters())

@@ -33,7 +33,7 @@ class SlowEvaluator:
 
     def answer(self):
         self._left = self._looks
-        return self._manager.scores_of(self.asked.pop(0).policies)
+        return self._manager.evaluations.scores_of(self.asked.pop(0).policies)
 
     def forget(self):
         self.forgotten += len(self.asked)
@@ -61,7 +61,7 @@ def test_late_results_are_those_of_evaluations_in_between(looks):
     manager = manager_of(parameters())
     assert evaluations(manager.improve(evaluator=evaluator)) == here
     assert len(here) == 4
-    assert not manager.awaits_evaluations
+    assert not manager.evaluations.is_awaited
 
 
 def test_a_late_result_ends_a_run_that_is_solved_and_nobody_needs_later_ones():
@@ -71,11 +71,11 @@ def test_a_late_result_ends_a_run_that_is_solved_and_nobody_needs_later_ones():
     evaluator = SlowEvaluator(solved, looks=60)
     manager = manager_of(solved)
     found = evaluations(manager.improve(evaluator=evaluator))
-    assert [steps for steps, *_ in found] == [manager.solved_at] == [140]
-    assert manager.ending == "solved"
-    assert manager.clock.environment_steps > 140
+    assert [steps for steps, *_ in found] == [manager.progress.solved_at] == [140]
+    assert manager.progress.ending == "solved"
+    assert manager.graph.clock.environment_steps > 140
     assert evaluator.forgotten == 2
-    assert not manager.awaits_evaluations
+    assert not manager.evaluations.is_awaited
 
 
 def test_training_waits_where_too_many_evaluations_are_to_come():
@@ -102,13 +102,13 @@ def test_a_saved_state_holds_what_is_to_come():
     first, heard = manager_of(parameters()), []
     for record in first.improve(evaluator=SlowEvaluator(parameters(), 10_000)):
         heard.append(record)
-        if record.environment_steps >= 280 and first.is_settled:
+        if record.environment_steps >= 280 and first.progress.is_settled:
             break
     state = first.state_dict()
     assert not evaluations(heard)
     resumed = manager_of(parameters())
     resumed.load_state_dict(state)
-    assert resumed.awaits_evaluations
+    assert resumed.evaluations.is_awaited
     with pytest.raises(ConfigurationError, match="still to be made by an evaluator"):
         next(resumed.improve())
     rest = resumed.improve(evaluator=SlowEvaluator(parameters(), 30))

@@ -144,16 +144,16 @@ def test_a_fault_leaves_no_transition_and_ends_the_episode_before_it(name):
         level = list(manager.graph.agents)[-1]
         stored = manager.graph.agents[level].memory.trajectories()
         assert_a_chain(stored)
-        assert stored["/mask"].sum() == manager.clock.environment_steps  # each step once
+        assert stored["/mask"].sum() == manager.graph.clock.environment_steps  # each step once
         cut_short = len(faults)  # some in an episode's first step, which leaves none to truncate
         truncated = stored["/truncated"].sum() + stored["/terminated"].sum()
         if name == "dqn":
-            episodes = manager.clock.episodes
+            episodes = manager.graph.clock.episodes
             assert episodes < truncated <= episodes + cut_short
         else:
             top = manager.graph.agents["top"].memory.trajectories()
             assert_a_chain(top)
-            assert top["/durations"][top["/mask"]].sum() <= manager.clock.environment_steps
+            assert top["/durations"][top["/mask"]].sum() <= manager.graph.clock.environment_steps
             assert top["/durations"][top["/mask"]].min() == 1
 
 
@@ -188,7 +188,7 @@ def test_stopped_and_resumed_between_faults(name):
         assert whole.graph.tracker.faults == {"raised": expected["tracker"]["faults"]["raised"]}
         with created(RUNS[name]) as first, created(RUNS[name]) as second:
             for record in first.improve():
-                if record.environment_steps >= 290 and first.is_settled:
+                if record.environment_steps >= 290 and first.progress.is_settled:
                     break
             second.load_state_dict(first.state_dict())
             assert second.graph.tracker.faults["raised"] > 0

@@ -136,7 +136,7 @@ def test_what_was_tried_comes_about_bit_for_bit(prefer, monkeypatch):
     for _ in manager.train_and_act(EnvironmentSteps(600)):
         pass
     assert compared > 30
-    assert manager.fork_steps > 600 * 0.8
+    assert manager.graph.training.fork_steps > 600 * 0.8
     manager.close()
 
 
@@ -153,7 +153,7 @@ def test_a_run_stopped_in_mid_decision_continues_bit_for_bit():
     for manager in (first, second):
         for _ in manager.train_and_act(EnvironmentSteps(100)):
             pass
-    assert first.fork_steps > 200
+    assert first.graph.training.fork_steps > 200
     assert_same_state(first.graph.state_dict(), second.graph.state_dict())
     one, other = (manager.evaluate(EnvironmentEpisodes(4)) for manager in (first, second))
     assert one.scalars == other.scalars
@@ -172,7 +172,7 @@ def test_forks_in_evaluations_leave_training_as_it_is():
         for _ in manager.improve():
             pass
     assert_same_state(plain.graph.state_dict(), certified.graph.state_dict())
-    assert certified.fork_steps is None
+    assert certified.graph.training.fork_steps is None
     first, again = (certified.evaluate(EnvironmentEpisodes(4)) for _ in range(2))
     assert first.levels[0].scalars == again.levels[0].scalars
     assert first.levels[0].scalars["evaluation_level/fork_steps"] > 0
@@ -186,10 +186,10 @@ def test_steps_in_forks_are_reported_and_are_no_environment_steps():
     progress = [each.scalars for each in records if each.kind == "progress"]
     levels = [each for each in records if each.kind == "level" and each.level == "top"]
     own = [each.scalars for each in levels if each.phase.value == "train"]
-    assert manager.clock.environment_steps == 240
+    assert manager.graph.clock.environment_steps == 240
     assert progress[0]["forks/environment_steps"] == 0, "heat-up certifies nothing"
-    assert progress[-1]["forks/environment_steps"] == manager.fork_steps > 0
-    assert sum(each.get("level/fork_steps", 0) for each in own) == manager.fork_steps
+    assert progress[-1]["forks/environment_steps"] == manager.graph.training.fork_steps > 0
+    assert sum(each.get("level/fork_steps", 0) for each in own) == manager.graph.training.fork_steps
     for each in own[1:]:
         assert 1 <= each["level/fork_candidates"] <= 3
         assert each["level/fork_certified_share"] >= each["level/fork_changed_share"] >= 0

@@ -210,7 +210,7 @@ def test_a_graph_without_training_environments_evaluates_what_it_is_given(monkey
     tester = BasicRLGraphManager(described)
     tester.create_graph(Runtime(seed=3, device="cpu"), training=False)
     assert built == [described.num_envs, 2, 2]
-    tester.load_agents(state)
+    tester.evaluations.load_agents(state)
     record = tester.evaluate(EnvironmentEpisodes(3))
     assert record.scalars == expected.scalars
     assert record.environment_steps == expected.environment_steps == 900

@@ -212,7 +212,7 @@ def test_a_run_continues_with_the_looks_that_come_next(agent):
         whole.create_graph()
         for record in whole.improve():
             later.append(record)
-            if record.environment_steps >= 212 and whole.is_settled and not states:
+            if record.environment_steps >= 212 and whole.progress.is_settled and not states:
                 states.append(whole.state_dict())
                 later.clear()
         end = whole.state_dict()

@@ -104,7 +104,7 @@ def until(manager, steps):
     records = []
     for record in manager.improve():
         records.append(record)
-        if manager.clock.environment_steps >= steps and manager.is_settled:
+        if manager.graph.clock.environment_steps >= steps and manager.progress.is_settled:
             break
     return records
 
@@ -229,7 +229,7 @@ def test_a_gap_in_a_memory_separates_what_was_stored_before_and_after_it():
             shown[f"{prefix}observations/observation"][row][:100] for prefix in ("/", "/next_")
         )
         ended = shown["/terminated"][row] | shown["/truncated"][row]
-        assert shown["/mask"][row].sum() == manager.clock.environment_steps / 3 - 50
+        assert shown["/mask"][row].sum() == manager.graph.clock.environment_steps / 3 - 50
         assert ended[49], "the last transition before the gap is the last of its episode"
         joined = ~ended[:99]
         np.testing.assert_array_equal(after[:-1][joined], before[1:][joined])
@@ -488,7 +488,7 @@ def test_the_description_tells_the_schedule():
     manager = built(
         parameters(top={"frozen_until": 99, "turn": 60}, low={"turn": 60, "warmup": 60})
     )
-    told = manager.description()
+    told = manager.graph.description()
     manager.close()
     assert "frozen from the beginning until 99 environment steps" in told
     assert "learns in turns of 60 environment steps" in told

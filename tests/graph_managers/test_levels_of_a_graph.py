@@ -231,7 +231,7 @@ def test_the_description_draws_the_stack_as_a_tree():
     top = replace(TOP, goal_space=goals, horizon=9)
     graph_manager = stack(top, middle, low, environment=environment)
     graph_manager.create_graph(Runtime(device="cpu"))
-    lines = graph_manager.description().splitlines()
+    lines = graph_manager.graph.description().splitlines()
     graph_manager.close()
     told = (
         "goals: achieved_goal[0] in [-1, 1] within 0.2; "

@@ -103,7 +103,7 @@ def test_state_that_no_policy_carries_is_refused_where_policies_are_used(kind, n
     with manager_of(forgotten) as manager:
         assert list(manager.improve()), "one process needs no policies"
         with pytest.raises(ConfigurationError, match=f"agent of 'main': {name} {refused}"):
-            manager.policies()
+            manager.evaluations.policies()
         with pytest.raises(ConfigurationError, match=refused):
             next(manager.improve(evaluator=SlowEvaluator(parameters(), looks=1)))
     with pytest.raises(ConfigurationError, match=refused):
@@ -119,4 +119,4 @@ def test_state_that_no_policy_carries_is_refused_in_members_of_a_group():
         )
     )
     with pytest.raises(ConfigurationError, match=f"agent of 'one': ForgottenAgent {REFUSED}"):
-        manager_of(replace(parameters(), agent=group)).policies()
+        manager_of(replace(parameters(), agent=group)).evaluations.policies()

@@ -54,7 +54,7 @@ def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_training_ends_when_its_length_is_reached(length: RunLength) -> None:
     with created(parameters(training=length, heatup=0, progress_interval=4)) as manager:
         records = list(manager.improve())
-        assert manager.ending == length.noun
+        assert manager.progress.ending == length.noun
     assert length.is_reached(records[-1])
     ticks = [each for each in records if each.kind == "progress"]
     assert [length.is_reached(each) for each in ticks] == [False] * (len(ticks) - 1) + [True]
@@ -80,9 +80,9 @@ def test_hours_are_the_runs_own_time_without_pauses(seconds: list[float]) -> Non
     seconds[0] += 1e6
     with created(params) as resumed:
         resumed.load_state_dict(state)
-        assert resumed.ending is None
+        assert resumed.progress.ending is None
         *_, last = resumed.improve()
-        assert resumed.ending == "hours"
+        assert resumed.progress.ending == "hours"
     assert 720 <= last.wall_seconds < 720 + 200
 
 
@@ -91,8 +91,8 @@ def test_a_limit_in_hours_leaves_the_planned_training_as_it_is(seconds: list[flo
     params = parameters(training=100_000, stop_after=Hours(0.2))
     with created(params) as manager:
         *_, last = manager.improve()
-        assert manager.ending == "hours"
-        assert falling(manager.clock) == 1 - last.environment_steps / 100_000
+        assert manager.progress.ending == "hours"
+        assert falling(manager.graph.clock) == 1 - last.environment_steps / 100_000
     assert last.kind == "evaluation"  # always one at the end
 
 
@@ -112,7 +112,7 @@ def test_runs_of_every_unit_resume_bit_for_bit(length: RunLength) -> None:
         told: list[tuple[str, int]] = []
         for record in stopped.improve():
             told.append((record.kind, record.environment_steps))
-            if stopped.is_settled and len(told) >= len(expected) // 2:
+            if stopped.progress.is_settled and len(told) >= len(expected) // 2:
                 break
         state = stopped.state_dict()
     with created(params) as resumed:
@@ -155,7 +155,7 @@ def evaluated_at(records: Iterator[LogRecord]) -> list[int]:
 def test_a_run_stops_with_the_evaluation_that_reaches_its_target() -> None:
     with created(solving()) as manager:
         assert evaluated_at(manager.improve()) == [140]  # after 40 steps of heat-up
-        assert (manager.ending, manager.solved_at) == ("solved", 140)
+        assert (manager.progress.ending, manager.progress.solved_at) == ("solved", 140)
         state = manager.state_dict()
     with created(solving()) as resumed:
         resumed.load_state_dict(state)
@@ -165,10 +165,13 @@ def test_a_run_stops_with_the_evaluation_that_reaches_its_target() -> None:
 def test_the_target_is_noted_whether_or_not_the_run_stops_there() -> None:
     with created(solving(stops=False)) as manager:
         assert len(evaluated_at(manager.improve())) == 4
-        assert (manager.ending, manager.solved_at) == ("environment steps", 140)
+        assert (manager.progress.ending, manager.progress.solved_at) == ("environment steps", 140)
     with created(solving(reward=1e9)) as unsolved:
         assert len(evaluated_at(unsolved.improve())) == 4
-        assert (unsolved.ending, unsolved.solved_at) == ("environment steps", None)
+        assert (unsolved.progress.ending, unsolved.progress.solved_at) == (
+            "environment steps",
+            None,
+        )
 
 
 def test_reaching_another_target_does_not_count() -> None:
@@ -177,10 +180,10 @@ def test_reaching_another_target_does_not_count() -> None:
         state = manager.state_dict()
     with created(solving(reward=1e9)) as resumed:
         resumed.load_state_dict(state)
-        assert (resumed.ending, resumed.solved_at) == (None, None)
+        assert (resumed.progress.ending, resumed.progress.solved_at) == (None, None)
     with created(parameters()) as without:
         without.load_state_dict(state)
-        assert (without.ending, without.solved_at) == (None, None)
+        assert (without.progress.ending, without.progress.solved_at) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -112,9 +112,9 @@ def test_a_resumed_run_has_the_same_statistics(after):
     whole = [r for r in records_of(params) if r.kind == "signals"]
     with BasicRLGraphManager(params) as graph_manager:
         for number, _ in enumerate(graph_manager.improve()):
-            if number >= after and graph_manager.is_settled:
+            if number >= after and graph_manager.progress.is_settled:
                 break
-        done, state = graph_manager.clock.environment_steps, graph_manager.state_dict()
+        done, state = graph_manager.graph.clock.environment_steps, graph_manager.state_dict()
     with BasicRLGraphManager(params) as graph_manager:
         graph_manager.create_graph()
         graph_manager.load_state_dict(state)

@@ -54,7 +54,7 @@ def test_a_resumed_run_leaves_out_the_same_records(after):
         begun = []
         for record in graph_manager.improve():
             begun.append(record)
-            if len(begun) >= after and graph_manager.is_settled:
+            if len(begun) >= after and graph_manager.progress.is_settled:
                 break
         state = graph_manager.state_dict()
     with BasicRLGraphManager(params) as graph_manager:

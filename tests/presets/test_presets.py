@@ -527,7 +527,7 @@ def test_a_walker_alone_sees_where_it_is(name):
     assert alone.goal_space.observed == "relative"
     manager.create_graph(Runtime(seed=1))
     seen = manager.graph.agents["alone"].observation_space["observation"]
-    assert seen.shape == manager.spaces.observation["observation"].shape
+    assert seen.shape == manager.graph.spaces.observation["observation"].shape
 
 
 @pytest.mark.parametrize(

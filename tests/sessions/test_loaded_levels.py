@@ -226,19 +226,19 @@ def test_an_evaluation_before_training_plays_the_loaded_level(trained):
         lambda manager: next(manager.heatup(EnvironmentSteps(4))),
         lambda manager: next(manager.train_and_act(EnvironmentSteps(4))),
         lambda manager: manager.evaluate(EnvironmentEpisodes(1)),
-        lambda manager: manager.policies(),
+        lambda manager: manager.evaluations.policies(),
     ],
     ids=["improve", "run", "heatup", "train_and_act", "evaluate", "policies"],
 )
 def test_a_level_that_is_not_loaded_yet_is_refused_however_it_is_driven(trained, drive):
     with graph(load=str(trained), frozen=True) as manager:
         manager.create_graph(TASK)
-        assert f"to be loaded from {trained}" in manager.description()
+        assert f"to be loaded from {trained}" in manager.graph.description()
         with pytest.raises(ConfigurationError, match=r"level 'low' is to be loaded from .* first"):
             drive(manager)
         load_levels(manager)
-        assert f" loaded from {trained}" in manager.description()
-        assert "to be loaded" not in manager.description()
+        assert f" loaded from {trained}" in manager.graph.description()
+        assert "to be loaded" not in manager.graph.description()
         drive(manager)
         loaded = manager.state_dict()["agents"]["low"]["networks"]
         assert same(loaded, saved_agent(trained, "low")["networks"])

@@ -135,9 +135,9 @@ def test_on_a_gpu_every_call_waits_for_it(monkeypatch):
     waited = []
     monkeypatch.setattr(torch.cuda, "synchronize", waited.append)
     graph = SimpleNamespace(
-        runtime=Runtime(device="cuda:1"), stacks=(), agents={}, tick=lambda: None
+        runtime=Runtime(device="cuda:1"), stacks=(), agents={}, cameras=(), tick=lambda: None
     )
-    manager = SimpleNamespace(graph=graph, evaluate=lambda: None, scores_of=lambda: None)
+    manager = SimpleNamespace(graph=graph, evaluations=SimpleNamespace(play=lambda: None))
     timed = RunProfile(manager)
     waited.clear()
     graph.tick()

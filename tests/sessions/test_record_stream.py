@@ -51,7 +51,7 @@ class PatienceParameters:
 def keep_the_first(record, run):
     """Keeps a checkpoint of the first progress record."""
     if record.kind == "progress" and record.environment_steps < 150:
-        run.request_checkpoint()
+        run.progress.request_checkpoint()
 
 
 class TextSink:

@@ -91,7 +91,9 @@ def test_a_loaded_agent_acts_as_in_an_evaluation_to_the_bit(trained, name):
     graph_manager, task, _ = rebuild(RunFolder(run), learns=False)
     with graph_manager:
         graph_manager.create_graph(task, training=False)
-        graph_manager.load_agents(read_checkpoint(find_checkpoint(run / "checkpoints")).state)
+        graph_manager.evaluations.load_agents(
+            read_checkpoint(find_checkpoint(run / "checkpoints")).state
+        )
         evaluation = graph_manager.graph.evaluation
         evaluation.reset(5)
         parameters = graph_manager.parameters

@@ -126,7 +126,7 @@ class TerminationBatch(NamedTuple):
 class OptionCriticRows(AgentRows[RowNoise]):
     """The state of PPO's rows, and the random numbers by which options end."""
 
-    SAVED: ClassVar[tuple[str, ...]] = ("termination",)
+    SAVED = ("termination",)
 
     termination: RowNoise
 

@@ -344,7 +344,7 @@ class WayPointGraph(Saved):
         return np.array(found, np.float64)
 
     def note_loaded(self) -> None:
-        """What follows from a saved state."""
+        """Drop the searches of the state before."""
         self._forget_searches()
 
     def _costs(self, *, cautious: bool = False, missed: Tries = ()) -> FloatArray:

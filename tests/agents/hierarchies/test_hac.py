@@ -91,7 +91,11 @@ def drained(manager, steps=None):
     records = []
     for record in manager.improve():
         records.append(record)
-        if steps is not None and manager.clock.environment_steps >= steps and manager.is_settled:
+        if (
+            steps is not None
+            and manager.graph.clock.environment_steps >= steps
+            and manager.progress.is_settled
+        ):
             break
     return records
 
@@ -115,13 +119,17 @@ def test_a_stack_stopped_with_every_level_in_mid_sub_episode_resumes_bit_for_bit
         return all((rows["decisions"] > 0).any() for rows in rows_of_levels())
 
     for _ in stopped.improve():
-        if stopped.clock.environment_steps > 200 and stopped.is_settled and in_the_middle():
+        if (
+            stopped.graph.clock.environment_steps > 200
+            and stopped.progress.is_settled
+            and in_the_middle()
+        ):
             break
     assert in_the_middle(), "the test wants open sub-episodes at every level"
     assert any(rows["decision_tested"].any() for rows in rows_of_levels()), "and a test under way"
     resumed.load_state_dict(stopped.state_dict())
     drained(resumed)
-    assert resumed.clock.training_steps == whole.clock.training_steps > 100
+    assert resumed.graph.clock.training_steps == whole.graph.clock.training_steps > 100
     assert_same_state(whole.state_dict(), resumed.state_dict())
     for manager in (whole, stopped, resumed):
         manager.close()
@@ -146,12 +154,16 @@ def test_a_timed_stack_stopped_in_the_middle_of_its_sub_goals_resumes_bit_for_bi
     for _ in stopped.improve():
         rows = stopped.state_dict()["training"]["top"]["environment"]["rows"]
         times = rows["goal"][:, -1]
-        if stopped.clock.environment_steps > 200 and stopped.is_settled and times.min() > 0:
+        if (
+            stopped.graph.clock.environment_steps > 200
+            and stopped.progress.is_settled
+            and times.min() > 0
+        ):
             break
     assert ((times > 0) & (times < 9)).any(), "the test wants times that run"
     resumed.load_state_dict(stopped.state_dict())
     drained(resumed)
-    assert resumed.clock.training_steps == whole.clock.training_steps > 100
+    assert resumed.graph.clock.training_steps == whole.graph.clock.training_steps > 100
     assert_same_state(whole.state_dict(), resumed.state_dict())
     for manager in (whole, stopped, resumed):
         manager.close()
@@ -249,7 +261,7 @@ def test_every_step_and_every_decision_becomes_one_transition():
     manager = built(parameters(steps=900))
     records = drained(manager)
     top, middle, low = (each.memory for each in manager.graph.agents.values())
-    assert len(low) == manager.clock.environment_steps == 900
+    assert len(low) == manager.graph.clock.environment_steps == 900
     ends = {
         level.name: sum(
             int(record.scalars["level/sub_episodes"])
@@ -534,7 +546,7 @@ def test_goals_rewarded_by_distance_where_nothing_counts_on_rewards_of_minus_1(a
     dense = {"goal_space": replace(PLACES, reward="dense"), "agent": agent(actions=actions, **FREE)}
     manager = built(parameters(tuple(replace(each, **dense) for each in stack((4, 3))), steps=200))
     drained(manager)
-    assert manager.clock.training_steps > 0
+    assert manager.graph.clock.training_steps > 0
     manager.close()
 
 

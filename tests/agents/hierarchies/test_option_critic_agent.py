@@ -114,7 +114,7 @@ def test_the_answers_of_other_processes_are_followed():
     }
     made = np.array([True, False, True, True])
     rows.follow({"ended": made, "action": np.zeros((4, 2), np.float32)})
-    found = agent.ends(rows, every, seen, graph_manager.clock)
+    found = agent.ends(rows, every, seen, graph_manager.graph.clock)
     np.testing.assert_array_equal(found, made)
     np.testing.assert_array_equal(rows.decisions()["ended"], made)
     graph_manager.close()
@@ -153,7 +153,7 @@ def test_ends_are_drawn_for_what_stands_for_a_state(monkeypatch):
         "observation": np.array([[-1, -2, 3, 4], [1, 2, -3, 4]], np.float32),
         "option": np.eye(3, dtype=np.float32)[:2],
     }
-    agent.ends(agent.new_rows(2, seed=0), np.arange(2), seen, graph_manager.clock)
+    agent.ends(agent.new_rows(2, seed=0), np.arange(2), seen, graph_manager.graph.clock)
     np.testing.assert_array_equal(shown, [[[1, -2, 3, 4], [1, 2, -3, 4]]])
     graph_manager.close()
 

@@ -28,8 +28,8 @@ def test_a_stack_stopped_in_mid_skill_resumes_bit_for_bit(kind, tmp_path):
             assert (rows["decisions"][rows["open"]] > 0).any(), "the test wants an open skill"
             saved[now] = tmp_path / f"at_{now}"
             write_checkpoint(saved[now], straight.state_dict(), {})
-    assert straight.clock.phase is Phase.TRAIN
-    assert straight.clock.training_steps > 0
+    assert straight.graph.clock.phase is Phase.TRAIN
+    assert straight.graph.clock.training_steps > 0
     for path in saved.values():
         again = stack(agent, space, top=learning_top(), seed=2, **schedule)
         again.load_state_dict(read_checkpoint(path).state)

@@ -286,7 +286,7 @@ def test_while_the_level_below_warms_up_a_graph_asks_at_random():
     manager.create_graph(Runtime(seed=1))
     agent = manager.graph.training.levels[0].agent
     for _ in manager.improve():
-        tries, steps = int(agent.graph.tries.sum()), manager.clock.environment_steps
+        tries, steps = int(agent.graph.tries.sum()), manager.graph.clock.environment_steps
         assert not tries or steps > 4_000
     assert tries
     manager.close()
@@ -718,7 +718,11 @@ def test_a_run_saved_in_mid_plan_goes_on_alike(name, tmp_path):
     for _ in whole.improve():
         if later is not None:
             later += 1
-        elif whole.clock.environment_steps > middle and whole.is_settled and is_amid_plans(whole):
+        elif (
+            whole.graph.clock.environment_steps > middle
+            and whole.progress.is_settled
+            and is_amid_plans(whole)
+        ):
             write_checkpoint(tmp_path / "saved", whole.state_dict(), {})
             later = 0
     assert later is not None, "the test wants open plans"
