@@ -53,7 +53,12 @@ class InputFilter:
         }
         reward_space = spaces.Box(-np.inf, np.inf, shape=(), dtype=np.float64)
         reward_stages = _build_stages("the reward", reward_space, self.reward)
-        return InputFilterChain(space=space, observation=stages, reward=reward_stages)
+        chain = InputFilterChain(space=space, observation=stages, reward=reward_stages)
+        named = {f"observation/{key}": filters for key, filters in self.observation.items()}
+        for where, filters in {**named, "reward": self.reward}.items():
+            for position, each in enumerate(filters):
+                chain.names[f"{where}/{position}"] = f"{where}/{position} {type(each).__name__}"
+        return chain
 
 
 class InputFilterChain:
@@ -96,6 +101,8 @@ class InputFilterChain:
             key: _links(f"observation/{key}", stages) for key, stages in observation.items()
         }
         self._reward = _links("reward", reward)
+        self.names: dict[str, str] = {}
+        """Names of filters for people, by the prefix of their row memory."""
 
     def new_rows(self, num_rows: int) -> dict[str, Array]:
         """Fresh row memory, each array [num_rows, ...]."""
@@ -147,7 +154,7 @@ class InputFilterChain:
     def parts(self) -> dict[str, object]:
         """The filters, by what they filter and where they stand."""
         links = (link for own in (*self._observation.values(), self._reward) for link in own)
-        return {place: stage for stage, place, _ in links}
+        return {self.names.get(where, where): stage for stage, where, _ in links}
 
     def timed_calls(self) -> list[TimedCall]:
         """The calls whose times a profile shows; none where nothing is filtered."""

@@ -14,7 +14,7 @@ function.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.records import Array, BoolArray, IntArray
@@ -32,6 +32,8 @@ class InputStage(Saved, ABC):
     Args:
         output_space: What comes out of `apply`, for one row.
     """
+
+    TIMED: ClassVar[Mapping[str, str]] = {"advance": "", "update": "", "apply": ""}
 
     def __init__(self, output_space: Space) -> None:
         self.output_space = output_space
@@ -111,6 +113,8 @@ class StatelessActionStage(Saved):
         forward: From the agent's side to the environment's, [R, ...] to [R, ...].
         backward: The way back.
     """
+
+    TIMED: ClassVar[Mapping[str, str]] = {"apply": ""}
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from coach_rl.core.agents import AnyAgent
+from coach_rl.core.agents import AgentContext, AnyAgent
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.process_group import Order
@@ -124,6 +124,11 @@ class Graph:
     def agents(self) -> Mapping[str, AnyAgent]:
         """The agents by their level's name, top first."""
         return {level.name: self._agents.built[level.name] for level in self.levels}
+
+    @property
+    def contexts(self) -> Mapping[str, AgentContext]:
+        """What the agents were built with, by their level's name."""
+        return self._agents.contexts
 
     @property
     def training(self) -> Stack:
