@@ -22,6 +22,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Dict
 
 from coach_rl.core.agents import AgentContext, PacedAgent
 from coach_rl.core.clock import Phase
@@ -69,6 +70,12 @@ def actions_have_the_promised_form(trial: AgentTrial) -> None:
                 isinstance(values, np.ndarray) and len(values) == ROWS,
                 f"act() returned {_shape(values)} for {ROWS} rows in {phase.name}{_of(key)}; "
                 "return a numpy array [R, ...]",
+            )
+            wanted = getattr(space[key] if isinstance(space, Dict) else space, "dtype", None)
+            expect(
+                values.dtype == wanted,
+                f"act() returned {values.dtype} in {phase.name}{_of(key)}; return the space's "
+                f"dtype, {wanted}",
             )
         try:
             check_actions(space, action)

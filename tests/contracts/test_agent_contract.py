@@ -147,7 +147,10 @@ class StopsWhenCutOff(PPOAgent):
         self.stopped = True
 
     def train(self, clock):
-        return None if self.stopped else super().train(clock)
+        if not self.stopped:
+            return super().train(clock)
+        self.memory.clear()
+        return None
 
 
 class StopsWhenRestarted(StopsWhenCutOff):
