@@ -18,7 +18,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent
 TABLE = CHECKOUT / "coach_rl" / "core" / "moved_names.json"
 FOLDERS = ("coach_rl", "environments", "filters")
-RENAMED = {"TaskParameters": "Runtime"}
+RENAMED = {"TaskParameters": "Runtime", "HeldInput": "FrozenStatisticsFilter"}
 """New names of public classes and functions by their old ones."""
 
 Names = dict[str, set[str]]

@@ -18,8 +18,7 @@ from typing import Any, Self, TypeVar, cast
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.agents.action_part import ActionPart
-from coach_rl.agents.member_agents import MemberAgents, MemberRows
+from coach_rl.agents.member_agents import ActionPart, MemberAgents, MemberRows
 from coach_rl.core.agent_info import (
     REWARD,
     TERMINATED,

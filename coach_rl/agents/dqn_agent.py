@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coach_rl.agents.acting_policy import ActingPolicy, AnyActingPolicy
-from coach_rl.agents.learner import REPAID_AFTER, LearnerContext
+from coach_rl.agents.learner import REPAID_AFTER, ActingPolicy, AnyActingPolicy, LearnerContext
 from coach_rl.agents.off_policy_agent import (
     ClippedTargetParameters,
     LearningParameters,

@@ -8,10 +8,9 @@ from typing import Any, ClassVar, Generic, Self
 import numpy as np
 from gymnasium.spaces import Discrete, MultiDiscrete
 
-from coach_rl.agents.agent_rows import AgentRows, Exploration
-from coach_rl.agents.info_columns import InfoColumns
+from coach_rl.agents.agent_rows import AgentRows, Exploration, InfoColumns
+from coach_rl.agents.own_filters import UnfilteredInput, UnfilteredOutput
 from coach_rl.agents.points import points_of_filters
-from coach_rl.agents.unfiltered import UnfilteredInput, UnfilteredOutput
 from coach_rl.core.agents import TrainingReport
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import (

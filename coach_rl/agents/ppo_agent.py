@@ -21,8 +21,8 @@ from coach_rl.agents.filtered_agent import (
     FilteredAgentParameters,
     combined,
 )
+from coach_rl.agents.own_filters import ScaledOutput, needs_scaling
 from coach_rl.agents.points import points_of_rollouts
-from coach_rl.agents.scaled_output import ScaledOutput, needs_scaling
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
 from coach_rl.architectures.gradient_step import Numbers, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper

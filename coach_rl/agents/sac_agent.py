@@ -12,9 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from coach_rl.agents.acting_policy import ActingPolicy
 from coach_rl.agents.actor_critic_learner import ActorCriticAgentParameters, ActorCriticLearner
-from coach_rl.agents.learner import LearnerContext
+from coach_rl.agents.learner import ActingPolicy, LearnerContext
 from coach_rl.agents.off_policy_agent import (
     OffPolicyAgent,
     ValueLearningParameters,

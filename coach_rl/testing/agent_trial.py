@@ -10,6 +10,7 @@ from gymnasium import spaces
 
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.levels import DIRECTIVE_KEYS
 from coach_rl.core.options import OPTION_KEY
 from coach_rl.core.records import Action, ActionRequest, Array, BoolArray, End, Observation, Outcome
 from coach_rl.core.spaces import EnvironmentSpaces, Space
@@ -130,7 +131,8 @@ class Play:
         ends = np.array([stream.random(2) < 1 / (2 * EPISODE) for stream in self._streams])
         terminated, truncated = ends[:, 0], ends[:, 1] & ~ends[:, 0]
         bits = terminated * np.uint8(End.TERMINATED) | truncated * np.uint8(End.TRUNCATED)
-        seen = self._drawn()
+        held = {key: self._observation[key] for key in DIRECTIVE_KEYS if key in self._observation}
+        seen = {**self._drawn(), **held}  # goals and options stay until the (sub-)episode ends
         outcome = Outcome(
             rows=np.arange(self.num_rows),
             observation=seen,
@@ -224,7 +226,8 @@ def _sample(key: str, space: Space, stream: np.random.Generator) -> Array:
     """An element of an observation space; of an endless Box a normal number each."""
     match space:
         case spaces.Box() if key == OPTION_KEY:
-            return np.eye(space.shape[0], dtype=space.dtype)[stream.integers(space.shape[0])]
+            chosen = np.arange(space.shape[0]) == stream.integers(space.shape[0])
+            return np.asarray(chosen, space.dtype)
         case spaces.Box():
             low, high = (np.asarray(each, np.float64) for each in (space.low, space.high))
             bounded = np.isfinite(low) & np.isfinite(high) & (high - low < 1e6)

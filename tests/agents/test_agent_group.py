@@ -7,9 +7,9 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.agents.action_part import ActionPart
 from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember, Seat
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.member_agents import ActionPart
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters

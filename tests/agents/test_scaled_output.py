@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from coach_rl.agents.own_filters import ScaledOutput, UnfilteredOutput
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.agents.scaled_output import ScaledOutput
-from coach_rl.agents.unfiltered import UnfilteredOutput
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CoachWarning, SpaceError

@@ -18,13 +18,10 @@ import numpy as np
 from annotated_types import Interval
 
 from coach_rl.agents.planning.edge_costs import EdgeCosts, EdgeCostsParameters, EdgeLengths
-from coach_rl.agents.planning.graph_marks import graph_marks
-from coach_rl.agents.planning.graph_memory import GraphMemory
-from coach_rl.agents.planning.graph_planner import GraphPlanner
-from coach_rl.agents.planning.graph_rows import NOWHERE, GraphRows
-from coach_rl.agents.planning.place_records import PlaceRecords
+from coach_rl.agents.planning.graph_memory import GraphMemory, GraphPlanner
+from coach_rl.agents.planning.graph_rows import NOWHERE, GraphRows, graph_marks
 from coach_rl.agents.planning.place_space import PlaceSpace
-from coach_rl.agents.planning.places import GridPlaces, PlacesParameters
+from coach_rl.agents.planning.places import GridPlaces, PlaceRecords, PlacesParameters
 from coach_rl.agents.planning.way_points import WayPointGraph
 from coach_rl.core.agents import AgentContext, TrainingReport
 from coach_rl.core.clock import Clock, Phase

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from coach_rl import FarthestPoints, GridPlaces
-from coach_rl.agents.planning.place_records import PlaceRecords
+from coach_rl.agents.planning.places import PlaceRecords
 from coach_rl.testing import assert_same_state
 
 LOW, HIGH = np.zeros(1), np.full(1, 4.0)

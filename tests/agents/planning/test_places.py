@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from coach_rl import FarthestPoints, GridPlaces
-from coach_rl.agents.hierarchies.landmark_graph import farthest_points
+from coach_rl.agents.hierarchies.landmarks import farthest_points
 from coach_rl.core.errors import SpaceError
 from coach_rl.testing import assert_same_state
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from coach_rl.agents.planning.visit_counts import VisitCounts
+from coach_rl.agents.planning.places import VisitCounts
 from coach_rl.testing import assert_same_state
 
 LOW = np.array([-1.0, 0.0])
