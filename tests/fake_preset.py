@@ -20,11 +20,13 @@ from coach_rl.core.seeding import generator, generator_state, load_generator_sta
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
-from coach_rl.graph_managers.evaluating import never
-from coach_rl.graph_managers.evaluator import Evaluator
+from coach_rl.graph_managers.evaluations import Evaluator, never
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.parameters import ScheduleParameters, ValidationParameters
+from coach_rl.graph_managers.parameters import (
+    CheckpointParameters,
+    ScheduleParameters,
+    ValidationParameters,
+)
 from coach_rl.telemetry.records import Evaluation, LogRecord
 
 

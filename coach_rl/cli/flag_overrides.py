@@ -10,8 +10,7 @@ from coach_rl.configuration.preset_file import Preset
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.inspection import parse_inspections
 from coach_rl.core.steps import EnvironmentSteps, Hours
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
-from coach_rl.graph_managers.parameters import ValidationParameters
+from coach_rl.graph_managers.parameters import CheckpointParameters, ValidationParameters
 from coach_rl.telemetry.tracker import Service, TrackerParameters
 
 _FLAGS = {

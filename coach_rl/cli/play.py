@@ -14,9 +14,9 @@ from coach_rl.cli.subcommands import Parser
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.file_writing import require_no_links
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.graph_managers.filmed_row import Take
 from coach_rl.runs.finding import find_run
 from coach_rl.sessions.playing import play_run, video_of
+from coach_rl.telemetry.filmed_row import Take
 from coach_rl.telemetry.window import KEYS, Window, has_display
 
 _EPISODES_SHOWN, _EPISODES_WRITTEN = 5, 1

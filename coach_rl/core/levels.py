@@ -1,5 +1,6 @@
 """Properties of a level that don't depend on who decides on it."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Interval
@@ -9,6 +10,7 @@ from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive, UnitInterval
+from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.core.timed_goals import TIME_KEY
 
@@ -127,3 +129,18 @@ class LevelDescription:
 
 
 _SCHEDULE = ("frozen_from", "frozen_until", "warmup", "turn")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelGoals:
+    """The current goals of a level, row by row; read only."""
+
+    goal_space: GoalSpace
+    goal: FloatArray
+    """[N, G] the goal given last; with the time left in steps behind it where goals have one."""
+    given: BoolArray
+    """[N] a goal was given since the last reset."""
+    open: BoolArray
+    """[N] the goal is neither reached nor given up."""
+    decisions: IntArray
+    """[N] decisions of the level since it was given."""

@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
-    from coach_rl.graph_managers.collection_parameters import CollectionParameters
-    from coach_rl.graph_managers.episode_recorder import EpisodeRecorder
     from coach_rl.graph_managers.graph_manager import (
         BasicRLGraphManager,
         GraphManager,
@@ -21,19 +18,21 @@ if TYPE_CHECKING:
     )
     from coach_rl.graph_managers.parameters import (
         BasicGraphParameters,
+        CheckpointParameters,
+        CollectionParameters,
         GraphParameters,
         HACGraphParameters,
         LevelParameters,
         ScheduleParameters,
         ValidationParameters,
     )
-    from coach_rl.graph_managers.stack_signals import SignalParameters
+    from coach_rl.graph_managers.stack import SignalParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters",
-    "CollectionParameters", "EpisodeRecorder", "GraphManager", "GraphParameters",
+    "CollectionParameters", "GraphManager", "GraphParameters",
     "HACGraphManager", "HACGraphParameters", "HRLGraphManager", "LevelParameters",
     "ScheduleParameters", "SignalParameters", "ValidationParameters",
 ]  # fmt: skip

@@ -20,11 +20,9 @@ from coach_rl.core.records import EnvResponse
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
-from coach_rl.graph_managers.collection_parameters import CollectionParameters
 from coach_rl.graph_managers.level_phases import LevelPhases
-from coach_rl.graph_managers.parameters import GraphParameters
-from coach_rl.graph_managers.stack import Stack
-from coach_rl.graph_managers.stack_signals import StackSignals
+from coach_rl.graph_managers.parameters import CollectionParameters, GraphParameters
+from coach_rl.graph_managers.stack import Stack, StackSignals
 from coach_rl.graph_managers.stacking import AgentSource, build_stack
 from coach_rl.graph_managers.worker_blocks import Blocks
 

@@ -1,20 +1,21 @@
 """Parameters of an experiment: its levels, environment, schedule and acceptance test."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 from annotated_types import Interval
 
 from coach_rl.core.agents import AgentParameters
 from coach_rl.core.divergence import DivergenceParameters
-from coach_rl.core.errors import require
+from coach_rl.core.errors import UnknownNameError, require
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
-from coach_rl.core.ranges import NonEmpty, Positive, UnitInterval
+from coach_rl.core.ranges import NonEmpty, NonNegative, Positive, UnitInterval
 from coach_rl.core.steps import (
     EnvironmentEpisodes,
     EnvironmentSteps,
@@ -24,11 +25,11 @@ from coach_rl.core.steps import (
 )
 from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters, require_callbacks
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
-from coach_rl.graph_managers.collection_parameters import CollectionParameters
 from coach_rl.graph_managers.forks import require_certifiable
 from coach_rl.graph_managers.level_phases import check_level_phases
-from coach_rl.graph_managers.stack_signals import SignalParameters
+from coach_rl.graph_managers.stack import SignalParameters
+from coach_rl.levels.sub_episodes import METRICS as LEVEL_METRICS
+from coach_rl.telemetry.best_evaluation import AUTO
 from coach_rl.telemetry.csv import FILES
 from coach_rl.telemetry.sinks import SinkMaker, SinkParameters
 
@@ -163,6 +164,163 @@ class LevelParameters(LevelDescription):
     load_partly: bool = False
     """If True, `load` takes what fits, and a report says what was left as it was and why; otherwise
     all of it has to fit."""
+
+
+EPISODE_METRICS = (
+    "reward_mean",
+    "reward_std",
+    "reward_iqm",
+    "reward_iqm_low",
+    "reward_iqm_high",
+    "length_mean",
+    "success_rate",
+    "success_any_rate",
+)
+"""Metrics of every evaluation, by which it can be the best."""
+
+
+@parameter_class
+class CheckpointParameters:
+    """Policy of checkpoints: when a run saves itself, and which ones stay.
+
+    The newest checkpoint always stays, as `last`. It is written at the end, at a signal, and
+    whenever one of the others is.
+    """
+
+    enabled: bool = True
+    """If False, there are no checkpoints at all: the run can't be resumed, nor evaluated once it is
+    over."""
+    best_of: str | None = AUTO
+    """Metric of evaluations whose best checkpoint stays, as `best`: e.g. success_rate, length_mean,
+    or a level's, such as low/goal_share. None: no best. Equal ones are ranked by mean reward, then
+    the earlier stays."""
+    best_is: Literal["largest", "smallest"] = "largest"
+    """The value of the metric that is the best."""
+    every_steps: Positive[EnvironmentSteps] | None = None
+    """Environment steps between periodic checkpoints, which stay; None for none. Taken at the
+    first log record from there on."""
+    every_seconds: Positive[float] | None = None
+    """Seconds of the run's own time between periodic checkpoints, which stay; None for none."""
+    keep_last: NonNegative[int] | None = None
+    """Number of periodic checkpoints that stay, the newest; None keeps all."""
+    keep_every: Positive[int] | None = None
+    """Interval at which periodic checkpoints stay for ever, whatever keep_last says: 5 for every
+    fifth; None for none."""
+    lost_at_most_seconds: Positive[float] | None = 600.0
+    """Seconds without a checkpoint after which `last` is written anew: what a killed process can
+    lose. None: only with the other checkpoints."""
+    memories: bool = True
+    """If False, replay memories are left out: a resumed run fills them anew before it learns again,
+    and is not exact."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.keep_last is None or self.is_periodic,
+            f"checkpoints.keep_last={self.keep_last} is about periodic checkpoints, and there are "
+            "none; give every_steps (--checkpoint_steps) or every_seconds (-s) as well",
+        )
+        require(
+            self.keep_every is None or self.keep_last is not None,
+            f"checkpoints.keep_every={self.keep_every} changes nothing, because all periodic "
+            "checkpoints stay; give keep_last (--keep) as well",
+        )
+
+    def require_known_metric(self, levels: Sequence[str]) -> None:
+        """Raise an `UnknownNameError` where evaluations will not have the metric of `best_of`.
+
+        Args:
+            levels: Names of the levels.
+        """
+        if self.best_of not in (None, AUTO):
+            where = "in checkpoints.best_of"
+            require_known_metric(where, self.best_of, levels, others=[AUTO])
+
+    @property
+    def is_periodic(self) -> bool:
+        """True if there are periodic checkpoints."""
+        return self.every_steps is not None or self.every_seconds is not None
+
+    @property
+    def most(self) -> int | None:
+        """Number of checkpoints that stay at most, best and last among them; None: no limit."""
+        if not self.is_periodic:
+            return 2
+        return None if self.keep_last is None or self.keep_every else 2 + self.keep_last
+
+    def stays(self, number: int, newest: int) -> bool:
+        """Return whether a periodic checkpoint stays that is neither best nor last.
+
+        Args:
+            number: Its number among the periodic ones, from 1.
+            newest: The number of the newest.
+        """
+        if self.keep_last is None or number > newest - self.keep_last:
+            return True
+        return self.keep_every is not None and number % self.keep_every == 0
+
+
+def require_known_metric(
+    where: str, name: str, levels: Sequence[str], others: Sequence[str] = ()
+) -> None:
+    """Raise an `UnknownNameError` where evaluations will not have a metric.
+
+    Args:
+        where: Where it is named, for the error.
+        name: The metric's name: `reward_mean`, `low/goal_share`, an agent's `reward_mean/NAME`.
+        levels: Names of the levels.
+        others: What else would have been accepted.
+    """
+    known = [*others, *EPISODE_METRICS]
+    known += [f"{level}/{metric}" for level in levels for metric in LEVEL_METRICS]
+    if name not in known and not name.startswith("reward_mean/"):
+        hint = "docs/metrics.md lists them"
+        raise UnknownNameError("metric of evaluations", name, known, hint, where=where)
+
+
+@parameter_class
+class CollectionParameters:
+    """Workers that act and step environments for a run; see docs/remote_collection.md."""
+
+    workers: NonNegative[int] = 0
+    """Processes that collect, each with a block of the environments; 0: the run's own process does.
+    """
+    on: str = "local"
+    """Place of the workers. local: processes of this machine. ray: actors of the Ray cluster that
+    is found, or one started on this machine. ray:ADDRESS: actors of that cluster. inline: one after
+    the other in the run's own process, to debug them and to compare numbers."""
+    mode: Literal["synchronous", "asynchronous"] = "synchronous"
+    """synchronous: learning sees a tick of all workers at a time, and they act with the newest
+    parameters; the numbers don't depend on where workers are. asynchronous: whoever is ready is
+    learned from, and workers act while the run learns, with older parameters; only for off-policy
+    agents, and another algorithm."""
+    ticks: Positive[int] = 32
+    """Steps of each environment that a worker makes on one request, at most; fewer in synchronous
+    mode where learning is due before."""
+    staleness: Positive[int] = 64
+    """Ticks of the run that may pass, in asynchronous mode, between sending parameters to a worker
+    and learning from what it did with them; twice `ticks` or more."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.on in ("local", "inline", "ray") or re.fullmatch(r"ray:\S+", self.on) is not None,
+            f"collection.on must be local, inline, ray or ray:ADDRESS, got '{self.on}'; other "
+            "places make whole runs (--seeds)",
+        )
+        require(
+            self.workers > 0 or self.on == "local",
+            f"collection.on is '{self.on}', and there are no workers to be there; give "
+            "collection.workers as well (--workers N)",
+        )
+        require(
+            self.mode == "synchronous" or 2 * self.ticks <= self.staleness,
+            f"collection.staleness ({self.staleness}) must be twice collection.ticks "
+            f"({self.ticks}) or more: a worker makes as many while those before are learned from",
+        )
+        require(
+            self.mode == "synchronous" or self.on != "inline",
+            "collection.on='inline' works only in synchronous mode: one process does one thing at "
+            "a time",
+        )
 
 
 @parameter_class

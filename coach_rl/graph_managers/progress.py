@@ -9,10 +9,9 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.records import Array, Fault
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.state import State
-from coach_rl.graph_managers.episode_tracker import FinishedEpisodes
 from coach_rl.graph_managers.level_phases import WORDS
 from coach_rl.graph_managers.parameters import ScheduleParameters, ValidationParameters
-from coach_rl.graph_managers.thinning import FREQUENT, Thinning
+from coach_rl.telemetry.episode_tracker import FinishedEpisodes
 from coach_rl.telemetry.inspection import Finding
 from coach_rl.telemetry.records import Evaluation, Inspection, Kind, LogRecord
 
@@ -297,3 +296,29 @@ class Progress(Saved):
         if self.stopped is not None and self.stopped["planned"] != self._planned:
             self.stopped = None  # the user asks for another length
         self.start_timer()
+
+
+FREQUENT = frozenset({"episode", "train", "progress", "level", "signals", "inspection"})
+"""Kinds of records that a long run has many of."""
+WHOLE = 5_000
+"""Records of a series that files take before they leave out any."""
+
+
+class Thinning(Saved):
+    """Counts the records of each series: those of one kind, level and agent."""
+
+    SAVED = (SavedAttribute("_counts", inline=True, varies=True),)
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def stride(self, series: str) -> tuple[int, bool]:
+        """Count the next record of a series.
+
+        Returns:
+            Number of records of which files take one, and whether they take this one.
+        """
+        number = self._counts.get(series, 0)
+        self._counts[series] = number + 1
+        doublings = (number // WHOLE + 1).bit_length() - 1
+        return 1 << doublings, number % (1 << doublings) == 0

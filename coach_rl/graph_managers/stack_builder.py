@@ -11,8 +11,7 @@ from coach_rl.graph_managers.collected_stack import build_collected_stack
 from coach_rl.graph_managers.forks import Forks
 from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.shared_environment import SharedEnvironment
-from coach_rl.graph_managers.stack import Stack
-from coach_rl.graph_managers.stack_signals import StackSignals
+from coach_rl.graph_managers.stack import Stack, StackSignals
 from coach_rl.graph_managers.stacking import AgentSource, build_stack
 
 

@@ -9,8 +9,7 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.graph_managers.forks import Forks, certifies, check_certifying
 from coach_rl.graph_managers.parameters import LevelParameters
-from coach_rl.graph_managers.stack import Stack
-from coach_rl.graph_managers.stack_signals import StackSignals
+from coach_rl.graph_managers.stack import Stack, StackSignals
 from coach_rl.levels.certifier import Certifier, Fork
 from coach_rl.levels.level_manager import LevelManager
 from coach_rl.levels.spaces import agent_spaces, check_ending, check_level

@@ -10,12 +10,13 @@ from coach_rl.core.errors import ActionError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.joined_answers import joined
-from coach_rl.core.levels import LevelDescription
+from coach_rl.core.levels import LevelDescription, LevelGoals
 from coach_rl.core.marks import GoalPlace, Mark
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import (
     Action,
     ActionRequest,
+    Array,
     BoolArray,
     Directive,
     EnvResponse,
@@ -31,7 +32,6 @@ from coach_rl.levels.certifier import Certifier
 from coach_rl.levels.failures import stops_on_failure, with_failures
 from coach_rl.levels.judging import Judgement, judged, moved_goals
 from coach_rl.levels.level_clock import LevelClock
-from coach_rl.levels.level_goals import LevelGoals
 from coach_rl.levels.rows import LevelRows, RowIndex
 from coach_rl.levels.spaces import check_level
 from coach_rl.levels.sub_episodes import SubEpisodes
@@ -118,7 +118,13 @@ class LevelManager:
         rows, space = self._rows, self.params.goal_space
         if rows.is_top or not isinstance(space, GoalSpace):
             return None
-        return LevelGoals.of(rows, space)
+        return LevelGoals(
+            goal_space=space,
+            goal=_read_only(rows.goal),
+            given=_read_only(rows.open | (rows.decisions > 0)),
+            open=_read_only(rows.open),
+            decisions=_read_only(rows.decisions),
+        )
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
         """Start every row anew; see `core.interfaces.Environment.reset`."""
@@ -372,3 +378,9 @@ class LevelManager:
                 for key, values in answer.info.items()
             },
         )
+
+
+def _read_only(values: Array) -> Array:
+    view = values.view()
+    view.flags.writeable = False
+    return view

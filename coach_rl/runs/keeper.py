@@ -11,7 +11,7 @@ from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.sizes import readable
 from coach_rl.core.state import State
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import (
     BEST,
     LAST,

@@ -21,9 +21,8 @@ from coach_rl.core.errors import CoachError, CoachWarning, ConfigurationError
 from coach_rl.core.level_name import shown_level
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import RunLength
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.parameters import ScheduleParameters
+from coach_rl.graph_managers.parameters import CheckpointParameters, ScheduleParameters
 from coach_rl.runs.folder import SCHEMA_VERSION, RunFolder, read_manifest
 from coach_rl.runs.introduction import differences
 from coach_rl.runs.provenance import made_with, now

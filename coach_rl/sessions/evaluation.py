@@ -32,12 +32,7 @@ from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.core.typed_values import describe_value
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters
-from coach_rl.graph_managers.episode_recorder import (
-    EpisodeRecorder,
-    EvaluationWatcher,
-    TrainingRecorder,
-)
-from coach_rl.graph_managers.evaluating import never
+from coach_rl.graph_managers.evaluations import never
 from coach_rl.graph_managers.graph import MAX_EVALUATION_ENVS
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import GraphParameters
@@ -47,6 +42,11 @@ from coach_rl.runs.folder import RunFolder
 from coach_rl.runs.provenance import now
 from coach_rl.sessions.loaded_levels import load_levels
 from coach_rl.sessions.opened_run import OpenedRun, fitting, open_run
+from coach_rl.telemetry.episode_recorder import (
+    EpisodeRecorder,
+    EvaluationWatcher,
+    TrainingRecorder,
+)
 from coach_rl.telemetry.records import Evaluation
 from coach_rl.telemetry.video import VideoParameters, write_video
 

@@ -26,8 +26,7 @@ from typing import Literal, Self
 
 from coach_rl.core.errors import CoachError, CoachWarning, RunError
 from coach_rl.core.runtime import Runtime
-from coach_rl.graph_managers.evaluating import EvaluationStopped, Scores
-from coach_rl.graph_managers.evaluator import AskedEvaluation
+from coach_rl.graph_managers.evaluations import AskedEvaluation, EvaluationStopped, Scores
 from coach_rl.runs.folder import RunFolder
 from coach_rl.sessions.evaluation import live_graph
 from coach_rl.sessions.profile import RunProfile

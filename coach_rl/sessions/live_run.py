@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import CheckpointError, DivergedError, RunError, exits_as_errors
 from coach_rl.core.runtime import Runtime
-from coach_rl.graph_managers.evaluating import EvaluationStopped
+from coach_rl.graph_managers.evaluations import EvaluationStopped
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.histograms import Histograms
 from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints

@@ -9,11 +9,11 @@ from typing import Protocol
 
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.graph_managers.episode_recorder import EpisodePlayer
-from coach_rl.graph_managers.evaluating import EvaluationStopped
-from coach_rl.graph_managers.filmed_row import Take
+from coach_rl.graph_managers.evaluations import EvaluationStopped
 from coach_rl.sessions.evaluation import final_evaluation, trained_graph
+from coach_rl.telemetry.episode_recorder import EpisodePlayer
 from coach_rl.telemetry.film import Film, Reel, Shot
+from coach_rl.telemetry.filmed_row import Take
 from coach_rl.telemetry.video import Format, VideoParameters, require_writable, write_video
 
 

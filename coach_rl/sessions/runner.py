@@ -15,8 +15,8 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.graph_managers.run_warnings import warn_of_restarts
 from coach_rl.graph_managers.torch_settings import resolved
 from coach_rl.runs.creation import check_name, create_run_folder

@@ -9,8 +9,8 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.folder import RunFolder
 from coach_rl.sessions.evaluation import FINAL_EPISODES
 from coach_rl.telemetry.best_evaluation import Best

@@ -8,7 +8,7 @@ videos.close()
 
 from pathlib import Path
 
-from coach_rl.graph_managers.episode_recorder import EpisodeRecorder, TrainingRecorder
+from coach_rl.telemetry.episode_recorder import EpisodeRecorder, TrainingRecorder
 from coach_rl.telemetry.records import LogRecord
 from coach_rl.telemetry.video import VideoParameters
 from coach_rl.telemetry.video_writer import VideoWriter

@@ -10,7 +10,7 @@ from coach_rl.configuration.presets import PresetReference, find_preset
 from coach_rl.core.errors import CoachError, ConfigurationError, ParameterError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps, Hours
-from coach_rl.graph_managers.checkpoint_parameters import require_known_metric
+from coach_rl.graph_managers.parameters import require_known_metric
 from coach_rl.sessions.runner import DEFAULT_ROOT
 from coach_rl.studies.job import Job, Needs
 from coach_rl.studies.job_run import identity

@@ -22,7 +22,7 @@ from coach_rl.configuration.preset_file import Preset
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.core.runtime import Runtime
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.sessions.runner import DEFAULT_ROOT
 from coach_rl.studies.job import Job, Needs
 from coach_rl.studies.scores import is_success

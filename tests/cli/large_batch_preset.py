@@ -11,8 +11,7 @@ from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import BasicGraphParameters, GraphManager, ScheduleParameters
-from coach_rl.graph_managers.evaluating import never
-from coach_rl.graph_managers.evaluator import Evaluator
+from coach_rl.graph_managers.evaluations import Evaluator, never
 from coach_rl.telemetry import LogRecord
 
 ROUND = 40_960

@@ -5,7 +5,7 @@ from dataclasses import replace
 from shared_runs import EXPERIMENTS, BreakingParameters
 
 from coach_rl import BasicRLGraphManager
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.graph_managers.parameters import CheckpointParameters
 
 
 def graph_manager():

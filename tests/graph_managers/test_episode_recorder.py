@@ -18,12 +18,11 @@ from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
-    EpisodeRecorder,
     GraphManager,
     ScheduleParameters,
 )
-from coach_rl.graph_managers.episode_recorder import TrainingRecorder
-from coach_rl.graph_managers.filmed_row import LEVEL_COLOURS
+from coach_rl.telemetry.episode_recorder import EpisodeRecorder, TrainingRecorder
+from coach_rl.telemetry.filmed_row import LEVEL_COLOURS
 from coach_rl.telemetry.video import VideoParameters
 
 EPISODES = EnvironmentEpisodes(3)

@@ -9,7 +9,7 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers import BasicRLGraphManager, ValidationParameters
-from coach_rl.graph_managers.evaluator import MOST_ASKED
+from coach_rl.graph_managers.evaluations import MOST_ASKED
 
 TASK = Runtime(seed=1, device="cpu")
 

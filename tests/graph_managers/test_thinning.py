@@ -9,7 +9,7 @@ from small_runs import parameters, ppo
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import BasicRLGraphManager, thinning
-from coach_rl.graph_managers.thinning import Thinning
+from coach_rl.graph_managers.progress import Thinning
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from coach_rl.configuration.strict_json import sealed
 from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs import provenance
 from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.runs.creation import create_run_folder

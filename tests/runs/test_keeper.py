@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from coach_rl.core.clock import Phase
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import (
     find_checkpoint,
     list_checkpoints,

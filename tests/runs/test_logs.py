@@ -14,7 +14,7 @@ from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CheckpointError, CoachWarning
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import Checkpoint
 from coach_rl.runs.keeper import CheckpointKeeper
 from coach_rl.runs.logs import log_notes, planned_cuts

@@ -24,7 +24,7 @@ from coach_rl.graph_managers import (
     GraphManager,
     ScheduleParameters,
 )
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.runs.manifest import Origin

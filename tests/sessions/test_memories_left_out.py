@@ -14,7 +14,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.memories import ReplayMemoryParameters
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.sessions.evaluation import evaluate_run

@@ -13,7 +13,7 @@ from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CoachWarning, ConfigurationError, DivergedError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.sessions.resuming import resume_experiment
 from coach_rl.sessions.runner import RunResult, RunSettings, run_experiment

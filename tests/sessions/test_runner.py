@@ -25,7 +25,7 @@ from coach_rl.core.errors import (
 )
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.runs.finding import find_run
 from coach_rl.runs.folder import RunFolder, write_manifest

@@ -10,7 +10,7 @@ import pytest
 
 from coach_rl.core.errors import UnknownNameError
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.runs.lock import locked
 from coach_rl.sessions.resuming import resume_experiment

@@ -11,7 +11,7 @@ from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.graph_managers.checkpoint_parameters import CheckpointParameters
+from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import (
     find_checkpoint,
     list_checkpoints,

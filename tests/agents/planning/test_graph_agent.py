@@ -43,8 +43,8 @@ from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import ActionRequest, End, Outcome
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.graph_managers.filmed_row import Camera
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
+from coach_rl.telemetry.filmed_row import Camera
 from coach_rl.testing import assert_same_state
 
 PLACES = GoalSpace(low=(0.0, 0.0), high=(4.0, 4.0), threshold=(0.3, 0.3), key="x")

@@ -4,17 +4,17 @@ row = FilmedRow(stack, 0, wants=lambda number: number == 2, new_reel=Film)
 row.note_tick(stack.tick())                     # every tick, from the reset on
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
+from typing import Protocol
 
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.interfaces import MarkRenderable, Renderable
-from coach_rl.core.marks import Mark
+from coach_rl.core.interfaces import Environment, MarkRenderable, Renderable
+from coach_rl.core.levels import LevelDescription, LevelGoals
+from coach_rl.core.marks import GoalPlace, Mark
 from coach_rl.core.records import Array, EnvResponse, take
-from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
-from coach_rl.graph_managers.stack import Stack
-from coach_rl.levels.level_manager import LevelManager
+from coach_rl.telemetry.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.telemetry.film import RGB, CaptionLine, Reel
 
 LEVEL_COLOURS: tuple[RGB, ...] = (
@@ -25,6 +25,48 @@ LEVEL_COLOURS: tuple[RGB, ...] = (
     (60, 210, 220),
 )
 """Colours of the goals of the levels below the top, the highest first; they repeat."""
+
+
+class FilmedLevel(Protocol):
+    """A level whose goals and marks are drawn."""
+
+    @property
+    def name(self) -> str:
+        """The level's name."""
+        ...
+
+    @property
+    def params(self) -> LevelDescription:
+        """Its description."""
+        ...
+
+    @property
+    def goals(self) -> LevelGoals | None:
+        """Its current goals; None where it has none."""
+        ...
+
+    def marks(self, row: int, place: GoalPlace) -> Sequence[Mark]:
+        """Marks that its agent adds to a frame of a row."""
+        ...
+
+
+class FilmedStack(Protocol):
+    """Levels, top first, above the environment that is drawn."""
+
+    @property
+    def simulators(self) -> Environment:
+        """The environment."""
+        ...
+
+    @property
+    def num_envs(self) -> int:
+        """N."""
+        ...
+
+    @property
+    def levels(self) -> Sequence[FilmedLevel]:
+        """The levels."""
+        ...
 
 
 class Camera:
@@ -38,7 +80,7 @@ class Camera:
         ConfigurationError: The environment has no pictures, or no such row.
     """
 
-    def __init__(self, stack: Stack, row: int) -> None:
+    def __init__(self, stack: FilmedStack, row: int) -> None:
         environment = stack.simulators
         if not isinstance(environment, Renderable):
             raise ConfigurationError(
@@ -99,7 +141,7 @@ class FilmedRow:
 
     def __init__(
         self,
-        stack: Stack,
+        stack: FilmedStack,
         row: int,
         *,
         wants: Callable[[int], bool],
@@ -161,7 +203,9 @@ class Take:
         row: Which.
     """
 
-    def __init__(self, number: int, reel: Reel, stack: Stack, camera: Camera, row: int) -> None:
+    def __init__(
+        self, number: int, reel: Reel, stack: FilmedStack, camera: Camera, row: int
+    ) -> None:
         self.number, self.reel = number, reel
         self.step, self.reward = 0, 0.0
         """Steps of the episode so far, and the sum of their raw rewards."""
@@ -210,7 +254,7 @@ class _LevelState:
         row: The row that is filmed.
     """
 
-    def __init__(self, level: LevelManager, colour: RGB, row: int) -> None:
+    def __init__(self, level: FilmedLevel, colour: RGB, row: int) -> None:
         self._level, self._colour, self._row = level, colour, row
         self._number = self._decisions = self._over = self._reached = 0
         """Goals received, decisions for the last of them, goals given up or reached, and reached.

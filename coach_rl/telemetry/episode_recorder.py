@@ -19,17 +19,16 @@ import numpy as np
 
 from coach_rl.core.errors import CoachWarning, RunError, in_one_line
 from coach_rl.core.records import EnvResponse
-from coach_rl.graph_managers.episode_tracker import FinishedEpisodes
-from coach_rl.graph_managers.filmed_row import Camera, FilmedRow, Take
-from coach_rl.graph_managers.stack import Stack
+from coach_rl.telemetry.episode_tracker import FinishedEpisodes
 from coach_rl.telemetry.film import Film, Reel, Shot
+from coach_rl.telemetry.filmed_row import Camera, FilmedRow, FilmedStack, Take
 from coach_rl.telemetry.video import VideoParameters, require_writable
 
 
 class EvaluationWatcher(Protocol):
     """Looks at a stack while evaluations are played in it."""
 
-    def prepare(self, stack: Stack) -> None:
+    def prepare(self, stack: FilmedStack) -> None:
         """The stack was built, and reset for the first time."""
         ...
 
@@ -43,7 +42,7 @@ class EvaluationWatcher(Protocol):
         """True while it draws frames, which can take longer than the evaluation itself."""
         ...
 
-    def begin(self, stack: Stack) -> None:
+    def begin(self, stack: FilmedStack) -> None:
         """An evaluation begins; its stack was just reset."""
         ...
 
@@ -70,7 +69,7 @@ class _Recorder:
         self._is_blind = False
         """True once something could not be drawn or kept."""
 
-    def prepare(self, stack: Stack) -> None:
+    def prepare(self, stack: FilmedStack) -> None:
         """Make sure that the stack's environment can be drawn, by drawing a frame.
 
         Raises:
@@ -141,7 +140,7 @@ class EpisodeRecorder(_Recorder):
         """It looks at every n-th evaluation while training, and at all others."""
         return self.parameters.every
 
-    def begin(self, stack: Stack) -> None:
+    def begin(self, stack: FilmedStack) -> None:
         """An evaluation begins; its stack was just reset."""
         self._film = self._filmed = None
         is_known = self.parameters.episodes == "first" or self._chosen is not None
@@ -209,7 +208,7 @@ class TrainingRecorder(_Recorder):
             self._best = None
         return films
 
-    def begin(self, stack: Stack, *, is_midway: Sequence[bool]) -> None:
+    def begin(self, stack: FilmedStack, *, is_midway: Sequence[bool]) -> None:
         """Follow the stack where agents train from now on.
 
         Args:
@@ -257,7 +256,7 @@ class EpisodePlayer:
         self._episodes, self._new_reel, self._on_end = episodes, new_reel, on_end
         self._filmed: FilmedRow | None = None
 
-    def prepare(self, stack: Stack) -> None:
+    def prepare(self, stack: FilmedStack) -> None:
         """Make sure that the stack's environment can be drawn, by drawing a frame.
 
         Raises:
@@ -276,7 +275,7 @@ class EpisodePlayer:
         """True until all episodes have been shown."""
         return self._filmed is not None and self._filmed.is_filming
 
-    def begin(self, stack: Stack) -> None:
+    def begin(self, stack: FilmedStack) -> None:
         """An evaluation begins; its stack was just reset."""
         self._filmed = FilmedRow(
             stack,

@@ -1,0 +1,555 @@
+"""The evaluations of a run: when one is due, who makes it, and its record."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import dataclass, field, fields, replace
+from typing import Protocol
+
+import numpy as np
+
+from coach_rl.core.activity import OnActivity, ignore_activity, waiting_for
+from coach_rl.core.agents import require_whole_policies
+from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.errors import ConfigurationError, EnvironmentFault
+from coach_rl.core.records import Array, EnvResponse, Fault, IntArray
+from coach_rl.core.seeding import generator, integer_seed
+from coach_rl.core.state import State
+from coach_rl.core.steps import EnvironmentEpisodes, require_unit
+from coach_rl.graph_managers.graph import Graph
+from coach_rl.graph_managers.parameters import GraphParameters
+from coach_rl.graph_managers.progress import SOLVED, Progress
+from coach_rl.graph_managers.run_warnings import warn_of_cut_off_episodes
+from coach_rl.graph_managers.stack import Stack
+from coach_rl.graph_managers.torch_settings import torch_settings
+from coach_rl.telemetry.episode_recorder import EvaluationWatcher
+from coach_rl.telemetry.episode_tracker import EpisodeTracker, FinishedEpisodes
+from coach_rl.telemetry.records import Evaluation, LogRecord
+from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
+
+TELL_EVERY = 1_000
+"""Steps after which an evaluation says again how far it is."""
+
+
+class EvaluationStopped(Exception):
+    """An evaluation was asked to stop before all of its episodes were played."""
+
+
+def never() -> bool:
+    """Nobody asks for a stop."""
+    return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """The scores of an evaluation's episodes."""
+
+    episodes: FinishedEpisodes
+    """All of them, in the order in which they ended."""
+    reports_success: bool
+    """True if the environment reported success in any of them."""
+    levels: Mapping[str, Mapping[str, float]]
+    """Statistics of the sub-episodes of each level of a hierarchy; see `level_metrics`."""
+    faults: Mapping[str, int]
+    """Number of the simulators' failures, by cause."""
+    cut_off: int = 0
+    """Number of episodes that reached the step limit."""
+    signals: Mapping[str, float] = field(default_factory=dict)
+    """Statistics of the signals, as `evaluation_signals/<signal>/<statistic>`."""
+
+    def metrics(self, *, with_success: bool = False) -> dict[str, float]:
+        """The metrics of the evaluation.
+
+        Args:
+            with_success: Whether success is known to be reported, so that none means failure.
+        """
+        reward = self.episodes.reward
+        low, high = bootstrap_interval(reward, interquartile_mean, rng=generator(0, "bootstrap"))
+        metrics = {
+            "evaluation/episodes": float(len(reward)),
+            "evaluation/reward_mean": float(reward.mean()),
+            "evaluation/reward_std": float(reward.std()),
+            "evaluation/reward_iqm": float(interquartile_mean(reward)),
+            "evaluation/reward_iqm_low": low,
+            "evaluation/reward_iqm_high": high,
+            "evaluation/length_mean": float(self.episodes.length.mean()),
+        }
+        if with_success or self.reports_success:
+            metrics["evaluation/success_rate"] = float(self.episodes.success.mean())
+            metrics["evaluation/success_any_rate"] = float(self.episodes.success_any.mean())
+        if self.cut_off:
+            metrics["evaluation/episodes_cut_off"] = float(self.cut_off)
+        for name, own in self.episodes.agents.items():
+            metrics[f"evaluation/reward_mean/{name}"] = float(own.mean())
+        if self.faults:
+            metrics["evaluation/faults"] = float(sum(self.faults.values()))
+        return {**metrics, **self.signals}
+
+    def arrays(self, *, with_success: bool = False) -> dict[str, Array]:
+        """The figures of each episode, [E] each."""
+        episodes = self.episodes
+        arrays: dict[str, Array] = {
+            "episode/reward": episodes.reward,
+            "episode/length": episodes.length,
+        }
+        if with_success or self.reports_success:
+            arrays["episode/success"] = episodes.success
+            arrays["episode/success_any"] = episodes.success_any
+        return arrays | {f"episode/reward/{name}": own for name, own in episodes.agents.items()}
+
+
+def play(
+    stack: Stack,
+    episodes: EnvironmentEpisodes,
+    *,
+    seed: int,
+    step_limit: int | None = None,
+    watcher: EvaluationWatcher | None = None,
+    is_stopped: Callable[[], bool] = never,
+    on_activity: OnActivity = ignore_activity,
+) -> Scores:
+    """Play episodes in an evaluation's own stack.
+
+    Each row plays its fixed share of the episodes, so short episodes don't crowd out long ones. An
+    episode that a failure of the simulator cut short is not counted; another one is played.
+
+    Args:
+        stack: Where; it begins anew first.
+        episodes: How many.
+        seed: Seed of their starts.
+        step_limit: Steps after which an episode is cut off and counts as truncated; None: never.
+        watcher: What looks at them; None for nothing.
+        is_stopped: Asked at every step whether to give up.
+        on_activity: Called with how many episodes are over.
+
+    Raises:
+        EvaluationStopped: `is_stopped` said so.
+        EnvironmentFault: More episodes were cut short than there are to play.
+    """
+    require_unit(episodes, EnvironmentEpisodes, "episodes")
+    share, rest = divmod(episodes.count, stack.num_envs)
+    due = np.full(stack.num_envs, share)  # [N] episodes that each row has still to play
+    due[:rest] += 1
+    stack.begin_anew(seed)
+    if watcher is not None:
+        watcher.begin(stack)
+    tracker, cut_short = EpisodeTracker(stack.num_envs), 0
+    played: list[FinishedEpisodes] = []
+    stuck = np.zeros(stack.num_envs, np.bool_)  # [N] in an episode that was cut off
+    ticks = cut_off = 0
+    stack.begin_counting(due > 0)
+    on_activity(_activity(watcher, 0, episodes))
+    while due.any():
+        if is_stopped():
+            raise EvaluationStopped
+        answer = stack.tick()
+        if answer.faults:
+            cut_short += int(np.count_nonzero(answer.lost))
+            _require_whole_episodes(answer.faults, cut_short, episodes)
+        if watcher is not None:
+            watcher.note_tick(answer)
+        ended = answer.terminated | answer.truncated
+        if step_limit is not None:
+            answer = _limited(answer, tracker.lengths, step_limit)
+        finished = tracker.note(answer)
+        if finished is not None:
+            counted = (due[finished.rows] > 0) & ~stuck[finished.rows]
+            is_over = (answer.terminated | answer.truncated) & ~answer.lost
+            cut = (answer.truncated & ~ended)[is_over]
+            cut_off += int(np.count_nonzero(counted & cut))
+            stuck[finished.rows] = cut
+            due[finished.rows[counted]] -= 1
+            stack.count_only(due > 0)
+            played.append(_selected(finished, counted))
+            on_activity(_activity(watcher, episodes.count - due.sum(), episodes))
+        if due.any() and stuck[due > 0].all():  # nobody left who could play the rest
+            seed, watcher = integer_seed(seed, "after the step limit"), None
+            stack.reset(seed)
+            tracker.restart()
+            stuck[:] = False
+        ticks += 1
+        if ticks % TELL_EVERY == 0:
+            doing = _activity(watcher, episodes.count - due.sum(), episodes)
+            on_activity(f"{doing}, step {ticks:,}")
+    on_activity("")
+    return Scores(
+        episodes=_joined(played),
+        reports_success=tracker.reports_success,
+        levels=level_metrics(stack, "evaluation_level"),
+        faults=tracker.faults,
+        cut_off=cut_off,
+        signals=stack.signals.drain("evaluation_signals"),
+    )
+
+
+def _activity(watcher: EvaluationWatcher | None, over: int, episodes: EnvironmentEpisodes) -> str:
+    """The activity of an evaluation, in words, and how many episodes are over."""
+    is_drawing = watcher is not None and watcher.is_drawing
+    doing = "evaluating and drawing a film" if is_drawing else "evaluating"
+    return f"{doing}, {over} of {episodes.count} episodes"
+
+
+def level_metrics(
+    stack: Stack, room: str, learns: Mapping[str, float] | None = None
+) -> dict[str, dict[str, float]]:
+    """Return the figures of each level since the last call, by the level's name.
+
+    Levels with nothing to say are left out, and so is a single level whose sub-episodes are the
+    episodes.
+
+    Args:
+        stack: Whose levels.
+        room: The beginning of the figures' names.
+        learns: Whether each level learns now, by name; None where all always do.
+    """
+    found = {name: {f"{room}/learns": value} for name, value in (learns or {}).items()}
+    if all(level.params.goal_space is None for level in stack.levels):
+        return found
+    for level in stack.levels:
+        own = {f"{room}/{name}": value for name, value in level.drain().items()}
+        if own:
+            found[level.name] = own | found.get(level.name, {})
+    return found
+
+
+def _require_whole_episodes(
+    faults: Sequence[Fault], cut_short: int, episodes: EnvironmentEpisodes
+) -> None:
+    """Raise `EnvironmentFault` when failures have cut short more episodes than are to be played."""
+    if cut_short > episodes.count:
+        raise EnvironmentFault(
+            f"the environment failed in {cut_short} episodes of an evaluation of {episodes.count}, "
+            f"the last time: {faults[-1].message}"
+        )
+
+
+def _limited(answer: EnvResponse, lengths: IntArray, step_limit: int) -> EnvResponse:
+    """The answer, truncated where an episode of `lengths` [N] steps before it reaches the limit."""
+    reached = lengths[answer.rows] + answer.duration >= step_limit
+    if not reached.any():
+        return answer
+    return replace(answer, truncated=answer.truncated | (reached & ~answer.terminated))
+
+
+def _selected(finished: FinishedEpisodes, mask: Array) -> FinishedEpisodes:
+    """The episodes where `mask` [E] is true."""
+    parts = {each.name: getattr(finished, each.name) for each in fields(finished)}
+    agents = {name: reward[mask] for name, reward in parts.pop("agents").items()}
+    return FinishedEpisodes(**{name: part[mask] for name, part in parts.items()}, agents=agents)
+
+
+def _joined(played: list[FinishedEpisodes]) -> FinishedEpisodes:
+    """The episodes of several ticks, one after the other."""
+    names = [each.name for each in fields(FinishedEpisodes) if each.name != "agents"]
+    return FinishedEpisodes(
+        **{name: np.concatenate([getattr(part, name) for part in played]) for name in names},
+        agents={
+            name: np.concatenate([part.agents[name] for part in played])
+            for name in played[0].agents
+        },
+    )
+
+
+MOST_ASKED = 8
+"""Evaluations that may be waited for; where one more is due, training waits for the first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedEvaluation:
+    """An evaluation that has been asked for."""
+
+    policies: Mapping[str, State]
+    """The agents' knowledge then, by their level's name: see `Agent.policy_state_dict`."""
+    clock: State
+    """The counters of training then."""
+    success_is_reported: bool
+    """True if success was known to be reported then."""
+
+    @property
+    def environment_steps(self) -> int:
+        """Environment steps at which it was asked for."""
+        return int(self.clock["environment_steps"])
+
+    def clock_then(self, clock: Clock) -> Clock:
+        """The counters of training then, as a clock like this one."""
+        then = Clock(planned=clock.planned, wall_seconds=clock.wall_seconds)
+        then.load_state_dict(self.clock)
+        return then
+
+
+class Evaluator(Protocol):
+    """Someone who makes evaluations, one after the other, without being waited for.
+
+    evaluator.ask(asked)
+    if evaluator.has_answered():
+        scores = evaluator.answer()
+    """
+
+    def ask(self, evaluation: AskedEvaluation) -> None:
+        """Add an evaluation to those that are to be made, unless it is among them."""
+        ...
+
+    def has_answered(self, *, wait_seconds: float = 0.0) -> bool:
+        """Return whether the first evaluation is over, after waiting for it that long at most."""
+        ...
+
+    def answer(self) -> Scores:
+        """Take the result of the first evaluation, which is over, from the list.
+
+        Raises:
+            CoachError: It could not be made.
+        """
+        ...
+
+    def forget(self) -> None:
+        """Drop all evaluations that were asked for."""
+        ...
+
+
+WAIT_SECONDS = 0.1
+"""Time between two looks at whether to go on waiting for an evaluation."""
+
+
+class EvaluationSchedule:
+    """Evaluates a graph when it is due, in between or by someone who does so while it trains.
+
+    Args:
+        parameters: The experiment.
+        graph: What is evaluated.
+        progress: The run's; knows what is due, and makes the records.
+        watcher: What looks at evaluations; None for nothing.
+    """
+
+    def __init__(
+        self,
+        parameters: GraphParameters,
+        graph: Graph,
+        progress: Progress,
+        watcher: EvaluationWatcher | None = None,
+    ) -> None:
+        self._parameters, self._graph = parameters, graph
+        self._progress, self._watcher = progress, watcher
+        self._asked: list[AskedEvaluation] = []
+        self._evaluator: Evaluator | None = None
+
+    @property
+    def is_awaited(self) -> bool:
+        """True if evaluations have been asked for whose results are not there."""
+        return bool(self._asked)
+
+    @property
+    def success_is_reported(self) -> bool:
+        """True if the evaluation environment is known to report success."""
+        same = self._parameters.evaluation_environment is None
+        reported = self._progress.evaluations_tell_success
+        return reported or (same and self._graph.tracker.reports_success)
+
+    def ask_through(self, evaluator: Evaluator | None) -> None:
+        """Let someone make the evaluations from now on, first those that are still to be made."""
+        if evaluator is None and self._asked:
+            raise ConfigurationError(
+                "evaluations are still to be made by an evaluator; resume with `coach` or "
+                "resume_experiment, which start one"
+            )
+        if evaluator is not None:
+            require_whole_policies(self._graph.agents)
+        self._evaluator = evaluator
+        for each in self._asked:
+            assert evaluator is not None
+            evaluator.ask(each)
+
+    def begins(self) -> LogRecord:
+        """The record that says that an evaluation begins."""
+        return self._progress.record("phase", phase=Phase.TEST)
+
+    def evaluate_if_due(self, is_stopped: Callable[[], bool]) -> Iterator[LogRecord]:
+        """Evaluate at every interval and at the end of training, once each, or ask for it."""
+        schedule, progress, clock = self._parameters.schedule, self._progress, self._graph.clock
+        is_over = progress.ending is not None
+        interval = schedule.evaluation_interval
+        if interval is None or clock.environment_steps == progress.evaluated_at:
+            return
+        if is_stopped():
+            return
+        if not is_over and not progress.is_evaluation_due():
+            return
+        if self._evaluator is not None:
+            progress.note_evaluated()
+            progress.announced_at = clock.environment_steps
+            self._asked.append(self._asked_now())
+            self._evaluator.ask(self._asked[-1])
+            yield from progress.settling([self.begins()])
+            return
+        progress.is_settled = False
+        if progress.announced_at != clock.environment_steps:
+            progress.announced_at = clock.environment_steps
+            yield self.begins()
+        number = int(interval.counted(clock) // interval.count)
+        is_watched = is_over or self._watcher is None or number % self._watcher.every == 0
+        evaluation = self.result(
+            self.play(schedule.evaluation_episodes, is_stopped=is_stopped, is_watched=is_watched)
+        )
+        clock.wall_seconds = progress.seconds_at(time.perf_counter())
+        progress.note_evaluated()
+        progress.note_result(evaluation)
+        yield from progress.settling([*evaluation.levels, evaluation])
+
+    def has_answer(self) -> bool:
+        """Return whether an evaluation is over that was asked for."""
+        evaluator = self._evaluator
+        return evaluator is not None and bool(self._asked) and evaluator.has_answered()
+
+    def take_in_answers(
+        self, is_left: Callable[[], bool], *, most_left: int
+    ) -> Iterator[LogRecord]:
+        """The results that are there; waits for more, until no more than `most_left` are asked."""
+        evaluator, is_waiting = self._evaluator, False
+        while evaluator is not None and self._asked and not is_left():
+            if self._progress.ending == SOLVED:
+                self._asked.clear()  # what was asked later, nobody needs
+                evaluator.forget()
+                break
+            wait = WAIT_SECONDS if len(self._asked) > most_left else 0.0
+            if wait:
+                is_waiting = True
+                self._graph.runtime.on_activity(waiting_for(len(self._asked) - most_left))
+            if evaluator.has_answered(wait_seconds=wait):
+                scores, asked = evaluator.answer(), self._asked.pop(0)
+                evaluation = self.result(scores, asked)
+                self._progress.note_result(evaluation)
+                yield from self._progress.settling([*evaluation.levels, evaluation])
+            elif not wait:
+                break
+        if is_waiting:
+            self._graph.runtime.on_activity("")
+
+    def play(
+        self,
+        episodes: EnvironmentEpisodes,
+        *,
+        seed: int | None = None,
+        sampling: bool = False,
+        is_stopped: Callable[[], bool],
+        is_watched: bool = True,
+    ) -> Scores:
+        """Play an evaluation; once more if a watcher looks again at the same episodes.
+
+        Args:
+            episodes: How many.
+            seed: Seed of the episodes; None takes that of the evaluations while training.
+            sampling: Whether agents explore as they do in training now.
+            is_stopped: Asked at every step whether to give up.
+            is_watched: Whether the watcher looks at it.
+        """
+        graph, stack = self._graph, self._graph.evaluation
+        watcher = self._watcher if is_watched else None
+        graph.sample_in_evaluations(sampling)
+        before = None if watcher is None else deepcopy(stack.state_dict(with_simulators=False))
+
+        def played() -> Scores:
+            return play(
+                stack,
+                episodes,
+                seed=graph.evaluation_seed if seed is None else seed,
+                step_limit=self._parameters.schedule.evaluation_step_limit,
+                watcher=watcher,
+                is_stopped=is_stopped,
+                on_activity=graph.runtime.on_activity,
+            )
+
+        with torch_settings(graph.runtime):
+            scores = played()
+            if watcher is not None and watcher.looks_again(scores.episodes):
+                assert before is not None
+                stack.load_state_dict(before, with_simulators=False)
+                with suppress(EvaluationStopped):  # the evaluation itself is complete
+                    played()
+        return scores
+
+    def result(self, scores: Scores, asked: AskedEvaluation | None = None) -> Evaluation:
+        """The record of an evaluation.
+
+        Args:
+            scores: Its scores.
+            asked: How it was asked for; None: it is of the agents as they are.
+        """
+        progress, clock = self._progress, self._graph.clock
+        was_reported = self.success_is_reported if asked is None else asked.success_is_reported
+        then = clock if asked is None else asked.clock_then(clock)
+        if scores.cut_off:
+            warn_of_cut_off_episodes(self._parameters)
+        progress.evaluations_tell_success |= scores.reports_success
+        with_success = was_reported or progress.evaluations_tell_success
+        record = progress.record(
+            "evaluation",
+            scores.metrics(with_success=with_success),
+            clock=then,
+            phase=Phase.TEST,
+            arrays=scores.arrays(with_success=with_success),
+        )
+        levels = [
+            progress.record("level", metrics, clock=then, phase=Phase.TEST, level=name)
+            for name, metrics in scores.levels.items()
+        ]
+        return Evaluation(**vars(record), levels=tuple(levels))
+
+    def scores_of(
+        self,
+        policies: Mapping[str, State],
+        *,
+        clock: State | None = None,
+        is_stopped: Callable[[], bool] = never,
+    ) -> Scores:
+        """Scores of agents as they were in an equal graph, in an evaluation as while training.
+
+        Args:
+            policies: See `AskedEvaluation`.
+            clock: The counters then, which the schedules of certified plans are functions of; None:
+                those of this graph.
+            is_stopped: Polled at every step; True ends the evaluation.
+        """
+        graph = self._graph
+        if clock is not None:
+            graph.clock.load_state_dict(clock)
+        for name, agent in graph.agents.items():
+            if policies[name]:
+                agent.load_policy(policies[name])
+        return self.play(self._parameters.schedule.evaluation_episodes, is_stopped=is_stopped)
+
+    def policies(self) -> dict[str, State]:
+        """The agents' policies, by their level's name; the argument of `scores_of`."""
+        self._graph.require_loaded()
+        require_whole_policies(self._graph.agents)
+        return {name: agent.policy_state_dict() for name, agent in self._graph.agents.items()}
+
+    def load_agents(self, state: State, *, elsewhere: bool = False) -> None:
+        """Load agents, with their filters, and counters of a saved state; no environments.
+
+        Args:
+            state: The `state_dict` of an equally described graph manager.
+            elsewhere: Whether evaluations are in another environment than that graph's, which may
+                not report success as that one did.
+        """
+        self._graph.load_agents(state)
+        self._progress.load_state_dict(state["progress"])
+        self._graph.clock.wall_seconds = self._progress.wall_seconds
+        self._progress.evaluations_tell_success &= not elsewhere
+
+    def state_dict(self) -> State:
+        """The evaluations that have been asked for; empty where there are none."""
+        if not self._asked:
+            return {}
+        return {"asked_evaluations": [vars(each).copy() for each in self._asked]}
+
+    def load_state_dict(self, state: State) -> None:
+        """Wait for the evaluations that were asked for when this was saved."""
+        self._asked = [AskedEvaluation(**each) for each in state.get("asked_evaluations", ())]
+
+    def _asked_now(self) -> AskedEvaluation:
+        """An evaluation of the agents as they are."""
+        return AskedEvaluation(
+            policies=self.policies(),
+            clock=self._graph.clock.state_dict(),
+            success_is_reported=self.success_is_reported,
+        )
