@@ -291,7 +291,7 @@ def continued(rollout: Rollout, grid: RowGrid) -> Rollout:
     for key, seen in rollout.observation.items():
         if key != OPTION_KEY:
             same = rollout.next_observation[key][before] == seen[after]
-            same_episode &= same.flatten(1).all(dim=1)
+            same_episode &= same.reshape(len(same), -1).all(dim=1)
     truncated, follows = rollout.truncated.clone(), rollout.follows.clone()
     truncated[before[same_episode]] = False
     follows[after[same_episode]] = True

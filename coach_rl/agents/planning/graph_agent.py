@@ -82,12 +82,10 @@ class GraphAgentParameters:
     such as where a block lies. Goals leave them open."""
     exploring: UnitInterval = 0.2
     """Fraction of training's (sub-)episodes that head for a rarely visited goal, not their own."""
-    novelty: bool = False
-    """True if these head for the most novel of all places: the one that decisions have begun at, or
-    headed for to explore it, least often. So places that nobody gets to, such as those in walls,
-    don't stay novel. False: for the least visited one of eight that are drawn at random."""
     report_every: Positive[int] = 1000
     """Decisions between reports to the log."""
+
+    RETIRED: ClassVar[tuple[str, ...]] = ("novelty",)
 
     def build(self, context: AgentContext) -> "GraphAgent":
         """The agent.
@@ -246,9 +244,6 @@ class GraphAgent(Saved):
         since = row_state.changes[rows]
         began_there = self.records.have_stood(row_state.place[rows], since)
         self.records.visit(row_state.place[rows[began_there]])
-        seeks = ~np.isnan(row_state.heading[rows]).any(axis=1)
-        seeks &= self.records.have_stood(row_state.target[rows], since)
-        self.records.seek(row_state.target[rows[seeks]])
         now = np.full(len(rows), NOWHERE)
         achieved = self._space.achieved(take(outcome.observation, in_vain))
         now[in_vain] = self.graph.roadmap.nearest(achieved)

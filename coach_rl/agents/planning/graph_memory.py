@@ -129,7 +129,7 @@ class GraphMemory:
             asked=self._space.asked_size,
             goal=self._space.goal_size,
         )
-        self.records = PlaceRecords(places, novelty=params.novelty)
+        self.records = PlaceRecords(places)
 
     def _price(self, edges: IntArray) -> None:
         """Ask what these edges cost."""

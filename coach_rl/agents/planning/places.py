@@ -5,7 +5,7 @@ GraphAgentParameters(places=GridPlaces(spacing=0.5, visited=True))
 GraphAgentParameters(places=FarthestPoints(count=100))
 """
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -16,48 +16,6 @@ from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import BoolArray, FloatArray, IntArray, Observation, take
 from coach_rl.core.saved import Saved
 from coach_rl.core.state import State
-
-Cell = tuple[int, ...]
-"""Numbers of a cell along each axis."""
-
-
-class VisitCounts:
-    """Visits by cell of a grid over goals of G elements.
-
-    Only visited cells are kept, so that goals may have many elements.
-
-    Args:
-        low: Lower bounds of goals, where the first cells begin, [G].
-        side: Side of a cell, in units of the goal.
-    """
-
-    def __init__(self, low: FloatArray, side: float) -> None:
-        self._low, self._side = low, side
-        self._counts: dict[Cell, int] = {}
-
-    def visit(self, goals: FloatArray) -> None:
-        """Count a visit for each of these goals, [R, G]."""
-        for cell in self._cells(goals):
-            self._counts[cell] = self._counts.get(cell, 0) + 1
-
-    def of(self, goals: FloatArray) -> IntArray:
-        """Visits to the cells of these goals [R, G], [R]."""
-        return np.array([self._counts.get(cell, 0) for cell in self._cells(goals)], np.int64)
-
-    def state_dict(self) -> State:
-        """Visited cells, [K, G], and visits, [K]."""
-        cells = np.array(list(self._counts), np.int64).reshape(-1, len(self._low))
-        return {"cells": cells, "visits": np.array(list(self._counts.values()), np.int64)}
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from saved counts."""
-        cells = map(tuple, state["cells"].tolist())
-        self._counts = dict(zip(cells, state["visits"].tolist(), strict=True))
-
-    def _cells(self, goals: FloatArray) -> list[Cell]:
-        """The cells that goals [R, G] lie in, in double precision: of equals it is the same."""
-        corners = np.floor((goals.astype(np.float64) - self._low) / self._side)
-        return list(map(tuple, corners.astype(np.int64).tolist()))
 
 
 class Places(Protocol):
@@ -181,22 +139,15 @@ class FarthestPoints:
     sampling, as in HIGL and DHRL; Kim et al. 2021, Lee et al. 2022). They choose anew out of a
     replay memory from time to time; here places come one by one, and stay, so that what was learned
     of the edges between them stays as well.
-
-    With `novelty` there are fewer places where many visits are made, and more where few are.
     """
+
+    RETIRED: ClassVar[tuple[str, ...]] = ("novelty", "surroundings")
 
     count: Positive[int] = 100
     """Places at most. From then on a goal becomes a place if it is farther from all places than the
     two closest places are from one another, one of which is given up for it."""
     spacing: NonNegative[float] = 0.0
     """Distance from all places, in units of the goal, at which a goal does not become one."""
-    novelty: NonNegative[float] = 0.0
-    """Weight of novelty in the choice of places: of a goal whose surroundings were visited n times
-    it is n ** -novelty, and the distance between two goals is multiplied by the root of the product
-    of theirs. 0: places are chosen by distances alone. 0.5: novelty is the bonus for exploration of
-    Tang et al. 2017 ("#Exploration", equation 1), 1 / sqrt(n)."""
-    surroundings: Positive[float] = 0.5
-    """Side of the cells in which visits are counted for novelty, in units of the goal."""
     neighbours: Positive[int] = 8
     """Number of nearest places to which each has edges, in both directions."""
 
@@ -304,8 +255,6 @@ class _Cover:
         self._params, self._low, self._width = params, low, high - low
         self.numbers = len(low)
         self.states: Observation = {}
-        self._visits = VisitCounts(low, params.surroundings) if params.novelty else None
-        """Visits, for novelty; None without it."""
         self.roadmap = Roadmap.of_neighbours(np.zeros((0, len(low))), params.neighbours)
 
     def drawn(self, numbers: FloatArray) -> FloatArray:
@@ -321,14 +270,11 @@ class _Cover:
         """Add goals that are far from all places, the farthest first."""
         places, changed = self.roadmap.places.copy(), set[int]()
         kept = {key: values.copy() for key, values in self.states.items()}
-        if self._visits is not None:
-            self._visits.visit(goals)
         closest, slot = self._closest(places)
         while True:
             squares = squared_distances(goals, places)
             far = squares.min(axis=1, initial=np.inf) > self._params.spacing**2
-            weighted = self._weighted(squares, goals, places)
-            gaps = np.where(far, weighted.min(axis=1, initial=np.inf), 0.0)
+            gaps = np.where(far, squares.min(axis=1, initial=np.inf), 0.0)  # [R]
             chosen = int(gaps.argmax())
             if gaps[chosen] <= closest:
                 break
@@ -348,50 +294,28 @@ class _Cover:
         return np.array(sorted(changed), np.int64)
 
     def _closest(self, places: FloatArray) -> tuple[float, int]:
-        """The weighted squared distance that a new place must exceed, and which it replaces.
+        """The squared distance that a new place must exceed, and the place that it replaces.
 
         As long as there are not enough places it is the next one and replaces none.
         """
         if len(places) < self._params.count:
             return 0.0, len(places)
-        weighted = self._weighted(squared_distances(places, places), places, places)
-        np.fill_diagonal(weighted, np.inf)
-        _, later = np.unravel_index(weighted.argmin(), weighted.shape)
-        return float(weighted.min()), int(later)
-
-    def _weighted(self, squares: FloatArray, goals: FloatArray, places: FloatArray) -> FloatArray:
-        """Squared distances from goals [R, G] to places [M, G], times both novelties, [R, M]."""
-        if self._visits is None:
-            return squares
-        of_goals, of_places = (
-            self._visits.of(each).astype(np.float64) ** -self._params.novelty
-            for each in (goals, places)
-        )
-        weighted: FloatArray = squares * of_goals[:, None] * of_places
-        return weighted
+        squares = squared_distances(places, places)  # [M, M]
+        np.fill_diagonal(squares, np.inf)
+        _, later = np.unravel_index(squares.argmin(), squares.shape)
+        return float(squares.min()), int(later)
 
     def state_dict(self) -> State:
-        """Places, what was observed there, and visits."""
+        """Places, and what was observed there."""
         states = {key: values.copy() for key, values in self.states.items()}
-        saved: State = {"places": self.roadmap.places.copy(), "states": states}
-        if self._visits is not None:
-            saved["visits"] = self._visits.state_dict()
-        return saved
+        return {"places": self.roadmap.places.copy(), "states": states}
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state; SpaceError for goals of another size."""
         places = state.get("places")
         if places is None or places.shape[1:] != self.roadmap.places.shape[1:]:
             raise SpaceError("the places that were saved are goals of another kind")
-        by_novelty = "visits" in state
-        if by_novelty != (self._visits is not None):
-            raise SpaceError(
-                f"the places that were saved were chosen {'by' if by_novelty else 'without'} "
-                f"novelty, and this graph has FarthestPoints(novelty={self._params.novelty})"
-            )
         self.states = {key: values.copy() for key, values in state["states"].items()}
-        if self._visits is not None:
-            self._visits.load_state_dict(state["visits"])
         self.roadmap = Roadmap.of_neighbours(places.copy(), self._params.neighbours)
 
 
@@ -404,14 +328,12 @@ class PlaceRecords(Saved):
 
     Args:
         places: The places; how many there are changes with theirs.
-        novelty: Whether the most novel of all places is the most worth exploring, or the least
-            visited one of a few that are drawn.
     """
 
-    SAVED = ("visits", "_sought", "changes", "stands_since")
+    SAVED = ("visits", "changes", "stands_since")
 
-    def __init__(self, places: Places, *, novelty: bool) -> None:
-        self._places, self._novelty = places, novelty
+    def __init__(self, places: Places) -> None:
+        self._places = places
         self.numbers = _DRAWN * places.numbers
         """Uniform numbers that a goal to explore is chosen by."""
         self.changes = 1
@@ -419,8 +341,6 @@ class PlaceRecords(Saved):
         count = len(places.roadmap.places)
         self.visits = np.zeros(count, np.int64)
         """[M] decisions that began nearest to each place."""
-        self._sought = np.zeros(count, np.int64)
-        """[M] decisions that headed for each place to explore it."""
         self.stands_since = np.full(count, self.changes)
         """[M] how often places had changed when each came to where it is."""
 
@@ -428,18 +348,13 @@ class PlaceRecords(Saved):
         """Decisions have begun nearest to these places, [R]."""
         np.add.at(self.visits, places, 1)
 
-    def seek(self, places: IntArray) -> None:
-        """Decisions have headed for these places to explore them, [R]."""
-        np.add.at(self._sought, places, 1)
-
     def change(self, changed: IntArray) -> None:
         """These places are new, or elsewhere now."""
         added = np.zeros(len(self._places.roadmap.places) - len(self.visits), np.int64)
         self.visits = np.append(self.visits, added)
-        self._sought = np.append(self._sought, added)
         self.stands_since = np.append(self.stands_since, added)
         self.changes += 1
-        self.visits[changed] = self._sought[changed] = 0
+        self.visits[changed] = 0
         self.stands_since[changed] = self.changes
 
     def have_stood(self, places: IntArray, since: IntArray) -> BoolArray:
@@ -450,31 +365,13 @@ class PlaceRecords(Saved):
         return have_stood
 
     def to_explore(self, numbers: FloatArray) -> FloatArray:
-        """For each row a goal that is worth exploring, [R, P], by uniform `numbers` [R, ...]."""
+        """Goals to explore, [R, P], by uniform `numbers` [R, K * ...].
+
+        Of K goals that are drawn it is the one whose nearest place was visited least often.
+        """
         roadmap = self._places.roadmap
         goals = self._places.drawn(numbers.reshape(len(numbers), _DRAWN, -1))
         near = roadmap.nearest(goals.reshape(-1, goals.shape[2])).reshape(goals.shape[:2])
-        if self._novelty and len(self.visits):
-            return self._most_novel(goals, near, numbers[:, 0])
         least = (self.visits[near] if len(self.visits) else near).argmin(axis=1)
         chosen: FloatArray = goals[np.arange(len(goals)), least]
         return chosen
-
-    def _most_novel(self, goals: FloatArray, near: IntArray, numbers: FloatArray) -> FloatArray:
-        """For each row the most novel place, or a goal drawn near to it, which may lie beyond.
-
-        Args:
-            goals: Those drawn for each row, [R, K, P].
-            near: The places nearest to them, [R, K].
-            numbers: Uniform numbers to choose by where several are as novel, [R].
-
-        Returns:
-            [R, P].
-        """
-        counts = self.visits + self._sought
-        novel = np.flatnonzero(counts == counts.min())
-        places = novel[(numbers * len(novel)).astype(np.int64)]
-        is_near = near == places[:, None]
-        drawn = goals[np.arange(len(goals)), is_near.argmax(axis=1)]
-        known = self._places.roadmap.places[places]
-        return np.where(is_near.any(axis=1)[:, None], drawn, known)
