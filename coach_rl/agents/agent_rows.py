@@ -49,11 +49,9 @@ class AgentRows(Saved, Generic[Exploration]):
     """Choices made elsewhere, which the next ones are; None where the agent makes its own."""
 
     def decisions(self) -> State:
-        """Return the choices that each row made last."""
         return dict(self.choice)
 
     def follow(self, decisions: State) -> None:
-        """Take the next choices from here."""
         self.followed = decisions
 
 

@@ -105,7 +105,6 @@ class DQNLearner:
         )
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
-        """One gradient step, and the target follows."""
         return self.engine.step(batch)
 
     def loss(

@@ -232,15 +232,12 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         return self._filters
 
     def state_dict(self) -> State:
-        """What `SAVED` lists; rows belong to the levels."""
         return {**super().state_dict(), **self._conditions}
 
     def policy_state_dict(self) -> State:
-        """Networks and the statistics of filters; see `core.agents.Agent`."""
         return {**policy_state(self), **self._conditions}
 
     def load_policy(self, state: State) -> None:
-        """Start from what an equal agent knew elsewhere; see `core.agents.Agent`."""
         own = policy_state(self)
         if own.keys() == {"filters"}:
             raise SpaceError(f"agent '{self.name}' has nothing that could be loaded")
@@ -271,7 +268,6 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
     def act(
         self, row_state: AgentRows[Exploration], request: ActionRequest, clock: Clock
     ) -> Action:
-        """Choose for the rows of the request and keep the choice; see `core.agents.Agent`."""
         rows = request.rows
         if request.starts.any():
             self._filter_starts(row_state, request, clock.learns)
@@ -300,7 +296,6 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         request: ActionRequest,
         clock: Clock,
     ) -> Array:
-        """Draw other actions by exploring, [R, count, ...]; see `core.agents.ProposingAgent`."""
         total = len(alternatives.heatup)
         count = total // len(row_state.heatup)
         rows = np.arange(total).reshape(-1, count)[request.rows].ravel()  # [R * count]
@@ -326,13 +321,11 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         rows: IntArray,
         numbers: IntArray,
     ) -> None:
-        """Keep alternatives as the rows' choices; see `core.agents.ProposingAgent`."""
         total = len(row_state.heatup)
         chosen = take(alternatives.choice, rows * (len(alternatives.heatup) // total) + numbers)
         _write(row_state.choice, rows, chosen, total)
 
     def observe(self, row_state: AgentRows[Exploration], outcome: Outcome, clock: Clock) -> None:
-        """Filter what came of the rows' decisions and store the transitions, unless in TEST."""
         rows, learn = outcome.rows, clock.learns
         _check_finite(rows, outcome.observation, outcome.reward)
         self._check_counted(rows, outcome.observation)
@@ -354,7 +347,6 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             self._filter_moved_goals(row_state, outcome)
 
     def cut_off(self, row_state: AgentRows[Exploration], rows: IntArray, clock: Clock) -> None:
-        """Let the episodes of these rows end before their open decisions."""
         ends = np.ones(len(rows), np.bool_)
         nothing = np.zeros(len(rows), np.float64)
         self.input_filter.reward(row_state.filters, rows, nothing, ends=ends, learn=False)
@@ -372,7 +364,6 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             memory.truncate(rows)
 
     def restart_rows(self, row_state: AgentRows[Exploration]) -> None:
-        """Give up the open episodes of all rows; see `core.agents.Agent`."""
         row_state.follows[:] = False
         row_state.filters = self.input_filter.new_rows(len(row_state.follows))
 

@@ -54,7 +54,6 @@ class ActingPolicy(Generic[Rows]):
         return not isinstance(self.exploration, GreedyPolicy)
 
     def new_rows(self, num_envs: int, seed: int) -> Rows:
-        """Create the exploration state of rows; row i draws from streams of (seed, i) alone."""
         rows: Rows = self.exploration.new_rows(num_envs, seed)
         return rows
 
@@ -136,7 +135,6 @@ class PerturbedPolicy(ActingPolicy[PerturbedRows]):
         return True
 
     def new_rows(self, num_envs: int, seed: int) -> PerturbedRows:
-        """Noise of the actions and perturbations of the parameters."""
         return PerturbedRows(
             actions=self.exploration.new_rows(num_envs, seed),
             parameters=self.perturbations.new_rows(num_envs, seed),

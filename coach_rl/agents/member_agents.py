@@ -115,11 +115,9 @@ class MemberRows(Saved):
     """Each member's own row state."""
 
     def decisions(self) -> State:
-        """Each member's; ConfigurationError where one cannot be followed."""
         return {name: following(rows, name).decisions() for name, rows in self.members.items()}
 
     def follow(self, decisions: State) -> None:
-        """Let each member follow its part."""
         for name, rows in self.members.items():
             following(rows, name).follow(decisions[name])
 
@@ -149,18 +147,15 @@ class MemberAgents(Saved):
         return any(isinstance(agent, PacedAgent) and agent.is_on_policy for agent in agents)
 
     def parts(self) -> dict[str, AnyAgent]:
-        """The members."""
         return self.members
 
     def decisions_until_training(self) -> int:
-        """Decisions until the first member trains."""
         return min(
             agent.decisions_until_training() if isinstance(agent, PacedAgent) else 1
             for agent in self.members.values()
         )
 
     def train(self, clock: Clock) -> TrainingReport | None:
-        """Let every member learn that is due; the report names them."""
         reports = {name: agent.train(clock) for name, agent in self.members.items()}
         learned = {name: report for name, report in reports.items() if report is not None}
         if not learned:
@@ -172,11 +167,9 @@ class MemberAgents(Saved):
         )
 
     def policy_state_dict(self) -> State:
-        """Return what every member knows, by its name; see `core.agents`."""
         return {name: agent.policy_state_dict() for name, agent in self.members.items()}
 
     def load_policy(self, state: State) -> None:
-        """Let every member start from what the member of its name knew; see `core.agents`."""
         for name, agent in self.members.items():
             if name not in state:
                 raise SpaceError(

@@ -231,13 +231,11 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         self.training_steps = 0
 
     def new_rows(self, num_envs: int, seed: int) -> AgentRows[RowState]:
-        """Row state for a stack of that many environments."""
         return self._rows(num_envs, seed, self.learner.acting.new_rows(num_envs, seed))
 
     def choose(
         self, row_state: AgentRows[RowState], request: ActionRequest, clock: Clock
     ) -> ActionInfo:
-        """The network's choice, with exploration where it isn't greedy."""
         acting, observation = self.learner.acting, request.observation
         outputs = self._engine.checked(acting.outputs(observation))
 
@@ -257,7 +255,6 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         return acting.exploration.greedy(acting.outputs(observation))
 
     def store(self, transition: Transition) -> None:
-        """Store transitions in the replay memory and count what it will show in the statistics."""
         self.memory.add(transition)
         if self._comparison is not None:
             self._comparison.compare(transition)
@@ -265,24 +262,20 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             self.normaliser.update(self.memory.as_shown(transition.observation))
 
     def observe(self, row_state: AgentRows[RowState], outcome: Outcome, clock: Clock) -> None:
-        """Observe; decisions made in TRAIN earn gradient steps once learning has begun."""
         if clock.learns and len(self.memory) >= self.params.learning.learning_starts:
             self.earned += int((~row_state.heatup[outcome.rows]).sum())
         super().observe(row_state, outcome, clock)
 
     def restart_rows(self, row_state: AgentRows[RowState]) -> None:
-        """Give up the open episodes of all rows; in the memory they end by truncation."""
         super().restart_rows(row_state)
         self._truncate(np.arange(len(row_state.follows)))
 
     def decisions_until_training(self) -> int:
-        """Decisions that bring the next gradient step."""
         learning = self.params.learning
         missing = max(0, learning.learning_starts - len(self.memory))
         return max(1, missing + math.ceil((self.training_steps + 1) / learning.ratio) - self.earned)
 
     def train(self, clock: Clock) -> TrainingReport | None:
-        """The gradient steps that the decisions since the last call have earned."""
         due = int(self.params.learning.ratio * self.earned) - self.training_steps
         if due <= 0:
             return None
@@ -299,7 +292,6 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         return TrainingReport(training_steps=due, metrics=self._report(clock, rates))
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
-        """One gradient step; the losses' metrics of each sample, `td_error` [B] among them."""
         per_sample = self.learner.learn_from_batch(batch)
         self.training_steps += 1
         return per_sample
@@ -310,12 +302,10 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         return self.memory.metrics() | self.learner.acting.metrics(clock) | guide
 
     def parts(self) -> Mapping[str, object]:
-        """Its filters, the networks, what learns, and the memory."""
         own = {"engine": self.learner.engine, "memory": self.memory, "guide": self.guide}
         return {**super().parts(), **self.learner.networks, **own}
 
     def note_loaded(self) -> None:
-        """Let a diagnosis count gradient steps from those that were saved."""
         self._engine.steps = self.training_steps
 
     @property

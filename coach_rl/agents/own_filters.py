@@ -19,7 +19,6 @@ class UnfilteredInput(Saved):
         self.observation_space = space
 
     def new_rows(self, num_rows: int) -> dict[str, Array]:
-        """Nothing is remembered."""
         return {}
 
     def observation(
@@ -31,7 +30,7 @@ class UnfilteredInput(Saved):
         starts: BoolArray,
         learn: bool,
     ) -> Observation:
-        """The same."""
+        """Return the argument."""
         return observation
 
     def reward(
@@ -43,7 +42,7 @@ class UnfilteredInput(Saved):
         ends: BoolArray,
         learn: bool,
     ) -> FloatArray:
-        """The same."""
+        """Return the argument."""
         return reward
 
 
@@ -54,11 +53,9 @@ class UnfilteredOutput(Saved):
         self.agent_space = space
 
     def apply(self, action: Action) -> Action:
-        """The same."""
         return action
 
     def inverse(self, action: Action) -> Action:
-        """The same."""
         return action
 
 
@@ -75,7 +72,6 @@ class ScaledOutput(Saved):
     SAVED = (SavedAttribute("_inner", inline=True),)
 
     def parts(self) -> dict[str, object]:
-        """The filter that it extends."""
         return {"inner": self._inner}
 
     def __init__(self, inner: OutputFilter, box: spaces.Box) -> None:
@@ -89,12 +85,10 @@ class ScaledOutput(Saved):
         )
 
     def apply(self, action: Action) -> Action:
-        """Map actions from the agent's [-1, 1] to the Box, and on from there, [R, ...]."""
         assert not isinstance(action, dict), "a Box of actions is one array"
         return self._inner.apply(self._mapped(action, self.agent_space, self._box))
 
     def inverse(self, action: Action) -> Action:
-        """Map actions back to the Box, and from there to [-1, 1], [R, ...]."""
         back = self._inner.inverse(action)
         assert not isinstance(back, dict), "a Box of actions is one array"
         return self._mapped(back, self._box, self.agent_space)

@@ -257,7 +257,6 @@ class PPOAgent(FilteredAgent[RowNoise]):
             self.action_space = self.output_filter.agent_space
 
     def new_rows(self, num_envs: int, seed: int) -> AgentRows[RowNoise]:
-        """Row state for a stack of that many environments."""
         noise = RowNoise(
             num_rows=num_envs,
             size=self.sampler.noise_size,
@@ -270,7 +269,6 @@ class PPOAgent(FilteredAgent[RowNoise]):
     def choose(
         self, row_state: AgentRows[RowNoise], request: ActionRequest, clock: Clock
     ) -> ActionInfo:
-        """Sample from the policy, or take its mode where greedy; keeps the log-probability."""
         parameters = self.engine.checked(self.policy(request.observation))
 
         def explored(where: BoolArray | None) -> tuple[Array, ...]:
@@ -287,15 +285,12 @@ class PPOAgent(FilteredAgent[RowNoise]):
         return ActionInfo(action=action + self._first_action, extras=extras)
 
     def store(self, transition: Transition) -> None:
-        """Append to the rollout."""
         self.memory.add(transition)
 
     def decisions_until_training(self) -> int:
-        """Decisions that the rollout still needs."""
         return max(1, self.params.algorithm.rollout.count - len(self.memory))
 
     def train(self, clock: Clock) -> TrainingReport | None:
-        """A round of updates once the rollout is full."""
         algorithm = self.params.algorithm
         if len(self.memory) < algorithm.rollout.count:
             return None
@@ -318,19 +313,16 @@ class PPOAgent(FilteredAgent[RowNoise]):
         return TrainingReport(training_steps=steps, metrics=named)
 
     def learn_from_batch(self, batch: Minibatch) -> Numbers:
-        """One gradient step; the loss has no metrics of each sample."""
         if self.engine.is_shared:
             whole = batch.rollout.advantage[batch.positions]
             self.engine.scalars[WHOLE_MINIBATCH] = whole
         return self.engine.step(batch.rollout, batch.positions)
 
     def parts(self) -> Mapping[str, object]:
-        """Its filters, the network, what learns, and the rollout."""
         own = {"actor_critic": self.network, "engine": self.engine, "memory": self.memory}
         return {**super().parts(), **own}
 
     def note_loaded(self) -> None:
-        """Let a diagnosis count gradient steps from those that were saved."""
         self.engine.steps = self.training_steps
 
     def _check_conditions(self, state: State) -> None:

@@ -55,19 +55,15 @@ class ActingOnly(Saved):
         """Nothing is kept."""
 
     def decisions_until_training(self) -> int:
-        """No number of decisions makes training due."""
         return sys.maxsize
 
     def train(self, clock: Clock) -> TrainingReport | None:
-        """Never due."""
         return None
 
     def policy_state_dict(self) -> State:
-        """Nothing is learned."""
         return {}
 
     def load_policy(self, state: State) -> None:
-        """Refused: there is nothing that could be loaded."""
         raise SpaceError(f"agent '{self.name}' learns nothing, so nothing can be loaded into it")
 
 
@@ -97,11 +93,9 @@ class UniformRows(Saved):
     draws its own."""
 
     def decisions(self) -> State:
-        """The numbers that each row drew last."""
         return {"drawn": self.drawn}
 
     def follow(self, decisions: State) -> None:
-        """Take the next numbers from here."""
         self.followed = decisions["drawn"]
 
 
@@ -118,14 +112,12 @@ class UniformAgent(ActingOnly):
         self._space, self._size = space, uniform_size(space)
 
     def new_rows(self, num_envs: int, seed: int) -> UniformRows:
-        """A random stream for each row of a stack of that many environments."""
         noise = RowNoise(
             num_rows=num_envs, size=self._size, kind="uniform", seed=seed, name="uniform"
         )
         return UniformRows(noise=noise, drawn=np.zeros((num_envs, self._size), np.float32))
 
     def act(self, row_state: UniformRows, request: ActionRequest, clock: Clock) -> Action:
-        """Random actions, [R, ...]."""
         rows, followed = request.rows, row_state.followed
         row_state.drawn[rows] = row_state.noise.draw(rows) if followed is None else followed[rows]
         return actions_from_uniform(self._space, row_state.drawn[rows])
@@ -197,7 +189,6 @@ class ScriptedRows(Saved):
     """A script remembers nothing of its rows."""
 
     def decisions(self) -> State:
-        """Nothing: it decides the same anywhere."""
         return {}
 
     def follow(self, decisions: State) -> None:
@@ -222,11 +213,9 @@ class ScriptedAgent(ActingOnly):
         self._policy = _checked(found, self._label)
 
     def new_rows(self, num_envs: int, seed: int) -> ScriptedRows:
-        """Nothing is remembered."""
         return ScriptedRows()
 
     def act(self, row_state: ScriptedRows, request: ActionRequest, clock: Clock) -> Action:
-        """Act as the script says; ActionError names the script if its action is invalid."""
         try:
             action = clipped_to_space(self._space, self._policy(request.observation, self._space))
             check_actions(self._space, action)
@@ -235,7 +224,6 @@ class ScriptedAgent(ActingOnly):
         return action
 
     def load_policy(self, state: State) -> None:
-        """Refused: a script does what its function says."""
         raise SpaceError(f"agent '{self.name}' follows a script, into which nothing can be loaded")
 
     def description(self) -> str:

@@ -134,19 +134,19 @@ class Agent(Stateful, Protocol[Rows]):
         ...
 
     def cut_off(self, row_state: Rows, rows: IntArray, clock: Clock) -> None:
-        """Nothing comes of the open decisions of these rows.
+        """Drop the open decisions of these rows.
 
-        Their simulators failed, or the agent is frozen for a time. There is no transition to make.
+        Their simulators failed, or the agent is frozen for a time; these decisions have no outcome.
         The last transition that is stored of a row was the end of its episode, truncated; the next
         one begins another.
         """
         ...
 
     def restart_rows(self, row_state: Rows) -> None:
-        """Give up the open episodes of all rows, which begin anew after a gap.
+        """Drop the open episodes of all rows, which restart after a gap.
 
-        Nothing that is stored from now on may go on from what was stored before; random streams
-        and statistics continue.
+        Transitions stored from now on must not continue those stored before; random streams and
+        statistics continue.
         """
         ...
 
@@ -159,7 +159,7 @@ class Agent(Stateful, Protocol[Rows]):
         ...
 
     def load_policy(self, state: State) -> None:
-        """Start from what an equal agent knew elsewhere.
+        """Load the policy of an equal agent.
 
         Loads networks, those of targets included, and the statistics of filters and normalisers;
         memory, counters and optimisers stay as they are.
@@ -196,7 +196,7 @@ class ProposingAgent(Protocol[Held]):
         ...
 
     def adopt(self, row_state: Held, alternatives: Held, rows: IntArray, numbers: IntArray) -> None:
-        """Let these rows [R] have decided for their alternatives of these numbers [R]."""
+        """Replace the decisions of these rows [R] by their alternatives of these numbers [R]."""
         ...
 
 
@@ -207,7 +207,7 @@ class ForkLearner(Protocol[Held]):
     def observe_fork(
         self, row_state: Held, alternatives: Held, rows: IntArray, below: Array, *, learns: bool
     ) -> None:
-        """Take note of what came of tries; `adopt` follows where an alternative is taken.
+        """Record the outcomes of tries; `adopt` follows where an alternative is taken.
 
         Args:
             row_state: What holds the decisions of these rows.

@@ -7,7 +7,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember, Seat
+from coach_rl.agents.agent_group import AgentGroupParameters, BoundMember, GroupMember
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.member_agents import ActionPart
 from coach_rl.agents.off_policy_agent import LearningParameters
@@ -741,7 +741,7 @@ def test_an_end_that_is_both_is_final():
         end=np.zeros(2, np.uint8),
     )
     member = GroupMember(agent=ppo(), actions="left", terminated="over", truncated="cut")
-    own, ended = Seat(member=member, observations={"x": "x"}, part=None).outcome(outcome)
+    own, ended = BoundMember(member=member, observations={"x": "x"}, part=None).outcome(outcome)
     assert own.terminated.tolist() == [True, False]
     assert own.truncated.tolist() == [False, True]
     assert own.end.tolist() == [End.TERMINATED | End.TRUNCATED, End.TRUNCATED]
@@ -754,11 +754,11 @@ def test_an_end_of_ones_own_needs_decisions_of_one_step():
     flags = {"dead": np.array([0.0, 1.0]), "agents/left/terminated": np.array([True, False])}
     outcome = replace(outcome, info=flags)
     with pytest.raises(RunError, match=r"'left' has an end of its own, 'dead'.* last 3 steps"):
-        Seat(
+        BoundMember(
             member=replace(LEFT, reward=None, terminated="dead"), observations={}, part=None
         ).outcome(outcome)
     named = replace(LEFT, reward=None, terminated="agents/left/terminated")
-    assert Seat(member=named, observations={}, part=None).outcome(outcome)[1].tolist() == [
+    assert BoundMember(member=named, observations={}, part=None).outcome(outcome)[1].tolist() == [
         True,
         False,
     ]
@@ -831,6 +831,6 @@ def test_a_reward_of_ones_own_needs_decisions_of_one_step():
     member = replace(LEFT, reward="pay", terminated=None)
     outcome = replace(outcome, info={"pay": np.ones(2), "agents/left/reward": np.array([1.0, 5.0])})
     with pytest.raises(RunError, match=r"'left' has a reward of its own.* decisions last 3 steps"):
-        Seat(member=member, observations={"x": "x"}, part=None).outcome(outcome)
-    seat = Seat(member=replace(LEFT, terminated=None), observations={"x": "x"}, part=None)
-    assert seat.outcome(outcome)[0].reward.tolist() == [1.0, 5.0]
+        BoundMember(member=member, observations={"x": "x"}, part=None).outcome(outcome)
+    bound = BoundMember(member=replace(LEFT, terminated=None), observations={"x": "x"}, part=None)
+    assert bound.outcome(outcome)[0].reward.tolist() == [1.0, 5.0]

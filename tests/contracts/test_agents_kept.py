@@ -80,7 +80,7 @@ def above(parameters):
     )
     below = LevelParameters(name="low", agent=SAC, goal_space=goal, horizon=5)
     seen = Dict({**SEEN.spaces, GOAL_KEY: Box(-1, 1, (2,), np.float32)})
-    level = LevelParameters(name="top", agent=parameters, goal_space=goal)
+    level = LevelParameters(name="top", agent=parameters, goal_space=goal, horizon=9)
     context = AgentContext(
         spaces=EnvironmentSpaces(observation=seen, action=goal.space),
         num_envs=3,

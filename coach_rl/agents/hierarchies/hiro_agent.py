@@ -370,13 +370,11 @@ class HIROAgent(OffPolicyAgent):
         self.correction = SubGoalCorrection(correction, low=low, seed=seed)
 
     def store(self, transition: Transition) -> None:
-        """Store transitions in the replay memory, with the interval of the level below."""
         begins, ends = self.correction.newest(transition.rows)
         extras = {**transition.extras, LOW_BEGIN: begins, LOW_END: ends}
         super().store(replace(transition, extras=extras))
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
-        """One gradient step, from corrected sub-goals."""
         return super().learn_from_batch(self._corrected(batch))
 
     def metrics(self, clock: Clock) -> dict[str, float]:

@@ -179,7 +179,6 @@ class OptionCriticAgent(PPOAgent):
         )
 
     def new_rows(self, num_envs: int, seed: int) -> OptionCriticRows:
-        """Row state for a stack of that many environments."""
         noise = RowNoise(num_rows=num_envs, size=1, kind="uniform", seed=seed, name="termination")
         return OptionCriticRows(**vars(super().new_rows(num_envs, seed)), termination=noise)
 
@@ -216,7 +215,6 @@ class OptionCriticAgent(PPOAgent):
         return torch.stack(values, dim=1)
 
     def observe(self, row_state: AgentRows[RowNoise], outcome: Outcome, clock: Clock) -> None:
-        """Observe, and keep where the real episode is over, not the option alone."""
         over = row_state.choice.setdefault(OVER, np.zeros(len(row_state.heatup), np.bool_))
         over[outcome.rows] = (outcome.end & REAL_END) > 0
         super().observe(row_state, outcome, clock)
@@ -263,7 +261,6 @@ class OptionCriticAgent(PPOAgent):
         return termination_loss(chance, batch.advantage, batch.counts, self._cost)
 
     def parts(self) -> Mapping[str, object]:
-        """PPO's, and the termination with what it learns by."""
         own = {"termination": self.termination, "termination_engine": self._termination_engine}
         return {**super().parts(), **own}
 

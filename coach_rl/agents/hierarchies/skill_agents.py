@@ -105,7 +105,6 @@ class SkillAgents(MemberAgents):
     """
 
     def new_rows(self, num_envs: int, seed: int) -> SkillRows:
-        """Row state for a stack of that many environments."""
         return SkillRows(
             members={
                 name: agent.new_rows(num_envs, integer_seed(seed, "member", name))
@@ -115,7 +114,6 @@ class SkillAgents(MemberAgents):
         )
 
     def act(self, row_state: SkillRows, request: ActionRequest, clock: Clock) -> Action:
-        """Let each agent choose where its option is carried out; see `core.agents.Agent`."""
         option = request.observation[OPTION_KEY].argmax(axis=1)
         is_new = row_state.latest[request.rows] != option
         row_state.latest[request.rows] = option
@@ -133,7 +131,6 @@ class SkillAgents(MemberAgents):
         return chosen.pop("") if "" in chosen else chosen
 
     def observe(self, row_state: SkillRows, outcome: Outcome, clock: Clock) -> None:
-        """Tell each agent what came of its own decisions."""
         option = outcome.observation[OPTION_KEY].argmax(axis=1)
         own = replace(outcome, observation=_without_option(outcome.observation))
         for number, (name, agent) in enumerate(self.members.items()):
@@ -142,14 +139,12 @@ class SkillAgents(MemberAgents):
                 agent.observe(row_state.members[name], own.rows_of(here), clock)
 
     def cut_off(self, row_state: SkillRows, rows: IntArray, clock: Clock) -> None:
-        """Let the episodes of these rows end for the agents that act there."""
         for number, (name, agent) in enumerate(self.members.items()):
             here = rows[row_state.latest[rows] == number]
             if len(here):
                 agent.cut_off(row_state.members[name], here, clock)
 
     def restart_rows(self, row_state: SkillRows) -> None:
-        """Let every agent give up the open episodes of all rows."""
         for name, agent in self.members.items():
             agent.restart_rows(row_state.members[name])
         row_state.latest[:] = -1

@@ -136,7 +136,7 @@ class VisitedCells:
         return {"cells": np.array(list(self._numbers), np.int64), "adjacent": self._adjacent.copy()}
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
+        """Load a saved state."""
         cells = map(tuple, state["cells"].tolist())
         self._numbers = {cell: number for number, cell in enumerate(cells)}
         self._adjacent = state["adjacent"].copy()

@@ -121,7 +121,7 @@ class GraphAgentParameters:
 
 
 class GraphAgent(Saved):
-    """Plans anew at every decision; learns from what came of its way-points.
+    """Plans at every decision; learns from the outcomes of its way-points.
 
     Args:
         params: The agent's parameters.
@@ -156,7 +156,6 @@ class GraphAgent(Saved):
         return self._memory.records
 
     def new_rows(self, num_envs: int, seed: int) -> GraphRows:
-        """Row state for a stack of that size; row i draws from the stream (seed, i)."""
         noise = RowNoise(
             num_rows=num_envs,
             size=1 + self.records.numbers,
@@ -181,7 +180,6 @@ class GraphAgent(Saved):
         )
 
     def act(self, row_state: GraphRows, request: ActionRequest, clock: Clock) -> FloatArray:
-        """The next way-points [R, S], as the level below is to be asked for them."""
         if row_state.followed is not None:
             row_state.take(row_state.followed, request.rows)
         elif clock.phase is Phase.HEATUP:
@@ -193,14 +191,14 @@ class GraphAgent(Saved):
         return row_state.asked[request.rows]
 
     def _ask_at_random(self, row_state: GraphRows, request: ActionRequest) -> None:
-        """Ask for goals of the level below that no place stands for, so that no edge is tried."""
+        """Send random goals of the level below that belong to no place: no edge is tried then."""
         rows = request.rows
         places = self.graph.roadmap.nearest(self._space.achieved(request.observation))
         row_state.missed[rows[request.starts]] = NOWHERE
         row_state.heading[rows] = np.nan
         row_state.place[rows] = row_state.target[rows] = places
         row_state.way_point[rows] = NOWHERE
-        row_state.is_as_asked[rows] = False
+        row_state.starts_as_requested[rows] = False
         row_state.changes[rows] = self.records.changes
         row_state.asked[rows] = self._space.asked_at_random(row_state.heatup_noise.draw(rows))
 
@@ -222,7 +220,7 @@ class GraphAgent(Saved):
         way_points[arrives] = NOWHERE
         row_state.place[rows], row_state.way_point[rows] = places, way_points
         row_state.target[rows] = targets
-        row_state.is_as_asked[rows] = self._space.is_as_asked(request.observation)
+        row_state.starts_as_requested[rows] = self._space.starts_as_requested(request.observation)
         row_state.changes[rows] = self.records.changes
         row_state.asked[rows] = self._planner.asked(way_points, aims, request.observation)
         seconds = time.perf_counter() - began
@@ -232,7 +230,6 @@ class GraphAgent(Saved):
             self._planning_seconds += seconds
 
     def observe(self, row_state: GraphRows, outcome: Outcome, clock: Clock) -> None:
-        """Remember which way-points were missed; learn which edges were passed if it may."""
         rows, passed, missed = outcome.rows, *_came_of(outcome.below)
         way_points = row_state.way_point[rows]
         ends = self._planner.ends(way_points, outcome.observation)
@@ -307,7 +304,9 @@ class GraphAgent(Saved):
             if len(ranked):
                 others[i] = ranked[np.minimum(np.arange(count), len(ranked) - 1)]
         alternatives.place.reshape(-1, count)[rows] = places[:, None]
-        alternatives.is_as_asked.reshape(-1, count)[rows] = row_state.is_as_asked[rows, None]
+        alternatives.starts_as_requested.reshape(-1, count)[rows] = row_state.starts_as_requested[
+            rows, None
+        ]
         alternatives.way_point.reshape(-1, count)[rows] = others
         alternatives.changes.reshape(-1, count)[rows] = self.records.changes
         repeated = np.arange(len(rows)).repeat(count)
@@ -321,21 +320,18 @@ class GraphAgent(Saved):
     def adopt(
         self, row_state: GraphRows, alternatives: GraphRows, rows: IntArray, numbers: IntArray
     ) -> None:
-        """Let rows head for alternatives instead; see `core.agents.ProposingAgent`."""
         count = len(alternatives.place) // len(row_state.place)
         row_state.way_point[rows] = alternatives.way_point[rows * count + numbers]
         row_state.asked[rows] = alternatives.asked[rows * count + numbers]
 
     def cut_off(self, row_state: GraphRows, rows: IntArray, clock: Clock) -> None:
-        """Nothing is learned from a decision that nothing came of."""
+        """Does nothing: nothing is learned from decisions without an outcome."""
 
     def restart_rows(self, row_state: GraphRows) -> None:
-        """Rows that begin anew head for a place chosen anew."""
         row_state.heading[:] = np.nan
         row_state.missed[:] = NOWHERE
 
     def train(self, clock: Clock) -> TrainingReport | None:
-        """Report what was learned, every so many decisions; there are no gradient steps."""
         every = self._params.costs.every
         if every is not None and self._decisions - self._priced_at >= every:
             self._memory.reprice()
@@ -379,11 +375,9 @@ class GraphAgent(Saved):
         )
 
     def policy_state_dict(self) -> State:
-        """The graph, with what was learned of its edges."""
         return self._memory.state_dict()
 
     def load_policy(self, state: State) -> None:
-        """Start from what an equal agent knew elsewhere; SpaceError for another graph's."""
         self._memory.load_state_dict(state)
 
     def description(self) -> str:
@@ -394,7 +388,7 @@ class GraphAgent(Saved):
     def _choose_heading(
         self, row_state: GraphRows, request: ActionRequest, places: IntArray, *, explores: bool
     ) -> None:
-        """Choose what to head for where (sub-)episodes start.
+        """Choose places to explore where (sub-)episodes start.
 
         A row heads for its own goal again when it has reached the place that it explored, or has
         been sent to a goal between places.

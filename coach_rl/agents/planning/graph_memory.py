@@ -39,7 +39,7 @@ class GraphMemory:
         self._take(self._new_places())
 
     def visit(self, observation: Observation) -> None:
-        """Take note of where rows are; there may be other places then."""
+        """Record visited positions; may change the set of places."""
         if not self._params.places.grow:
             return
         states = {key: values for key, values in observation.items() if key != GOAL_KEY}
@@ -51,7 +51,7 @@ class GraphMemory:
         self.records.change(changed)
 
     def reprice(self) -> None:
-        """Ask anew what all edges cost."""
+        """Recompute the costs of all edges."""
         self._price(np.arange(len(self.graph.roadmap.begins)))
 
     def note(
@@ -64,19 +64,19 @@ class GraphMemory:
         missed: BoolArray,
         now: IntArray,
     ) -> None:
-        """Learn from what came of the decisions of rows [R].
+        """Update edge statistics from the outcomes of decisions of rows [R].
 
         Args:
             row_state: Their decisions.
             rows: [R].
-            ends: The places they have passed to, [R].
-            passed: Which have passed to their way-points, [R].
-            missed: Which have missed them, [R].
-            now: Where those that have missed go on from, [R]; -1 where that teaches nothing.
+            ends: Places where the decisions ended, [R].
+            passed: Rows that reached their way-points, [R].
+            missed: Rows that missed them, [R].
+            now: Places from which rows that missed continue, [R]; -1 where that teaches nothing.
         """
         begins, way_points = row_state.place[rows], row_state.way_point[rows]
         since = row_state.changes[rows]
-        known = (passed | missed) & (way_points != NOWHERE) & row_state.is_as_asked[rows]
+        known = (passed | missed) & (way_points != NOWHERE) & row_state.starts_as_requested[rows]
         known &= self.records.have_stood(begins, since)
         known &= self.records.have_stood(way_points, since)
         targets = row_state.target[rows]
@@ -90,7 +90,6 @@ class GraphMemory:
             )
 
     def state_dict(self) -> State:
-        """The graph, with what was learned of its edges."""
         return {
             "places": self._places.state_dict(),
             "graph": self.graph.state_dict(),
@@ -98,7 +97,6 @@ class GraphMemory:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from what an equal agent knew; SpaceError for another graph's."""
         places, graph = self._new_places(), state.get("graph")
         another = f"agent '{self._params.name}' has another graph than the one that was saved"
         try:
@@ -132,7 +130,7 @@ class GraphMemory:
         self.records = PlaceRecords(places)
 
     def _price(self, edges: IntArray) -> None:
-        """Ask what these edges cost."""
+        """Recompute the costs of these edges."""
         costs = self.graph.try_costs.copy()
         costs[edges] = self._costs.of(self.graph.roadmap, self._places.states, edges)
         self.graph.try_costs = costs
@@ -151,7 +149,7 @@ class GraphMemory:
 
 
 class GraphPlanner:
-    """Ways of rows over a graph.
+    """Paths of rows over a graph.
 
     Args:
         memory: The graph.

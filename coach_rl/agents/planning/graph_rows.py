@@ -11,7 +11,7 @@ from coach_rl.agents.planning.way_points import Tries, WayPointGraph
 from coach_rl.core.marks import Colour, GoalPlace, Mark
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
-from coach_rl.core.saved import Saved
+from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.state import State
 
 NOWHERE = -1
@@ -26,7 +26,7 @@ class GraphRows(Saved):
 
     SAVED = (
         "place",
-        "is_as_asked",
+        SavedAttribute("starts_as_requested", key="is_as_asked"),
         "way_point",
         "target",
         "heading",
@@ -40,7 +40,7 @@ class GraphRows(Saved):
 
     place: IntArray
     """[N] the place where the open decision began."""
-    is_as_asked: BoolArray
+    starts_as_requested: BoolArray
     """[N] it began as way-points ask for, `fixed_goal` included."""
     way_point: IntArray
     """[N] the place it heads for; -1 where that is the goal itself."""
@@ -89,7 +89,7 @@ class GraphRows(Saved):
         """
         return cls(
             place=np.zeros(num_envs, np.int64),
-            is_as_asked=np.ones(num_envs, np.bool_),
+            starts_as_requested=np.ones(num_envs, np.bool_),
             way_point=np.full(num_envs, NOWHERE),
             target=np.zeros(num_envs, np.int64),
             heading=np.full((num_envs, place_size), np.nan),
@@ -102,10 +102,9 @@ class GraphRows(Saved):
         )
 
     def decisions(self) -> State:
-        """The plan behind each row's last decision, and what it asks for."""
         return {
             "place": self.place,
-            "is_as_asked": self.is_as_asked,
+            "is_as_asked": self.starts_as_requested,
             "way_point": self.way_point,
             "target": self.target,
             "heading": self.heading,
@@ -114,11 +113,10 @@ class GraphRows(Saved):
         }
 
     def follow(self, decisions: State) -> None:
-        """Take the next decisions from here."""
         self.followed = decisions
 
     def take(self, decisions: State, rows: IntArray) -> None:
-        """Let these rows have decided so; decisions are arrays [N, ...]."""
+        """Copy the decisions of these rows from arrays [N, ...]."""
         for name, kept in self.decisions().items():
             kept[rows] = decisions[name][rows]
 
@@ -132,7 +130,7 @@ class GraphRows(Saved):
         ]
 
     def remember_misses(self, rows: IntArray) -> None:
-        """Take note that the last decisions of these rows have missed their way-points."""
+        """Record that the last decisions of these rows missed their way-points."""
         self.missed[rows, 1:] = self.missed[rows, :-1]
         self.missed[rows, 0, 0], self.missed[rows, 0, 1] = self.place[rows], self.way_point[rows]
         self.missed_at[rows, 1:] = self.missed_at[rows, :-1]

@@ -146,7 +146,7 @@ def success_rate(manager, episodes=40):
         GridPlaces(spacing=0.5, visited=True),
         FarthestPoints(spacing=0.5),
     ],
-    ids=["grid", "visited_grid", "visited", "novel"],
+    ids=["grid", "visited_grid", "visited"],
 )
 def test_a_walker_that_knows_nothing_of_walls_finds_its_way_through_a_maze(places):
     manager = experiment(8_000, level="point_maze_medium", places=places, retry_discount=0.0)
