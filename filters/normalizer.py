@@ -7,8 +7,7 @@ from gymnasium import spaces
 from coach_rl.core.records import Array, IntArray
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.saved import SavedAttribute
-from coach_rl.filters.space_requirements import box
-from coach_rl.filters.stages import InputStage, RowMemory
+from coach_rl.filters.stages import InputStage, RowMemory, box
 
 
 class Normalizer(InputStage):

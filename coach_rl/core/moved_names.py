@@ -17,6 +17,13 @@ from functools import cache
 from importlib.resources import files
 
 PACKAGE = "coach_rl."
+REMOVED = {
+    "AttentionDiscretization": "BoxMasking and BoxDiscretization",
+    "ObservationMoveAxisFilter": "a wrapper, e.g. gymnasium.wrappers.TransformObservation",
+    "ObservationSqueezeFilter": "a wrapper, e.g. gymnasium.wrappers.ReshapeObservation",
+    "RewardEwmaNormalizationFilter": "RewardNormalizationFilter or RewardReturnScalingFilter",
+}
+"""Names that version 0.3.0 has removed, and their replacements."""
 
 
 @cache
@@ -69,7 +76,8 @@ def moved_attribute(module: str, name: str) -> object:
     """An attribute of a module under its earlier name; AttributeError if there was none."""
     new = moved_names().get(f"{module}:{name}")
     if new is None:
-        raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name)
+        instead = f"; it was removed in 0.3.0, use {REMOVED[name]}" if name in REMOVED else ""
+        raise AttributeError(f"module {module!r} has no attribute {name!r}{instead}", name=name)
     _warn(f"{module}.{name}", new.replace(":", "."))
     home, _, name_there = new.partition(":")
     return getattr(importlib.import_module(home), name_there)

@@ -5,6 +5,7 @@ import warnings
 
 import pytest
 
+import coach_rl
 from coach_rl.core.moved_names import current_name, moved_names
 
 
@@ -53,3 +54,8 @@ def test_import_earlier_path_warns_once_at_the_importing_line(statement, advice)
 def test_import_unknown_name_of_an_earlier_package_error(statement):
     with pytest.raises(ImportError, match="nothing"):
         exec(statement)
+
+
+def test_import_removed_name_error_names_the_replacement():
+    with pytest.raises(AttributeError, match=r"removed in 0.3.0, use a wrapper, e.g. gymnasium"):
+        coach_rl.ObservationSqueezeFilter  # noqa: B018

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from coach_rl.core.errors import ActionError, ParameterError, SpaceError
 from coach_rl.filters import (
-    AttentionDiscretization,
     BoxDiscretization,
     BoxMasking,
     FullDiscreteActionSpaceMap,
@@ -80,31 +79,6 @@ def test_bins_must_fit(num_bins, space, message):
 def test_bins_need_two_values(num_bins):
     with pytest.raises(ParameterError, match=r"BoxDiscretization\.num_bins must be int >= 2"):
         BoxDiscretization(num_bins=num_bins)
-
-
-def test_attention_by_hand():
-    stage = AttentionDiscretization(num_bins=(2, 1)).build(spaces.Box(0.0, 10.0, (4,)))
-    np.testing.assert_array_equal(stage.apply(np.array([0, 1])), [[0, 0, 5, 10], [5, 0, 10, 10]])
-    # a region is brought back to the cell whose centre is nearest to its own
-    np.testing.assert_array_equal(stage.inverse(np.array([[6.0, 6.0, 8.0, 7.0]])), [1])
-
-
-def test_attention_counts_along_y_first_and_rounds_to_pixels():
-    stage = AttentionDiscretization(num_bins=(2, 3)).build(spaces.Box(0, 83, (4,), np.int64))
-    # borders along x: 0, 41.5 -> 42 (half to even), 83; along y: 0, 27.67 -> 28, 55.33 -> 55, 83
-    np.testing.assert_array_equal(stage.apply(np.array([1, 3])), [[0, 28, 42, 55], [42, 0, 83, 28]])
-    np.testing.assert_array_equal(stage.inverse(stage.apply(np.arange(6))), np.arange(6))
-
-
-def test_attention_needs_a_region_of_a_plane():
-    with pytest.raises(SpaceError, match="both corners have the same bounds"):
-        AttentionDiscretization(num_bins=2).build(
-            spaces.Box(np.zeros(4, np.float32), np.array([1, 1, 2, 2], np.float32))
-        )
-    with pytest.raises(
-        ParameterError, match=r"num_bins must be int > 0 \| tuple\[int > 0, int > 0\]"
-    ):
-        AttentionDiscretization(num_bins=0)
 
 
 def test_masking_by_hand():

@@ -10,13 +10,11 @@ from coach_rl.filters import (
     InputFilter,
     ObservationClippingFilter,
     ObservationCropFilter,
-    ObservationMoveAxisFilter,
     ObservationNormalizationFilter,
     ObservationReductionBySubPartsNameFilter,
     ObservationRescaleSizeByFactorFilter,
     ObservationRescaleToSizeFilter,
     ObservationRGBToYFilter,
-    ObservationSqueezeFilter,
     ObservationStackingFilter,
     ObservationToUInt8Filter,
 )
@@ -102,21 +100,6 @@ def test_crop_must_fit(low, high):
 def test_crop_refuses_senseless_bounds(low, high):
     with pytest.raises(ParameterError, match=r"ObservationCropFilter\.low"):
         ObservationCropFilter(low=low, high=high)
-
-
-def test_move_axis_brings_channels_to_the_front_and_back():
-    values = noise_image(2, 4, 5, 3)
-    first = Filtered(ObservationMoveAxisFilter(source=-1, destination=0), image(4, 5, 3))
-    assert first.space.shape == (3, 4, 5)
-    moved = first(values)
-    np.testing.assert_array_equal(moved[1, 2], values[1, :, :, 2])
-    last = Filtered(ObservationMoveAxisFilter(source=0, destination=-1), first.space)
-    np.testing.assert_array_equal(last(moved), values)
-
-
-def test_move_axis_names_the_axis_that_is_missing():
-    with pytest.raises(SpaceError, match=r"source is 2, but the value has 2 axes"):
-        Filtered(ObservationMoveAxisFilter(source=2, destination=0), image(4, 5))
 
 
 def test_normalization_by_hand():
@@ -236,7 +219,7 @@ def test_rescaling_needs_something_to_be_left():
 
 
 def test_an_image_with_channels_first_is_told_what_to_do():
-    with pytest.raises(SpaceError, match=r"ObservationMoveAxisFilter\(source=0, destination=-1\)"):
+    with pytest.raises(SpaceError, match="channels that stand first are moved by a wrapper"):
         Filtered(ObservationRescaleToSizeFilter(height=8, width=8), image(3, 84, 84))
 
 
@@ -261,19 +244,6 @@ def test_grey_of_floats_by_hand():
     grey = Filtered(ObservationRGBToYFilter(), spaces.Box(0.0, 1.0, (1, 3, 3), np.float32))
     primaries = np.eye(3, dtype=np.float32).reshape(1, 1, 3, 3)
     np.testing.assert_allclose(grey(primaries), [[[0.299, 0.587, 0.114]]], rtol=1e-6)
-
-
-def test_squeeze_never_drops_the_row_axis():
-    squeeze = Filtered(ObservationSqueezeFilter(), spaces.Box(0.0, 1.0, (1, 4, 1), np.float64))
-    assert squeeze.space.shape == (4,)
-    assert squeeze(np.zeros((1, 1, 4, 1))).shape == (1, 4)
-    squeeze = Filtered(ObservationSqueezeFilter(axis=-1), spaces.Box(0.0, 1.0, (1, 4, 1)))
-    assert squeeze(np.zeros((1, 1, 4, 1), np.float32)).shape == (1, 1, 4)
-
-
-def test_squeeze_needs_an_axis_of_length_1():
-    with pytest.raises(SpaceError, match="axis 1 has length 4"):
-        Filtered(ObservationSqueezeFilter(axis=1), spaces.Box(0.0, 1.0, (1, 4, 1)))
 
 
 def test_stacking_by_hand_rows_out_of_phase():

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coach_rl.core.errors import NonFiniteError, ParameterError
+from coach_rl.core.errors import ParameterError
 from coach_rl.filters import (
     InputFilter,
     RewardClippingFilter,
-    RewardEwmaNormalizationFilter,
     RewardNormalizationFilter,
     RewardRescaleFilter,
     RewardReturnScalingFilter,
@@ -61,33 +60,6 @@ def test_rescaling_and_the_order_of_filters():
     assert bounds(clipped_first.chain) == (-10.0, 10.0)
     with pytest.raises(ParameterError, match="factor must not be 0"):
         RewardRescaleFilter(factor=0.0)
-
-
-def test_ewma_by_hand():
-    ewma = Filtered(RewardEwmaNormalizationFilter(alpha=0.5))
-    # one reward is its own average
-    np.testing.assert_allclose(ewma([4.0]), [0.0])
-    # weights .25 and .5, scaled to sum to 1: (4 * .25 + 1 * .5) / .75 = 2
-    np.testing.assert_allclose(ewma([1.0]), [-1.0])
-    np.testing.assert_allclose(ewma([1.0, 5.0], learn=False), [-1.0, 3.0])
-
-
-def test_ewma_of_a_batch_counts_like_one_by_one():
-    rewards = np.random.default_rng(0).normal(size=20)
-    together, alone = (Filtered(RewardEwmaNormalizationFilter(), num_rows=20) for _ in range(2))
-    last = together(rewards)
-    for reward in rewards:
-        single = alone([reward])
-    np.testing.assert_allclose(last[-1], single[0], rtol=1e-12)
-
-
-def test_ewma_keeps_out_what_is_not_finite():
-    ewma = Filtered(RewardEwmaNormalizationFilter())
-    with pytest.raises(NonFiniteError, match="finite rewards"):
-        ewma([1.0, np.nan])
-    np.testing.assert_array_equal(ewma([3.0], learn=False), [3.0])
-    with pytest.raises(ParameterError, match=r"alpha must be float in \(0, 1\]"):
-        RewardEwmaNormalizationFilter(alpha=0.0)
 
 
 def test_normalization_by_hand():

@@ -1,16 +1,94 @@
-"""Scale rewards by the standard deviation of discounted returns."""
+"""Filters of rewards: descriptions whose `build` returns an `InputStage`.
+
+Rewards are float64 [R] in a Box of shape (). Start with `RewardClippingFilter` for a filter that is
+only a function, `RewardReturnScalingFilter` for one with statistics and memory per row.
+"""
 
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive, UnitInterval
 from coach_rl.core.records import Array, BoolArray, IntArray
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.saved import SavedAttribute
 from coach_rl.core.spaces import Space
-from coach_rl.filters.space_requirements import box, box_of
-from coach_rl.filters.stages import InputStage, RowMemory
+from coach_rl.filters.normalizer import Normalizer
+from coach_rl.filters.stages import InputStage, RowMemory, StatelessInputStage, box, box_of
+
+
+@parameter_class
+class RewardClippingFilter:
+    """Rewards are limited to `low` and `high`; 0 is a bound like any other."""
+
+    low: float | None = None
+    """Smallest reward that passes; None for no limit."""
+    high: float | None = None
+    """Largest reward that passes; None for no limit."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.low is not None or self.high is not None,
+            "RewardClippingFilter needs low, high or both, got neither",
+        )
+        require(
+            self.low is None or self.high is None or self.low <= self.high,
+            f"RewardClippingFilter.low must not exceed high, got {self.low} and {self.high}",
+        )
+
+    def build(self, space: Space) -> StatelessInputStage:
+        """Build the filter for a reward."""
+        source = box_of("RewardClippingFilter", space)
+        low = -np.inf if self.low is None else self.low
+        high = np.inf if self.high is None else self.high
+        return StatelessInputStage(
+            box(np.clip(source.low, low, high), np.clip(source.high, low, high), source.dtype),
+            lambda rewards: np.minimum(np.maximum(rewards, low), high),
+        )
+
+
+@parameter_class
+class RewardNormalizationFilter:
+    """Subtract the running mean of all rewards, divide by their running standard deviation, clip.
+
+    Subtracting a mean changes which policy is best where episodes differ in length:
+    `RewardReturnScalingFilter` only scales.
+    """
+
+    clip: Positive[float] | None = 5.0
+    """Largest magnitude that comes out, in standard deviations; None for no limit."""
+    epsilon: Positive[float] = 1e-8
+    """Added to the variance."""
+
+    def build(self, space: Space) -> Normalizer:
+        """Build the filter for a reward."""
+        return Normalizer(
+            box_of("RewardNormalizationFilter", space),
+            clip=self.clip,
+            epsilon=self.epsilon,
+            dtype=np.float64,
+        )
+
+
+@parameter_class
+class RewardRescaleFilter:
+    """Every reward times `factor`."""
+
+    factor: float
+    """Anything but 0."""
+
+    def __post_init__(self) -> None:
+        require(self.factor != 0, f"RewardRescaleFilter.factor must not be 0, got {self.factor}")
+
+    def build(self, space: Space) -> StatelessInputStage:
+        """Build the filter for a reward."""
+        source = box_of("RewardRescaleFilter", space)
+        ends = (source.low * self.factor, source.high * self.factor)
+        return StatelessInputStage(
+            box(np.minimum(*ends), np.maximum(*ends), source.dtype),
+            lambda rewards: rewards * self.factor,
+        )
 
 
 @parameter_class
