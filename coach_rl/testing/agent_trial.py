@@ -10,9 +10,19 @@ from gymnasium import spaces
 
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.levels import DIRECTIVE_KEYS
 from coach_rl.core.options import OPTION_KEY
-from coach_rl.core.records import Action, ActionRequest, Array, BoolArray, End, Observation, Outcome
+from coach_rl.core.records import (
+    Action,
+    ActionRequest,
+    Array,
+    BoolArray,
+    End,
+    FloatArray,
+    Observation,
+    Outcome,
+)
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.core.state import State
 from coach_rl.testing.states import assert_same_state
@@ -136,7 +146,7 @@ class Play:
         outcome = Outcome(
             rows=np.arange(self.num_rows),
             observation=seen,
-            reward=np.array([stream.normal() for stream in self._streams]),
+            reward=self._rewards(seen),
             terminated=terminated,
             truncated=truncated,
             duration=np.ones(self.num_rows, np.int64),
@@ -153,6 +163,15 @@ class Play:
             for key, values in seen.items()
         }
         return outcome
+
+    def _rewards(self, seen: Observation) -> FloatArray:
+        """Rewards [R]: those of the level's goals, or random ones."""
+        random = np.array([stream.normal() for stream in self._streams])
+        goal = self.trial.context.place.goal
+        if goal is None or GOAL_KEY not in seen:
+            return random
+        reward: FloatArray = goal.judge(seen[GOAL_KEY], goal.achieved(seen)).reward
+        return reward
 
     def tick(self, phase: Phase, *, samples: bool = False) -> Action:
         """Act, observe and, in TRAIN, learn if it is due."""

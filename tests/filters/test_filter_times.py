@@ -21,7 +21,9 @@ def names(whole):
 
 def test_timed_calls_input_filter_names_each_filter():
     twice = (ObservationNormalizationFilter(), ObservationNormalizationFilter())
-    chain = InputFilter(observation={"x": twice}, reward=(RewardRescaleFilter(factor=2.0),)).build(SEEN)
+    chain = InputFilter(observation={"x": twice}, reward=(RewardRescaleFilter(factor=2.0),)).build(
+        SEEN
+    )
     found = names(chain)
     assert {("filter", "observation"), ("filter", "reward")} <= found
     for place in ("observation/x/0", "observation/x/1"):
