@@ -139,14 +139,16 @@ class Play:
     def outcome(self) -> Outcome:
         """The answer of the world to all rows; the next request is that of its observations."""
         ends = np.array([stream.random(2) < 1 / (2 * EPISODE) for stream in self._streams])
-        terminated, truncated = ends[:, 0], ends[:, 1] & ~ends[:, 0]
-        bits = terminated * np.uint8(End.TERMINATED) | truncated * np.uint8(End.TRUNCATED)
         held = {key: self._observation[key] for key in DIRECTIVE_KEYS if key in self._observation}
         seen = {**self._drawn(), **held}  # goals and options stay until the (sub-)episode ends
+        rewards, reached = self._judged(seen)
+        terminated = ends[:, 0] | reached
+        truncated = ends[:, 1] & ~terminated
+        bits = terminated * np.uint8(End.TERMINATED) | truncated * np.uint8(End.TRUNCATED)
         outcome = Outcome(
             rows=np.arange(self.num_rows),
             observation=seen,
-            reward=self._rewards(seen),
+            reward=rewards,
             terminated=terminated,
             truncated=truncated,
             duration=np.ones(self.num_rows, np.int64),
@@ -164,14 +166,14 @@ class Play:
         }
         return outcome
 
-    def _rewards(self, seen: Observation) -> FloatArray:
-        """Rewards [R]: those of the level's goals, or random ones."""
+    def _judged(self, seen: Observation) -> tuple[FloatArray, BoolArray]:
+        """Rewards [R], random ones without goals, and which rows have reached their goal [R]."""
+        place = self.trial.context.place
         random = np.array([stream.normal() for stream in self._streams])
-        goal = self.trial.context.place.goal
-        if goal is None or GOAL_KEY not in seen:
-            return random
-        reward: FloatArray = goal.judge(seen[GOAL_KEY], goal.achieved(seen)).reward
-        return reward
+        if place.goal is None or place.level is None or GOAL_KEY not in seen:
+            return random, np.zeros(self.num_rows, np.bool_)
+        verdict = place.goal.verdict(seen[GOAL_KEY], seen)
+        return verdict.reward, verdict.reached & place.level.goal_is_terminal
 
     def tick(self, phase: Phase, *, samples: bool = False) -> Action:
         """Act, observe and, in TRAIN, learn if it is due."""
