@@ -51,7 +51,7 @@ clean:
 
 # What the commands of README.md need.
 .venv/running: pyproject.toml constraints.txt | $(BIN)/pip
-	$(INSTALL) ".[video,graph,plot,sweep]"
+	$(INSTALL) ".[video,plot,sweep]"
 	touch $@
 
 # That, and what tests and checks need.

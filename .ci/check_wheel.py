@@ -20,6 +20,7 @@ for name in names:
     importlib.import_module(name)
 presets = list((here / "presets").glob("[A-Z]*_*.py"))
 assert presets, "no presets in the wheel"
+assert (here / "studies/report.html.jinja").is_file(), "no template of reports in the wheel"
 print(f"wheel: {len(names)} modules imported, {len(presets)} presets shipped")
 """
 

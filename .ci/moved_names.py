@@ -18,8 +18,33 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent
 TABLE = CHECKOUT / "coach_rl" / "core" / "moved_names.json"
 FOLDERS = ("coach_rl", "environments", "filters")
-RENAMED = {"TaskParameters": "Runtime", "HeldInput": "FrozenStatisticsFilter"}
-"""New names of public classes and functions by their old ones."""
+RENAMED = {
+    "TaskParameters": "Runtime",
+    "HeldInput": "FrozenStatisticsFilter",
+    "PresetParcel": "PresetBundle",
+    "Standing": "RunStatus",
+    "StopsWhenAsked": "StopOnNote",
+    "Track": "JobTracker",
+    "ask_to_stop": "write_stop_note",
+    "carried_runs": "max_parallel_runs",
+    "packed": "bundled",
+    "said_space": "format_space",
+    "standing_of": "run_status",
+    "unpacked": "unbundle",
+    "coach_rl.studies.conduct:LOOK_SECONDS": "coach_rl.studies.conduct:POLL_SECONDS",
+    "coach_rl.studies.earlier_runs:difference": "coach_rl.studies.study_runs:parameter_difference",
+    "coach_rl.studies.slurm:LOOK_SECONDS": "coach_rl.studies.clusters.slurm:POLL_SECONDS",
+    "coach_rl.studies.sweep_report:report": "coach_rl.studies.sweeps.report:report",
+    "EnvironmentTraceback": "RemoteTraceback",
+    "LostJob": "WorkerLost",
+}
+"""New names of public classes and functions by their old ones, or by module and name."""
+GONE = {
+    "coach_rl.environments.gymnasium.worker:PATIENCE_SECONDS",
+    "coach_rl.environments.gymnasium.worker:Worker",
+    "coach_rl.graph_managers.worker_places:packed",
+}
+"""Names without a successor, though other modules have names like them."""
 
 Names = dict[str, set[str]]
 
@@ -78,9 +103,12 @@ def moves(old: Names, new: Names) -> tuple[dict[str, str], list[str]]:
         is_package = any(other.startswith(f"{module}.") for other in old)
         found = {}
         for name in sorted(names - new.get(module, set())):
+            if f"{module}:{name}" in RENAMED:
+                found[name] = RENAMED[f"{module}:{name}"]
+                continue
             now = RENAMED.get(name, name)
             places = [p for p in homes[now] if _is_package(p, new) == is_package] or homes[now]
-            if not places:
+            if not places or f"{module}:{name}" in GONE:
                 gone.append(f"{module}:{name}")
                 continue
             alike = [p for p in places if p.rpartition(".")[2] == module.rpartition(".")[2]]
@@ -120,7 +148,7 @@ def main() -> None:
         module, colon, name = target.partition(":")
         return module in new and (not colon or name in new[module])
 
-    table = {old: new for old, new in sorted(table.items()) if is_there(new) and old != new}
+    table = {old: new for old, new in sorted(table.items()) if is_there(new) and not is_there(old)}
     TABLE.write_text(json.dumps(table, indent=1) + "\n")
     print(f"{len(table)} entries; gone: {', '.join(gone) or 'none'}")
 

@@ -36,7 +36,7 @@ TOYS: dict[str, tuple[type[EnvironmentParameters], dict[str, object]]] = {
     "point_mass": (PointMassParameters, {}),
     "steady_pay": (SteadyPayParameters, {}),
 }
-"""The toy worlds by level: their parameters, and what the level fixes of them."""
+"""The toy worlds by level: their parameters, and the fields that the level sets."""
 
 
 def make(level: str, *, num_envs: int = 1, **kwargs: object) -> Environment:
@@ -93,7 +93,7 @@ def _filled(
     fixed: dict[str, object],
     kwargs: dict[str, object],
 ) -> EnvironmentParameters:
-    """The parameters with these fields; says which fields there are when one is unknown."""
+    """The parameters with these fields; ParameterError names the known ones."""
     fields = [name for name in inspect.signature(kind).parameters if name not in fixed]
     for name in kwargs:
         if name not in fields:

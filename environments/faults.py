@@ -1,27 +1,25 @@
-"""Environments that fail: what counts as a fault, and whether the row or the run ends there.
+"""Environments that fail: the causes, and whether the row or the run ends there.
 
-A failing row is a `Trouble`. The `FaultLedger` of an environment decides by its `FaultParameters`:
-it raises an error with a diagnosis, or has the row restarted from a fresh seed and reports a
-`Fault`. A row that is restarted has done nothing in that step: the episode ends, truncated, with
-the observation before.
+A failing row is a `RowFailure`. The `FaultLedger` of an environment decides by its
+`FaultParameters`: it raises an error with a diagnosis, or has the row restarted from a fresh seed
+and reports a `Fault`. The step of a restarted row is void: the episode ends, truncated, with the
+observation before.
 """
 
 import inspect
 import math
 import multiprocessing
-import re
-import site
-import sysconfig
+import sys
 import traceback
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from types import ModuleType, TracebackType
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
 
-import coach_rl
 from coach_rl.core.errors import (
     CoachWarning,
     EnvironmentFault,
@@ -36,6 +34,7 @@ from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.processes.worker_messages import LIBRARIES, RemoteTraceback
 
 Reaction = Literal["restart", "stop"]
 Cause = Literal["raised", "died", "hung", "malformed", "non_finite", "unstable"]
@@ -51,9 +50,21 @@ _OLD_INTERFACE = (
     "this is Gym's old interface, Gymnasium has reset(*, seed=None, options=None) -> (observation, "
     "info) and step(action) -> (observation, reward, terminated, truncated, info)"
 )
-_LIBRARIES = tuple(
-    {*site.getsitepackages(), sysconfig.get_path("stdlib"), *map(str, coach_rl.__path__)}
+_SETTINGS = (
+    ("the default dtype", "get_default_dtype", "set_default_dtype", True),
+    ("whether gradients are computed", "is_grad_enabled", "set_grad_enabled", True),
+    ("the number of threads", "get_num_threads", "set_num_threads", False),
+    (
+        "the use of deterministic algorithms",
+        "are_deterministic_algorithms_enabled",
+        "use_deterministic_algorithms",
+        False,
+    ),
 )
+"""Name, getter and setter of torch's settings, and whether a change would end in errors elsewhere.
+Each getter takes some 40 ns."""
+_DEVICE = ("the default device", "get_default_device", "set_default_device", True)
+"""Its getter takes 9 microseconds, so it is watched where environments are made and reset."""
 
 
 @parameter_class
@@ -86,13 +97,13 @@ class FaultParameters:
         return self.on_crash
 
 
-class Trouble(NamedTuple):
-    """A row that has failed; can be sent from a worker."""
+class RowFailure(NamedTuple):
+    """A picklable description of a failed row."""
 
     row: int
     cause: Cause
     verb: str
-    """The call it failed in: step, reset or construction."""
+    """The call that failed: step, reset or construction."""
     message: str
     """The failure in one line, with the environment's name, file and line."""
     evidence: dict[str, Array | str]
@@ -100,11 +111,11 @@ class Trouble(NamedTuple):
 
 
 class OldInterface(EnvironmentFault):
-    """An environment of Gym's old kind."""
+    """An environment with the interface of Gym before 0.26."""
 
 
 class Unstable(Exception):
-    """MuJoCo has warned that a simulator's state was not finite or huge."""
+    """MuJoCo's warning that a simulator's state was not finite or huge."""
 
     def __str__(self) -> str:
         return (
@@ -113,18 +124,11 @@ class Unstable(Exception):
         )
 
 
-class EnvironmentTraceback(Exception):
-    """The cause of an error that came from an environment: its traceback as text."""
-
-    def __str__(self) -> str:
-        return f"\n{self.args[0]}"
-
-
 class FaultLedger(Saved):
-    """Counts an environment's faults, and decides what comes of each.
+    """The count of an environment's faults, and the reaction to each.
 
     Args:
-        parameters: What to do.
+        parameters: The reactions.
         num_envs: N.
     """
 
@@ -155,7 +159,7 @@ class FaultLedger(Saved):
         """Causes that the user has been warned of."""
 
     def reset(self, seeds: Sequence[int] | None) -> None:
-        """The environment is reset with these seeds; None continues its random streams."""
+        """Store the seeds of a reset; None continues the random streams."""
         if seeds is not None:
             self._seeds, self._restarts = list(seeds), [0] * len(seeds)
 
@@ -167,23 +171,23 @@ class FaultLedger(Saved):
             return int(np.random.SeedSequence().generate_state(1)[0] >> 1)
         return integer_seed(seed, "restart", self._restarts[row])
 
-    def note(self, trouble: Trouble, **context: Array) -> Fault:
-        """The fault to report, where the row is to be restarted.
+    def record(self, failure: RowFailure, **context: Array) -> Fault:
+        """The fault to report if the row is to be restarted.
 
-        An environment that has never made a step does not work, and is not tried again.
+        An environment that fails before its first step is not restarted.
 
         Args:
-            trouble: What happened.
-            context: Arrays that belong to its evidence, such as the action.
+            failure: The failure of the row.
+            context: Arrays for the evidence, such as the action.
 
         Raises:
             NonFiniteError: NaN, infinity or an instability stops the run.
             EnvironmentFault: Anything else stops it.
         """
-        reaction = self._parameters.reaction(trouble.cause)
-        message = f"{trouble.message}; environment step {self.steps:,}"
-        evidence = {**trouble.evidence, **context}
-        kind = NonFiniteError if reaction == "stop" and _is_numeric(trouble) else EnvironmentFault
+        reaction = self._parameters.reaction(failure.cause)
+        message = f"{failure.message}; environment step {self.steps:,}"
+        evidence = {**failure.evidence, **context}
+        kind = NonFiniteError if reaction == "stop" and _is_numeric(failure) else EnvironmentFault
         if reaction == "stop" or not self.steps:
             raise _stopped(kind, message, evidence)
         window = self._parameters.window.count
@@ -201,26 +205,26 @@ class FaultLedger(Saved):
                 f"{self._recent_messages[0]}",
                 self._first_evidence,
             )
-        if trouble.cause not in self._warned:
-            self._warned.append(trouble.cause)
+        if failure.cause not in self._warned:
+            self._warned.append(failure.cause)
             warnings.warn(
                 f"{message}; the row is restarted and its episode cut off (further faults of this "
                 "kind are counted in the log)",
                 CoachWarning,
                 stacklevel=2,
             )
-        return Fault(cause=trouble.cause, row=trouble.row, message=message)
+        return Fault(cause=failure.cause, row=failure.row, message=message)
 
 
 class SpaceWatch:
-    """Warns once where an observation lies outside its space.
+    """A check that warns once if an observation lies outside its space.
 
-    Compares all rows of a step at once, and only with bounds that the dtype does not set by itself.
-    Only in environments named as `module:Class`: users of registered ones cannot change them, and
-    not even all of Gymnasium's own keep to their bounds.
+    All rows of a step are compared at once, and only with bounds that the dtype does not imply.
+    Only environments named as `module:Class` are checked: users of registered ones cannot change
+    them, and not even all of Gymnasium's own keep to their bounds.
 
     Args:
-        spaces: The environment's.
+        spaces: Spaces of the environment.
         level: Its name.
     """
 
@@ -232,7 +236,7 @@ class SpaceWatch:
         if ":" not in level:
             self._bounds.clear()
 
-    def look(self, rows: IntArray, observation: Observation) -> None:
+    def check(self, rows: IntArray, observation: Observation) -> None:
         """Compare observations [R, ...] of these rows with their spaces."""
         for key, (low, high) in self._bounds.items():
             values = observation[key]
@@ -255,6 +259,69 @@ class SpaceWatch:
             CoachWarning,
             stacklevel=3,
         )
+
+
+class SettingsWatch:
+    """A context for an environment's code, which restores torch's settings afterwards.
+
+    Args:
+        level: The environment's name.
+        with_device: Whether to watch the default device as well.
+    """
+
+    def __init__(self, level: str, *, with_device: bool = False) -> None:
+        self._level = level
+        self._settings = (*_SETTINGS, _DEVICE) if with_device else _SETTINGS
+        self._before: tuple[Any, ...] = ()
+        """Values on entering; empty where torch has not been imported."""
+        self._warned: set[str] = set()
+
+    def __enter__(self) -> None:
+        torch = sys.modules.get("torch")
+        self._before = () if torch is None else self._values(torch)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Restore changed settings.
+
+        Raises:
+            EnvironmentFault: A setting has changed that makes learning impossible.
+        """
+        if not self._before:
+            return
+        torch = sys.modules["torch"]
+        after = self._values(torch)
+        if after == self._before:
+            return
+        wrong = []
+        for (name, _, setter, is_wrong), then, now in zip(
+            self._settings, self._before, after, strict=True
+        ):
+            if then != now:
+                is_usual_device = setter == "set_default_device" and then.type == "cpu"
+                getattr(torch, setter)(None if is_usual_device else then)
+                wrong += [f"{name} from {then} to {now}"] if is_wrong else []
+                if not is_wrong and name not in self._warned:
+                    self._warned.add(name)
+                    warnings.warn(
+                        f"'{shown_level(self._level)}' changed torch's settings for the whole "
+                        f"process: {name} from {then} to {now}; it is put back after each call",
+                        CoachWarning,
+                        stacklevel=3,
+                    )
+        if wrong and error is None:
+            raise EnvironmentFault(
+                f"'{shown_level(self._level)}' changed torch's settings for the whole process: "
+                f"{', '.join(wrong)}; put them back before the environment returns (for gradients: "
+                "`with torch.no_grad():`), or use vectorization='subprocess'"
+            )
+
+    def _values(self, torch: ModuleType) -> tuple[Any, ...]:
+        return tuple([getattr(torch, getter)() for _, getter, _, _ in self._settings])
 
 
 def _bounds(space: Space) -> tuple[Array, Array] | None:
@@ -283,7 +350,7 @@ def _bounds(space: Space) -> tuple[Array, Array] | None:
 
 
 def is_users_interrupt(error: BaseException) -> bool:
-    """Return whether an error is a Ctrl-C in the main process, not one of the environment's."""
+    """Return whether an error is a Ctrl-C in the main process, not an error of the environment."""
     return isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None
 
 
@@ -294,18 +361,18 @@ def close_failure(error: BaseException, *, env: object, level: str, row: int | N
     return f"{what} '{shown_level(level)}' failed in close: {text}; the run is not affected"
 
 
-def trouble_of(
+def failure_of(
     error: BaseException, *, env: object, level: str, row: int, verb: str, given: object
-) -> Trouble:
-    """The trouble of a row whose environment raised an error or gave something malformed.
+) -> RowFailure:
+    """The failure of a row whose environment raised an error or returned malformed values.
 
     Args:
-        error: What was raised: an `EnvironmentFault` of ours is about what it gave.
-        env: The environment; None before there is one.
+        error: The error; an `EnvironmentFault` is about malformed values.
+        env: The environment; None before it was made.
         level: Its name.
-        row: Its number.
-        verb: What it was doing.
-        given: What it gave last.
+        row: Number of the row.
+        verb: The call that failed.
+        given: The last values that it returned.
     """
     cause: Cause = "raised"
     evidence: dict[str, Array | str] = {"traceback": "".join(traceback.format_exception(error))}
@@ -319,7 +386,7 @@ def trouble_of(
         text = f"{type(error).__name__}: {error} ({raised_at(error, env)})"
     if cause != "raised":
         evidence["given"] = _text(given)
-    return Trouble(
+    return RowFailure(
         row=row,
         cause=cause,
         verb=verb,
@@ -330,32 +397,32 @@ def trouble_of(
 
 def vector_fault(error: BaseException, *, env: object, level: str, verb: str) -> EnvironmentFault:
     """The error for a ready vector environment, whose rows cannot be restarted one by one."""
-    trouble = trouble_of(error, env=env, level=level, row=0, verb=verb, given=None)
-    text = trouble.message.partition(f" failed in {verb}: ")[2]
+    failure = failure_of(error, env=env, level=level, row=0, verb=verb, given=None)
+    text = failure.message.partition(f" failed in {verb}: ")[2]
     return EnvironmentFault(
         f"vector environment '{shown_level(level)}' failed in {verb}: {text}",
-        evidence=trouble.evidence,
+        evidence=failure.evidence,
     )
 
 
-def simulator_trouble(*, level: str, row: int) -> Trouble:
-    """The trouble of a row of a batch whose simulator became unstable."""
+def unstable_failure(*, level: str, row: int) -> RowFailure:
+    """The failure of a row of a batch whose simulator became unstable."""
     message = f"row {row} of '{level}' failed in step: {Unstable()}"
-    return Trouble(row=row, cause="unstable", verb="step", message=message, evidence={})
+    return RowFailure(row=row, cause="unstable", verb="step", message=message, evidence={})
 
 
 def non_finite(
     observation: Mapping[str, Array], reward: float, *, env: object, level: str, row: int, verb: str
-) -> Trouble:
-    """The trouble of a row that showed NaN or infinity.
+) -> RowFailure:
+    """The failure of a row with NaN or infinity in its observation or reward.
 
     Args:
-        observation: What it showed, [...] each.
-        reward: What it gave.
+        observation: Its observation, [...] each.
+        reward: Its reward.
         env: The environment.
         level: Its name.
-        row: Its number.
-        verb: What it was doing.
+        row: Number of the row.
+        verb: The call that failed.
     """
     what = f"the reward is {reward}"
     for key, values in observation.items():
@@ -364,7 +431,7 @@ def non_finite(
             place = "".join(f"[{index}]" for index in wrong[0])
             what = f"the observation '{key}'{place} is {values[tuple(wrong[0])]}"
             break
-    return Trouble(
+    return RowFailure(
         row=row,
         cause="non_finite",
         verb=verb,
@@ -377,30 +444,30 @@ def non_finite(
     )
 
 
-def alarms_of(env: object) -> IntArray | None:
-    """MuJoCo's counters of instabilities in a Gymnasium environment; None where it has none.
+def instability_counters(env: object) -> IntArray | None:
+    """MuJoCo's counters of instabilities in a Gymnasium environment; None without MuJoCo.
 
-    A view into the simulator, which never moves.
+    They are a view of the simulator's memory, which never moves.
     """
     data = getattr(getattr(env, "unwrapped", env), "data", None)
     if data is None or not type(data).__module__.startswith("mujoco."):
         return None
-    import mujoco  # such an environment has imported it
+    import mujoco  # already imported by such an environment
 
     warning = mujoco.mjtWarning
     counters: IntArray = data.warning.number[warning.mjWARN_BADQPOS : warning.mjWARN_BADCTRL + 1]
     return counters
 
 
-def first_of_each(troubles: Sequence[tuple[int, Trouble]]) -> dict[int, Trouble]:
-    """The first trouble of each place, in the order of places."""
-    return dict(sorted(dict(reversed(troubles)).items()))
+def first_of_each(failures: Sequence[tuple[int, RowFailure]]) -> dict[int, RowFailure]:
+    """The first failure at each position, in the order of positions."""
+    return dict(sorted(dict(reversed(failures)).items()))
 
 
 def is_finite(values: Array) -> bool:
-    """Return whether an array of any kind holds neither NaN nor infinity.
+    """Return whether an array of any kind has neither NaN nor infinity.
 
-    The sum of squares says it in a fifth of the time, unless it overflows.
+    A finite sum of squares proves it in a fifth of the time; it may overflow.
     """
     if values.dtype.kind != "f":
         return True
@@ -409,19 +476,19 @@ def is_finite(values: Array) -> bool:
 
 
 def _stopped(kind: type[RunError], message: str, evidence: Mapping[str, Array | str]) -> RunError:
-    """The error that ends a run; its cause is the environment's traceback, for `--debug`."""
+    """The error that ends a run, caused by the environment's traceback, for `--debug`."""
     error = kind(message, evidence=evidence)
     if "traceback" in evidence:
-        error.__cause__ = EnvironmentTraceback(evidence["traceback"])
+        error.__cause__ = RemoteTraceback(evidence["traceback"])
     return error
 
 
-def _is_numeric(trouble: Trouble) -> bool:
-    return trouble.cause in ("non_finite", "unstable")
+def _is_numeric(failure: RowFailure) -> bool:
+    return failure.cause in ("non_finite", "unstable")
 
 
 def _old_interface(error: BaseException, verb: str) -> str:
-    """Say that the environment has Gym's old interface, if that is what the error shows."""
+    """The message about Gym's old interface, if the error shows it; otherwise empty."""
     text = str(error)
     if isinstance(error, ValueError) and verb == "step" and "expected 5, got" in text:
         count = text.partition("got ")[2].partition(")")[0]
@@ -439,12 +506,12 @@ def raised_at(error: BaseException, env: object = None) -> str:
     """File and line of the user's code that raised an error, the innermost.
 
     Args:
-        error: What was raised.
-        env: Whose code is looked for first; None for any that belongs to no library.
+        error: The error.
+        env: The environment whose code is preferred; None for any code outside libraries.
     """
     frames = traceback.extract_tb(error.__traceback__)
     own = _file_of(type(getattr(env, "unwrapped", env)))
-    of_user = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)]
+    of_user = [frame for frame in frames if not frame.filename.startswith(LIBRARIES)]
     chosen = (
         [frame for frame in of_user if frame.filename == own]
         or of_user
@@ -452,13 +519,6 @@ def raised_at(error: BaseException, env: object = None) -> str:
         or frames
     )
     return f"{Path(chosen[-1].filename).name}, line {chosen[-1].lineno}"
-
-
-def place_in(dump: str) -> str:
-    """File and line of the user's code in what `faulthandler` wrote; empty if it wrote nothing."""
-    frames = re.findall(r'File "(.+)", line (\d+) in', dump)  # the innermost first
-    chosen = [frame for frame in frames if not frame[0].startswith(_LIBRARIES)] or frames
-    return f" ({Path(chosen[0][0]).name}, line {chosen[0][1]})" if chosen else ""
 
 
 def _definition(env: object, verb: str) -> str:

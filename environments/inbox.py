@@ -1,9 +1,9 @@
-"""Bookkeeping of every simulator: the decisions that wait in its rows, and the rows' seeds.
+"""Bookkeeping of simulators: open decisions of rows, and the seeds of rows.
 
 inbox = Inbox(action_space, num_envs=4)
 inbox.start()                                   # after a reset
-inbox.put(directive, rows)                      # checks everything, then keeps a copy
-rows, action = inbox.take()                     # what is to be answered now
+inbox.put(directive, rows)                      # checks, then stores a copy
+rows, action = inbox.take()                     # the decisions to answer now
 """
 
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ from coach_rl.core.state import State
 
 
 class Inbox:
-    """The decisions that rows were sent and have not answered yet, each row one at most.
+    """Decisions that were sent to rows and not answered yet, at most one per row.
 
-    A simulator does nothing with a decision before `recv`, so an open decision is a row number and
-    an action. It is saved with the simulator and is still open when the state is loaded.
+    A simulator processes decisions in `recv` only, so an open decision is a row number and an
+    action. It is saved with the simulator and still open when the state is loaded.
 
     Args:
         space: The space of one row's action.
@@ -42,29 +42,29 @@ class Inbox:
 
     @property
     def open(self) -> BoolArray:
-        """[N] which rows have a decision they did not answer."""
+        """[N] whether each row has an open decision."""
         return self._open.copy()
 
     def start(self) -> None:
-        """Drop what is open and take decisions from now on."""
+        """Drop open decisions and accept new ones."""
         self._open[:] = False
         self._sent.clear()
         self._refusal = ""
 
     def stop(self, refusal: str) -> None:
-        """Drop what is open and refuse every decision with this line until the next `start`."""
+        """Drop open decisions, and refuse new ones with this message until the next `start`."""
         self.start()
         self._refusal = refusal
 
     def stop_after(self, error: BaseException) -> None:
-        """Refuse every decision until the next reset: some rows may have stepped, others not."""
+        """Refuse decisions until the next reset, as only some rows may have stepped."""
         self.stop(f"the environment failed ({error}); call reset first")
 
     def put(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
-        """Keep a copy of a decision for these rows; nothing changes when it is refused.
+        """Store a copy of a decision for these rows; nothing changes if it is refused.
 
         Args:
-            directive: What to do, or the bare action.
+            directive: The directive, or its action alone.
             rows: [R]; None for all rows.
 
         Raises:
@@ -85,18 +85,18 @@ class Inbox:
         self._sent.append((index, conformed))
 
     def take(self) -> tuple[IntArray, Action]:
-        """The rows that were sent something with their actions, in that order; closes them."""
+        """Open rows and their actions in the order sent; they are closed."""
         rows, action = self._joined()
         self._sent.clear()
         self._open[:] = False
         return rows, action
 
     def hold(self, rows: IntArray) -> None:
-        """Keep rows open that were taken: their answer comes later."""
+        """Reopen rows that were taken, for a later answer."""
         self._open[rows] = True
 
     def state_dict(self) -> State:
-        """Return the open decisions, and whether decisions are accepted."""
+        """Open decisions, and whether decisions are accepted."""
         rows, action = self._joined()
         parts = action.values() if isinstance(action, dict) else [action]
         return {
@@ -106,7 +106,7 @@ class Inbox:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Replace what is open by what `state_dict` returned."""
+        """Restore the open decisions of a state."""
         self.stop("the environment was saved while it had no episode; call reset first")
         if not state["started"]:
             return
@@ -167,7 +167,7 @@ class Inbox:
 
 
 class FloatInbox(Inbox):
-    """An inbox for a Box of floats: a quarter of the time, and no rounding.
+    """An inbox for a Box of floats: four times as fast, and without rounding.
 
     Actions keep the precision in which they are sent, as in Gymnasium's MuJoCo environments.
     """

@@ -4,7 +4,7 @@ import os
 
 
 def usable_processors() -> int:
-    """Return the number of processors this process may use."""
+    """Number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

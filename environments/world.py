@@ -1,4 +1,4 @@
-"""N rows of a world of pure functions: its seeds, time limits, restarts and saved states."""
+"""N rows of a world of pure functions, with seeds, time limits, restarts and saved states."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -36,7 +36,7 @@ class WorldStep(NamedTuple):
 
 
 class World(Protocol):
-    """The rules of a world: pure functions over rows; it remembers nothing.
+    """The rules of a world: pure functions over rows, without state.
 
     state = world.start(uniform)                    # uniform: [R, world.start_numbers] in [0, 1)
     observation = world.observe(state)
@@ -44,9 +44,7 @@ class World(Protocol):
     """
 
     @property
-    def spaces(self) -> EnvironmentSpaces:
-        """Observation and action space of one row."""
-        ...
+    def spaces(self) -> EnvironmentSpaces: ...
 
     @property
     def start_numbers(self) -> int:
@@ -63,7 +61,7 @@ class World(Protocol):
         ...
 
     def observe(self, state: WorldState) -> Observation:
-        """Return the observations of the states: new arrays, [R, ...] each."""
+        """Observations of the states: new arrays, [R, ...] each."""
         ...
 
     def step(self, state: WorldState, action: Action, uniform: FloatArray) -> WorldStep:
@@ -74,7 +72,7 @@ class World(Protocol):
 class WorldEnvironment(Saved):
     """N rows of a world; an `Environment`.
 
-    Every row has its own random stream, so that it lives the same life alone and among others.
+    Every row has its own random stream, so that its episodes don't depend on the other rows.
     Without a first seed the streams start from the operating system's entropy.
 
     Args:
@@ -102,16 +100,13 @@ class WorldEnvironment(Saved):
 
     @property
     def num_envs(self) -> int:
-        """N."""
         return self._num_envs
 
     @property
     def spaces(self) -> EnvironmentSpaces:
-        """Observation and action space of one row."""
         return self.world.spaces
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
-        """Start every row anew; see `Environment.reset`."""
         seeds = row_seeds(seed, self._num_envs)
         if seeds is not None:
             self._streams = [np.random.default_rng(row_seed) for row_seed in seeds]
@@ -123,11 +118,9 @@ class WorldEnvironment(Saved):
         return EnvResponse.reset(self.world.observe(self._state), num_envs=self._num_envs)
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
-        """Tell some rows what to do; see `Environment.send`."""
         self._inbox.put(directive, rows)
 
     def recv(self) -> EnvResponse:
-        """Step the rows that were sent an action, in the order sent."""
         rows, action = self._inbox.take()
         state = {name: values[rows] for name, values in self._state.items()}
         step = self.world.step(state, action, self._uniform(rows, self.world.step_numbers))
@@ -154,7 +147,7 @@ class WorldEnvironment(Saved):
         """Nothing to release."""
 
     def _restarted(self, rows: IntArray, ended: BoolArray, observation: Observation) -> Observation:
-        """Start the ended rows anew; what every row acts on next, [R, ...] each."""
+        """Next observations of all rows, [R, ...] each, after a restart of those that ended."""
         if not ended.any():
             return observation
         again = rows[ended]

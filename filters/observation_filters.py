@@ -184,6 +184,10 @@ class ObservationReductionBySubPartsNameFilter:
 def resizing_stage(source: spaces.Box, height: int, width: int) -> StatelessInputStage:
     """The stage that brings images of `source` to that size, channels and dtype unchanged.
 
+    Resized by torch, for all rows at once: bilinear, with the support widened when shrinking
+    (`antialias`), as pillow's `Image.BILINEAR` does it. On uint8 the two differ by at most one
+    level.
+
     Args:
         source: [height, width] or [height, width, channels], uint8, float32 or float64.
         height: Pixels.

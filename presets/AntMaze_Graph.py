@@ -1,11 +1,11 @@
-"""A graph of places leads ants through mazes and rooms; below, an agent learns to walk.
+"""A graph of places plans the way of ants through mazes and rooms; below, an agent learns to walk.
 
-The upper level plans: it learns which way-points the lower level reaches, and heads for the goal on
-the shortest way. The lower level is PPO, paid for being near its way-point; `AntMaze_Graph_TD3` has
-TD3 with hindsight goals instead, which needs fewer steps for its first success and far more time.
-Either sees how far away its way-point is and not where it is itself, so that a step learned
-anywhere is one everywhere; and a way-point asks for an ant on its feet, to be held, so that diving
-at it doesn't pay.
+The upper level plans: it learns which way-points the lower level reaches, and takes the shortest
+way to the goal. The lower level is PPO, rewarded for being near its way-point; `AntMaze_Graph_TD3`
+has TD3 with hindsight goals instead, which needs fewer steps for its first success and far more
+time. Either observes its distance to the way-point and not its own position, so that a step learned
+anywhere works everywhere; and a way-point must be held by an ant on its feet, so that diving at it
+brings no reward.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -14,49 +14,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl import (
-    Action,
-    ActorCriticParameters,
-    ActorParameters,
-    AdamParameters,
-    AgentParameters,
-    AntSymmetry,
-    ConstantSchedule,
-    CriticParameters,
-    EdgeLengths,
-    EnvironmentSteps,
-    EpsilonGreedyNoise,
-    GaussianNoise,
-    GoalSpace,
-    GoalTask,
-    GraphAgentParameters,
-    GraphManager,
-    GraphParameters,
-    GridPlaces,
-    HACAgentParameters,
-    HRLGraphManager,
-    InputFilter,
-    LearningParameters,
-    LevelParameters,
-    LinearBoxToBoxMap,
-    LinearSchedule,
-    Observation,
-    ObservationNormalizationFilter,
-    OutputFilter,
-    ParameterError,
-    PPOAgentParameters,
-    PPOAlgorithmParameters,
-    ReplayMemoryParameters,
-    RewardRescaleFilter,
-    ScriptedAgentParameters,
-    Space,
-    TargetSync,
-    TD3AgentParameters,
-    TD3AlgorithmParameters,
-    TorsoParameters,
-    ValidationParameters,
-)
+import coach_rl as rl
 from coach_rl.presets.goal_hierarchies import GoalPanel, ReplayPanel, without_position
+from coach_rl.presets.panels import hrl
 
 PUBLISHED = {
     "ant_maze_u12": (0.951, 1_000_000),
@@ -66,16 +26,16 @@ PUBLISHED = {
 }
 """DHRL's success rates and environment steps (Lee et al. 2022), by world."""
 UPRIGHT = 1.0
-"""Upward part of the ant's own axis at a way-point."""
+"""Vertical component of the ant's own axis at a way-point."""
 STANCE = 1.0
-"""Legs that point between the axes, at a way-point that asks for a stance."""
+"""Legs that point between the axes, at a way-point with a stance."""
 _SECONDS = 10.0
 """Time for a way-point."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorldSettings:
-    """Settings that depend on the world; the panel says what they mean."""
+    """Settings that depend on the world; `GraphPanel` documents them."""
 
     spacing: float = 2.0
     missed: float = 10.0
@@ -86,92 +46,64 @@ class WorldSettings:
     discount: float = 0.98
 
 
-# Long ways along corridors 8 m wide: fewer places to stop at, fewer walls to learn, and falls that
-# cost more.
-_LONG = WorldSettings(spacing=4.0, missed=20.0, discount=0.998)
-# Walls must be learned once more with each key, for which averages of many tries take too long.
-_KEYS = WorldSettings(exploring=0.05, forgetting=0.4, discount=0.998)
 # For walkers that have learned elsewhere: few walls, and a false step costs the episode.
 _PUSH = WorldSettings(forgetting=0.05, setbacks=True)
-# The same, with a place to stop at in front of the gap.
-_FALL = replace(_PUSH, spacing=1.0)
-# A place within each gap of 1.6 m, which only an ant with its legs between the axes passes.
-_GAPS = WorldSettings(spacing=1.6, stance=True)
-WORLDS = {
-    "ant_maze_s": _LONG,
-    "ant_maze_w": _LONG,
-    "ant_maze_pi": _LONG,
-    "ant_maze_complex": _LONG,
-    "ant_key_chest": _KEYS,
-    "ant_double_key_chest": _KEYS,
-    "ant_maze_bottleneck": _GAPS,
-    "ant_gaps": _GAPS,
-    "ant_push": _PUSH,
-    "ant_push_sparse": _PUSH,
-    "ant_push_stochastic": _PUSH,
-    "ant_fall": _PUSH,  # twice as wide as the others
-    "ant_fall_sparse": _FALL,
-    "ant_fall_stochastic": _FALL,
-}
-"""Worlds with settings of their own."""
+_ROWS = (
+    ("ant_maze_u24 ant_maze_u12 ant_reacher ant_four_rooms", WorldSettings()),
+    # A place within each gap of 1.6 m, which only an ant with its legs between the axes passes.
+    ("ant_maze_bottleneck ant_gaps", WorldSettings(spacing=1.6, stance=True)),
+    # Long ways along corridors 8 m wide: fewer places to stop at, fewer walls to learn, and falls
+    # that cost more.
+    (
+        "ant_maze_s ant_maze_w ant_maze_pi ant_maze_complex",
+        WorldSettings(spacing=4.0, missed=20.0, discount=0.998),
+    ),
+    ("ant_maze", WorldSettings()),
+    ("ant_push ant_fall ant_push_sparse ant_push_stochastic", _PUSH),  # ant_fall is twice as wide
+    # A place to stop at in front of the gap.
+    ("ant_fall_sparse ant_fall_stochastic", replace(_PUSH, spacing=1.0)),
+    ("ant_four_rooms_sparse", WorldSettings()),
+    # Walls must be learned once more with each key, for which averages of many tries take too long.
+    (
+        "ant_key_chest ant_double_key_chest",
+        WorldSettings(exploring=0.05, forgetting=0.4, discount=0.998),
+    ),
+    ("ogbench_ant_maze_medium ogbench_ant_maze_large ogbench_ant_maze_giant", WorldSettings()),
+    ("robotics_ant_maze_u robotics_ant_maze_medium robotics_ant_maze_large", WorldSettings()),
+)
+WORLDS = {level: settings for levels, settings in _ROWS for level in levels.split()}
+"""Settings by world."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphPanel(GoalPanel):
     """Settings of the graph, and of either walker."""
 
-    LEVELS: ClassVar = (
-        "ant_maze_u24",
-        "ant_maze_u12",
-        "ant_reacher",
-        "ant_four_rooms",
-        "ant_maze_bottleneck",
-        "ant_gaps",
-        "ant_maze_s",
-        "ant_maze_w",
-        "ant_maze_pi",
-        "ant_maze_complex",
-        "ant_maze",
-        "ant_push",
-        "ant_fall",
-        "ant_push_sparse",
-        "ant_push_stochastic",
-        "ant_fall_sparse",
-        "ant_fall_stochastic",
-        "ant_four_rooms_sparse",
-        "ant_key_chest",
-        "ant_double_key_chest",
-        "ogbench_ant_maze_medium",
-        "ogbench_ant_maze_large",
-        "ogbench_ant_maze_giant",
-        "robotics_ant_maze_u",
-        "robotics_ant_maze_medium",
-        "robotics_ant_maze_large",
-    )
+    LEVELS: ClassVar = tuple(WORLDS)
     level: str = "ant_maze_u24"
     hierarchy: Literal["graph", "straight", "none"] = "graph"
-    """graph: a graph of places hands down way-points. straight: the goal itself is the way-point,
-    all else equal. none: the walker acts alone, paid for its distance from the goal, and sees where
-    it is."""
+    """graph: a graph of places sends way-points. straight: the goal itself is the way-point, all
+    else equal. none: the walker acts alone, rewarded by its distance from the goal, and observes
+    its own position."""
     num_envs: int = 16
     steps: int = 1_000_000
     spacing: float | None = None
     """Distance between neighbouring places of the graph, in metres; None takes the world's own."""
     missed: float | None = None
-    """Metres that a way-point missed costs: what an ant walks in that time; None takes the world's
+    """Cost of a missed way-point in metres: what an ant walks in that time; None takes the world's
     own."""
     horizon: int | None = None
     """Environment steps to a way-point, at most; None: 10 seconds."""
     stance: bool | None = None
-    """True to ask for legs that point between the axes at way-points, for narrow gaps; None takes
-    the world's own."""
-    exploring: float | None = None
-    """Fraction of episodes that head for a rarely visited place instead of the goal; None takes the
+    """If True, legs must point between the axes at way-points, for narrow gaps; None takes the
     world's own."""
+    exploring: float | None = None
+    """Fraction of episodes to a rarely visited place instead of the goal; None takes the world's
+    own."""
     forgetting: float | None = None
-    """Lowest weight of a new try in what the graph knows of an edge; None takes the world's own."""
+    """Lowest weight of a new attempt in the averages of an edge; None takes the world's own."""
     setbacks: bool | None = None
-    """True if a way-point missed costs as much as the way has become longer, for walkers that have
+    """If True, a missed way-point costs the length that the way has gained, for walkers that have
     learned already; None takes the world's own."""
     discount: float | None = None
     """Discount factor of the walker; None takes the world's own."""
@@ -181,16 +113,16 @@ class GraphPanel(GoalPanel):
 
     @property
     def settings(self) -> WorldSettings:
-        """The world's own settings, but for those that are given."""
+        """The world's own settings, replaced by those that are given."""
         own = WORLDS.get(self.level, WorldSettings())
         if self.hierarchy == "none":
-            own = replace(own, stance=False)  # asked for at way-points
+            own = replace(own, stance=False)  # part of way-points
         given = {each.name: getattr(self, each.name) for each in fields(WorldSettings)}
         return replace(own, **{name: value for name, value in given.items() if value is not None})
 
     @property
     def has_poses(self) -> bool:
-        """True if the world can show an ant's pose."""
+        """True if observations of the world can include an ant's pose."""
         return "shows_pose" in {field.name for field in fields(self.world().task)}
 
     @property
@@ -202,22 +134,22 @@ class GraphPanel(GoalPanel):
 
     @property
     def keys(self) -> list[str]:
-        """Names of what an ant can take, seen behind what all ants see."""
+        """Names of the elements of the observation for keys, behind those of all ants."""
         return [f"key_{number}" for number, _ in enumerate(getattr(self.world().task, "keys", ()))]
 
     @property
     def has_block(self) -> bool:
-        """True if a block is pushed about, so that ways open and close."""
+        """True if a block can be pushed, which opens and closes ways."""
         return self.level.startswith(("ant_push", "ant_fall"))
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """Names of what a walker does not see of what is behind what all ants see."""
+        """Names of the elements behind those of all ants that are hidden from a walker."""
         return (*self.keys, *(("block_x", "block_y", "block_z") if self.has_block else ()))
 
     @property
-    def torso(self) -> TorsoParameters:
-        """Hidden layers behind what an ant sees and how far its way-point is away."""
+    def torso(self) -> rl.TorsoParameters:
+        """Hidden layers on the observation and the relative way-point."""
         return replace(super().torso, keys=("observation", "desired_goal"))
 
 
@@ -226,8 +158,8 @@ class Panel(GraphPanel):
     """Settings to change with -cp."""
 
     symmetry: bool | None = None
-    """True to know that an ant's legs are alike, and its left and right; None: where the world
-    shows its pose, which that takes, below another level."""
+    """If True, the agent uses the symmetry of an ant's legs and sides, which takes poses; None: in
+    worlds with poses, below another level."""
     evaluation_interval: int = 100_000
     gae_lambda: float = 0.95
     """Lambda of generalised advantage estimation."""
@@ -249,94 +181,95 @@ class TD3Panel(GraphPanel, ReplayPanel):
     """Standard deviation of the noise on its other actions, in half-ranges of the action."""
     discount: float = 0.998
     never: float = 500.0
-    """Decisions that not reaching a way-point any more counts as: a fall is worth minus that."""
+    """Decisions to which a way-point that can't be reached any more amounts; a fall is worth minus
+    that."""
     batch: int = 512
     updates_per_step: float = 0.5
 
 
-def graph_manager(panel: Panel) -> GraphManager:
+def graph_manager(panel: Panel) -> rl.GraphManager:
     """Find a way through a maze by walking it, with PPO."""
     can_be_symmetric = panel.has_poses and panel.hierarchy != "none"
     if panel.symmetry and not can_be_symmetric:
         why = (
             f"an ant that shows its pose, and those of {panel.level} can't"
             if not panel.has_poses
-            else "way-points that ask for a pose, and there are none with hierarchy=none"
+            else "way-points with a pose, and there are none with hierarchy=none"
         )
-        raise ParameterError(f"symmetry=True needs {why}; set symmetry=False")
+        raise rl.ParameterError(f"symmetry=True needs {why}; set symmetry=False")
     is_symmetric = can_be_symmetric if panel.symmetry is None else panel.symmetry
     settings = panel.settings
     hidden = _hidden(panel).observation.get("observation", ())
-    normalised = ObservationNormalizationFilter(clip=10.0)
-    walker = PPOAgentParameters(
-        algorithm=PPOAlgorithmParameters(
-            rollout=EnvironmentSteps(panel.rollout),
+    normalised = rl.ObservationNormalizationFilter(clip=10.0)
+    walker = rl.PPOAgentParameters(
+        algorithm=rl.PPOAlgorithmParameters(
+            rollout=rl.EnvironmentSteps(panel.rollout),
             epochs=panel.epochs,
             minibatch=panel.minibatch,
             discount=settings.discount,
             gae_lambda=panel.gae_lambda,
             recompute_advantages=True,
-            learning_rate_schedule=LinearSchedule(start=1.0, end=0.05),
+            learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.05),
         ),
-        network=ActorCriticParameters(
+        network=rl.ActorCriticParameters(
             torso=replace(panel.torso, activation="tanh", orthogonal=True), initial_log_std=-0.7
         ),
-        optimizer=AdamParameters(
+        optimizer=rl.AdamParameters(
             learning_rate=panel.learning_rate, epsilon=1e-5, max_gradient_norm=0.5
         ),
-        input_filter=InputFilter(
+        input_filter=rl.InputFilter(
             observation={"observation": (*hidden, normalised)},
             # Values of one size with any discount, or the critic's errors drown the policy's.
             reward=(
-                RewardRescaleFilter(factor=round(5.0 * max(1.0 - settings.discount, 1e-3), 6)),
+                rl.RewardRescaleFilter(factor=round(5.0 * max(1.0 - settings.discount, 1e-3), 6)),
             ),
         ),
-        output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-1.0, high=1.0),)),
-        symmetry=AntSymmetry(shows_axes=settings.stance) if is_symmetric else None,
+        output_filter=rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=-1.0, high=1.0),)),
+        symmetry=rl.AntSymmetry(shows_axes=settings.stance) if is_symmetric else None,
     )
     return _experiment(panel, walker, reward="dense")
 
 
-def TD3(panel: TD3Panel) -> GraphManager:
+def TD3(panel: TD3Panel) -> rl.GraphManager:
     """Find a way through a maze by walking it, with TD3 and hindsight goals."""
     values = (-panel.never, 0.0)
-    learner = TD3AgentParameters(
-        algorithm=TD3AlgorithmParameters(
-            discount=panel.discount, clip_targets=values, target_sync=TargetSync(rate=0.02)
+    learner = rl.TD3AgentParameters(
+        algorithm=rl.TD3AlgorithmParameters(
+            discount=panel.discount, clip_targets=values, target_sync=rl.TargetSync(rate=0.02)
         ),
-        learning=LearningParameters(
+        learning=rl.LearningParameters(
             batch=panel.batch, updates_per_step=panel.updates_per_step, learning_starts=5_000
         ),
-        learning_rate_schedule=LinearSchedule(start=1.0, end=0.0),
-        memory=ReplayMemoryParameters(capacity=1_000_000),
-        exploration=EpsilonGreedyNoise(
-            epsilon=ConstantSchedule(value=panel.epsilon),
-            noise=GaussianNoise(scale=ConstantSchedule(value=panel.noise)),
+        learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.0),
+        memory=rl.ReplayMemoryParameters(capacity=1_000_000),
+        exploration=rl.EpsilonGreedyNoise(
+            epsilon=rl.ConstantSchedule(value=panel.epsilon),
+            noise=rl.GaussianNoise(scale=rl.ConstantSchedule(value=panel.noise)),
         ),
-        actor=ActorParameters(torso=panel.torso),
-        critic=CriticParameters(torso=panel.torso, bounds=values),
-        actor_optimizer=AdamParameters(learning_rate=panel.learning_rate),
-        critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
+        actor=rl.ActorParameters(torso=panel.torso),
+        critic=rl.CriticParameters(torso=panel.torso, bounds=values),
+        actor_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
+        critic_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
         normalise_observations=5.0,
         input_filter=_hidden(panel) if panel.has_poses else None,
     )
-    walker = HACAgentParameters(learner=learner, bound_values=False)
+    walker = rl.HACAgentParameters(learner=learner, bound_values=False)
     return _experiment(panel, walker, reward="sparse")
 
 
 def _experiment(
-    panel: GraphPanel, walker: AgentParameters, reward: Literal["sparse", "dense"]
-) -> GraphManager:
-    """The graph above a walker that is paid for its way-points so; or the walker without it."""
+    panel: GraphPanel, walker: rl.AgentParameters, reward: Literal["sparse", "dense"]
+) -> rl.GraphManager:
+    """The graph above a walker with this reward for way-points; or the walker without a graph."""
     stance = panel.settings.stance
     if stance and not panel.has_poses:
-        raise ParameterError(
+        raise rl.ParameterError(
             f"stance=True needs an ant that shows its pose, and those of {panel.level} can't; set "
             "stance=False"
         )
     if stance and panel.hierarchy == "none":
-        raise ParameterError(
-            "stance=True is asked for at way-points, and there are none with hierarchy=none; set "
+        raise rl.ParameterError(
+            "stance=True is part of way-points, and there are none with hierarchy=none; set "
             "stance=False"
         )
     shown = {
@@ -348,47 +281,45 @@ def _experiment(
     world = panel.world(**shown)
     goals = world.task.goal_space
     way_points = replace(world.task.subgoal_space, observed="relative", reward=reward)
-    low = LevelParameters(
+    low = rl.LevelParameters(
         name="low",
         agent=walker,
         goal_space=way_points,
         horizon=panel.horizon or _steps(_SECONDS, world.task),
         goal_is_terminal=False,
     )
-    levels: tuple[LevelParameters, ...]
+    levels: tuple[rl.LevelParameters, ...]
     match panel.hierarchy:
         case "graph":
-            # Headed for as closely as a way-point, whatever a success is.
+            # Approached as closely as a way-point, however large the radius of success.
             near = replace(goals, threshold=tuple(map(min, goals.threshold, way_points.threshold)))
             planner = _planner(panel, near, world.task.conditions)
-            levels = (LevelParameters(name="graph", agent=planner, goal_space=near), low)
+            levels = (rl.LevelParameters(name="graph", agent=planner, goal_space=near), low)
         case "straight":
             if panel.keys or panel.has_block:
-                raise ParameterError(
-                    f"hierarchy=straight heads for places, and {panel.level} asks for more; set "
+                raise rl.ParameterError(
+                    f"hierarchy=straight sends places, and goals of {panel.level} are more; set "
                     "hierarchy=graph or hierarchy=none"
                 )
-            script = ScriptedAgentParameters(policy=straight)
-            levels = (LevelParameters(name="top", agent=script, goal_space=goals), low)
+            script = rl.ScriptedAgentParameters(policy=straight)
+            levels = (rl.LevelParameters(name="top", agent=script, goal_space=goals), low)
         case "none":
             alone = replace(goals, observed="relative", reward=reward)
-            levels = (LevelParameters(name="alone", agent=walker, goal_space=alone),)
-    return HRLGraphManager(
-        GraphParameters(
-            levels=levels,
-            environment=world,
-            evaluation_environment=panel.evaluation_world(**shown),
-            schedule=panel.schedule(),
-            num_envs=panel.num_envs,
-            validation=_validation(panel),
-        )
+            levels = (rl.LevelParameters(name="alone", agent=walker, goal_space=alone),)
+    return hrl(
+        panel,
+        levels,
+        world,
+        panel.schedule(),
+        evaluation_environment=panel.evaluation_world(**shown),
+        validation=_validation(panel),
     )
 
 
-def straight(observation: Observation, space: Space) -> Action:
+def straight(observation: rl.Observation, space: rl.Space) -> rl.Action:
     """The goals [R, G] as way-points [R, G + P], with the highest values of the pose's P parts.
 
-    These are what a graph asks for, `UPRIGHT` and `STANCE`.
+    These are those of a graph, `UPRIGHT` and `STANCE`.
     """
     assert isinstance(space, spaces.Box)
     goals = observation["desired_goal"]
@@ -398,18 +329,18 @@ def straight(observation: Observation, space: Space) -> Action:
 
 
 def _planner(
-    panel: GraphPanel, goals: GoalSpace, conditions: GoalSpace | None
-) -> GraphAgentParameters:
-    """Plans from place to place, and from what else decides where one can go to the same."""
+    panel: GraphPanel, goals: rl.GoalSpace, conditions: rl.GoalSpace | None
+) -> rl.GraphAgentParameters:
+    """A graph over places, and over the other conditions that open and close ways."""
     settings = panel.settings
     spacing = [settings.spacing] * goals.size
     if panel.keys:
         spacing[-1] = len(panel.keys) / (len(panel.keys) + 1)  # a layer for each number of keys
     if conditions is not None:
         spacing += [2 * threshold for threshold in conditions.threshold]  # moved either way, or not
-    return GraphAgentParameters(
-        places=GridPlaces(spacing=tuple(spacing)),
-        costs=EdgeLengths(missed=settings.missed),
+    return rl.GraphAgentParameters(
+        places=rl.GridPlaces(spacing=tuple(spacing)),
+        costs=rl.EdgeLengths(missed=settings.missed),
         forgetting=settings.forgetting,
         setbacks=settings.setbacks,
         exploring=settings.exploring,
@@ -418,20 +349,20 @@ def _planner(
     )
 
 
-def _hidden(panel: GraphPanel) -> InputFilter:
-    """Hides from a walker where it is and what else only the graph needs, if the world shows it."""
+def _hidden(panel: GraphPanel) -> rl.InputFilter:
+    """Hides from a walker its position, and what only the graph needs."""
     is_below = panel.has_poses and panel.hierarchy != "none"
-    return without_position(*panel.hidden) if is_below else InputFilter()
+    return without_position(*panel.hidden) if is_below else rl.InputFilter()
 
 
-def _steps(seconds: float, task: GoalTask) -> int:
-    """So many environment steps as last that long."""
+def _steps(seconds: float, task: rl.GoalTask) -> int:
+    """The number of environment steps in that time."""
     timestep: float = task.load().opt.timestep
     return round(seconds / (task.frame_skip * timestep))
 
 
-def _validation(panel: GraphPanel) -> ValidationParameters | None:
+def _validation(panel: GraphPanel) -> rl.ValidationParameters | None:
     if panel.hierarchy != "graph" or panel.level not in PUBLISHED:
         return None
     success_rate, steps = PUBLISHED[panel.level]
-    return ValidationParameters(success_rate=success_rate, within=EnvironmentSteps(steps))
+    return rl.ValidationParameters(success_rate=success_rate, within=rl.EnvironmentSteps(steps))

@@ -1,17 +1,15 @@
 """Hierarchical actor-critic walks an ant through mazes with sparse rewards; or one agent does.
 
-Sub-goals say how far to go next. The lowest of several levels sees how far that is and not where it
-is itself; an agent alone sees both.
+Sub-goals are distances to go. The lowest of several levels observes this distance and not its own
+position; an agent alone observes both.
 """
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from coach_rl import (
-    GraphManager,
-    TorsoParameters,
-)
+import coach_rl as rl
 from coach_rl.presets.goal_hierarchies import (
+    ANT_MAZES,
     WITHOUT_POSITION,
     HACPanel,
     SubGoalLearning,
@@ -26,15 +24,7 @@ HORIZONS = {2: (24, 25), 3: (10, 8, 8)}
 class Panel(HACPanel):
     """Settings to change with -cp."""
 
-    LEVELS: ClassVar = (
-        "ant_maze_u24",
-        "ant_maze_u12",
-        "ant_maze_s",
-        "ant_maze_w",
-        "ant_maze_pi",
-        "ant_maze_bottleneck",
-        "ant_maze_complex",
-    )
+    LEVELS: ClassVar = ANT_MAZES
     level: str = "ant_maze_u24"
     num_envs: int = 16
     steps: int = 1_000_000
@@ -48,12 +38,12 @@ class Panel(HACPanel):
     evaluation_interval: int = 50_000
 
     @property
-    def torso(self) -> TorsoParameters:
+    def torso(self) -> rl.TorsoParameters:
         """The hidden layers."""
         return replace(super().torso, keys=("observation", "desired_goal"))
 
 
-def graph_manager(panel: Panel) -> GraphManager:
+def graph_manager(panel: Panel) -> rl.GraphManager:
     """Walk an ant from one end of a maze to the other."""
     world = panel.world()
     places = world.task.goal_space

@@ -1,35 +1,19 @@
 """HIRO walks an ant through a maze, pushes blocks aside and bridges gaps; or TD3 alone tries to.
 
-Settings of Nachum et al. 2018 and of their program; docs/algorithms/hiro.md says where they differ.
+Settings of Nachum et al. 2018 and of their program; docs/algorithms/hiro.md has the differences.
 The mark it is validated by is a guess: it has not been run that long here.
 """
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from coach_rl import (
-    ActorParameters,
-    AdamParameters,
-    AntMaze,
-    ConstantSchedule,
-    CriticParameters,
-    GaussianNoise,
-    GraphManager,
-    InputFilter,
-    LearningParameters,
-    LinearBoxToBoxMap,
-    ObservationClippingFilter,
-    OutputFilter,
-    ReplayMemoryParameters,
-    TD3AgentParameters,
-    TD3AlgorithmParameters,
-)
+import coach_rl as rl
 from coach_rl.presets.goal_hierarchies import WITHOUT_POSITION, HIROPanel, hiro_experiment
 
-WITHOUT_ANY_POSITION = InputFilter(
+WITHOUT_ANY_POSITION = rl.InputFilter(
     observation={
         **WITHOUT_POSITION.observation,
-        "achieved_goal": (ObservationClippingFilter(low=0.0, high=0.0),),
+        "achieved_goal": (rl.ObservationClippingFilter(low=0.0, high=0.0),),
     }
 )
 """Hides from the lower level where it is, in `achieved_goal` as well."""
@@ -63,35 +47,37 @@ class Panel(HIROPanel):
     evaluation_interval: int = 50_000
 
 
-def graph_manager(panel: Panel) -> GraphManager:
+def graph_manager(panel: Panel) -> rl.GraphManager:
     """Walk an ant to anywhere in a maze, behind a block or beyond a gap."""
     world = panel.world()
     task = world.task
-    assert isinstance(task, AntMaze)
-    learner = TD3AgentParameters(
-        algorithm=TD3AlgorithmParameters(
+    assert isinstance(task, rl.AntMaze)
+    learner = rl.TD3AgentParameters(
+        algorithm=rl.TD3AlgorithmParameters(
             discount=panel.discount,
             huber=1.0,
             target_noise=0.2,
             target_noise_clip=0.5,
             target_noise_unit="raw",
         ),
-        learning=LearningParameters(
+        learning=rl.LearningParameters(
             batch=panel.batch,
             updates_per_step=panel.updates_per_step,
             learning_starts=max(panel.batch, panel.learning_starts),
         ),
-        memory=ReplayMemoryParameters(capacity=panel.memory),
-        exploration=GaussianNoise(scale=ConstantSchedule(value=panel.noise), unit="raw"),
-        actor=ActorParameters(torso=panel.torso, final_bound=3e-3),
-        critic=CriticParameters(
+        memory=rl.ReplayMemoryParameters(capacity=panel.memory),
+        exploration=rl.GaussianNoise(scale=rl.ConstantSchedule(value=panel.noise), unit="raw"),
+        actor=rl.ActorParameters(torso=panel.torso, final_bound=3e-3),
+        critic=rl.CriticParameters(
             torso=panel.torso, action_layers=(0, 1), action_unit="raw", final_bound=3e-3
         ),
-        actor_optimizer=AdamParameters(learning_rate=panel.actor_learning_rate),
-        critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
+        actor_optimizer=rl.AdamParameters(learning_rate=panel.actor_learning_rate),
+        critic_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
         input_filter=WITHOUT_ANY_POSITION,
         # Actions in newton metres; the world's lie between -1 and 1.
-        output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-task.gear, high=task.gear),)),
+        output_filter=rl.OutputFilter(
+            action=(rl.LinearBoxToBoxMap(low=-task.gear, high=task.gear),)
+        ),
     )
     return hiro_experiment(
         panel,

@@ -1,29 +1,19 @@
 """HRAC walks an ant through mazes: sub-goals stay adjacent; or HIGL, HIRO, or TD3 alone.
 
 `hierarchy=higl` leads sub-goals to landmarks. Settings of both papers' programs; docs/algorithms/
-hrac.md and higl.md say where they differ.
+hrac.md and higl.md have the differences.
 """
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from coach_rl import (
-    ActorParameters,
-    AdamParameters,
-    ConstantSchedule,
-    CriticParameters,
-    EnvironmentSteps,
-    GaussianNoise,
-    GraphManager,
-    LearningParameters,
-    LinearBoxToBoxMap,
-    OutputFilter,
-    ReplayMemoryParameters,
-    TD3AgentParameters,
-    TD3AlgorithmParameters,
-    ValidationParameters,
+import coach_rl as rl
+from coach_rl.presets.goal_hierarchies import (
+    ANT_MAZES,
+    WITHOUT_POSITION,
+    GuidedPanel,
+    hiro_experiment,
 )
-from coach_rl.presets.goal_hierarchies import WITHOUT_POSITION, GuidedPanel, hiro_experiment
 
 PUBLISHED = {
     ("hrac", "ant_maze_u12"): 0.884,
@@ -39,19 +29,10 @@ TORQUE = 30.0
 class Panel(GuidedPanel):
     """Settings to change with -cp."""
 
-    LEVELS: ClassVar = (
-        "ant_maze_u24",
-        "ant_maze_u12",
-        "ant_maze_s",
-        "ant_maze_w",
-        "ant_maze_pi",
-        "ant_maze_bottleneck",
-        "ant_maze_complex",
-        "ant_maze",
-    )
+    LEVELS: ClassVar = (*ANT_MAZES, "ant_maze")
     level: str = "ant_maze_u24"
     hierarchy: Literal["hiro", "hrac", "higl", "none"] = "hrac"
-    """hrac: sub-goals are kept adjacent. higl: they are led to landmarks. hiro: neither. none: TD3
+    """hrac: sub-goals are kept adjacent. higl: they are near landmarks. hiro: neither. none: TD3
     acts alone, all else equal."""
     steps: int = 1_000_000
     learning_rate: float = 1e-3
@@ -75,13 +56,13 @@ class Panel(GuidedPanel):
     evaluation_interval: int = 50_000
 
 
-def graph_manager(panel: Panel) -> GraphManager:
+def graph_manager(panel: Panel) -> rl.GraphManager:
     """Walk an ant through a maze with sparse rewards, or HIRO's with dense ones."""
     world = panel.world()
     places = world.task.goal_space
     seen = replace(panel.torso, keys=("observation", "desired_goal"))
-    learner = TD3AgentParameters(
-        algorithm=TD3AlgorithmParameters(
+    learner = rl.TD3AgentParameters(
+        algorithm=rl.TD3AlgorithmParameters(
             discount=panel.lower_discount,
             huber=1.0,
             policy_delay=1,
@@ -89,17 +70,17 @@ def graph_manager(panel: Panel) -> GraphManager:
             target_noise_clip=0.5,
             target_noise_unit="raw",
         ),
-        learning=LearningParameters(
+        learning=rl.LearningParameters(
             batch=panel.batch, updates_per_step=panel.updates_per_step, learning_starts=500
         ),
-        memory=ReplayMemoryParameters(capacity=panel.memory),
-        exploration=GaussianNoise(scale=ConstantSchedule(value=panel.noise), unit="raw"),
-        actor=ActorParameters(torso=seen),
-        critic=CriticParameters(torso=seen, action_unit="raw"),
-        actor_optimizer=AdamParameters(learning_rate=panel.actor_learning_rate),
-        critic_optimizer=AdamParameters(learning_rate=panel.learning_rate, l2=1e-4),
+        memory=rl.ReplayMemoryParameters(capacity=panel.memory),
+        exploration=rl.GaussianNoise(scale=rl.ConstantSchedule(value=panel.noise), unit="raw"),
+        actor=rl.ActorParameters(torso=seen),
+        critic=rl.CriticParameters(torso=seen, action_unit="raw"),
+        actor_optimizer=rl.AdamParameters(learning_rate=panel.actor_learning_rate),
+        critic_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate, l2=1e-4),
         input_filter=WITHOUT_POSITION,
-        output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-TORQUE, high=TORQUE),)),
+        output_filter=rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=-TORQUE, high=TORQUE),)),
     )
     return hiro_experiment(
         panel,
@@ -124,8 +105,8 @@ def graph_manager(panel: Panel) -> GraphManager:
     )
 
 
-def _validation(panel: Panel) -> ValidationParameters | None:
+def _validation(panel: Panel) -> rl.ValidationParameters | None:
     success_rate = PUBLISHED.get((panel.hierarchy, panel.level))
     if success_rate is None:
         return None
-    return ValidationParameters(success_rate=success_rate, within=EnvironmentSteps(1_000_000))
+    return rl.ValidationParameters(success_rate=success_rate, within=rl.EnvironmentSteps(1_000_000))

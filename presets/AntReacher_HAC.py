@@ -7,13 +7,15 @@ An environment step is 15 simulator steps.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from coach_rl import EnvironmentSteps, GraphManager, ValidationParameters
+import coach_rl as rl
 from coach_rl.presets.goal_hierarchies import HACPanel, SubGoalLearning, hac_experiment
 
 HORIZONS = {"ant_reacher": {2: 23, 3: 10}, "ant_four_rooms": {2: 27, 3: 10}}
 """Decisions of every level, by world and number of levels (Levy et al. 2019, appendix)."""
 
-VALIDATION = {"ant_reacher": ValidationParameters(reward=-300.0, within=EnvironmentSteps(400_000))}
+VALIDATION = {
+    "ant_reacher": rl.ValidationParameters(reward=-300.0, within=rl.EnvironmentSteps(400_000))
+}
 """Acceptance tests, by world."""
 
 
@@ -33,7 +35,7 @@ class Panel(HACPanel):
     evaluation_interval: int = 25_000
 
 
-def graph_manager(panel: Panel) -> GraphManager:
+def graph_manager(panel: Panel) -> rl.GraphManager:
     """Walk an ant to a place, in the open or through four rooms."""
     world = panel.world()
     return hac_experiment(

@@ -5,44 +5,20 @@ Settings after Andrychowicz et al. 2017, whose plain DQN gave up at 13 bits.
 
 from dataclasses import dataclass
 
-from coach_rl import (
-    AdamParameters,
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    BitFlipParameters,
-    DQNAgentParameters,
-    DQNAlgorithmParameters,
-    EnvironmentEpisodes,
-    EnvironmentSteps,
-    EpsilonGreedy,
-    GoalSpace,
-    GraphManager,
-    HindsightParameters,
-    LearningParameters,
-    LinearSchedule,
-    QNetworkParameters,
-    ReplayMemoryParameters,
-    ScheduleParameters,
-    TargetSync,
-    TorsoParameters,
-    ValidationParameters,
-)
+import coach_rl as rl
+from coach_rl.presets.panels import FlatPanel, flat, solved
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel:
+class Panel(FlatPanel):
     """Settings to change with -cp."""
 
     bits: int = 16
     """Number of bits, and steps of an episode."""
-    num_envs: int = 8
-    """Environments in parallel."""
     steps: int = 50_000
-    """Environment steps to train for."""
     learning_rate: float = 1e-3
     """Learning rate of the network."""
     discount: float = 0.98
-    """Discount factor."""
     epsilon: float = 0.1
     """Fraction of random actions in the end."""
 
@@ -55,7 +31,7 @@ class HindsightPanel(Panel):
     """Relabelled transitions for each one left as it was."""
 
 
-def graph_manager(panel: Panel) -> GraphManager:
+def graph_manager(panel: Panel) -> rl.GraphManager:
     """DQN flips bits towards a goal, without hindsight: the control, which fails.
 
     The validation is that of `BitFlip_DQN_HER` and is not reached with 16 bits.
@@ -63,56 +39,47 @@ def graph_manager(panel: Panel) -> GraphManager:
     return _experiment(panel, hindsight=None)
 
 
-def HER(panel: HindsightPanel) -> GraphManager:
+def HER(panel: HindsightPanel) -> rl.GraphManager:
     """DQN with hindsight replay flips bits towards a goal.
 
     Four transitions in five get a goal that their own episode reached later.
     """
-    goal = GoalSpace(
+    goal = rl.GoalSpace(
         low=(0.0,) * panel.bits,
         high=(1.0,) * panel.bits,
         threshold=(0.0,) * panel.bits,
         key="achieved_goal",
     )
-    hindsight = HindsightParameters(
+    hindsight = rl.HindsightParameters(
         goal=goal, strategy="future", ratio=panel.ratio, goal_ends_episode=True
     )
     return _experiment(panel, hindsight=hindsight)
 
 
-def _experiment(panel: Panel, hindsight: HindsightParameters | None) -> GraphManager:
-    torso = TorsoParameters(middleware=(256,), activation="relu", orthogonal=False)
+def _experiment(panel: Panel, hindsight: rl.HindsightParameters | None) -> rl.GraphManager:
+    torso = rl.TorsoParameters(middleware=(256,), activation="relu", orthogonal=False)
     # A failed episode costs 1 per bit, a perfect one half of that less 1, on average. A mark at 9
     # of 10 successes does not fail a perfect agent whose starts are harder than most.
     perfect, failed = 1 - panel.bits / 2, -float(panel.bits)
     # All rewards are -1 or 0, so no value is above 0 or below that of -1 for ever.
     lowest_value = -1 / (1 - panel.discount) if panel.discount < 1 else None
-    agent = DQNAgentParameters(
-        algorithm=DQNAlgorithmParameters(
+    epsilon = rl.LinearSchedule(start=1.0, end=panel.epsilon, over=rl.EnvironmentSteps(10_000))
+    agent = rl.DQNAgentParameters(
+        algorithm=rl.DQNAlgorithmParameters(
             discount=panel.discount,
-            target_sync=TargetSync(rate=0.05),
+            target_sync=rl.TargetSync(rate=0.05),
             clip_targets=None if lowest_value is None else (lowest_value, 0.0),
         ),
-        learning=LearningParameters(batch=128, updates_per_step=0.25, learning_starts=1_000),
-        memory=ReplayMemoryParameters(capacity=1_000_000, hindsight=hindsight),
-        exploration=EpsilonGreedy(
-            epsilon=LinearSchedule(start=1.0, end=panel.epsilon, over=EnvironmentSteps(10_000))
-        ),
-        network=QNetworkParameters(torso=torso),
-        optimizer=AdamParameters(learning_rate=panel.learning_rate),
+        learning=rl.LearningParameters(batch=128, updates_per_step=0.25, learning_starts=1_000),
+        memory=rl.ReplayMemoryParameters(capacity=1_000_000, hindsight=hindsight),
+        exploration=rl.EpsilonGreedy(epsilon=epsilon),
+        network=rl.QNetworkParameters(torso=torso),
+        optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
     )
-    return BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=agent,
-            environment=BitFlipParameters(bits=panel.bits),
-            schedule=ScheduleParameters(
-                training=EnvironmentSteps(panel.steps),
-                evaluation_interval=EnvironmentSteps(5_000),
-                evaluation_episodes=EnvironmentEpisodes(100),
-            ),
-            num_envs=panel.num_envs,
-            validation=ValidationParameters(
-                reward=0.9 * perfect + 0.1 * failed, within=EnvironmentSteps(panel.steps)
-            ),
-        )
+    return flat(
+        panel,
+        agent,
+        rl.BitFlipParameters(bits=panel.bits),
+        panel.schedule(evaluation_interval=5_000, evaluation_episodes=100),
+        validation=solved(0.9 * perfect + 0.1 * failed, within=panel.steps),
     )

@@ -7,31 +7,8 @@ Settings of OpenAI Baselines' program for Plappert et al. 2018. Needs the extra
 from dataclasses import dataclass
 from typing import ClassVar
 
-from coach_rl import (
-    ActorParameters,
-    AdamParameters,
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    ConstantSchedule,
-    CriticParameters,
-    DDPGAgentParameters,
-    DDPGAlgorithmParameters,
-    EnvironmentEpisodes,
-    EnvironmentSteps,
-    EpsilonGreedyNoise,
-    GaussianNoise,
-    GoalSpace,
-    GraphManager,
-    GymnasiumParameters,
-    HindsightParameters,
-    LearningParameters,
-    ReplayMemoryParameters,
-    ScheduleParameters,
-    TargetSync,
-    TorsoParameters,
-    UnknownNameError,
-    ValidationParameters,
-)
+import coach_rl as rl
+from coach_rl.presets.panels import FlatPanel, flat, solved
 
 GRIPPER, OBJECT = (0, 1, 2), (3, 4, 5)
 """Elements of the observation with their positions, in metres."""
@@ -41,14 +18,13 @@ MOVED = {"Reach": GRIPPER, "Push": OBJECT, "Slide": OBJECT, "PickAndPlace": OBJE
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel:
+class Panel(FlatPanel):
     """Settings to change with -cp."""
 
     LEVELS: ClassVar = tuple(f"Fetch{task}{kind}-v4" for task in MOVED for kind in ("", "Dense"))
     level: str = "FetchReach-v4"
     """A Fetch task, e.g. FetchReach-v4, FetchPush-v4 or FetchReachDense-v4."""
     num_envs: int = 2
-    """Environments in parallel."""
     steps: int = 10_000
     """Environment steps to train for, heat-up included."""
     hindsight: bool = True
@@ -75,10 +51,10 @@ class Panel:
     """Environment steps between evaluations."""
 
 
-def graph_manager(panel: Panel) -> GraphManager:
+def graph_manager(panel: Panel) -> rl.GraphManager:
     """DDPG with hindsight replay on Gymnasium-Robotics' Fetch tasks."""
     task, is_dense = _task(panel.level)
-    goal = GoalSpace(
+    goal = rl.GoalSpace(
         low=(0.0,) * 3,
         high=(3.0,) * 3,
         threshold=(0.05,) * 3,
@@ -86,27 +62,27 @@ def graph_manager(panel: Panel) -> GraphManager:
         reward="dense" if is_dense else "sparse",
         reached_within="ball",
     )
-    hindsight = HindsightParameters(goal=goal, strategy="future", ratio=panel.ratio)
-    torso = TorsoParameters(middleware=panel.layers, activation="relu", orthogonal=False)
+    hindsight = rl.HindsightParameters(goal=goal, strategy="future", ratio=panel.ratio)
+    torso = rl.TorsoParameters(middleware=panel.layers, activation="relu", orthogonal=False)
     # No reward is above 0 or below -1, so no value is below that of -1 for ever.
     lowest_value = -1 / (1 - panel.discount) if panel.discount < 1 else None
-    agent = DDPGAgentParameters(
-        algorithm=DDPGAlgorithmParameters(
+    agent = rl.DDPGAgentParameters(
+        algorithm=rl.DDPGAlgorithmParameters(
             discount=panel.discount,
-            target_sync=TargetSync(rate=0.05, every=40),
+            target_sync=rl.TargetSync(rate=0.05, every=40),
             clip_targets=None if lowest_value is None else (lowest_value, 0.0),
             action_penalty=panel.action_penalty,
         ),
-        learning=LearningParameters(batch=panel.batch, updates_per_step=panel.updates_per_step),
-        memory=ReplayMemoryParameters(hindsight=hindsight if panel.hindsight else None),
-        exploration=EpsilonGreedyNoise(
-            epsilon=ConstantSchedule(value=panel.epsilon),
-            noise=GaussianNoise(scale=ConstantSchedule(value=panel.noise)),
+        learning=rl.LearningParameters(batch=panel.batch, updates_per_step=panel.updates_per_step),
+        memory=rl.ReplayMemoryParameters(hindsight=hindsight if panel.hindsight else None),
+        exploration=rl.EpsilonGreedyNoise(
+            epsilon=rl.ConstantSchedule(value=panel.epsilon),
+            noise=rl.GaussianNoise(scale=rl.ConstantSchedule(value=panel.noise)),
         ),
-        actor=ActorParameters(torso=torso),
-        critic=CriticParameters(torso=torso),
-        actor_optimizer=AdamParameters(learning_rate=panel.learning_rate),
-        critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
+        actor=rl.ActorParameters(torso=torso),
+        critic=rl.CriticParameters(torso=torso),
+        actor_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
+        critic_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
         normalise_observations=5.0,
     )
     # The observation contains the achieved goal: neither networks nor memory need it twice.
@@ -114,24 +90,17 @@ def graph_manager(panel: Panel) -> GraphManager:
     has_package = ":" in panel.level
     # A short way to the goal costs 1.7 on average, an episode that never gets there 50. So -4 takes
     # a success rate of 95 % or more, whatever the ways are like.
-    validation = ValidationParameters(reward=-4.0, within=EnvironmentSteps(5_000))
-    return BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=agent,
-            environment=GymnasiumParameters(
-                level=panel.level if has_package else f"gymnasium_robotics:{panel.level}",
-                wrappers=(("gymnasium.wrappers:FilterObservation", keys),),
-            ),
-            threads=2,
-            schedule=ScheduleParameters(
-                heatup=EnvironmentSteps(1_000),
-                training=EnvironmentSteps(panel.steps),
-                evaluation_interval=EnvironmentSteps(panel.evaluation_interval),
-                evaluation_episodes=EnvironmentEpisodes(50),
-            ),
-            num_envs=panel.num_envs,
-            validation=validation if task == "Reach" and not is_dense else None,
-        )
+    validation = solved(-4.0, within=5_000)
+    return flat(
+        panel,
+        agent,
+        rl.GymnasiumParameters(
+            level=panel.level if has_package else f"gymnasium_robotics:{panel.level}",
+            wrappers=(("gymnasium.wrappers:FilterObservation", keys),),
+        ),
+        panel.schedule(panel.evaluation_interval, evaluation_episodes=50, heatup=1_000),
+        validation=validation if task == "Reach" and not is_dense else None,
+        threads=2,
     )
 
 
@@ -141,5 +110,5 @@ def _task(level: str) -> tuple[str, bool]:
     is_dense = name.endswith("Dense")
     task = name.removeprefix("Fetch").removesuffix("Dense")
     if task not in MOVED or not name.startswith("Fetch") or not version.isdecimal():
-        raise UnknownNameError("Fetch task", level, Panel.LEVELS)
+        raise rl.UnknownNameError("Fetch task", level, Panel.LEVELS)
     return task, is_dense

@@ -8,35 +8,13 @@ is one agent alone. Settings are first guesses, with which all three learn, the 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from coach_rl import (
-    ActorParameters,
-    AdamParameters,
-    ConstantSchedule,
-    CriticParameters,
-    DDPGAgentParameters,
-    DDPGAlgorithmParameters,
-    EpsilonGreedyNoise,
-    GatesParameters,
-    GaussianNoise,
-    GoalSpace,
-    GraphManager,
-    GraphParameters,
-    HACAgentParameters,
-    HACGraphManager,
-    HACGraphParameters,
-    HRLGraphManager,
-    LearningParameters,
-    LevelParameters,
-    ReplayMemoryParameters,
-    TargetSync,
-    TimedGoalSpace,
-    UnknownNameError,
-)
+import coach_rl as rl
 from coach_rl.presets.goal_hierarchies import ReplayPanel
+from coach_rl.presets.panels import hrl
 
-GOALS = GoalSpace(key="achieved_goal", low=(-1.0,), high=(1.0,), threshold=(0.05,))
+GOALS = rl.GoalSpace(key="achieved_goal", low=(-1.0,), high=(1.0,), threshold=(0.05,))
 """The goals of the environment."""
-SUBGOALS = GoalSpace(elements=(0,), low=(-1.0,), high=(1.0,), threshold=(0.08,))
+SUBGOALS = rl.GoalSpace(elements=(0,), low=(-1.0,), high=(1.0,), threshold=(0.08,))
 """Sub-goals without a time: places."""
 
 
@@ -68,22 +46,18 @@ class Panel(ReplayPanel):
     evaluation_interval: int = 10_000
 
 
-def graph_manager(panel: Panel) -> GraphManager:
+def graph_manager(panel: Panel) -> rl.GraphManager:
     """Pass two gates while they are open, on the way to a place behind them."""
     if panel.level not in panel.LEVELS:
-        raise UnknownNameError(
+        raise rl.UnknownNameError(
             "level", panel.level, panel.LEVELS, "`coach describe PRESET` lists them"
         )
-    world, schedule = GatesParameters(), panel.schedule()
+    world, schedule = rl.GatesParameters(), panel.schedule()
     if panel.hierarchy == "none":
         alone = _agent(panel, updates=panel.updates_per_step, bounded=False)
-        level = LevelParameters(name="alone", agent=alone, goal_space=GOALS)
-        return HRLGraphManager(
-            GraphParameters(
-                levels=(level,), environment=world, schedule=schedule, num_envs=panel.num_envs
-            )
-        )
-    low = LevelParameters(
+        level = rl.LevelParameters(name="alone", agent=alone, goal_space=GOALS)
+        return hrl(panel, (level,), world, schedule, validation=None)
+    low = rl.LevelParameters(
         name="low",
         agent=_agent(panel, updates=panel.updates_per_step),
         goal_space=SUBGOALS,
@@ -91,16 +65,16 @@ def graph_manager(panel: Panel) -> GraphManager:
     )
     if panel.hierarchy == "hits":
         low = replace(
-            low, goal_space=TimedGoalSpace.of(SUBGOALS, longest=panel.longest), horizon=None
+            low, goal_space=rl.TimedGoalSpace.of(SUBGOALS, longest=panel.longest), horizon=None
         )
-    top = LevelParameters(
+    top = rl.LevelParameters(
         name="top",
         agent=_agent(panel, updates=panel.upper_updates_per_step),
         goal_space=GOALS,
         horizon=panel.horizon,
     )
-    return HACGraphManager(
-        HACGraphParameters(
+    return rl.HACGraphManager(
+        rl.HACGraphParameters(
             stack=(top, low),
             testing_rate=panel.testing_rate,
             environment=world,
@@ -110,7 +84,7 @@ def graph_manager(panel: Panel) -> GraphManager:
     )
 
 
-def _agent(panel: Panel, *, updates: float, bounded: bool = True) -> HACAgentParameters:
+def _agent(panel: Panel, *, updates: float, bounded: bool = True) -> rl.HACAgentParameters:
     """DDPG with hindsight, which acts at any level.
 
     Args:
@@ -119,24 +93,24 @@ def _agent(panel: Panel, *, updates: float, bounded: bool = True) -> HACAgentPar
         bounded: Whether the level bounds its values; otherwise targets are clipped to what rewards
             of -1 can add up to.
     """
-    learner = DDPGAgentParameters(
-        algorithm=DDPGAlgorithmParameters(
+    learner = rl.DDPGAgentParameters(
+        algorithm=rl.DDPGAlgorithmParameters(
             discount=panel.discount,
-            target_sync=TargetSync(rate=0.01),
+            target_sync=rl.TargetSync(rate=0.01),
             clip_targets=None if bounded else (-1 / (1 - panel.discount), 0.0),
         ),
-        learning=LearningParameters(
+        learning=rl.LearningParameters(
             batch=panel.batch, updates_per_step=updates, learning_starts=500
         ),
-        memory=ReplayMemoryParameters(capacity=1_000_000),
-        exploration=EpsilonGreedyNoise(
-            epsilon=ConstantSchedule(value=panel.epsilon),
-            noise=GaussianNoise(scale=ConstantSchedule(value=panel.noise)),
+        memory=rl.ReplayMemoryParameters(capacity=1_000_000),
+        exploration=rl.EpsilonGreedyNoise(
+            epsilon=rl.ConstantSchedule(value=panel.epsilon),
+            noise=rl.GaussianNoise(scale=rl.ConstantSchedule(value=panel.noise)),
         ),
-        actor=ActorParameters(torso=panel.torso),
-        critic=CriticParameters(torso=panel.torso),
-        actor_optimizer=AdamParameters(learning_rate=panel.learning_rate),
-        critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
+        actor=rl.ActorParameters(torso=panel.torso),
+        critic=rl.CriticParameters(torso=panel.torso),
+        actor_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
+        critic_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
         normalise_observations=5.0,
     )
-    return HACAgentParameters(learner=learner, bound_values=bounded)
+    return rl.HACAgentParameters(learner=learner, bound_values=bounded)

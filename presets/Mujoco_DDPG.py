@@ -2,14 +2,7 @@
 
 from dataclasses import dataclass
 
-from coach_rl import (
-    AdamParameters,
-    ConstantSchedule,
-    DDPGAgentParameters,
-    DDPGAlgorithmParameters,
-    GaussianNoise,
-    GraphManager,
-)
+import coach_rl as rl
 from coach_rl.presets.mujoco_tasks import OffPolicyPanel, off_policy_experiment
 
 MARKS = {
@@ -31,16 +24,16 @@ class Panel(OffPolicyPanel):
     """Standard deviation of the exploration noise, in half-ranges of the action."""
 
 
-def graph_manager(panel: Panel) -> GraphManager:
+def graph_manager(panel: Panel) -> rl.GraphManager:
     """DDPG on a MuJoCo task."""
-    agent = DDPGAgentParameters(
-        algorithm=DDPGAlgorithmParameters(discount=panel.task_discount),
+    agent = rl.DDPGAgentParameters(
+        algorithm=rl.DDPGAlgorithmParameters(discount=panel.task_discount),
         learning=panel.learning,
         memory=panel.replay_memory,
-        exploration=GaussianNoise(scale=ConstantSchedule(value=panel.noise)),
+        exploration=rl.GaussianNoise(scale=rl.ConstantSchedule(value=panel.noise)),
         actor=panel.actor,
         critic=panel.critic,
-        actor_optimizer=AdamParameters(learning_rate=panel.learning_rate),
-        critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
+        actor_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
+        critic_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
     )
     return off_policy_experiment(panel, agent, marks=MARKS, heatup=25_000)

@@ -8,26 +8,9 @@ adaptive KL penalty.
 
 from dataclasses import dataclass, replace
 
-from coach_rl import (
-    ActorCriticParameters,
-    AdamParameters,
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    EnvironmentEpisodes,
-    EnvironmentSteps,
-    GraphManager,
-    InputFilter,
-    LinearBoxToBoxMap,
-    LinearSchedule,
-    MujocoParameters,
-    ObservationNormalizationFilter,
-    OutputFilter,
-    PPOAgentParameters,
-    PPOAlgorithmParameters,
-    RewardReturnScalingFilter,
-    ScheduleParameters,
-)
+import coach_rl as rl
 from coach_rl.presets.mujoco_tasks import TaskPanel
+from coach_rl.presets.panels import flat
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,18 +86,10 @@ class Panel(TaskPanel):
     @property
     def task(self) -> TaskSettings:
         """The task's own settings, but for those that are given."""
-        own, lr, final = (
-            TASKS.get(self.task_name, TaskSettings()),
-            self.learning_rate,
-            self.final_learning_rate,
-        )
-        return replace(
-            own,
-            learning_rate=own.learning_rate if lr is None else lr,
-            final_learning_rate=own.final_learning_rate if final is None else final,
-            discount=own.discount if self.discount is None else self.discount,
-            gae_lambda=own.gae_lambda if self.gae_lambda is None else self.gae_lambda,
-        )
+        own = TASKS.get(self.task_name, TaskSettings())
+        names = ("learning_rate", "final_learning_rate", "discount", "gae_lambda")
+        given = {name: getattr(self, name) for name in names}
+        return replace(own, **{name: value for name, value in given.items() if value is not None})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,17 +99,17 @@ class KLPanel(TaskPanel):
     learning_rate: float | None = None
     """Learning rate at the start; None takes the task's own."""
     kl_target: float = 0.01
-    """KL divergence per round of updates that the penalty steers for."""
+    """Target of the KL divergence per round of updates."""
     initial_kl_coefficient: float = 1.0
     """Weight of the penalty in the first round."""
 
 
-def graph_manager(panel: Panel) -> GraphManager:
+def graph_manager(panel: Panel) -> rl.GraphManager:
     """PPO on a MuJoCo task."""
     return _experiment(panel, _algorithm(panel))
 
 
-def KL(panel: KLPanel) -> GraphManager:
+def KL(panel: KLPanel) -> rl.GraphManager:
     """PPO with an adaptive KL penalty on a MuJoCo task."""
     clipped = Panel(
         level=panel.level,
@@ -151,16 +126,16 @@ def KL(panel: KLPanel) -> GraphManager:
     return _experiment(clipped, algorithm)
 
 
-def _algorithm(panel: Panel) -> PPOAlgorithmParameters:
+def _algorithm(panel: Panel) -> rl.PPOAlgorithmParameters:
     task = panel.task
-    return PPOAlgorithmParameters(
-        rollout=EnvironmentSteps(panel.rollout),
+    return rl.PPOAlgorithmParameters(
+        rollout=rl.EnvironmentSteps(panel.rollout),
         epochs=panel.epochs,
         minibatch=panel.minibatch,
         discount=task.discount,
         gae_lambda=task.gae_lambda,
         clip=panel.clip,
-        learning_rate_schedule=LinearSchedule(
+        learning_rate_schedule=rl.LinearSchedule(
             start=1.0, end=task.final_learning_rate / task.learning_rate
         ),
         value_coefficient=0.5,
@@ -170,31 +145,25 @@ def _algorithm(panel: Panel) -> PPOAlgorithmParameters:
     )
 
 
-def _experiment(panel: Panel, algorithm: PPOAlgorithmParameters) -> GraphManager:
+def _experiment(panel: Panel, algorithm: rl.PPOAlgorithmParameters) -> rl.GraphManager:
     task = panel.task
-    scaled_rewards = (RewardReturnScalingFilter(discount=task.discount),)
-    agent = PPOAgentParameters(
+    scaled_rewards = (rl.RewardReturnScalingFilter(discount=task.discount),)
+    agent = rl.PPOAgentParameters(
         algorithm=algorithm,
-        network=ActorCriticParameters(initial_log_std=task.initial_log_std),
-        optimizer=AdamParameters(
+        network=rl.ActorCriticParameters(initial_log_std=task.initial_log_std),
+        optimizer=rl.AdamParameters(
             learning_rate=task.learning_rate, epsilon=1e-8, max_gradient_norm=0.5
         ),
-        input_filter=InputFilter(
-            observation={"observation": (ObservationNormalizationFilter(clip=10.0),)},
+        input_filter=rl.InputFilter(
+            observation={"observation": (rl.ObservationNormalizationFilter(clip=10.0),)},
             reward=() if task.scale_returns else scaled_rewards,
         ),
-        output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-1.0, high=1.0),)),
+        output_filter=rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=-1.0, high=1.0),)),
     )
-    return BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=agent,
-            environment=MujocoParameters(level=panel.level),
-            schedule=ScheduleParameters(
-                training=EnvironmentSteps(panel.steps),
-                evaluation_interval=EnvironmentSteps(panel.evaluation_interval),
-                evaluation_episodes=EnvironmentEpisodes(10),
-            ),
-            num_envs=panel.num_envs,
-            validation=panel.validation(MARKS),
-        )
+    return flat(
+        panel,
+        agent,
+        rl.MujocoParameters(level=panel.level),
+        panel.schedule(panel.evaluation_interval),
+        validation=panel.validation(MARKS),
     )

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from coach_rl import AdamParameters, GraphManager, SACAgentParameters, SACAlgorithmParameters
+import coach_rl as rl
 from coach_rl.presets.mujoco_tasks import OffPolicyPanel, off_policy_experiment
 
 MARKS = {
@@ -21,15 +21,15 @@ class Panel(OffPolicyPanel):
     learning_rate: float = 1e-3
     """Learning rate of actor and critics."""
     temperature: float | None = 0.2
-    """Value of a nat of entropy; None learns it."""
+    """Fixed temperature, the weight of the entropy in nats; None learns it."""
     temperature_learning_rate: float = 3e-4
     """Learning rate of a learned temperature."""
 
 
-def graph_manager(panel: Panel) -> GraphManager:
+def graph_manager(panel: Panel) -> rl.GraphManager:
     """SAC on a MuJoCo task."""
-    agent = SACAgentParameters(
-        algorithm=SACAlgorithmParameters(
+    agent = rl.SACAgentParameters(
+        algorithm=rl.SACAlgorithmParameters(
             discount=panel.task_discount,
             initial_temperature=1.0 if panel.temperature is None else panel.temperature,
             learn_temperature=panel.temperature is None,
@@ -38,8 +38,8 @@ def graph_manager(panel: Panel) -> GraphManager:
         memory=panel.replay_memory,
         actor=panel.actor,
         critic=panel.critic,
-        actor_optimizer=AdamParameters(learning_rate=panel.learning_rate),
-        critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
-        temperature_optimizer=AdamParameters(learning_rate=panel.temperature_learning_rate),
+        actor_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
+        critic_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
+        temperature_optimizer=rl.AdamParameters(learning_rate=panel.temperature_learning_rate),
     )
     return off_policy_experiment(panel, agent, marks=MARKS, heatup=10_000)

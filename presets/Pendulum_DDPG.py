@@ -2,32 +2,15 @@
 
 from dataclasses import dataclass
 
-from coach_rl import (
-    AdamParameters,
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    ConstantSchedule,
-    DDPGAgentParameters,
-    DDPGAlgorithmParameters,
-    EnvironmentEpisodes,
-    EnvironmentSteps,
-    GaussianNoise,
-    GraphManager,
-    GymnasiumParameters,
-    LearningParameters,
-    LinearSchedule,
-    ReplayMemoryParameters,
-    ScheduleParameters,
-    ValidationParameters,
-)
+import coach_rl as rl
+from coach_rl.presets.panels import FlatPanel, flat, solved
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel:
+class Panel(FlatPanel):
     """Settings to change with -cp."""
 
     num_envs: int = 1
-    """Environments in parallel."""
     steps: int = 20_000
     """Environment steps to train for, heat-up included."""
     learning_rate: float = 1e-3
@@ -38,29 +21,23 @@ class Panel:
     """Standard deviation of the exploration noise, in half-ranges of the action."""
 
 
-def graph_manager(panel: Panel) -> GraphManager:
+def graph_manager(panel: Panel) -> rl.GraphManager:
     """DDPG swings a pendulum up and holds it there."""
-    agent = DDPGAgentParameters(
-        algorithm=DDPGAlgorithmParameters(discount=panel.discount),
-        learning=LearningParameters(batch=256),
-        learning_rate_schedule=LinearSchedule(start=1.0, end=0.0),
-        memory=ReplayMemoryParameters(capacity=200_000),
-        exploration=GaussianNoise(scale=ConstantSchedule(value=panel.noise)),
-        actor_optimizer=AdamParameters(learning_rate=panel.learning_rate),
-        critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
+    adam = rl.AdamParameters(learning_rate=panel.learning_rate)
+    agent = rl.DDPGAgentParameters(
+        algorithm=rl.DDPGAlgorithmParameters(discount=panel.discount),
+        learning=rl.LearningParameters(batch=256),
+        learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.0),
+        memory=rl.ReplayMemoryParameters(capacity=200_000),
+        exploration=rl.GaussianNoise(scale=rl.ConstantSchedule(value=panel.noise)),
+        actor_optimizer=adam,
+        critic_optimizer=adam,
     )
-    return BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=agent,
-            environment=GymnasiumParameters(level="Pendulum-v1"),
-            threads=2,
-            schedule=ScheduleParameters(
-                heatup=EnvironmentSteps(1_000),
-                training=EnvironmentSteps(panel.steps),
-                evaluation_interval=EnvironmentSteps(2_000),
-                evaluation_episodes=EnvironmentEpisodes(20),
-            ),
-            num_envs=panel.num_envs,
-            validation=ValidationParameters(reward=-200.0, within=EnvironmentSteps(20_000)),
-        )
+    return flat(
+        panel,
+        agent,
+        rl.GymnasiumParameters(level="Pendulum-v1"),
+        panel.schedule(evaluation_interval=2_000, evaluation_episodes=20, heatup=1_000),
+        validation=solved(-200.0, within=20_000),
+        threads=2,
     )

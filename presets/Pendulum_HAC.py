@@ -8,7 +8,7 @@ upright, reached within 9.5 degrees and 0.6 radians per second) or Coach's (`goa
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from coach_rl import EnvironmentSteps, GraphManager, ValidationParameters
+import coach_rl as rl
 from coach_rl.presets.goal_hierarchies import HACPanel, SubGoalLearning, hac_experiment
 
 FASTEST = 10.0
@@ -26,8 +26,8 @@ UPPER = {
 """Settings of the upper levels by number of levels; found by hand on the seeds 10 to 12."""
 
 VALIDATION = {
-    2: ValidationParameters(reward=-250.0, within=EnvironmentSteps(150_000)),
-    3: ValidationParameters(reward=-350.0, within=EnvironmentSteps(200_000)),
+    2: rl.ValidationParameters(reward=-250.0, within=rl.EnvironmentSteps(150_000)),
+    3: rl.ValidationParameters(reward=-350.0, within=rl.EnvironmentSteps(200_000)),
 }
 """Acceptance tests, by number of levels."""
 
@@ -43,7 +43,7 @@ class Panel(HACPanel):
     evaluation_interval: int = 10_000
 
 
-def graph_manager(panel: Panel) -> GraphManager:
+def graph_manager(panel: Panel) -> rl.GraphManager:
     """Bring a pendulum upright with a motor too weak to lift it, and slow it down there."""
     world = panel.world()
     widest = world.task.subgoal_space

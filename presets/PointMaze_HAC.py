@@ -10,20 +10,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from coach_rl import (
-    EnvironmentSteps,
-    GoalSpace,
-    GoalTask,
-    GraphAgentParameters,
-    GraphManager,
-    GridPlaces,
-    OGBenchPointMaze,
-    ParameterError,
-    PointMaze,
-    RoboticsPointMaze,
-    ValidationParameters,
-)
-from coach_rl.presets.goal_hierarchies import HACPanel, SubGoalLearning, hac_experiment
+import coach_rl as rl
+from coach_rl.presets.goal_hierarchies import POINT_MAZES, HACPanel, SubGoalLearning, hac_experiment
 
 HORIZONS = {2: (20, 20), 3: (10, 8, 8)}
 """Decisions of a level for one of the level above, top first, by number of levels."""
@@ -31,7 +19,7 @@ HORIZONS_GRAPH_BELOW = (10, 5, 15)
 """The same of a learner, a graph and a learner: some metres, half a metre and a step at a time."""
 
 VALIDATION = {
-    "point_maze_medium": ValidationParameters(reward=-100.0, within=EnvironmentSteps(200_000))
+    "point_maze_medium": rl.ValidationParameters(reward=-100.0, within=rl.EnvironmentSteps(200_000))
 }
 """Acceptance tests, by maze."""
 
@@ -40,18 +28,7 @@ VALIDATION = {
 class Panel(HACPanel):
     """Settings to change with -cp."""
 
-    LEVELS: ClassVar = (
-        "point_maze_u",
-        "point_maze_medium",
-        "point_maze_large",
-        "point_maze_four_rooms",
-        "ogbench_point_maze_medium",
-        "ogbench_point_maze_large",
-        "ogbench_point_maze_giant",
-        "robotics_point_maze_u",
-        "robotics_point_maze_medium",
-        "robotics_point_maze_large",
-    )
+    LEVELS: ClassVar = POINT_MAZES
     level: str = "point_maze_medium"
     min_path: int | None = None
     """Steps from cell to cell between start and goal at least; None takes the maze's own."""
@@ -66,12 +43,12 @@ class Panel(HACPanel):
     evaluation_interval: int = 20_000
 
 
-def graph_manager(panel: Panel) -> GraphManager:
+def graph_manager(panel: Panel) -> rl.GraphManager:
     """Push a ball from anywhere in a maze to anywhere else in it."""
     world = panel.world(**({} if panel.min_path is None else {"min_path": panel.min_path}))
     learner_on_top = panel.hierarchy == "graph_below"
     if learner_on_top and panel.levels != 3:
-        raise ParameterError(
+        raise rl.ParameterError(
             "hierarchy=graph_below has three levels, a learner, a graph and a learner; got levels="
             f"{panel.levels}; set levels=3, or hierarchy=graph, whose graph is the top level"
         )
@@ -85,9 +62,9 @@ def graph_manager(panel: Panel) -> GraphManager:
     if learner_on_top or panel.hierarchy == "graph":
         spacing = panel.spacing
         if spacing is None:
-            spacing = 2.0 if isinstance(world.task, OGBenchPointMaze) else 0.5
-        planner = GraphAgentParameters(places=GridPlaces(spacing=spacing))
-        # Places of the graph; a ball that sees how far away they are learns a step for all of them.
+            spacing = 2.0 if isinstance(world.task, rl.OGBenchPointMaze) else 0.5
+        planner = rl.GraphAgentParameters(places=rl.GridPlaces(spacing=spacing))
+        # Places of the graph, observed relative to the ball: a step learned for one works for all.
         subgoals[planner_at] = replace(
             subgoals[planner_at], relative=False, reach=None, observed="relative"
         )
@@ -103,9 +80,9 @@ def graph_manager(panel: Panel) -> GraphManager:
     )
 
 
-def _within_reach(maze: GoalTask, steps: int) -> GoalSpace:
+def _within_reach(maze: rl.GoalTask, steps: int) -> rl.GoalSpace:
     """Sub-goals as ways to go, as far along each axis as the ball gets in so many steps."""
-    assert isinstance(maze, PointMaze | OGBenchPointMaze | RoboticsPointMaze)
+    assert isinstance(maze, rl.PointMaze | rl.OGBenchPointMaze | rl.RoboticsPointMaze)
     space = maze.subgoal_space
     reach = np.minimum(maze.farthest_step * steps, np.subtract(space.high, space.low))
     return replace(space, relative=True, reach=tuple(reach.tolist()))

@@ -1,32 +1,17 @@
 """HIRO finds the way through mazes: sub-goals are how far to go next; or TD3 alone tries to.
 
-With `hierarchy=hrac` sub-goals are kept adjacent, with `hierarchy=higl` they are led to landmarks.
+With `hierarchy=hrac` sub-goals are kept adjacent, with `hierarchy=higl` they are near landmarks.
 """
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from coach_rl import (
-    ActorParameters,
-    AdamParameters,
-    AdjacencyParameters,
-    ConstantSchedule,
-    CriticParameters,
-    EnvironmentSteps,
-    GaussianNoise,
-    GraphManager,
-    LandmarkParameters,
-    LearningParameters,
-    ReplayMemoryParameters,
-    TD3AgentParameters,
-    TD3AlgorithmParameters,
-    ValidationParameters,
-)
-from coach_rl.presets.goal_hierarchies import GuidedPanel, hiro_experiment
+import coach_rl as rl
+from coach_rl.presets.goal_hierarchies import POINT_MAZES, GuidedPanel, hiro_experiment
 
 VALIDATION = {
     # The way is about 25 steps long on average; an episode that never gets there costs 200.
-    "point_maze_u": ValidationParameters(reward=-35.0, within=EnvironmentSteps(60_000))
+    "point_maze_u": rl.ValidationParameters(reward=-35.0, within=rl.EnvironmentSteps(60_000))
 }
 """Acceptance tests, by maze."""
 
@@ -35,18 +20,7 @@ VALIDATION = {
 class Panel(GuidedPanel):
     """Settings to change with -cp."""
 
-    LEVELS: ClassVar = (
-        "point_maze_u",
-        "point_maze_medium",
-        "point_maze_large",
-        "point_maze_four_rooms",
-        "ogbench_point_maze_medium",
-        "ogbench_point_maze_large",
-        "ogbench_point_maze_giant",
-        "robotics_point_maze_u",
-        "robotics_point_maze_medium",
-        "robotics_point_maze_large",
-    )
+    LEVELS: ClassVar = POINT_MAZES
     level: str = "point_maze_u"
     steps: int = 100_000
     reach: float = 1.5
@@ -69,28 +43,28 @@ class Panel(GuidedPanel):
     evaluation_interval: int = 5_000
 
 
-def graph_manager(panel: Panel) -> GraphManager:
+def graph_manager(panel: Panel) -> rl.GraphManager:
     """Push a ball from anywhere in a maze to anywhere else in it.
 
     A step is worth -1 until the goal is reached, and 0 there, where the episode ends.
     """
     world = panel.world()
     places = world.task.subgoal_space
-    learner = TD3AgentParameters(
-        algorithm=TD3AlgorithmParameters(
+    learner = rl.TD3AgentParameters(
+        algorithm=rl.TD3AlgorithmParameters(
             discount=panel.discount, huber=1.0, target_noise=0.2, target_noise_clip=0.5
         ),
-        learning=LearningParameters(
+        learning=rl.LearningParameters(
             batch=panel.batch,
             updates_per_step=panel.updates_per_step,
             learning_starts=max(panel.batch, 1_000),
         ),
-        memory=ReplayMemoryParameters(capacity=panel.memory),
-        exploration=GaussianNoise(scale=ConstantSchedule(value=panel.noise)),
-        actor=ActorParameters(torso=panel.torso),
-        critic=CriticParameters(torso=panel.torso),
-        actor_optimizer=AdamParameters(learning_rate=panel.learning_rate),
-        critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
+        memory=rl.ReplayMemoryParameters(capacity=panel.memory),
+        exploration=rl.GaussianNoise(scale=rl.ConstantSchedule(value=panel.noise)),
+        actor=rl.ActorParameters(torso=panel.torso),
+        critic=rl.CriticParameters(torso=panel.torso),
+        actor_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
+        critic_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
     )
     return hiro_experiment(
         panel,
@@ -108,8 +82,8 @@ def graph_manager(panel: Panel) -> GraphManager:
         reward_scale=panel.reward_scale,
         schedule=panel.schedule(heatup=panel.heatup),
         guide=panel.guide(
-            AdjacencyParameters(cell=panel.cell, every=5_000, most_updates=2_000),
-            LandmarkParameters(shift=0.5, starts=10_000, longest_edge=10.0, near_goal=5.0),
+            rl.AdjacencyParameters(cell=panel.cell, every=5_000, most_updates=2_000),
+            rl.LandmarkParameters(shift=0.5, starts=10_000, longest_edge=10.0, near_goal=5.0),
         ),
         validation=VALIDATION.get(panel.level),
     )

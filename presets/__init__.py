@@ -1,8 +1,8 @@
 """Shipped experiments: each file has a `Panel` of settings and a function `graph_manager(panel)`.
 
 `coach -p NAME` loads a file by its path; nothing in the engine imports one. Copy a file to start
-your own: a preset needs `coach_rl` and, at most, one of the two files that are meant to be
-imported, `mujoco_tasks` and `goal_hierarchies`. May import everything.
+your own: a preset needs `coach_rl` and, at most, the files that are meant to be imported: `panels`,
+`mujoco_tasks` and `goal_hierarchies`. May import everything.
 """
 
-__all__ = ["goal_hierarchies", "mujoco_tasks"]
+__all__ = ["goal_hierarchies", "mujoco_tasks", "panels"]

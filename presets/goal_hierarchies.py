@@ -6,71 +6,37 @@ Meant to be imported by presets, the shipped ones and yours.
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar, Literal
 
-from coach_rl import (
-    ANT_OBSERVED,
-    ActorParameters,
-    AdamParameters,
-    AdjacencyParameters,
-    AgentParameters,
-    CertifyParameters,
-    ConstantSchedule,
-    CriticParameters,
-    DDPGAgentParameters,
-    DDPGAlgorithmParameters,
-    EnvironmentEpisodes,
-    EnvironmentSteps,
-    EpsilonGreedyNoise,
-    EpsilonZGreedy,
-    GaussianNoise,
-    GoalSpace,
-    GoalWorldParameters,
-    GraphAgentParameters,
-    GraphManager,
-    GraphParameters,
-    HACAgentParameters,
-    HACGraphManager,
-    HACGraphParameters,
-    HIROAgentParameters,
-    HRLGraphManager,
-    InputFilter,
-    LandmarkParameters,
-    LearningParameters,
-    LevelParameters,
-    LinearSchedule,
-    NoveltyParameters,
-    ObservationReductionBySubPartsNameFilter,
-    ReplayMemoryParameters,
-    RewardRescaleFilter,
-    SACAgentParameters,
-    SACAlgorithmParameters,
-    ScheduleParameters,
-    SubGoalCorrectionParameters,
-    SubGoalGuideParameters,
-    TargetSync,
-    TD3AgentParameters,
-    TorsoParameters,
-    UnknownNameError,
-    ValidationParameters,
-)
+import coach_rl as rl
+from coach_rl.presets.panels import hrl
 
 
-def without_position(*more: str) -> InputFilter:
-    """A filter that hides from the lowest level of an ant where it is.
+def without_position(*more: str) -> rl.InputFilter:
+    """A filter that hides an ant's own position from the lowest level.
 
     A step to the left is the same everywhere. The level's memory keeps `achieved_goal`, which its
     networks may leave out.
 
     Args:
-        more: Names of what observations end in after what all ants see; hidden as well.
+        more: Names of further elements at the end of the observation, hidden as well.
     """
-    hidden = ObservationReductionBySubPartsNameFilter(
-        names=(*ANT_OBSERVED, *more), sub_parts=("x", "y", *more), method="discard"
+    hidden = rl.ObservationReductionBySubPartsNameFilter(
+        names=(*rl.ANT_OBSERVED, *more), sub_parts=("x", "y", *more), method="discard"
     )
-    return InputFilter(observation={"observation": (hidden,)})
+    return rl.InputFilter(observation={"observation": (hidden,)})
 
 
 WITHOUT_POSITION = without_position()
 """The filter for most worlds."""
+POINT_MAZES = (
+    *(f"point_maze_{maze}" for maze in ("u", "medium", "large", "four_rooms")),
+    *(f"ogbench_point_maze_{size}" for size in ("medium", "large", "giant")),
+    *(f"robotics_point_maze_{size}" for size in ("u", "medium", "large")),
+)
+"""The point mazes, by level."""
+ANT_MAZES = tuple(
+    f"ant_maze_{maze}" for maze in ("u24", "u12", "s", "w", "pi", "bottleneck", "complex")
+)
+"""The ant mazes of DHRL and BEAG, by level."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,31 +57,31 @@ class GoalPanel:
     evaluation_interval: int
     """Environment steps between evaluations."""
 
-    def world(self, **kwargs: object) -> GoalWorldParameters:
-        """The goal world, made with these arguments; UnknownNameError for one of another preset."""
+    def world(self, **kwargs: object) -> rl.GoalWorldParameters:
+        """The goal world with these fields; UnknownNameError for a world of other presets."""
         if self.level not in self.LEVELS:
-            raise UnknownNameError(
+            raise rl.UnknownNameError(
                 "level", self.level, self.LEVELS, "`coach describe PRESET` lists them"
             )
-        return GoalWorldParameters(level=self.level, kwargs=kwargs)
+        return rl.GoalWorldParameters(level=self.level, kwargs=kwargs)
 
-    def evaluation_world(self, **kwargs: object) -> GoalWorldParameters:
-        """The same with its goals of evaluations, if it has others in training."""
+    def evaluation_world(self, **kwargs: object) -> rl.GoalWorldParameters:
+        """The same with its goals of evaluations, where they differ from those of training."""
         has_both = "targets" in {field.name for field in fields(self.world().task)}
         return self.world(**kwargs, **({"targets": "evaluation"} if has_both else {}))
 
     @property
-    def torso(self) -> TorsoParameters:
+    def torso(self) -> rl.TorsoParameters:
         """The hidden layers."""
-        return TorsoParameters(middleware=self.layers, activation="relu", orthogonal=False)
+        return rl.TorsoParameters(middleware=self.layers, activation="relu", orthogonal=False)
 
-    def schedule(self, heatup: int = 0) -> ScheduleParameters:
-        """Build the schedule: training length, evaluation interval, initial random steps."""
-        return ScheduleParameters(
-            heatup=EnvironmentSteps(heatup),
-            training=EnvironmentSteps(self.steps),
-            evaluation_interval=EnvironmentSteps(self.evaluation_interval),
-            evaluation_episodes=EnvironmentEpisodes(50),
+    def schedule(self, heatup: int = 0) -> rl.ScheduleParameters:
+        """The schedule, with random steps at the start (`heatup`)."""
+        return rl.ScheduleParameters(
+            heatup=rl.EnvironmentSteps(heatup),
+            training=rl.EnvironmentSteps(self.steps),
+            evaluation_interval=rl.EnvironmentSteps(self.evaluation_interval),
+            evaluation_episodes=rl.EnvironmentEpisodes(50),
         )
 
 
@@ -152,8 +118,8 @@ class HACPanel(ReplayPanel):
     testing_rate: float = 0.3
     """Fraction of sub-goals that are tested."""
     certify: int = 0
-    """Sub-goals that the top level tries in a fork of the simulator before it sends one, in
-    training and in evaluations; 0 sends them untried."""
+    """Sub-goals that the top level tests in a fork of the simulator before it sends one, in
+    training and in evaluations; 0 sends them untested."""
     layers: tuple[int, ...] = (128, 128, 128)
 
     @property
@@ -181,17 +147,17 @@ class SubGoalLearning:
 
 def hac_experiment(
     panel: HACPanel,
-    world: GoalWorldParameters,
+    world: rl.GoalWorldParameters,
     *,
     horizons: tuple[int, ...],
-    subgoals: tuple[GoalSpace, ...],
+    subgoals: tuple[rl.GoalSpace, ...],
     upper: SubGoalLearning,
-    validation: ValidationParameters | None,
-    planner: GraphAgentParameters | None = None,
+    validation: rl.ValidationParameters | None,
+    planner: rl.GraphAgentParameters | None = None,
     planner_at: int = 0,
-    hidden: InputFilter | None = None,
-    evaluation_world: GoalWorldParameters | None = None,
-) -> GraphManager:
+    hidden: rl.InputFilter | None = None,
+    evaluation_world: rl.GoalWorldParameters | None = None,
+) -> rl.GraphManager:
     """HAC in a goal world, or one agent of the same kind alone.
 
     Args:
@@ -199,38 +165,36 @@ def hac_experiment(
         world: The goal world.
         horizons: Decisions of each level's sub-episodes at most, top first.
         subgoals: The goal spaces of the levels below the top.
-        upper: How the levels above the lowest learn.
-        validation: The acceptance test; None where there is no mark.
+        upper: Learning of the levels above the lowest.
+        validation: The acceptance test, if there is one.
         planner: An agent that plans, for one of the levels above the lowest; None: all learn.
-        planner_at: Which of these it is, from 0 for the top.
-        hidden: Hides from the lowest of several levels what only the others need; None: nothing.
+        planner_at: Number of that level, from 0 for the top.
+        hidden: Hides observations from the lowest of several levels; None: nothing.
         evaluation_world: The world of evaluations; None where it is the same.
     """
     goals = world.task.goal_space
     if panel.hierarchy == "none":
-        alone = LevelParameters(
+        alone = rl.LevelParameters(
             name="alone", agent=_lowest_agent(panel, bounded=False), goal_space=goals
         )
-        return HRLGraphManager(
-            GraphParameters(
-                levels=(alone,),
-                environment=world,
-                evaluation_environment=evaluation_world,
-                schedule=panel.schedule(),
-                num_envs=panel.num_envs,
-                validation=validation,
-            )
+        return hrl(
+            panel,
+            (alone,),
+            world,
+            panel.schedule(),
+            evaluation_environment=evaluation_world,
+            validation=validation,
         )
     # A level decides less often than the one below it, so it learns more from each decision.
-    agents: list[AgentParameters] = [
+    agents: list[rl.AgentParameters] = [
         _upper_agent(panel, upper, factor=4.0**height) for height in reversed(range(len(subgoals)))
     ]
     if planner is not None:
         agents[planner_at] = planner
-    certify = CertifyParameters(candidates=panel.certify) if panel.certify else None
+    certify = rl.CertifyParameters(candidates=panel.certify) if panel.certify else None
     names = {2: ("top", "low"), 3: ("top", "middle", "low")}[panel.levels]
     stack = tuple(
-        LevelParameters(
+        rl.LevelParameters(
             name=name,
             agent=agent,
             goal_space=space,
@@ -245,8 +209,8 @@ def hac_experiment(
             strict=True,
         )
     )
-    return HACGraphManager(
-        HACGraphParameters(
+    return rl.HACGraphManager(
+        rl.HACGraphParameters(
             stack=stack,
             environment=world,
             evaluation_environment=evaluation_world,
@@ -259,45 +223,47 @@ def hac_experiment(
 
 
 def _lowest_agent(
-    panel: HACPanel, *, bounded: bool, hidden: InputFilter | None = None
-) -> HACAgentParameters:
+    panel: HACPanel, *, bounded: bool, hidden: rl.InputFilter | None = None
+) -> rl.HACAgentParameters:
     """DDPG, which acts in the simulator.
 
     Args:
         panel: The preset's settings.
         bounded: Whether the level's horizon bounds its values; otherwise targets are clipped to
-            what rewards of -1 can add up to.
-        hidden: Hides what it is not to see; None: nothing.
+            [-1 / (1 - discount), 0], the range of sums of rewards of -1.
+        hidden: Hides observations; None: nothing.
     """
-    epsilon = ConstantSchedule(value=panel.epsilon)
-    noise = GaussianNoise(scale=ConstantSchedule(value=panel.noise))
-    learner = DDPGAgentParameters(
-        algorithm=DDPGAlgorithmParameters(
+    epsilon = rl.ConstantSchedule(value=panel.epsilon)
+    noise = rl.GaussianNoise(scale=rl.ConstantSchedule(value=panel.noise))
+    learner = rl.DDPGAgentParameters(
+        algorithm=rl.DDPGAlgorithmParameters(
             discount=panel.discount,
-            target_sync=TargetSync(rate=0.01),
+            target_sync=rl.TargetSync(rate=0.01),
             clip_targets=None if bounded else (-1 / (1 - panel.discount), 0.0),
         ),
-        learning=LearningParameters(
+        learning=rl.LearningParameters(
             batch=panel.batch, updates_per_step=panel.updates_per_step, learning_starts=1_000
         ),
-        memory=ReplayMemoryParameters(capacity=1_000_000),
+        memory=rl.ReplayMemoryParameters(capacity=1_000_000),
         exploration=(
-            EpsilonGreedyNoise(epsilon=epsilon, noise=noise)
+            rl.EpsilonGreedyNoise(epsilon=epsilon, noise=noise)
             if panel.exploration == "epsilon_greedy"
-            else EpsilonZGreedy(epsilon=epsilon, noise=noise)
+            else rl.EpsilonZGreedy(epsilon=epsilon, noise=noise)
         ),
-        actor=ActorParameters(torso=panel.torso),
-        critic=CriticParameters(torso=panel.torso),
-        actor_optimizer=AdamParameters(learning_rate=panel.learning_rate),
-        critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
-        learning_rate_schedule=LinearSchedule(start=1.0, end=0.1),
+        actor=rl.ActorParameters(torso=panel.torso),
+        critic=rl.CriticParameters(torso=panel.torso),
+        actor_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
+        critic_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
+        learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.1),
         normalise_observations=5.0,
         input_filter=hidden,
     )
-    return HACAgentParameters(learner=learner, ratio=panel.ratio, bound_values=bounded)
+    return rl.HACAgentParameters(learner=learner, ratio=panel.ratio, bound_values=bounded)
 
 
-def _upper_agent(panel: HACPanel, upper: SubGoalLearning, *, factor: float) -> HACAgentParameters:
+def _upper_agent(
+    panel: HACPanel, upper: SubGoalLearning, *, factor: float
+) -> rl.HACAgentParameters:
     """SAC, which chooses sub-goals.
 
     Good sub-goals lie on narrow ridges of the critic with valleys between them, which a
@@ -308,29 +274,29 @@ def _upper_agent(panel: HACPanel, upper: SubGoalLearning, *, factor: float) -> H
         upper: How it learns.
         factor: Multiplies its updates per decision.
     """
-    learner = SACAgentParameters(
-        algorithm=SACAlgorithmParameters(
+    learner = rl.SACAgentParameters(
+        algorithm=rl.SACAlgorithmParameters(
             discount=panel.discount,
-            target_sync=TargetSync(rate=0.01),
+            target_sync=rl.TargetSync(rate=0.01),
             target_entropy=upper.entropy,
             initial_temperature=upper.temperature,
         ),
-        learning=LearningParameters(
+        learning=rl.LearningParameters(
             batch=panel.batch,
             updates_per_step=panel.upper_updates_per_step * factor,
             learning_starts=upper.starts,
         ),
-        memory=ReplayMemoryParameters(capacity=1_000_000),
-        actor=ActorParameters(torso=panel.torso),
-        critic=CriticParameters(torso=panel.torso),
-        actor_optimizer=AdamParameters(learning_rate=panel.learning_rate),
-        critic_optimizer=AdamParameters(learning_rate=panel.learning_rate),
-        temperature_optimizer=AdamParameters(learning_rate=upper.temperature_learning_rate),
-        learning_rate_schedule=LinearSchedule(start=1.0, end=0.1),
+        memory=rl.ReplayMemoryParameters(capacity=1_000_000),
+        actor=rl.ActorParameters(torso=panel.torso),
+        critic=rl.CriticParameters(torso=panel.torso),
+        actor_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
+        critic_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
+        temperature_optimizer=rl.AdamParameters(learning_rate=upper.temperature_learning_rate),
+        learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.1),
         normalise_observations=5.0,
         greedy_candidates=upper.candidates,
     )
-    return HACAgentParameters(learner=learner, ratio=panel.ratio, bound_values=False)
+    return rl.HACAgentParameters(learner=learner, ratio=panel.ratio, bound_values=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -358,53 +324,55 @@ class GuidedPanel(HIROPanel):
     """Settings of HIRO, HRAC and HIGL."""
 
     hierarchy: Literal["hiro", "hrac", "higl", "none"] = "hiro"
-    """hiro: two levels. hrac: their sub-goals are kept adjacent. higl: they are led to landmarks.
-    none: TD3 acts alone, all else equal."""
+    """hiro: two levels. hrac: their sub-goals are kept adjacent. higl: their sub-goals are near
+    landmarks. none: TD3 acts alone, all else equal."""
     landmark_decisions: int = 32
     """HIGL: decisions of a batch that landmarks are planned for; its program: all of them."""
     novelty_updates: float = 0.25
-    """HIGL: gradient steps per environment step of the network that tells what is novel; its
-    program: 1."""
+    """HIGL: gradient steps per environment step of the novelty network; its program: 1."""
 
     def guide(
         self,
-        adjacency: AdjacencyParameters | None = None,
-        landmarks: LandmarkParameters | None = None,
-    ) -> SubGoalGuideParameters | None:
+        adjacency: rl.AdjacencyParameters | None = None,
+        landmarks: rl.LandmarkParameters | None = None,
+    ) -> rl.SubGoalGuideParameters | None:
         """The terms of the upper actor's loss that guide its sub-goals; None for HIRO.
 
-        HIGL's program has the landmark loss instead of HRAC's penalty, and takes places for
-        adjacent that are half as many steps apart.
+        HIGL's program has the landmark loss instead of HRAC's penalty, and its adjacent places are
+        half as many steps apart.
 
         Args:
-            adjacency: How places are learned to be adjacent; None: by the defaults.
+            adjacency: Learning of adjacency; None: the defaults.
             landmarks: HIGL's landmarks, whose `decisions` and `novelty` are the panel's; None: the
                 defaults.
         """
-        adjacency, landmarks = adjacency or AdjacencyParameters(), landmarks or LandmarkParameters()
+        adjacency, landmarks = (
+            adjacency or rl.AdjacencyParameters(),
+            landmarks or rl.LandmarkParameters(),
+        )
         match self.hierarchy:
             case "hrac":
-                return SubGoalGuideParameters(adjacency=adjacency)
+                return rl.SubGoalGuideParameters(adjacency=adjacency)
             case "higl":
                 near = replace(adjacency, weight=0.0, steps=max(2, self.horizon // 2))
-                novelty = NoveltyParameters(updates_per_step=self.novelty_updates)
+                novelty = rl.NoveltyParameters(updates_per_step=self.novelty_updates)
                 few = replace(landmarks, decisions=self.landmark_decisions, novelty=novelty)
-                return SubGoalGuideParameters(adjacency=near, landmarks=few)
+                return rl.SubGoalGuideParameters(adjacency=near, landmarks=few)
         return None
 
 
 def hiro_experiment(
     panel: HIROPanel,
-    world: GoalWorldParameters,
-    learner: TD3AgentParameters,
+    world: rl.GoalWorldParameters,
+    learner: rl.TD3AgentParameters,
     *,
-    subgoals: GoalSpace,
+    subgoals: rl.GoalSpace,
     reward_scale: float,
-    schedule: ScheduleParameters,
-    guide: SubGoalGuideParameters | None = None,
-    evaluation_world: GoalWorldParameters | None = None,
-    validation: ValidationParameters | None,
-) -> GraphManager:
+    schedule: rl.ScheduleParameters,
+    guide: rl.SubGoalGuideParameters | None = None,
+    evaluation_world: rl.GoalWorldParameters | None = None,
+    validation: rl.ValidationParameters | None,
+) -> rl.GraphManager:
     """HIRO, HRAC or HIGL in a goal world, or TD3 alone.
 
     Args:
@@ -414,23 +382,23 @@ def hiro_experiment(
             memory, which reaches back equally far, with the panel's discount.
         subgoals: The goal space of the lower level.
         reward_scale: Multiplies the environment's rewards.
-        schedule: When what happens.
-        guide: What guides the sub-goals of HRAC and HIGL; None: nothing.
+        schedule: The lengths of the phases.
+        guide: The guide of sub-goals, for HRAC and HIGL; None for HIRO.
         evaluation_world: The world of evaluations; None where it is the same.
-        validation: The acceptance test; None where there is no mark.
+        validation: The acceptance test, if there is one.
     """
-    rewards = InputFilter(reward=(RewardRescaleFilter(factor=reward_scale),))
+    rewards = rl.InputFilter(reward=(rl.RewardRescaleFilter(factor=reward_scale),))
     learning_starts = learner.learning.learning_starts // panel.horizon
-    upper = HIROAgentParameters(
+    upper = rl.HIROAgentParameters(
         algorithm=replace(learner.algorithm, discount=panel.discount),
-        learning=LearningParameters(
+        learning=rl.LearningParameters(
             batch=panel.batch,
             updates_per_step=panel.upper_updates_per_step,
             learning_starts=max(panel.batch, learning_starts),
         ),
-        memory=ReplayMemoryParameters(capacity=panel.memory // panel.horizon),
-        exploration=GaussianNoise(
-            scale=ConstantSchedule(value=panel.upper_noise),
+        memory=rl.ReplayMemoryParameters(capacity=panel.memory // panel.horizon),
+        exploration=rl.GaussianNoise(
+            scale=rl.ConstantSchedule(value=panel.upper_noise),
             unit=learner.algorithm.target_noise_unit,
         ),
         actor=learner.actor,
@@ -438,22 +406,17 @@ def hiro_experiment(
         actor_optimizer=learner.actor_optimizer,
         critic_optimizer=learner.critic_optimizer,
         input_filter=rewards,
-        correction=SubGoalCorrectionParameters() if panel.correction else None,
+        correction=rl.SubGoalCorrectionParameters() if panel.correction else None,
         guide=guide,
     )
-    levels: tuple[LevelParameters, ...] = (
-        LevelParameters(name="top", agent=upper),
-        LevelParameters(name="low", agent=learner, goal_space=subgoals, horizon=panel.horizon),
-    )
-    if panel.hierarchy == "none":
-        levels = (LevelParameters(agent=replace(learner, input_filter=rewards)),)
-    return HRLGraphManager(
-        GraphParameters(
-            levels=levels,
-            environment=world,
-            evaluation_environment=evaluation_world,
-            schedule=schedule,
-            num_envs=panel.num_envs,
-            validation=validation,
-        )
+    top = rl.LevelParameters(name="top", agent=upper)
+    low = rl.LevelParameters(name="low", agent=learner, goal_space=subgoals, horizon=panel.horizon)
+    alone = rl.LevelParameters(agent=replace(learner, input_filter=rewards))
+    return hrl(
+        panel,
+        (alone,) if panel.hierarchy == "none" else (top, low),
+        world,
+        schedule,
+        evaluation_environment=evaluation_world,
+        validation=validation,
     )

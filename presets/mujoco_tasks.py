@@ -6,24 +6,8 @@ Meant to be imported by presets, the shipped ones and yours.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from coach_rl import (
-    SHORT_NAMES,
-    TASKS,
-    ActorParameters,
-    AgentParameters,
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    CriticParameters,
-    EnvironmentEpisodes,
-    EnvironmentSteps,
-    GraphManager,
-    LearningParameters,
-    MujocoParameters,
-    ReplayMemoryParameters,
-    ScheduleParameters,
-    TorsoParameters,
-    ValidationParameters,
-)
+import coach_rl as rl
+from coach_rl.presets.panels import RunPanel, flat, solved
 
 Marks = dict[str, tuple[float, int]]
 """Evaluation reward to reach, and environment steps by which, by short name."""
@@ -37,29 +21,27 @@ HEATUPS = {"inverted_pendulum": 1_000, "inverted_double_pendulum": 1_000, "reach
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskPanel:
+class TaskPanel(RunPanel):
     """Settings of all presets on MuJoCo tasks."""
 
-    LEVELS: ClassVar = tuple(SHORT_NAMES)  # Gymnasium's ids serve as well
+    LEVELS: ClassVar = tuple(rl.SHORT_NAMES)  # Gymnasium's ids serve as well
     level: str = "half_cheetah"
     """A MuJoCo task, e.g. half_cheetah or HalfCheetah-v5."""
-    num_envs: int = 8
-    """Environments in parallel."""
     steps: int = 1_000_000
     """Environment steps to train for, heat-up included."""
 
     @property
     def task_name(self) -> str:
-        """The task's short name, whichever of its names was given; UnknownNameError for others."""
-        task = TASKS[MujocoParameters(level=self.level).level]
-        return next(name for name, each in SHORT_NAMES.items() if each is task)
+        """The task's short name for either of its names; UnknownNameError for others."""
+        task = rl.TASKS[rl.MujocoParameters(level=self.level).level]
+        return next(name for name, each in rl.SHORT_NAMES.items() if each is task)
 
-    def validation(self, marks: Marks) -> ValidationParameters | None:
+    def validation(self, marks: Marks) -> rl.ValidationParameters | None:
         """The acceptance test of the task; None for a task without a mark."""
         if self.task_name not in marks:
             return None
         reward, within = marks[self.task_name]
-        return ValidationParameters(reward=reward, within=EnvironmentSteps(within))
+        return solved(reward, within)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,55 +71,51 @@ class OffPolicyPanel(TaskPanel):
         return own if self.discount is None else self.discount
 
     @property
-    def learning(self) -> LearningParameters:
-        """The settings of learning: when, and from how much."""
-        return LearningParameters(batch=self.batch, updates_per_step=self.updates_per_step)
+    def learning(self) -> rl.LearningParameters:
+        """Batch size and frequency of updates."""
+        return rl.LearningParameters(batch=self.batch, updates_per_step=self.updates_per_step)
 
     @property
-    def replay_memory(self) -> ReplayMemoryParameters:
-        """The parameters of the replay memory."""
-        return ReplayMemoryParameters(capacity=self.memory)
+    def replay_memory(self) -> rl.ReplayMemoryParameters:
+        """Parameters of the replay memory."""
+        return rl.ReplayMemoryParameters(capacity=self.memory)
 
     @property
-    def torso(self) -> TorsoParameters:
-        """The hidden layers."""
-        return TorsoParameters(middleware=self.layers, activation="relu", orthogonal=False)
-
-    @property
-    def actor(self) -> ActorParameters:
+    def actor(self) -> rl.ActorParameters:
         """The actor's network."""
-        return ActorParameters(torso=self.torso)
+        return rl.ActorParameters(torso=self.torso)
 
     @property
-    def critic(self) -> CriticParameters:
+    def critic(self) -> rl.CriticParameters:
         """The network of each critic."""
-        return CriticParameters(torso=self.torso)
+        return rl.CriticParameters(torso=self.torso)
+
+    @property
+    def torso(self) -> rl.TorsoParameters:
+        """The hidden layers."""
+        return rl.TorsoParameters(middleware=self.layers, activation="relu", orthogonal=False)
 
 
 def off_policy_experiment(
-    panel: OffPolicyPanel, agent: AgentParameters, *, marks: Marks, heatup: int
-) -> GraphManager:
+    panel: OffPolicyPanel, agent: rl.AgentParameters, *, marks: Marks, heatup: int
+) -> rl.GraphManager:
     """An off-policy agent on a MuJoCo task; the same for DDPG, TD3 and SAC.
 
     Args:
         panel: The preset's settings.
         agent: The agent.
         marks: Evaluation rewards to reach.
-        heatup: Random steps at the start, where neither the panel nor the task says otherwise.
+        heatup: Random steps at the start, where neither the panel nor the task has a number.
     """
     own_heatup = HEATUPS.get(panel.task_name, heatup)
-    return BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=agent,
-            environment=MujocoParameters(level=panel.level),
-            threads=2,
-            schedule=ScheduleParameters(
-                heatup=EnvironmentSteps(own_heatup if panel.heatup is None else panel.heatup),
-                training=EnvironmentSteps(panel.steps),
-                evaluation_interval=EnvironmentSteps(panel.evaluation_interval),
-                evaluation_episodes=EnvironmentEpisodes(10),
-            ),
-            num_envs=panel.num_envs,
-            validation=panel.validation(marks),
-        )
+    return flat(
+        panel,
+        agent,
+        rl.MujocoParameters(level=panel.level),
+        panel.schedule(
+            panel.evaluation_interval,
+            heatup=own_heatup if panel.heatup is None else panel.heatup,
+        ),
+        validation=panel.validation(marks),
+        threads=2,
     )

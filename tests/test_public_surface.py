@@ -84,7 +84,7 @@ from coach_rl.cli.main import main
 for package in {PACKAGES}:
     importlib.import_module(package)
 assert main(["-l"]) == 0
-heavy = {{"torch", "numpy", "gymnasium", "mujoco", "rich"}} & set(sys.modules)
+heavy = {{"torch", "numpy", "scipy", "gymnasium", "mujoco", "rich", "jinja2"}} & set(sys.modules)
 assert not heavy, heavy
 """
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)

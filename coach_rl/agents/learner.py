@@ -30,7 +30,7 @@ from coach_rl.exploration_policies import (
     AnyParameterExploration,
     ParameterExplorationParameters,
 )
-from coach_rl.exploration_policies.greedy import GreedyPolicy
+from coach_rl.exploration_policies.exploration_policy import GreedyPolicy
 from coach_rl.memories.batches import TransitionBatch
 
 Rows = TypeVar("Rows", bound=RowState)

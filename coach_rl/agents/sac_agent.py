@@ -30,7 +30,7 @@ from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import Array, FloatArray, Observation
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.seeding import integer_seed
-from coach_rl.exploration_policies.squashed_gaussian_policy import (
+from coach_rl.exploration_policies.box_noise import (
     SquashedGaussianPolicy,
     SquashedGaussianSampling,
 )

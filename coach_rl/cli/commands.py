@@ -26,7 +26,7 @@ from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.distributed.torch_processes import is_started_by_torchrun, joined_processes
+from coach_rl.processes.torch_processes import is_started_by_torchrun, joined_processes
 from coach_rl.sessions.evaluation import evaluate_run, evaluate_untrained, evaluation_film
 from coach_rl.telemetry.summary import evaluation_table
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from coach_rl.cli.studies import add_places
 from coach_rl.cli.subcommands import Parser
-from coach_rl.cli.tables import show, table_console
+from coach_rl.cli.tables import table_console
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.printable_text import one_line
 from coach_rl.studies.comparison import (
@@ -18,20 +18,20 @@ from coach_rl.studies.comparison import (
     overall_improvement,
     score_table,
 )
-from coach_rl.studies.run_groups import (
+from coach_rl.studies.runs import (
     AFTERWARDS,
     FINAL,
     IQM,
     MOMENTS,
-    RunGroup,
+    RunFrame,
     default_metric,
-    find_groups,
+    find_runs,
     group_scores,
 )
 from coach_rl.studies.statistics import STATISTICS
-from coach_rl.studies.study_file import load_study
-from coach_rl.studies.study_groups import variant_groups
-from coach_rl.studies.study_runs import study_runs
+from coach_rl.studies.study import load_study
+from coach_rl.studies.study_runs import study_frame, study_runs
+from coach_rl.telemetry.tables import markdown, rich_table
 
 
 def run(words: Sequence[str]) -> int:
@@ -39,21 +39,20 @@ def run(words: Sequence[str]) -> int:
     given = _parser().read(words)
     asked = asked_for(given)
     notes, metric = asked.notes, asked.metric
-    scored, left_out = group_scores(asked.groups, metric=metric, at=asked.at)
+    scored, left_out = group_scores(asked.frame, metric=metric, at=asked.at)
     names = list(dict.fromkeys(each.group for each in scored))
     baseline = asked.baseline or names[-1]
     found = compare(scored, baseline, metric=metric, statistic=given.statistic)
     notes += [*left_out, *notes_on(scored)]
-    scores = score_table(scored, metric=metric, title=f"{metric} {said(asked.at)}")
-    table = comparison_table(found)
+    title = f"{metric} {said(asked.at)}"
+    tables = [score_table(scored, metric=metric, title=title), comparison_table(found)]
     console = table_console()
     chosen = "" if asked.baseline else ", the last group; --baseline NAME chooses another"
     console.print(f"Baseline: {baseline}{chosen}", end="\n\n" if given.markdown else "\n")
     if given.markdown:
-        console.print(scores.markdown(), table.markdown(), sep="\n\n")
+        console.print(*map(markdown, tables), sep="\n\n")
     else:
-        show(scores, console)
-        show(table, console)
+        console.print(*map(rich_table, tables), sep="")
     console.print()
     for each in found:
         console.print(f"On {each.level}: {each.verdict()}.")
@@ -75,7 +74,7 @@ def run(words: Sequence[str]) -> int:
 class Asked:
     """The groups that are asked for, and what scores their runs."""
 
-    groups: list[RunGroup]
+    frame: RunFrame
     notes: list[str]
     metric: str
     baseline: str | None
@@ -92,17 +91,17 @@ def asked_for(given: argparse.Namespace) -> Asked:
     if not files:
         if given.earlier:
             raise ConfigurationError("--runs adds runs to a study; name its file, or leave it out")
-        groups, notes = find_groups([Path(word) for word in given.folders])
-        metric = given.metric or default_metric(groups)
-        return Asked(groups, notes, metric, given.baseline, given.at or FINAL)
+        frame, notes = find_runs([Path(word) for word in given.folders])
+        metric = given.metric or default_metric(frame)
+        return Asked(frame, notes, metric, given.baseline, given.at or FINAL)
     if len(given.folders) > 1:
         raise ConfigurationError(
             f"the study {files[0]} names all that is compared; give it alone, or folders"
         )
     study = load_study(files[0])
     runs = study_runs(study, root=given.root, earlier=given.earlier)
-    groups = variant_groups(study, runs)
-    if not groups:
+    frame = study_frame(study, runs)
+    if not frame.rows:
         raise ConfigurationError(
             f"the study '{study.name}' has no runs in {given.root / study.name}; `coach study run "
             f"{files[0]}` makes them, and -ep names another folder of all experiments"
@@ -111,9 +110,9 @@ def asked_for(given: argparse.Namespace) -> Asked:
     notes = [f"{missing} of {len(runs)} runs have not begun"] if missing else []
     at = given.at or (FINAL if study.episodes is None else AFTERWARDS)
     metric, baseline = given.metric or study.metric, given.baseline
-    if baseline is None and any(group.name == study.baseline for group in groups):
+    if baseline is None and study.baseline in frame.groups:
         baseline = study.baseline
-    return Asked(groups, notes, metric, baseline, at)
+    return Asked(frame, notes, metric, baseline, at)
 
 
 def add_groups(parser: argparse.ArgumentParser) -> None:

@@ -18,6 +18,7 @@ from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import describe_type
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.inspections import Points, inspection_points
+from coach_rl.telemetry.tables import plain_lines, written
 
 Row = tuple[str, ...]
 _WIDEST = 60
@@ -141,13 +142,4 @@ def _section(title: str, lines: list[str]) -> list[str]:
 
 def _table(rows: Iterable[Row]) -> list[str]:
     cells = list(rows)
-    if not cells:
-        return []
-    widths = [
-        max((len(cell) for cell in column if len(cell) <= _WIDEST), default=0)
-        for column in zip(*cells, strict=True)
-    ]
-    return [
-        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in cells
-    ]
+    return plain_lines(written([""] * len(cells[0]), cells), widest=_WIDEST) if cells else []

@@ -9,7 +9,7 @@ from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.printable_text import one_line
 from coach_rl.studies.comparison import notes_on, possible_comparisons
 from coach_rl.studies.plots import Plots, require_matplotlib
-from coach_rl.studies.run_groups import RunGroup, Scored, group_scores, require_metric
+from coach_rl.studies.runs import RunFrame, Scored, group_scores, require_metric
 
 
 def run(words: Sequence[str]) -> int:
@@ -17,14 +17,13 @@ def run(words: Sequence[str]) -> int:
     given = _parser().read(words)
     require_matplotlib()
     asked = asked_for(given)
-    groups, notes, metric, baseline = asked.groups, asked.notes, asked.metric, asked.baseline
-    require_metric(groups, metric)
-    names = [group.name for group in groups]
-    if given.baseline is not None and given.baseline not in names:
-        raise UnknownNameError("group", given.baseline, names, where="as baseline")
-    scored, more = _scores(groups, metric, asked.at)
+    frame, notes, metric, baseline = asked.frame, asked.notes, asked.metric, asked.baseline
+    require_metric(frame, metric)
+    if given.baseline is not None and given.baseline not in frame.groups:
+        raise UnknownNameError("group", given.baseline, frame.groups, where="as baseline")
+    scored, more = _scores(frame, metric, asked.at)
     comparisons = possible_comparisons(scored, baseline, metric=metric, statistic=given.statistic)
-    plots = Plots(groups=groups, metric=metric, axis=given.axis, statistic=given.statistic)
+    plots = Plots(frame=frame, metric=metric, axis=given.axis, statistic=given.statistic)
     notes += more + (notes_on(scored) if comparisons else [])
     files = plots.write(given.to, scored=scored, comparisons=comparisons, notes=notes)
     for note in notes:
@@ -33,12 +32,10 @@ def run(words: Sequence[str]) -> int:
     return 0
 
 
-def _scores(
-    groups: Sequence[RunGroup], metric: str, at: str | int
-) -> tuple[list[Scored], list[str]]:
+def _scores(frame: RunFrame, metric: str, at: str | int) -> tuple[list[Scored], list[str]]:
     """The scores; none while no run is finished, for curves can be drawn before."""
     try:
-        return group_scores(groups, metric=metric, at=at)
+        return group_scores(frame, metric=metric, at=at)
     except ConfigurationError as error:
         return [], [f"only curves are drawn: {error}"]
 

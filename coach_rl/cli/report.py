@@ -33,8 +33,8 @@ def run(words: Sequence[str]) -> int:
 
 
 def _study(given: argparse.Namespace) -> int:
-    from coach_rl.studies.report_page import report_page
-    from coach_rl.studies.study_file import load_study
+    from coach_rl.studies.report import report_page
+    from coach_rl.studies.study import load_study
     from coach_rl.studies.study_runs import study_runs
 
     for flag in ("metric", "baseline"):
@@ -54,17 +54,17 @@ def _study(given: argparse.Namespace) -> int:
 
 
 def _folders(given: argparse.Namespace) -> int:
-    from coach_rl.studies.report_page import folders_page
-    from coach_rl.studies.run_groups import default_metric, find_groups, group_scores
+    from coach_rl.studies.report import folders_page
+    from coach_rl.studies.runs import default_metric, find_runs, group_scores
 
     if given.earlier:
         raise ConfigurationError("--runs adds runs to a study; name its file, or leave it out")
-    groups, notes = find_groups([Path(each) for each in given.what])
-    metric = given.metric or default_metric(groups)
-    scored, left_out = group_scores(groups, metric=metric)
+    frame, notes = find_runs([Path(each) for each in given.what])
+    metric = given.metric or default_metric(frame)
+    scored, left_out = group_scores(frame, metric=metric)
     baseline, text = baseline_of([each.group for each in scored], given.baseline)
     page = folders_page(
-        groups,
+        frame,
         scored,
         metric=metric,
         baseline=baseline,

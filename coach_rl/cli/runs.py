@@ -2,10 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-
-from rich.table import Table
 
 from coach_rl.cli.subcommands import Parser
 from coach_rl.cli.tables import table_console
@@ -16,8 +14,8 @@ from coach_rl.runs.creation import remove_run
 from coach_rl.runs.folder import MANIFEST, RunFolder
 from coach_rl.runs.lock import RunInUseError, holder_of
 from coach_rl.studies.comparison import shown
-from coach_rl.studies.run_groups import REWARD
-from coach_rl.studies.run_list import (
+from coach_rl.studies.runs import (
+    REWARD,
     STATES,
     ListedRun,
     list_runs,
@@ -25,6 +23,7 @@ from coach_rl.studies.run_list import (
     selected,
     sort_keys,
 )
+from coach_rl.telemetry.tables import Column, rich_table, table
 
 _AGES = (("d", 86400), ("h", 3600), ("min", 60))
 
@@ -57,15 +56,9 @@ def _list(named: Path, given: argparse.Namespace) -> int:
     )
     chosen.sort(key=sort_keys(given.metric)[given.sort], reverse=given.reverse)
     console = table_console()
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("run", overflow="fold")
-    for name in ("level", "seed", "state"):
-        table.add_column(name, no_wrap=True)
-    for name in ("steps", "best", "last", "size", "age"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for each in chosen:
-        table.add_row(*map(printable, _row(each, folder, given.metric)))
-    console.print(table)
+    found = table(_columns(folder, given.metric), chosen)
+    look = {"box": None, "pad_edge": False, "header_style": "bold"}
+    console.print(rich_table(found, folded=1, **look))
     total = readable(sum(each.size for each in chosen))
     console.print(f"{len(chosen)} of {len(runs)} runs, {total}; best and last: {given.metric}")
     for each in chosen:
@@ -74,18 +67,34 @@ def _list(named: Path, given: argparse.Namespace) -> int:
     return 0
 
 
-def _row(each: ListedRun, folder: Path, metric: str) -> tuple[str, ...]:
-    scores = each.scores
-    name = str(each.path.relative_to(folder)) if each.path != folder else str(folder)
-    best, last = (
-        "-" if value is None else shown(value, metric)
-        for value in (each.best(metric), each.last(metric))
+def _columns(folder: Path, metric: str) -> tuple[Column, ...]:
+    """The columns of a list of the runs in a folder."""
+
+    def state(each: ListedRun) -> str:
+        holder = None if each.scores is None else each.scores.holder
+        return each.state if holder is None else f"{each.state} on {holder.host}"
+
+    def of_scores(name: str) -> Callable[[ListedRun], object]:
+        return lambda each: None if each.scores is None else getattr(each.scores, name)
+
+    def in_unit(value: float) -> str:
+        return shown(value, metric)
+
+    return (
+        Column(
+            "run",
+            lambda each: each.path if each.path == folder else each.path.relative_to(folder),
+            is_text=True,
+        ),
+        Column("level", of_scores("level"), is_text=True, missing="-"),
+        Column("seed", of_scores("seed"), is_text=True, missing="-"),
+        Column("state", state, is_text=True),
+        Column("steps", of_scores("environment_steps"), "{:,}".format, missing="-"),
+        Column("best", lambda each: each.best(metric), in_unit, missing="-"),
+        Column("last", lambda each: each.last(metric), in_unit, missing="-"),
+        Column("size", lambda each: each.size, readable),
+        Column("age", lambda each: each.age_seconds, _age),
     )
-    tail = (best, last, readable(each.size), _age(each.age_seconds))
-    if scores is None:
-        return (name, "-", "-", each.state, "-", *tail)
-    state = each.state if scores.holder is None else f"{each.state} on {scores.holder.host}"
-    return (name, scores.level, str(scores.seed), state, f"{scores.environment_steps:,}", *tail)
 
 
 def _metrics(runs: Sequence[ListedRun]) -> set[str]:

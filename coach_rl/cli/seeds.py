@@ -18,10 +18,11 @@ from coach_rl.runs.creation import check_name
 from coach_rl.sessions.runner import DEFAULT_ROOT
 from coach_rl.studies.conduct import conduct
 from coach_rl.studies.job import Job, JobResult, Needs
-from coach_rl.studies.live_table import LiveTable
+from coach_rl.studies.live import LiveTable
+from coach_rl.studies.places import check_place, executor
 from coach_rl.studies.scores import read_scores
-from coach_rl.studies.seed_tables import seed_tables
-from coach_rl.studies.where import check_place, executor
+from coach_rl.studies.tables import seed_tables
+from coach_rl.telemetry.tables import rich_table
 
 
 def train_seeds(train: TrainSeeds, words: Sequence[str]) -> int:
@@ -83,7 +84,7 @@ def train_seeds(train: TrainSeeds, words: Sequence[str]) -> int:
         )
     done = [read_scores(each.folder) for each in results if each.state == "done" and each.folder]
     for each in seed_tables(done) if done else ():
-        console.print(each)
+        console.print(rich_table(each))
     if done and not train.no_tensorboard:
         print(f"curves:     {program('coach')} dashboard {word(folder)}")
     _require_done(results)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
 
 from coach_rl.cli.flag_values import positive
 from coach_rl.cli.shell import program, short
@@ -111,11 +110,10 @@ def _parser() -> Parser:
 
 def _run(given: argparse.Namespace) -> int:
     # Not at the top, here and below: these import torch, which takes seconds.
-    from coach_rl.studies.study_file import load_study
-    from coach_rl.studies.study_jobs import check_study
+    from coach_rl.studies.places import check_place
+    from coach_rl.studies.study import check_study, load_study
     from coach_rl.studies.study_runs import evaluate_missing, study_runs
-    from coach_rl.studies.study_tables import report
-    from coach_rl.studies.where import check_place
+    from coach_rl.studies.tables import report
 
     check_place(given.on)
     study = load_study(given.file)
@@ -145,8 +143,8 @@ def _run(given: argparse.Namespace) -> int:
 def _conducted(jobs: Sequence["Job"], given: argparse.Namespace) -> list["JobResult"]:
     """Run jobs while a table shows where they stand."""
     from coach_rl.studies.conduct import conduct
-    from coach_rl.studies.live_table import LiveTable
-    from coach_rl.studies.where import executor
+    from coach_rl.studies.live import LiveTable
+    from coach_rl.studies.places import executor
 
     def warn(job: "Job", text: str) -> None:
         table.tell(f"coach: warning: {named(job)}: {text}")
@@ -172,37 +170,36 @@ def named(job: "Job") -> str:
 
 def _status(given: argparse.Namespace) -> int:
     from coach_rl.cli.tables import table_console
-    from coach_rl.studies.study_file import load_study
-    from coach_rl.studies.study_runs import study_runs
+    from coach_rl.studies.study import load_study
+    from coach_rl.studies.study_runs import StudyRun, study_runs
+    from coach_rl.telemetry.tables import Column, rich_table, table
 
     study = load_study(given.file)
     runs = study_runs(study, root=given.root, earlier=given.earlier)
-    table = Table(box=None, pad_edge=False)
-    for name in ("variant", "seed", "state", "steps", study.metric, "run"):
-        is_number = name in ("seed", "steps", study.metric)
-        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
-    for run in runs:
-        scores = run.scores
-        last = None if scores is None else scores.last(study.metric)
-        table.add_row(
-            run.variant,
-            str(run.seed),
-            "missing" if scores is None else scores.state,
-            "" if scores is None else f"{scores.environment_steps:,}",
-            "" if last is None else f"{last:,.4g}",
-            "" if run.folder is None else short(run.folder.path),
-        )
-    table_console().print(table)
-    states = Counter("missing" if run.scores is None else run.scores.state for run in runs)
+
+    def state(run: StudyRun) -> str:
+        return "missing" if run.scores is None else run.scores.state
+
+    columns = (
+        Column("variant", lambda run: run.variant, is_text=True),
+        Column("seed", lambda run: run.seed),
+        Column("state", state, is_text=True),
+        Column("steps", lambda run: run.scores and run.scores.environment_steps, "{:,}".format),
+        Column(
+            study.metric, lambda run: run.scores and run.scores.last(study.metric), "{:,.4g}".format
+        ),
+        Column("run", lambda run: run.folder and short(run.folder.path), is_text=True),
+    )
+    table_console().print(rich_table(table(columns, runs), box=None, pad_edge=False))
+    states = Counter(map(state, runs))
     print(", ".join(f"{count} {state}" for state, count in states.items()))
     return 0
 
 
 def _report(given: argparse.Namespace) -> int:
-    from coach_rl.studies.marked_blocks import write_blocks
-    from coach_rl.studies.study_file import load_study
+    from coach_rl.studies.study import load_study
     from coach_rl.studies.study_runs import study_runs
-    from coach_rl.studies.study_tables import report
+    from coach_rl.studies.tables import report, write_blocks
 
     study = load_study(given.file)
     runs = study_runs(study, root=given.root, earlier=given.earlier)
@@ -222,7 +219,7 @@ def _report(given: argparse.Namespace) -> int:
 
 def _export(given: argparse.Namespace) -> int:
     from coach_rl.studies.run_records import write_records
-    from coach_rl.studies.study_file import load_study
+    from coach_rl.studies.study import load_study
     from coach_rl.studies.study_runs import study_runs
 
     study = load_study(given.file)

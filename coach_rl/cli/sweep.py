@@ -156,10 +156,9 @@ def _sweep(given: argparse.Namespace) -> int:
     from coach_rl.core.runtime import Runtime
     from coach_rl.sessions.runner import DEFAULT_ROOT
     from coach_rl.studies.job import Needs
-    from coach_rl.studies.sweep import Sweep
-    from coach_rl.studies.sweep_report import conclusion, report, write_report
-    from coach_rl.studies.sweep_run import run_sweep
-    from coach_rl.studies.where import executor
+    from coach_rl.studies.places import executor
+    from coach_rl.studies.sweeps.report import conclusion, report, write_report
+    from coach_rl.studies.sweeps.sweep import Sweep, run_sweep
 
     preset = load_preset(find_preset(given.preset))
     changes = Changes(
@@ -212,6 +211,6 @@ def _warn(job: "Job", text: str) -> None:
 
 def _command(given: argparse.Namespace, changes: str) -> str:
     """The command line that trains with the best setting, as it can be typed."""
-    from coach_rl.studies.reproduction import in_quotes
+    from coach_rl.studies.job_run import in_quotes
 
     return f"{program('coach')} -p {shlex.quote(given.preset)} -cp {in_quotes(changes)}"

@@ -11,12 +11,12 @@ from coach_rl.cli.shell import program, short, word
 from coach_rl.cli.subcommands import Parser
 from coach_rl.core.printable_text import printable
 from coach_rl.runs.folder import ONLY_RECORDS, RunFolder, read_manifest
-from coach_rl.studies.live_table import LiveTable
-from coach_rl.studies.watching import (
-    Standing,
+from coach_rl.studies.live import (
+    LiveTable,
+    RunStatus,
     plan_from,
+    run_status,
     runs_to_watch,
-    standing_of,
     watch,
     watch_all,
 )
@@ -43,23 +43,23 @@ def run(words: Sequence[str]) -> int:
 
 def _watch(folder: Path, console: Console, *, plain: bool) -> int:
     manifest = read_manifest(RunFolder(folder))
-    standing = standing_of(folder)
+    status = run_status(folder)
     print(f"watching:   {printable(manifest['name'])}, seed {manifest['task']['seed']}")
     print(f"run folder: {short(folder.absolute())}")
-    if standing.state == "running":
-        print(f"running:    {standing.account}")
+    if status.state == "running":
+        print(f"running:    {status.reason}")
     with closing(ConsoleSink(console=console, plain=plain)) as sink:
         plan_from(sink, folder)
-        standing = watch(folder, sink)
-    print(_ending(folder, standing, is_imported=ONLY_RECORDS in manifest))
-    return _FAILED if standing.state == "failed" else 0
+        status = watch(folder, sink)
+    print(_ending(folder, status, is_imported=ONLY_RECORDS in manifest))
+    return _FAILED if status.state == "failed" else 0
 
 
-def _ending(folder: Path, standing: Standing, *, is_imported: bool) -> str:
-    said = standing.state + (f": {standing.account}" if standing.account else "")
+def _ending(folder: Path, status: RunStatus, *, is_imported: bool) -> str:
+    said = status.state + (f": {status.reason}" if status.reason else "")
     if is_imported:
         return f"{said}; imported without its checkpoints"
-    if standing.state == "done":
+    if status.state == "done":
         path = word(folder.absolute())
         return f"{said}; evaluate with: {program('coach')} --evaluate -crd {path}"
     return f"{said}{resume_advice(folder)}"

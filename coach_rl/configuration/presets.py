@@ -114,8 +114,8 @@ def _functions(file: Path) -> list[str]:
         node.name
         for node in body
         if isinstance(node, ast.FunctionDef)
-        and isinstance(node.returns, ast.Name)
-        and node.returns.id.endswith("GraphManager")
+        and node.returns is not None
+        and ast.unparse(node.returns).endswith("GraphManager")
         and not node.name.startswith("_")
     ]
 

@@ -6,20 +6,22 @@ one of coach_rl or of an environment package we adapt, one that the user names (
 `trust=("MODULE",)`), or one that an own run on this machine has used. The latter are remembered in
 the user's state folder, where a run folder cannot write:
 
-    ~/.local/state/coach_rl/own_code     (or below $XDG_STATE_HOME)
+    ~/.local/state/coach_rl/own_code     (Linux, or below $XDG_STATE_HOME; platformdirs elsewhere)
         module my_environments
         folder /home/me/walking
         preset <sha256 of its source> /home/me/walk.py
 """
 
+import contextlib
 import hashlib
 import importlib
-import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Self
+
+import platformdirs
 
 from coach_rl.configuration.presets import shipped_presets
 from coach_rl.configuration.strict_json import Json
@@ -33,6 +35,8 @@ PRESET_MODULE = "coach_preset_"
 """Beginning of the names of presets' modules, which end in a digest of their content."""
 MAKER = "parallel_env"
 """The one function that may be: it makes an environment in PettingZoo's modules."""
+_FILE_BEFORE_0_3 = Path("~/.local/state/coach_rl/own_code")
+"""The file of earlier versions on every platform; today that of Linux without $XDG_STATE_HOME."""
 TAGS = ("$type", "$enum", "$reference")
 """Keys in JSON whose values name code."""
 
@@ -205,12 +209,12 @@ def _preset_line(source: str, file: str) -> str:
 
 
 def _own_code() -> set[str]:
-    try:
-        return set(_file().read_text(encoding="utf-8").splitlines())
-    except (OSError, UnicodeDecodeError):
-        return set()
+    lines: set[str] = set()
+    for file in (_file(), _FILE_BEFORE_0_3):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            lines |= set(file.expanduser().read_text(encoding="utf-8").splitlines())
+    return lines
 
 
 def _file() -> Path:
-    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(state).expanduser() / "coach_rl" / "own_code"
+    return platformdirs.user_state_path("coach_rl") / "own_code"

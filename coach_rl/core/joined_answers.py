@@ -1,6 +1,7 @@
 """Putting together what environments answered for different rows."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,6 +29,14 @@ def joined(parts: Sequence[EnvResponse], *, faults: tuple[Fault, ...]) -> EnvRes
         info=by_key([part.info for part in parts]),
         faults=faults,
     )
+
+
+def joined_blocks(parts: Sequence[EnvResponse]) -> EnvResponse:
+    """Answers of blocks of rows, which may have different infos, as one; with all faults."""
+    infos = infos_with_same_keys([part.info for part in parts], [len(part) for part in parts])
+    faults = tuple(fault for part in parts for fault in part.faults)
+    alike = [replace(part, info=info) for part, info in zip(parts, infos, strict=True)]
+    return joined(alike, faults=faults)
 
 
 def infos_with_same_keys(

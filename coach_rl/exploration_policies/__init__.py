@@ -13,26 +13,32 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from coach_rl.exploration_policies.epsilon_greedy import EpsilonGreedy
-    from coach_rl.exploration_policies.epsilon_greedy_noise import EpsilonGreedyNoise
+    from coach_rl.exploration_policies.box_noise import (
+        EpsilonGreedyNoise,
+        GaussianNoise,
+        OrnsteinUhlenbeckNoise,
+        SquashedGaussianSampling,
+        TruncatedNormalNoise,
+    )
+    from coach_rl.exploration_policies.discrete_policies import (
+        Boltzmann,
+        Categorical,
+        EpsilonGreedy,
+    )
     from coach_rl.exploration_policies.epsilon_z_greedy import EpsilonZGreedy
     from coach_rl.exploration_policies.exploration_policy import (
         AnyExplorationPolicy,
         ExplorationPolicy,
         ExplorationPolicyParameters,
+        Greedy,
     )
-    from coach_rl.exploration_policies.gaussian_noise import GaussianNoise, TruncatedNormalNoise
-    from coach_rl.exploration_policies.greedy import Greedy
-    from coach_rl.exploration_policies.ornstein_uhlenbeck_noise import OrnsteinUhlenbeckNoise
-    from coach_rl.exploration_policies.parameter_exploration import (
+    from coach_rl.exploration_policies.parameter_noise import (
         AnyParameterExploration,
         ParameterExploration,
         ParameterExplorationParameters,
+        ParameterNoise,
     )
-    from coach_rl.exploration_policies.parameter_noise import ParameterNoise
     from coach_rl.exploration_policies.sampling import CategoricalSampler, GaussianSampler, Sampler
-    from coach_rl.exploration_policies.softmax import Boltzmann, Categorical
-    from coach_rl.exploration_policies.squashed_gaussian_policy import SquashedGaussianSampling
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 

@@ -17,13 +17,15 @@ from coach_rl.core.saved import Saved
 from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import Space
-from coach_rl.exploration_policies.action_spaces import BoxActions, DiscreteActions
 from coach_rl.exploration_policies.exploration_policy import (
     AnyExplorationPolicy,
+    BoxActions,
+    DiscreteActions,
     ExplorationPolicyParameters,
+    Greedy,
+    check_ends,
+    scheduled,
 )
-from coach_rl.exploration_policies.greedy import Greedy
-from coach_rl.exploration_policies.scheduled import check_ends, scheduled
 
 
 @parameter_class

@@ -1,11 +1,20 @@
 """The interface between an off-policy agent and an exploration policy."""
 
+import math
 from typing import Any, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+from gymnasium import spaces
 
 from coach_rl.core.agents import RowState
 from coach_rl.core.clock import Clock
+from coach_rl.core.errors import ParameterError, SpaceError
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
-from coach_rl.core.spaces import Space
+from coach_rl.core.saved import Saved
+from coach_rl.core.schedules import Schedule
+from coach_rl.core.spaces import Space, require_finite_width
+from coach_rl.core.steps import EnvironmentSteps
 
 Rows = TypeVar("Rows", bound=RowState)
 
@@ -64,3 +73,163 @@ class ExplorationPolicyParameters(Protocol):
     def build(self, action_space: Space) -> AnyExplorationPolicy:
         """The policy for an agent's action space; SpaceError when it can't serve it."""
         ...
+
+
+class DiscreteActions:
+    """The actions of a Discrete space, chosen by action values [R, n].
+
+    Args:
+        space: The agent's action space.
+        policy: The exploration policy that acts in it, for the error.
+
+    Raises:
+        SpaceError: The space is not Discrete.
+    """
+
+    def __init__(self, space: Space, *, policy: str) -> None:
+        if not isinstance(space, spaces.Discrete):
+            raise SpaceError(
+                f"{policy} explores in a Discrete space, not in {space}; for a Box take "
+                "GaussianNoise, TruncatedNormalNoise, OrnsteinUhlenbeckNoise, EpsilonGreedyNoise "
+                "or EpsilonZGreedy"
+            )
+        self.size = 1
+        self.count = int(space.n)
+        self._start = int(space.start)
+
+    def greedy(self, values: FloatArray) -> IntArray:
+        """Actions with the largest value, the first of equals, [R]."""
+        return self.numbered(values.argmax(axis=1))
+
+    def numbered(self, choice: IntArray) -> IntArray:
+        """The actions that choices [R], counted from 0, stand for."""
+        return choice.astype(np.int64) + self._start
+
+    def even(self, uniform: FloatArray) -> IntArray:
+        """Actions [R] that are all equally likely, from numbers [R, 1] in [0, 1)."""
+        choice = (uniform[:, 0] * self.count).astype(np.int64)
+        # The product may round up to n itself.
+        return self.numbered(np.minimum(choice, self.count - 1))
+
+
+class BoxActions:
+    """The actions of a flat, bounded Box of floats; arrays [R, A] float32.
+
+    Scales are fractions of half the range of each element, so that noise of scale s is as large in
+    a Box from -1 to 1 as it says, and fits a Box that is unequal or off centre.
+
+    Args:
+        space: The agent's action space.
+        policy: The exploration policy that acts in it, for the error.
+
+    Raises:
+        SpaceError: The space is another one.
+    """
+
+    def __init__(self, space: Space, *, policy: str) -> None:
+        if not isinstance(space, spaces.Box):
+            raise SpaceError(
+                f"{policy} explores in a Box, not in {space}; for a Discrete space take Greedy, "
+                "EpsilonGreedy, EpsilonZGreedy, Boltzmann or Categorical"
+            )
+        purpose = f"{policy} explores in a flat Box of floats with finite bounds"
+        if not np.issubdtype(space.dtype, np.floating) or len(space.shape) != 1:
+            raise SpaceError(
+                f"{purpose}, got {space}; let an output filter map such a Box to this one"
+            )
+        require_finite_width(space, purpose)
+        self.size = int(space.shape[0])
+        self.low: FloatArray = space.low.astype(np.float32)  # [A]
+        self.high: FloatArray = space.high.astype(np.float32)  # [A]
+        self.half_range: FloatArray = (self.high - self.low) / 2  # [A]
+
+    def greedy(self, values: FloatArray) -> FloatArray:
+        """Return the network's output [R, A], clipped to the Box."""
+        return self.clipped(values)
+
+    def clipped(self, actions: FloatArray) -> FloatArray:
+        """New array of the actions [R, A], inside the Box."""
+        inside = np.minimum(np.maximum(actions, self.low), self.high)
+        return inside.astype(np.float32, copy=False)
+
+    def even(self, uniform: FloatArray) -> FloatArray:
+        """Uniformly distributed actions of the Box, from numbers [R, A] in [0, 1)."""
+        return self.clipped(self.low + uniform * (2 * self.half_range))
+
+
+_BEGINNING = Clock()
+_FAR = 1 << 60
+_FAR_END = Clock(
+    environment_steps=_FAR,
+    episodes=_FAR,
+    training_steps=_FAR,
+    wall_seconds=_FAR,
+    planned=EnvironmentSteps(1),
+)
+
+
+def scheduled(
+    schedule: Schedule, clock: Clock, name: str, *, low: float = 0.0, high: float = math.inf
+) -> float:
+    """The schedule's value now; ParameterError, by `name`, when outside [low, high]."""
+    value = schedule(clock)
+    if not low <= value <= high or math.isinf(value):
+        limit = (
+            f"be {low:g} or more and finite" if high == math.inf else f"lie in [{low:g}, {high:g}]"
+        )
+        raise ParameterError(
+            f"{name} must {limit}, got {value} at environment step {clock.environment_steps}"
+        )
+    return value
+
+
+def check_ends(schedule: Schedule, name: str, *, low: float = 0.0, high: float = math.inf) -> None:
+    """Raise `ParameterError` when the schedule begins or ends outside [low, high]."""
+    for clock in (_BEGINNING, _FAR_END):
+        scheduled(schedule, clock, name, low=low, high=high)
+
+
+@parameter_class
+class Greedy:
+    """The network's choice: the largest action value (the first of equals), or the action."""
+
+    def build(self, action_space: Space) -> AnyExplorationPolicy:
+        """Build the policy for a Discrete space or a bounded Box of floats."""
+        if isinstance(action_space, spaces.Discrete):
+            return GreedyPolicy(DiscreteActions(action_space, policy="Greedy"))
+        return GreedyPolicy(BoxActions(action_space, policy="Greedy"))
+
+
+class NothingToRemember(Saved):
+    """The row state of a policy that draws nothing."""
+
+
+class GreedyPolicy:
+    """Always the greedy action; an `ExplorationPolicy`."""
+
+    def __init__(self, actions: DiscreteActions | BoxActions) -> None:
+        self._actions = actions
+
+    def new_rows(self, num_rows: int, seed: int) -> NothingToRemember:  # noqa: ARG002 - protocol
+        """Rows that remember nothing."""
+        return NothingToRemember()
+
+    def explore(
+        self,
+        state: NothingToRemember,  # noqa: ARG002 - protocol
+        rows: IntArray,  # noqa: ARG002 - protocol
+        values: FloatArray,
+        *,
+        starts: BoolArray,  # noqa: ARG002 - protocol
+        clock: Clock,  # noqa: ARG002 - protocol
+    ) -> Array:
+        """The greedy actions."""
+        return self.greedy(values)
+
+    def greedy(self, values: FloatArray) -> Array:
+        """The greedy actions."""
+        return self._actions.greedy(values)
+
+    def metrics(self, clock: Clock) -> dict[str, float]:  # noqa: ARG002 - protocol
+        """Nothing."""
+        return {}

@@ -1,30 +1,126 @@
-"""The training stack of a run whose experience workers collect.
+"""The stacks of a run whose experience workers collect: a worker's, and the one that trains.
 
-It makes the ticks that the workers made once more, with the decisions and the answers they send:
+A `BlockWorker` steps a block of the run's rows. Its stack has all N rows of the run, so that row i
+draws the numbers it would draw there; only the rows of its block ever act.
+
+The training stack repeats the ticks of the workers, with the decisions and the answers they send:
 goals, rewards, transitions, statistics and memories come about here, as in a run without workers.
 What is left out is choosing actions and stepping simulators.
 """
 
 import pickle
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 
 from coach_rl.core.agents import AnyAgent, PacedAgent, require_whole_policies
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.frozen_statistics import freeze_statistics
-from coach_rl.core.records import EnvResponse
+from coach_rl.core.records import EnvResponse, IntArray
 from coach_rl.core.runtime import Runtime
+from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
+from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.level_phases import LevelPhases
 from coach_rl.graph_managers.parameters import CollectionParameters, GraphParameters
 from coach_rl.graph_managers.stack import Stack, StackSignals
 from coach_rl.graph_managers.stacking import AgentSource, build_stack
-from coach_rl.graph_managers.worker_blocks import Blocks
+from coach_rl.graph_managers.torch_settings import torch_settings
+from coach_rl.processes.collectors import BlockOfRows, Blocks, BlockTick, rows_of
+from coach_rl.processes.worker_places import Worker, workers_at
+
+
+class BlockWorker:
+    """A block of rows with copies of the run's agents, which learn nothing; a `Collector`.
+
+    Args:
+        parameters: The experiment.
+        runtime: The run's; a worker computes on the CPU.
+        rows: The rows of its block.
+    """
+
+    def __init__(self, parameters: GraphParameters, runtime: Runtime, rows: IntArray) -> None:
+        self._parameters, self._rows = parameters, rows
+        self._runtime = replace(
+            runtime, device="cpu", divergence=parameters.divergence, acts_only=True
+        )
+        self._num_envs = parameters.num_envs
+        self._among = np.zeros(self._num_envs, np.bool_)
+        self._among[rows] = True
+        self._agents = LevelAgents(parameters, self._runtime)
+        self._clock = Clock(planned=parameters.schedule.training, collects=True)
+        environment = parameters.environment.build(num_envs=len(rows))
+        self._simulators = BlockOfRows(environment, rows, num_envs=self._num_envs)
+        try:
+            self._stack = self._new_stack(0)
+        except BaseException:
+            environment.close()
+            raise
+
+    def environment_spaces(self) -> EnvironmentSpaces:
+        """Observation and action space of one row."""
+        return self._simulators.spaces
+
+    def reset(self, seeds: Sequence[int], stream: int) -> EnvResponse:
+        """See `Collector`; the first answer has the block's rows alone."""
+        self._stack = self._new_stack(stream)
+        every = np.zeros(self._num_envs, np.int64)
+        every[self._rows] = seeds
+        self._stack.reset(every.tolist())
+        return self._simulators.start
+
+    def collect(self, ticks: int, message: bytes) -> list[BlockTick]:
+        """Make some ticks with the parameters and the progress that a message holds."""
+        received = pickle.loads(message)  # from the run that started this worker
+        for name, policy in received["policies"].items():
+            self._agents.built[name].load_policy(policy)
+        self._clock.load_state_dict(received["clock"])
+        self._clock.wall_seconds = received["wall_seconds"]
+        with torch_settings(self._runtime):
+            made = [self._tick() for _ in range(ticks)]
+        for level in self._stack.levels:
+            level.drain()  # the run counts them
+        return made
+
+    def state(self) -> State:
+        """The block's stack, open episodes included."""
+        return self._stack.state_dict()
+
+    def load(self, state: State, stream: int) -> None:
+        """Restore a state."""
+        self._stack = self._new_stack(stream)
+        self._stack.load_state_dict(state)
+
+    def close(self) -> None:
+        """Close the environments."""
+        self._simulators.close()
+
+    def _new_stack(self, stream: int) -> Stack:
+        seed = self._runtime.seed
+        return build_stack(
+            self._parameters.levels,
+            self._simulators,
+            agent=self._agents,
+            clock=self._clock,
+            seed=seed if not stream else integer_seed(seed, "collection", str(stream)),
+            purpose="training",
+            discount=self._parameters.reward_discount,
+        )
+
+    def _tick(self) -> BlockTick:
+        steps = self._clock.environment_steps
+        answer = self._stack.tick_of(self._among)
+        # The other blocks are taken to make a step of each row meanwhile.
+        self._clock.environment_steps = steps + self._num_envs
+        decisions = [rows_of(level.decisions(), self._rows) for level in self._stack.levels]
+        return BlockTick(answer=answer, decisions=decisions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,8 +205,19 @@ def build_collected_stack(
     Raises:
         ConfigurationError: Workers cannot collect for an agent as they are asked to.
     """
-    runtime.on_activity(f"starting {parameters.collection.workers:,} workers")
-    blocks = Blocks(parameters, runtime)
+    collection = parameters.collection
+    runtime.on_activity(f"starting {collection.workers:,} workers")
+    start_worker = workers_at(collection.on, collection.workers)
+
+    def start(rows: IntArray) -> Worker:
+        return start_worker(partial(BlockWorker, parameters, runtime.recorded(), rows))
+
+    blocks = Blocks(
+        start,
+        np.array_split(np.arange(parameters.num_envs), collection.workers),
+        seed=runtime.seed,
+        staleness=None if collection.mode == "synchronous" else collection.staleness,
+    )
     runtime.on_activity("")
     opened.callback(blocks.close)
 

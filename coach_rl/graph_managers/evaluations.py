@@ -1,4 +1,11 @@
-"""The evaluations of a run: when one is due, who makes it, and its record."""
+"""The evaluations of a run: when one is due, who makes it, how it is played, and its record.
+
+scores = play(graph.evaluation, EnvironmentEpisodes(10), seed=1)
+print(scores.metrics()["evaluation/reward_mean"], scores.arrays()["episode/reward"])
+
+An evaluation in another process is requested with all that it depends on, the agents as they are at
+that moment. A checkpoint keeps the requests without an answer, and a resumed run repeats them.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,7 +44,7 @@ class EvaluationStopped(Exception):
 
 
 def never() -> bool:
-    """Nobody asks for a stop."""
+    """Default stop condition: never stop."""
     return False
 
 

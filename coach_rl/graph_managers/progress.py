@@ -1,4 +1,9 @@
-"""The progress of an experiment, and the log records that report it."""
+"""The progress of an experiment, and the log records that report it.
+
+Files of a long run leave out frequent records (`Thinning`): they take the first `WHOLE` records of
+a series, every second of the next 2 * `WHOLE`, every fourth of the 4 * `WHOLE` after those, and so
+on.
+"""
 
 import time
 from collections import Counter

@@ -12,7 +12,7 @@ import numpy as np
 
 from coach_rl.core.errors import CheckpointError, CoachError, EnvironmentFault
 from coach_rl.core.interfaces import Environment
-from coach_rl.core.joined_answers import infos_with_same_keys, joined
+from coach_rl.core.joined_answers import joined_blocks
 from coach_rl.core.process_group import Order, ProcessGroup
 from coach_rl.core.records import (
     Action,
@@ -90,10 +90,7 @@ class SharedEnvironment:
             first = rank * self._own.num_envs
             faults = tuple(replace(each, row=each.row + first) for each in part.faults)
             parts.append(replace(part, rows=part.rows + first, faults=faults))
-        faults = tuple(fault for part in parts for fault in part.faults)
-        infos = infos_with_same_keys([part.info for part in parts], [len(part) for part in parts])
-        parts = [replace(part, info=info) for part, info in zip(parts, infos, strict=True)]
-        return joined(parts, faults=faults)
+        return joined_blocks(parts)
 
     def _gathered(self, ask: Callable[[], Value], kind: type[CoachError]) -> list[Value]:
         """The answers of each process's rows; an error of one is an error of all."""

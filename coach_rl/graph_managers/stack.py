@@ -1,4 +1,4 @@
-"""Levels above one set of environments, which make their ticks together."""
+"""Levels above one set of environments, which make their ticks together, and their signals."""
 
 import warnings
 from collections.abc import Sequence

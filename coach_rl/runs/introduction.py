@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from coach_rl.configuration.parameters_json import ITEMS_TAG, LIST_TAG, TYPE_TAG
 from coach_rl.configuration.strict_json import Json, read_text
 from coach_rl.runs.folder import RunFolder, read_manifest
+from coach_rl.telemetry.tables import markdown, written
 from coach_rl.telemetry.tensorboard import Introduction
 
 _COUNT = "count"
@@ -111,8 +112,7 @@ def _differences(manifest: Json) -> str:
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
-    lines = [head, ("---",) * len(head), *(tuple(map(_cell, row)) for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return markdown(written(head, (tuple(map(_cell, row)) for row in rows), texts=len(head)))
 
 
 def _cell(value: object) -> str:

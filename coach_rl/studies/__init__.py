@@ -1,9 +1,10 @@
-"""Studies: many runs, on one machine or a cluster, and what they say together.
+"""Studies: many runs, on one machine or a cluster, and their statistics.
 
 May import core, telemetry, graph_managers and experiment. Start with `job`: one run as data that
-another process can be given. `job_run` makes its run, an `Executor` finds it a process
-(`local_pool`), `conduct` takes many jobs to their end; `scores` reads their runs, `statistics` says
-what several seeds come to.
+another process can receive. `job_run` makes its run, an `Executor` provides processes
+(`local_pool`, `clusters`), `conduct` runs many jobs to completion. `scores` reads a run's folder,
+`runs` groups runs, `statistics` computes intervals over seeds; `tables`, `comparison`, `plots` and
+`report` present them. `sweeps` searches for better settings.
 """
 
 from typing import TYPE_CHECKING
@@ -11,14 +12,14 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from coach_rl.studies.clusters.ray_cluster import RayCluster
+    from coach_rl.studies.clusters.slurm import Slurm
     from coach_rl.studies.conduct import JobStatus
-    from coach_rl.studies.executors import Executor, LostJob
-    from coach_rl.studies.job import Job, JobResult, Needs
+    from coach_rl.studies.job import Executor, Job, JobResult, Needs
     from coach_rl.studies.job_run import find_run, identity, run_job
+    from coach_rl.studies.live import RunStatus, Viewer, watch
     from coach_rl.studies.local_pool import LocalPool
-    from coach_rl.studies.ray_cluster import RayCluster
     from coach_rl.studies.scores import Curve, RunScores, read_scores, runs_below
-    from coach_rl.studies.slurm import Slurm
     from coach_rl.studies.statistics import (
         Difference,
         Estimate,
@@ -27,12 +28,8 @@ if TYPE_CHECKING:
         performance_profile,
         probability_of_improvement,
     )
-    from coach_rl.studies.study import Published, Study, Variant
-    from coach_rl.studies.study_file import load_study
-    from coach_rl.studies.study_jobs import check_study, jobs_of
-    from coach_rl.studies.sweep import Sweep, SweepResult
-    from coach_rl.studies.sweep_run import run_sweep
-    from coach_rl.studies.watching import Standing, Viewer, watch
+    from coach_rl.studies.study import Published, Study, Variant, check_study, jobs_of, load_study
+    from coach_rl.studies.sweeps.sweep import Sweep, SweepResult, run_sweep
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
@@ -45,13 +42,12 @@ __all__ = [
     "JobResult",
     "JobStatus",
     "LocalPool",
-    "LostJob",
     "Needs",
     "Published",
     "RayCluster",
     "RunScores",
+    "RunStatus",
     "Slurm",
-    "Standing",
     "Study",
     "Sweep",
     "SweepResult",

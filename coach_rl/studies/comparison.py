@@ -1,16 +1,15 @@
 """Differences between groups of runs, and whether they are more than chance.
 
-scored, notes = group_scores(groups, metric="success_rate")
+scored, notes = group_scores(frame, metric="success_rate")
 for comparison in compare(scored, "flat", metric="success_rate"):
     print(comparison.verdict())
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
-from coach_rl.studies.interval_text import difference_text, interval_text
-from coach_rl.studies.run_groups import IQM, Scored, bounds_of, difference_of, estimate_of
+from coach_rl.studies.runs import IQM, Scored, bounds_of, difference_of, estimate_of
 from coach_rl.studies.statistics import (
     NO_SPREAD,
     NOT_FINITE,
@@ -18,9 +17,12 @@ from coach_rl.studies.statistics import (
     TOO_FEW,
     Difference,
     Estimate,
+    difference_text,
+    interval_text,
     probability_of_improvement,
     standard_deviation,
 )
+from coach_rl.telemetry.tables import Column, Table, table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,21 +90,6 @@ class Comparison:
     def text(self, value: float) -> str:
         """A value of the metric for people."""
         return shown(value, self.metric)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextTable:
-    """A table as text, for a terminal or a page."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: list[tuple[str, ...]] = field(default_factory=list)
-
-    def markdown(self) -> str:
-        """The table in Markdown; all columns but the first are numbers."""
-        align = ("---", *("---:" for _ in self.header[1:]))
-        lines = [self.header, align, *self.rows]
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def compare(
@@ -228,47 +215,55 @@ def notes_on(scored: Sequence[Scored]) -> list[str]:
     return notes
 
 
-def score_table(scored: Sequence[Scored], *, metric: str, title: str = "") -> TextTable:
-    """The scores of each group on each level, in a line."""
-    header = ("", "level", "seeds", "mean", "std", "IQM", "95 % interval", "lowest", "highest")
-    table = TextTable(title=title or metric, header=header)
-    for each in scored:
-        found = estimate_of(metric, each.scores, episodes=each.episodes)
-        std = standard_deviation(each.scores)
-        table.rows.append(
-            (
-                each.group,
-                each.level,
-                str(len(each.scores)),
-                shown(float(each.scores.mean()), metric),
-                "-" if std is None else shown(std, metric),
-                shown(found.value, metric),
-                interval_of(found, metric),
-                shown(float(each.scores.min()), metric),
-                shown(float(each.scores.max()), metric),
-            )
-        )
-    return table
+def score_table(
+    scored: Sequence[Scored], *, metric: str, title: str = "", more: Sequence[Column] = ()
+) -> Table:
+    """The scores of each group on each level, in a row.
+
+    Args:
+        scored: The groups.
+        metric: What the scores are.
+        title: The table's title; empty for the metric.
+        more: Further columns.
+    """
+
+    def in_unit(value: float) -> str:
+        return shown(float(value), metric)
+
+    def estimated(each: Scored) -> Estimate:
+        return estimate_of(metric, each.scores, episodes=each.episodes)
+
+    columns = (
+        Column("", lambda each: each.group, is_text=True),
+        Column("level", lambda each: each.level, is_text=True),
+        Column("seeds", lambda each: len(each.scores)),
+        Column("mean", lambda each: each.scores.mean(), in_unit),
+        Column("std", lambda each: standard_deviation(each.scores), in_unit, missing="-"),
+        Column("IQM", lambda each: estimated(each).value, in_unit),
+        Column("95 % interval", lambda each: interval_of(estimated(each), metric)),
+        Column("lowest", lambda each: each.scores.min(), in_unit),
+        Column("highest", lambda each: each.scores.max(), in_unit),
+    )
+    return table((*columns, *more), scored, title=title or metric)
 
 
-def comparison_table(comparisons: Sequence[Comparison]) -> TextTable:
-    """The comparisons, a line each."""
-    header = ("", "level", "seeds", "difference", "95 % interval", "P(higher)", "95 % interval")
-    table = TextTable(title=f"Compared with {comparisons[0].baseline}", header=header)
-    for each in comparisons:
-        found, chance = each.difference, each.improvement
-        table.rows.append(
-            (
-                each.group,
-                each.level,
-                f"{found.seeds[0]} and {found.seeds[1]}",
-                shown(found.value, each.metric) if found.is_clear else "not established",
-                difference_text(found, each.text),
-                f"{chance.value:.2f}",
-                interval_text(chance, "{:.2f}".format),
-            )
-        )
-    return table
+def comparison_table(comparisons: Sequence[Comparison]) -> Table:
+    """The comparisons, a row each."""
+    columns = (
+        Column("", lambda each: each.group, is_text=True),
+        Column("level", lambda each: each.level, is_text=True),
+        Column("seeds", lambda each: "{} and {}".format(*each.difference.seeds)),
+        Column("difference", _established),
+        Column("95 % interval", lambda each: difference_text(each.difference, each.text)),
+        Column("P(higher)", lambda each: each.improvement.value, "{:.2f}".format),
+        Column("95 % interval", lambda each: interval_text(each.improvement, "{:.2f}".format)),
+    )
+    return table(columns, comparisons, title=f"Compared with {comparisons[0].baseline}")
+
+
+def _established(each: Comparison) -> str:
+    found = each.difference
+    return each.text(found.value) if found.is_clear else "not established"
 
 
 def shown(value: float, metric: str) -> str:

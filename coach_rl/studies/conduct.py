@@ -1,4 +1,4 @@
-"""Taking many jobs to their end, whatever happens to some of them.
+"""Running many jobs to completion; one that fails doesn't end the others.
 
 with closing(LocalPool(4)) as pool:
     results = conduct(jobs, pool)
@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Literal
 
 from coach_rl.core.errors import in_one_line
+from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.runs.checkpoint import list_checkpoints, steps_of
 from coach_rl.runs.folder import RunFolder
 from coach_rl.sessions.stop_requests import Interrupted, StopRequests
-from coach_rl.studies.executors import Executor, LostJob
-from coach_rl.studies.job import Job, JobResult, State
+from coach_rl.studies.job import Executor, Job, JobResult, State
 from coach_rl.studies.job_run import Announce, find_identity, identity, is_finished
 
 MOST_LOSSES = 5
 """Number of times in a row that a job may be lost without a new checkpoint before it has failed."""
-LOOK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 """Time after which `on_change` is called though nothing has changed but the runs' progress."""
 
 
@@ -49,28 +49,28 @@ def conduct(
     on_change: OnChange | None = None,
     announce: Announce | None = None,
 ) -> list[JobResult]:
-    """Run jobs, each to its end; one that fails doesn't end the others.
+    """Run jobs to completion, tolerating failures of some.
 
-    A job whose run is finished isn't given out. One that is lost, because its process was killed,
-    or that was stopped there, is given out again and continues from its last checkpoint.
+    A job whose run is finished isn't submitted. One that is lost, because its process was killed,
+    or that was stopped there, is submitted again and continues from its last checkpoint.
 
     Args:
         jobs: The runs to be made. One that is there twice is made once.
-        executor: Gives them to processes; closed by whoever made it, and by a signal.
-        on_change: Called when the status of a job changes, and every second; None for nobody.
-        announce: Called with a line when a signal comes; None for nobody.
+        executor: Runs them in processes; closed by its owner, and by a signal.
+        on_change: Called when the status of a job changes, and every second.
+        announce: Called with a line when a signal arrives.
 
     Returns:
-        What became of them, in their order.
+        Their results, in their order.
 
     Raises:
         Interrupted: By Ctrl-C, SIGTERM or SIGHUP, after all runs have saved themselves and stopped;
             a second one stops them at once.
     """
-    tracks = [Track(job) for job in jobs]
-    known: dict[tuple[Path, str, str], Track] = {}
+    tracks = [JobTracker(job) for job in jobs]
+    known: dict[tuple[Path, str, str], JobTracker] = {}
 
-    def tell() -> None:
+    def notify() -> None:
         if on_change is not None:
             on_change([track.status() for track in tracks])
 
@@ -80,29 +80,29 @@ def conduct(
                 track.resolve()
                 tracks[index] = known.setdefault(track.key, track)
                 if tracks[index] is track:
-                    track.give_out(executor)
+                    track.submit(executor)
             while futures := [track.future for track in tracks if track.future]:
-                tell()
-                wait(futures, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
+                notify()
+                wait(futures, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
                 for track in tracks:
-                    track.take_in(executor)
+                    track.collect(executor)
         except KeyboardInterrupt as error:
             stop_all(executor, announce)
             for track in tracks:
                 track.conclude()
-            tell()
+            notify()
             done = [track.status().state for track in tracks].count("done")
             raise Interrupted(
                 f"stopped; {done} of {len(tracks)} runs are done, and the same command continues "
                 "with the others",
                 signal=getattr(error, "signal", 2),
             ) from None
-    tell()
+    notify()
     return [track.result for track in tracks if track.result is not None]
 
 
 def stop_all(executor: Executor, announce: Announce | None) -> None:
-    """Stop all runs, which is announced; a signal that comes meanwhile stops them at once."""
+    """Stop all runs; a further signal stops them at once."""
     if announce is not None:
         announce("stopping all runs after this step and saving; once more stops at once")
     while True:
@@ -112,13 +112,13 @@ def stop_all(executor: Executor, announce: Announce | None) -> None:
             continue
 
 
-class Track:
-    """A job on its way to a result."""
+class JobTracker:
+    """A job and its progress towards a result."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.future: Future[JobResult] | None = None
-        """None before it is given out, and once there is a result."""
+        """None before submission, and once there is a result."""
         self.result: JobResult | None = None
         """None until there is one."""
         self.digest = ""
@@ -132,7 +132,7 @@ class Track:
         return self.job.root, self.job.name, self.digest or str(id(self))
 
     def resolve(self) -> None:
-        """Find out which run it is, and whether that is finished."""
+        """Find its run, and whether that is finished."""
         try:
             self.digest = identity(self.job)
             self._find()
@@ -143,19 +143,19 @@ class Track:
         except BaseException as error:
             self._end("failed", in_one_line(error))
 
-    def give_out(self, executor: Executor) -> None:
-        """Give the job to the executor, unless there is a result already."""
+    def submit(self, executor: Executor) -> None:
+        """Submit the job to the executor, unless there is a result already."""
         if self.result is None:
             self.future = executor.submit(self.job)
 
-    def take_in(self, executor: Executor) -> None:
-        """Take the result where there is one; give the job out again where it was lost."""
+    def collect(self, executor: Executor) -> None:
+        """Collect the result where there is one; submit a lost job again."""
         if self.future is None or not self.future.done():
             return
         future, self.future = self.future, None
         try:
             result = future.result()
-        except LostJob as error:
+        except WorkerLost as error:
             self._lost(str(error), executor)
         except KeyboardInterrupt:
             raise
@@ -168,7 +168,7 @@ class Track:
                 self.result = result
 
     def conclude(self) -> None:
-        """Take the result where there is one; whatever has none was stopped."""
+        """Collect the result where there is one; a job without one was stopped."""
         future, self.future = self.future, None
         if future is not None and not future.cancelled() and future.exception() is None:
             self.result = future.result()
@@ -205,7 +205,7 @@ class Track:
         self._losses_in_a_row = 1 if saved > self._saved else self._losses_in_a_row + 1
         self._saved = saved
         if self._losses_in_a_row < MOST_LOSSES:
-            self.give_out(executor)
+            self.submit(executor)
         else:
             self._end(
                 "failed", f"given up after {MOST_LOSSES} times without a new checkpoint: {why}"

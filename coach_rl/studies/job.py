@@ -1,9 +1,10 @@
-"""One run of many, as data that another process or host can be given."""
+"""One run of many, as data for another process or host."""
 
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from coach_rl.core.runtime import Runtime
 
@@ -60,3 +61,28 @@ class JobResult:
     """The run's folder; None where it failed before there was one."""
     error: str = ""
     """Reason of a failure, one line."""
+
+
+class Executor(Protocol):
+    """Runs jobs in processes, which call `run_job`.
+
+    with closing(LocalPool(4)) as executor:
+        future = executor.submit(job)
+        result = future.result()   # WorkerLost where its process has ended
+    """
+
+    slots: int
+    """Jobs that can run at once."""
+
+    def submit(self, job: Job) -> Future[JobResult]:
+        """Queue a job; its future is running once it has a slot."""
+        ...
+
+    def close(self, *, cancel: bool = False) -> None:
+        """Wait for the submitted jobs and end the processes; may be repeated.
+
+        Args:
+            cancel: If True, cancel waiting jobs, and stop running ones, which save themselves
+                first; a second call stops them at once.
+        """
+        ...

@@ -1,4 +1,4 @@
-"""Making the run of a job: what is done is returned, what is unfinished resumed, else it is begun.
+"""Making the run of a job: a finished one is returned, an unfinished one resumed, else it is begun.
 
     result = run_job(Job(preset="CartPole_PPO", task=Runtime(seed=3), name=..., root=...))
 
@@ -11,9 +11,10 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import shlex
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -44,14 +45,12 @@ from coach_rl.sessions.runner import run_experiment
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import StopRequests
 from coach_rl.studies.job import Job, JobResult, State
-from coach_rl.studies.job_command import coach_words
-from coach_rl.studies.settings_compared import decisive
-from coach_rl.studies.stop_note import StopsWhenAsked
+from coach_rl.studies.scores import StopOnNote, decisive
 
 Announce = Callable[[str], None]
 """Called with a line about what a run is doing."""
 
-_LOOK_AGAIN_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 
 
 def identity(job: Job, preset: Preset | None = None) -> str:
@@ -105,7 +104,7 @@ def find_identity(experiment: Path, identity: str) -> RunFolder | None:
     for path in experiment.glob(f"*/{MANIFEST}"):
         try:
             is_near = identity in path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):  # deleted meanwhile, or damaged: nobody's run
+        except (OSError, UnicodeDecodeError):  # deleted meanwhile, or damaged: not the run
             continue
         if is_near:
             run = RunFolder(path.parent)
@@ -134,15 +133,15 @@ def remember_job(job: Job) -> None:
 def run_job(
     job: Job, *, announce: Announce | None = None, preset: Preset | None = None
 ) -> JobResult:
-    """Make the run of a job, or go on with it, unless it is finished.
+    """Make or continue the run of a job, unless it is finished.
 
     Args:
         job: The run.
         preset: The job's preset, if it has been loaded; None: it is loaded from its file.
-        announce: Called with a line when the run is asked to stop, or has to wait; None for nobody.
+        announce: Called with a line when the run stops early, or has to wait.
 
     Returns:
-        What became of it. A run that fails is a result, too, and so is one stopped by a signal.
+        The result, also of a run that fails or is stopped by a signal.
     """
     folders: list[RunFolder] = []
     try:
@@ -160,13 +159,13 @@ def run_job(
 def _run(
     job: Job, folders: list[RunFolder], announce: Announce, loaded: Preset | None
 ) -> tuple[State, str]:
-    """Run a job, noting its folder as soon as there is one; the state and what there is to say."""
+    """The state of a job after running it, and an error; its folder is noted once there is one."""
     preset, graph_manager = _configured(job, loaded)
     digest = _identity_of(graph_manager, job)
     experiment = job.root / job.name
     check_name(job.name)
     experiment.mkdir(parents=True, exist_ok=True)
-    asked = StopsWhenAsked()
+    stopper = StopOnNote()
     deadline = time.monotonic() + GONE_AFTER_SECONDS + 2 * RENEWED_EVERY_SECONDS
     while True:
         with ExitStack() as beginning:
@@ -179,20 +178,20 @@ def _run(
 
             def on_start(_manager: GraphManager, _task: object, folder: RunFolder) -> None:
                 folders.append(folder)
-                asked.run = folder.path
+                stopper.run = folder.path
                 beginning.close()
 
-            audience = Audience(sinks=(asked,), on_start=on_start, announce=announce)
+            audience = Audience(sinks=(stopper,), on_start=on_start, announce=announce)
             origin = _origin(job, preset, graph_manager, digest)
             try:
-                return _came_to(_trained(job, graph_manager, run, origin, audience))
+                return _outcome(_trained(job, graph_manager, run, origin, audience))
             except ConfigurationError as error:
                 if run is not None and is_finished(run):
                     return "done", ""  # by another process, before this one held the run
                 if not isinstance(error, RunInUseError) or time.monotonic() > deadline:
                     raise
                 announce(f"waiting: {error}")
-        time.sleep(_LOOK_AGAIN_SECONDS)
+        time.sleep(_POLL_SECONDS)
 
 
 def _trained(
@@ -224,7 +223,7 @@ def _trained(
     )
 
 
-def _came_to(result: RunResult) -> tuple[State, str]:
+def _outcome(result: RunResult) -> tuple[State, str]:
     if result.folder.summary.exists():
         return "done", result.unsaved or ""
     if result.signal is not None:
@@ -258,7 +257,7 @@ def _identity_of(graph_manager: GraphManager, job: Job) -> str:
 
 
 def _made_of(graph_manager: GraphManager, job: Job) -> Json:
-    """The entries of a manifest that say what a run is made of."""
+    """The entries of a manifest that decide a run's numbers."""
     return {
         "graph_manager": reference(type(graph_manager), "graph_manager"),
         "parameters": encode(graph_manager.parameters),
@@ -273,13 +272,13 @@ def _digest(manifest: Json) -> str:
 
 
 def _can_be_resumed(run: RunFolder) -> bool:
-    """False for a run that keeps no checkpoints, which can only be made anew."""
+    """False for a run that keeps no checkpoints, which can only be repeated from the start."""
     return bool(read_manifest(run)["parameters"].get("checkpoints", {}).get("enabled", True))
 
 
 @contextmanager
 def _only_one_begins(experiment: Path, digest: str) -> Iterator[None]:
-    """While entered, no other process with the same job looks for its run or begins it."""
+    """While entered, no other process with the same job searches for its run or begins it."""
     path = experiment / f".beginning-{digest[:16]}"
     with open(path, "w", opener=without_links) as file:
         with contextlib.suppress(OSError):  # a file system without locks
@@ -291,4 +290,59 @@ def _only_one_begins(experiment: Path, digest: str) -> Iterator[None]:
 
 
 def _ignore(_text: str) -> None:
-    """Say nothing."""
+    """Print nothing."""
+
+
+def coach_words(
+    job: Job, threads: int, *, seeds: Sequence[int] = (), name: str | None = None
+) -> tuple[str, ...]:
+    """The words of a `coach` command line that makes the run of a job.
+
+    Args:
+        job: Its changes can be typed, see `can_be_typed`.
+        threads: The number that its preset states after its changes, which needs no flag.
+        seeds: Several seeds to make it with; empty for its own.
+        name: Another experiment's name; None for its own.
+    """
+    words = ["coach", "-p", job.preset]
+    if job.overrides:
+        words += ["-cp", said(job.overrides)]
+    many = ",".join(map(str, seeds))
+    words += ["--seeds", many] if len(seeds) > 1 else ["--seed", str(job.task.seed)]
+    settings = {
+        "--device": (job.task.device, "auto"),
+        "--threads": (job.task.threads or threads, threads),
+        "--matmul_precision": (job.task.matmul_precision, "highest"),
+    }
+    for flag, (value, default) in settings.items():
+        if value != default:
+            words += [flag, str(value)]
+    return (*words, "-e", job.name if name is None else name)
+
+
+def coach_line(jobs: Sequence[Job]) -> str | None:
+    """The `coach` line that makes some jobs again, which differ by their seeds alone.
+
+    Args:
+        jobs: One or more; the runs go to an experiment of another name, `NAME_again`, since where
+            they are now they are done.
+
+    Returns:
+        None where the jobs change something to a value that has no text.
+    """
+    job = jobs[0]
+    preset = load_preset(find_preset(job.preset))
+    if not can_be_typed(job, preset):
+        return None
+    threads = preset.configure(job.overrides).parameters.threads
+    seeds = [each.task.seed for each in jobs]
+    words = coach_words(job, threads, seeds=seeds, name=f"{job.name}_again")
+    return " ".join(
+        in_quotes(word) if before == "-cp" else shlex.quote(word)
+        for before, word in zip(("", *words), words, strict=False)
+    )
+
+
+def in_quotes(changes: str) -> str:
+    """Changes, which often have quotes of their own, as one word of a command line."""
+    return shlex.quote(changes) if set(changes) & set('"$`\\!') else f'"{changes}"'

@@ -1,29 +1,21 @@
 """A bounded pool of processes on this machine, started by a server that has imported torch once.
 
-A worker runs one job after another. It is in a process group of its own, so that Ctrl-C reaches the
-program that started the pool, which then stops its workers, each once.
+A process runs one job after another. Ctrl-C reaches the program that started the pool, which then
+stops the processes, each once.
 """
 
-import atexit
-import multiprocessing
-import os
-import signal
 import sys
-import threading
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from multiprocessing import forkserver
-from multiprocessing.connection import Connection, wait
+from functools import partial
 from queue import SimpleQueue
 
-from coach_rl.core.errors import CoachWarning, ConfigurationError, require
-from coach_rl.core.main_guard import leave_if_importing_script, script_advice
-from coach_rl.studies.executors import LostJob
+from coach_rl.core.errors import require
+from coach_rl.processes.worker_messages import WorkerLost
+from coach_rl.processes.worker_process import WorkerProcess
 from coach_rl.studies.job import Job, JobResult
 from coach_rl.studies.job_run import run_job
-
-_CONTEXT = multiprocessing.get_context("forkserver")
 
 OnWarning = Callable[[Job, str], None]
 
@@ -41,17 +33,15 @@ class LocalPool:
         self.slots = slots
         self._on_warning = on_warning or _print_warning
         self._threads = ThreadPoolExecutor(slots, thread_name_prefix="job")
-        self._idle: SimpleQueue[_Worker | None] = SimpleQueue()
-        """Workers without a job; None: a slot whose worker has not started or is gone."""
+        self._idle: SimpleQueue[WorkerProcess | None] = SimpleQueue()
+        """Processes without a job; None: a slot whose process has not started or is gone."""
         for _ in range(slots):
             self._idle.put(None)
-        self._busy: set[_Worker] = set()
+        self._busy: set[WorkerProcess] = set()
         self._is_cancelled = False
-        atexit.register(self._end_workers)
 
     def submit(self, job: Job) -> Future[JobResult]:
         """Give a job out; it waits for a free process, and its future is running from then on."""
-        _start_server()
         return self._threads.submit(self._run, job)
 
     def close(self, *, cancel: bool = False) -> None:
@@ -64,127 +54,44 @@ class LocalPool:
         self._threads.shutdown(wait=False, cancel_futures=cancel)
         if cancel:
             self._is_cancelled = True
-            for worker in list(self._busy):
-                worker.stop()
+            for busy in list(self._busy):
+                busy.terminate()
         self._threads.shutdown(wait=True)
-        self._end_workers()
-        atexit.unregister(self._end_workers)
+        while not self._idle.empty():
+            if (process := self._idle.get()) is not None:
+                process.close()
 
     def _run(self, job: Job) -> JobResult:
-        worker = self._idle.get()
+        process = self._idle.get()
         try:
-            if worker is None:
-                worker = _Worker()
-            self._busy.add(worker)
+            if process is None:
+                process = WorkerProcess(JobRunner, is_independent=True)
+            self._busy.add(process)
             if self._is_cancelled:
                 return JobResult(job=job, state="stopped", folder=None)
-            return worker.run(job, self._on_warning)
-        except LostJob:
-            worker = None
+            process.on_warning = partial(self._on_warning, job)
+            process.request(JobRunner.run, job)
+            result: JobResult = process.reply()
+            return result
+        except WorkerLost:
+            assert process is not None
+            self._busy.discard(process)
+            process.close()
+            process = None
             raise
         finally:
-            self._busy.discard(worker)
-            self._idle.put(worker)
-
-    def _end_workers(self) -> None:
-        while not self._idle.empty():
-            worker = self._idle.get()
-            if worker is not None:
-                worker.end()
+            self._busy.discard(process)
+            self._idle.put(process)
 
 
-class _Worker:
-    """A process that runs one job after another."""
+class JobRunner:
+    """Runs jobs, in a process of the pool."""
 
-    def __init__(self) -> None:
-        leave_if_importing_script()
-        self._connection, theirs = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(target=_serve, args=(theirs,))
-        self._process.start()
-        theirs.close()
-
-    def run(self, job: Job, on_warning: OnWarning) -> JobResult:
-        """The result of a job; LostJob where the process ends first."""
-        try:
-            self._connection.send(job)
-            while wait([self._connection, self._process.sentinel]) and self._connection.poll():
-                answer: JobResult | ConfigurationError | str = self._connection.recv()
-                if isinstance(answer, str):
-                    on_warning(job, answer)
-                    continue
-                if isinstance(answer, ConfigurationError):
-                    raise answer
-                return answer
-        except (EOFError, BrokenPipeError, ConnectionResetError):
-            pass
-        self.end()
-        raise LostJob(f"its process {_ended(self._process.exitcode)}{script_advice()}")
-
-    def stop(self) -> None:
-        """Ask the run to save itself and stop; asked once more it stops at once."""
-        self._process.terminate()
-
-    def end(self) -> None:
-        """End the process, which has no job."""
-        self._connection.close()
-        self._process.join()
-
-
-def _start_server() -> None:
-    """Start the server of processes, unless it runs; it imports what this process has imported.
-
-    So a worker has torch and what the presets that were looked at here take.
-    """
-    ours = [name for name in list(sys.modules) if name.startswith("coach_rl.")]
-    _CONTEXT.set_forkserver_preload(ours)
-    forkserver.ensure_running()
+    def run(self, job: Job) -> JobResult:
+        """The result of a job; a warning that an earlier job gave is given again."""
+        with warnings.catch_warnings():
+            return run_job(job)
 
 
 def _print_warning(job: Job, text: str) -> None:
     print(f"coach: warning: {job.name}, seed {job.task.seed}: {text}", file=sys.stderr)
-
-
-def _ended(exit_code: int | None) -> str:
-    """The end of a process in words."""
-    if exit_code is not None and exit_code < 0:
-        reason = ", out of memory perhaps" if -exit_code == signal.SIGKILL else ""
-        return f"was killed by {signal.Signals(-exit_code).name}{reason}"
-    return f"ended with exit code {exit_code}"
-
-
-def _serve(connection: Connection) -> None:
-    """Run the jobs that come in, until the pool is closed or its process is gone."""
-
-    def show_warning(
-        message: Warning | str, category: type[Warning], *_: object, **__: object
-    ) -> None:
-        is_ours = issubclass(category, CoachWarning)
-        connection.send(str(message) if is_ours else f"{category.__name__}: {message}")
-
-    os.setpgrp()
-    threading.Thread(target=_stop_with_pool, daemon=True).start()
-    while True:
-        try:
-            job = _received(connection)
-            with warnings.catch_warnings():
-                warnings.showwarning = show_warning
-                connection.send(run_job(job) if isinstance(job, Job) else job)
-        except (EOFError, BrokenPipeError, ConnectionResetError):
-            return
-
-
-def _received(connection: Connection) -> Job | ConfigurationError:
-    """The next job; an error where this process cannot import what it is made of."""
-    try:
-        job: Job = connection.recv()
-    except (ImportError, AttributeError) as error:
-        return ConfigurationError(f"a process of the pool cannot read the job: {error}")
-    return job
-
-
-def _stop_with_pool() -> None:
-    """Stop this process, whose run saves itself, when the process of the pool has gone."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os.kill(os.getpid(), signal.SIGTERM)

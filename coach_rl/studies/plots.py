@@ -1,33 +1,33 @@
 """Pictures of groups of runs: curves, probabilities of improvement, profiles, levels.
 
-    plots = Plots(groups, metric="success_rate", axis="steps", statistic="iqm")
+    plots = Plots(frame, metric="success_rate", axis="steps", statistic="iqm")
     plots.write(Path("plots"), scored=scored, comparisons=comparisons)
 
 The colours are those of Okabe and Ito, which the colour-blind can tell apart.
 """
 
-import csv
-import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from coach_rl.configuration.strict_json import write_text
 from coach_rl.core.errors import ConfigurationError, how_to_install
 from coach_rl.core.file_writing import replacing
-from coach_rl.core.records import Array, FloatArray
+from coach_rl.core.records import Array, FloatArray, IntArray
 from coach_rl.studies.comparison import Comparison, comparison_table, score_table
-from coach_rl.studies.curves import Axis, GroupCurve, group_curve
-from coach_rl.studies.run_groups import RunGroup, Scored, bounds_of, estimate_of
-from coach_rl.studies.statistics import STATISTICS, performance_profile
+from coach_rl.studies.runs import RunFrame, Scored, bounds_of, estimate_of
+from coach_rl.studies.scores import RunScores
+from coach_rl.studies.statistics import STATISTICS, Statistic, band, performance_profile
+from coach_rl.telemetry.tables import csv_text, markdown, written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#A6761D")
 DASHES = ("-", "--", "-.", ":")
@@ -61,11 +61,34 @@ _UNITS = {
 }
 
 
+Axis = Literal["steps", "hours"]
+
+_POINTS_OF_HOURS = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupCurve:
+    """A group's curve on one level, P points long."""
+
+    where: FloatArray
+    """[P] environment steps or hours."""
+    value: FloatArray
+    """[P] the statistic over the seeds that have reached the point."""
+    low: FloatArray
+    """[P] lower ends of its intervals; NaN where there are none."""
+    high: FloatArray
+    """[P] upper ends."""
+    seeds: IntArray
+    """[P] seeds that have reached the point."""
+    each: FloatArray
+    """[P, n] the value of each seed; NaN before its first evaluation and after its last."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plots:
     """Pictures of the same groups of runs."""
 
-    groups: Sequence[RunGroup]
+    frame: RunFrame
     metric: str
     axis: Axis = "steps"
     statistic: str = "iqm"
@@ -162,7 +185,7 @@ class Plots:
         """The score of each seed, beside their statistic; None where there are no scores."""
         if not scored:
             return None
-        names = [group.name for group in self.groups]
+        names = self.frame.groups
 
         def draw(axes: "Axes", level: str) -> None:
             here = [each for each in scored if each.level == level]
@@ -200,7 +223,7 @@ class Plots:
             margin = 0.05 * (np.ptp(every) or abs(every[0]) or 1.0)
             at = np.linspace(every.min() - margin, every.max() + margin, 400)
             for each in here:
-                colour, dash = self._look(each.group)
+                colour, dash = self._style_of(each.group)
                 share, low, high = performance_profile(each.scores, at)
                 label = f"{each.group} ({len(each.scores)})"
                 axes.step(at, share, dash, color=colour, label=label, where="post")
@@ -224,7 +247,7 @@ class Plots:
         axes = figure.subplots()
         several = len({each.level for each in comparisons}) > 1
         for row, each in enumerate(comparisons):
-            colour, _ = self._look(each.group)
+            colour, _ = self._style_of(each.group)
             chance = each.improvement
             if chance.low is not None and chance.high is not None:
                 axes.plot(
@@ -242,15 +265,14 @@ class Plots:
 
     @property
     def _environments(self) -> list[str]:
-        return sorted({level for group in self.groups for level in group.levels})
+        return self.frame.levels
 
     @property
     def hierarchy_metrics(self) -> list[tuple[str, str]]:
         """Names of the levels of hierarchies, and the metrics of the goals that they reach."""
         metrics = {
             metric: None
-            for group in self.groups
-            for run in group.runs
+            for run in self.frame.runs
             for metric in run.curve.metrics
             if metric.endswith(_OF_LEVELS)
         }
@@ -259,16 +281,19 @@ class Plots:
     def _curves_on(self, level: str, metric: str) -> dict[str, GroupCurve]:
         statistic = STATISTICS[self.statistic]
         found = {
-            group.name: group_curve(
-                group.on(level), metric=metric, axis=self.axis, statistic=statistic
+            group: group_curve(
+                self.frame.where(group=group, level=level).runs,
+                metric=metric,
+                axis=self.axis,
+                statistic=statistic,
             )
-            for group in self.groups
+            for group in self.frame.groups
         }
         return {name: curve for name, curve in found.items() if curve is not None}
 
     def _draw_curve(self, axes: "Axes", name: str, curve: GroupCurve) -> None:
-        """Draw a line, thin where some of the seeds have not come, and its band or its seeds."""
-        colour, dash = self._look(name)
+        """Draw a line, thin where some of the seeds have not arrived, and its band or its seeds."""
+        colour, dash = self._style_of(name)
         most = int(curve.seeds.max())
         seeds = f"{most} seed" if most == 1 else f"{most} seeds"
         whole = np.where(curve.seeds == most, curve.value, np.nan)
@@ -285,9 +310,9 @@ class Plots:
                 curve.where, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0
             )
 
-    def _look(self, name: str) -> tuple[str, str]:
+    def _style_of(self, name: str) -> tuple[str, str]:
         """The colour and the dashes of a group."""
-        index = [group.name for group in self.groups].index(name)
+        index = self.frame.groups.index(name)
         return COLOURS[index % len(COLOURS)], DASHES[index // len(COLOURS) % len(DASHES)]
 
     def _panels(
@@ -299,9 +324,9 @@ class Plots:
         columns = min(_COLUMNS, len(names))
         rows = -(-len(names) // columns)
         width = max(_PANEL[0] * columns, self.least_width)
-        longest = max(len(group.name) for group in self.groups) + len("      (10 seeds)")
+        longest = max(map(len, self.frame.groups)) + len("      (10 seeds)")
         side_by_side = max(1, int(width * _LETTERS_IN_AN_INCH / longest))
-        lines = -(-len(self.groups) // side_by_side)
+        lines = -(-len(self.frame.groups) // side_by_side)
         size = (width, _PANEL[1] * rows + 0.4 + 0.2 * lines)
         figure = Figure(figsize=size, layout="constrained")
         grid = figure.subplots(rows, columns, squeeze=False)
@@ -335,14 +360,14 @@ class Plots:
                 strict=True,
             )
         ]
-        write_text(curves, _csv(header, rows))
+        write_text(curves, csv_text(written(header, rows)))
         columns = ("group", "level", "seed", "state", "environment_steps", self.metric, "path")
         lines = [
             (each.group, run.level, run.seed, run.state, run.environment_steps, score, run.path)
             for each in scored
             for run, score in zip(each.runs, each.scores.tolist(), strict=True)
         ]
-        write_text(runs, _csv(columns, lines))
+        write_text(runs, csv_text(written(columns, lines)))
         return [curves, runs]
 
     def _page(
@@ -355,9 +380,9 @@ class Plots:
         """The page with all tables and pictures."""
         parts = [f"# {self.metric}"]
         if scored:
-            parts.append(score_table(scored, metric=self.metric).markdown())
+            parts.append(markdown(score_table(scored, metric=self.metric)))
         if comparisons:
-            parts.append(comparison_table(comparisons).markdown())
+            parts.append(markdown(comparison_table(comparisons)))
             parts += [f"On {each.level}: {each.verdict()}." for each in comparisons]
         parts += [f"Note: {note}." for note in notes]
         parts += [f"![{name}]({name}.png)" for name in pictures]
@@ -366,7 +391,7 @@ class Plots:
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """The look of all pictures, while entered.
+    """The style of all pictures, while entered.
 
     Raises:
         ConfigurationError: matplotlib is not installed.
@@ -406,14 +431,6 @@ def _apart(scores: FloatArray, row: int) -> FloatArray:
     return np.asarray(row + 0.12 * (order % 3 - 1))
 
 
-def _csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return text.getvalue()
-
-
 def _cells(values: Array) -> list[float | str]:
     """Numbers, and nothing where there is none."""
     return ["" if value != value else value for value in values.tolist()]
@@ -444,3 +461,48 @@ def _thousands(steps: float, _position: float) -> str:
     if steps >= 1e6:
         return f"{steps / 1e6:g}M"
     return f"{steps / 1e3:g}k" if steps >= 1e3 else f"{steps:g}"
+
+
+def group_curve(
+    runs: Sequence[RunScores], *, metric: str, axis: Axis, statistic: Statistic
+) -> GroupCurve | None:
+    """The curve of a group; None where no run has the metric.
+
+    Each run counts from its first evaluation to its last, with straight lines in between, so runs
+    that evaluate at different times can be put together.
+
+    Args:
+        runs: Those of a group on one level.
+        metric: Of their evaluations.
+        axis: What it is drawn against.
+        statistic: Over seeds.
+    """
+    lines = [line for run in runs if len((line := _line(run, metric, axis))[0])]
+    if not lines:
+        return None
+    if axis == "steps":
+        where = np.unique(np.concatenate([line[0] for line in lines]))
+    else:  # no two runs are equally fast
+        first, last = min(line[0][0] for line in lines), max(line[0][-1] for line in lines)
+        where = np.linspace(float(first), float(last), _POINTS_OF_HOURS)
+    values = np.stack(
+        [np.interp(where, *line, left=np.nan, right=np.nan) for line in lines], axis=-1
+    )  # [P, n]
+    present = np.isfinite(values)
+    value, low, high = (np.full(len(where), np.nan) for _ in range(3))
+    for mask in np.unique(present, axis=0):  # the points that the same runs have reached
+        at = (present == mask).all(axis=-1)
+        if mask.any():
+            found = band(values[at][:, mask], statistic, bounds=bounds_of(metric))
+            value[at], low[at], high[at] = found
+    return GroupCurve(
+        where=where, value=value, low=low, high=high, seeds=present.sum(axis=-1), each=values
+    )
+
+
+def _line(run: RunScores, metric: str, axis: Axis) -> tuple[FloatArray, FloatArray]:
+    """A run's evaluations that have the metric, against steps or hours, [E] each."""
+    values = run.curve.metrics.get(metric, np.empty(0))
+    known = np.isfinite(values)
+    where = run.curve.steps if axis == "steps" else run.curve.hours
+    return where[: len(values)][known].astype(np.float64), values[known]

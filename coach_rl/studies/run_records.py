@@ -120,7 +120,7 @@ def unpack_records(archive: Path, root: Path) -> tuple[list[RunFolder], list[Run
 
 
 def _extract(archive: Path, entries: Sequence[re.Match[str]], folder: Path) -> None:
-    """Write the entries of an archive below a folder, and no more than they say to hold."""
+    """Write the entries of an archive below a folder, and no more than their stated sizes."""
     try:
         with zipfile.ZipFile(archive) as source:
             for number, entry in enumerate(entries):
@@ -227,7 +227,7 @@ def _records(run: RunFolder) -> Iterator[tuple[str, str]]:
 
 
 def _anonymous(manifest: Json) -> Json:
-    """A manifest, or a later part of it, that does not tell where the run was made."""
+    """A manifest, or a later part of it, without the place where the run was made."""
     part = {key: value for key, value in manifest.items() if key not in ("checksum", "loaded")}
     part["command"] = []
     hardware = part.get("hardware", {})

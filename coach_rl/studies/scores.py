@@ -9,23 +9,24 @@ A run's folder is the only truth about it. Folders of earlier versions are read 
 import json
 import math
 import os
+import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
 from coach_rl.configuration.parameters_json import decode
-from coach_rl.configuration.strict_json import Json, read_json, require_regular_file
+from coach_rl.configuration.strict_json import Json, read_json, require_regular_file, write_text
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.level_name import shown_level
-from coach_rl.core.printable_text import printable
+from coach_rl.core.printable_text import one_line, printable
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.runs.folder import MANIFEST, RunFolder, read_manifest
+from coach_rl.runs.introduction import flat
 from coach_rl.runs.lock import Holder, holder_of
-from coach_rl.studies.settings_compared import Settings, settings_of
-from coach_rl.studies.stop_note import stop_note
+from coach_rl.telemetry.records import LogRecord
 
 SUCCESS = "success_rate"
 _SUCCESSES = "success_"
@@ -37,8 +38,23 @@ _OF_ANOTHER_SHAPE = (KeyError, TypeError, AttributeError, ValueError, OverflowEr
 RunState = Literal["running", "done", "stopped", "pruned", "failed"]
 """The state of a run: held by a process, ended with a summary, ended by an error, or neither.
 
-A run that was killed is `stopped`, like one that was asked to stop; `pruned` if a sweep did so.
+A run that was killed is `stopped`, like one stopped by a note; `pruned` if a sweep did so.
 """
+
+
+_MOST = 6
+"""Largest number of settings that are named."""
+NOTE = "stop_note.txt"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """All that decides the numbers of a run, except its seed."""
+
+    chosen: Mapping[str, Json] = field(default_factory=dict)
+    """The values of the preset's panel by name, and those set by path."""
+    resolved: Mapping[str, Json] = field(default_factory=dict)
+    """All parameters by path."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +115,12 @@ class RunScores:
     """Largest differences at which a goal counts as reached, one per element, by level."""
     settings: Settings = field(default_factory=Settings)
     """Settings that it was trained with."""
+    code: tuple[str, ...] = ()
+    """Versions of the code that it was made with; several where it was resumed by another."""
+    hosts: tuple[str, ...] = ()
+    """The machines that it was made on; their processors in runs of earlier versions."""
+    command: tuple[str, ...] = ()
+    """The command line that began it; empty where it is not recorded."""
 
     def best(self, metric: str, *, smallest: bool = False) -> float | None:
         """The best value of a metric among the evaluations while training; None without any."""
@@ -140,6 +162,7 @@ def read_scores(run: Path) -> RunScores:
     log = _read_log(run / "log.jsonl")
     summary = read_json(folder.summary) if folder.summary.exists() else {}
     try:
+        parts = (manifest, *manifest.get("resumes", ()))
         counters, labels = _NOTHING | (log.last or {}), manifest.get("job", {}).get("labels", {})
         speed, done = summary.get("steps_per_second"), _count(counters, "environment_steps")
         return RunScores(
@@ -162,9 +185,26 @@ def read_scores(run: Path) -> RunScores:
             final_episodes=_episodes(summary.get("evaluated_episodes", {})),
             thresholds=_thresholds(manifest["parameters"]),
             settings=settings_of(manifest),
+            code=tuple(dict.fromkeys(map(_code, parts))),
+            hosts=tuple(dict.fromkeys(filter(None, map(_host, parts)))),
+            command=tuple(map(printable, manifest.get("command", ()))),
         )
     except _OF_ANOTHER_SHAPE as error:
         raise CheckpointError(f"the run {run} is damaged: {_reason(error)}") from error
+
+
+def _code(part: Json) -> str:
+    """The commit that a part of a run was made with, `*` where files differed; else the version."""
+    git = (part.get("git") or {}).get("coach_rl")
+    if git is None:
+        return printable(f"version {part.get('versions', {}).get('coach-rl', 'unknown')}")
+    return printable(f"{git['commit'][:8]}{'*' if git['dirty'] else ''}")
+
+
+def _host(part: Json) -> str:
+    """The host of a part of a run, or its processor; empty where neither is recorded."""
+    hardware = part.get("hardware", {})
+    return printable(hardware.get("host") or hardware.get("cpu") or "")
 
 
 def is_success(metric: str) -> bool:
@@ -219,26 +259,46 @@ def _with_failures(run: RunScores, names: set[str]) -> RunScores:
     return replace(run, curve=curve, final=failures_counted(run.final, sorted(names)))
 
 
-def later_evaluations(run: Path) -> list[dict[str, float]]:
-    """Metrics of the evaluations that were made of a run afterwards, by `coach evaluate`.
+@dataclass(frozen=True, kw_only=True)
+class LaterEvaluation:
+    """An evaluation of a run that `coach evaluate` has made."""
 
-    They are named as in a curve, with `environment_steps` of the checkpoint besides.
+    metrics: Mapping[str, float]
+    """Its metrics, named as in a curve."""
+    environment_steps: int
+    """Environment steps of the checkpoint."""
+    is_plain: bool
+    """True without other options: greedy, in the run's own environment, on the usual starts."""
+
+
+def later_evaluations(run: Path) -> list[LaterEvaluation]:
+    """The evaluations that were made of a run after its training, in their order.
 
     Raises:
         CheckpointError: One of the files is damaged.
     """
     found = []
-    for path in sorted(RunFolder(run).evaluations.glob("*.json")):
+    for path in sorted(RunFolder(run).evaluations.glob("*.json"), key=_written_at):
         document = read_json(path)
         try:
             metrics = _numbers(document["scalars"])
             for level, scalars in document.get("levels", {}).items():
                 metrics |= _numbers(scalars, level)
-            steps = _count(document, "environment_steps")
-            found.append({**metrics, "environment_steps": steps})
+            options = (document.get(name) for name in ("sampling", "overrides"))
+            found.append(
+                LaterEvaluation(
+                    metrics=metrics,
+                    environment_steps=_count(document, "environment_steps"),
+                    is_plain=document.get("seed") is None and not any(options),
+                )
+            )
         except _OF_ANOTHER_SHAPE as error:
             raise CheckpointError(f"{path} is damaged: {_reason(error)}") from error
     return found
+
+
+def _written_at(path: Path) -> tuple[int, str]:
+    return path.stat().st_mtime_ns, path.name
 
 
 @dataclass(frozen=True)
@@ -380,3 +440,115 @@ def _state(folder: RunFolder, holder: Holder | None, environment_steps: int) -> 
     if at and max(at) >= environment_steps:
         return "failed"
     return "pruned" if stop_note(folder.path).startswith("pruned") else "stopped"
+
+
+class Trained(Protocol):
+    """A run that has settings and a seed."""
+
+    @property
+    def seed(self) -> int:
+        """Its seed."""
+
+    @property
+    def settings(self) -> Settings:
+        """Settings that it was trained with."""
+
+
+def decisive(manifest: Json) -> tuple[Json, Json, Json]:
+    """The entries of a manifest that decide its run's numbers: class, parameters, task.
+
+    Where a run is computed and which checkpoints it keeps is no part of them.
+    """
+    parameters, task = dict(manifest["parameters"]), dict(manifest["task"])
+    parameters.pop("checkpoints", None)
+    parameters.pop("threads", None)  # the task has those of the run
+    task.pop("device", None)
+    return manifest["graph_manager"], parameters, task
+
+
+def settings_of(manifest: Json) -> Settings:
+    """The settings in a manifest."""
+    graph_manager, parameters, task = decisive(manifest)
+    task.pop("seed", None)
+    resolved = {**flat(parameters), **flat(task, "task"), "graph_manager": graph_manager}
+    panel = flat(manifest.get("panel") or {})
+    by_path = [name for name in manifest.get("differences", {}) if name in resolved]
+    chosen = {**panel, **{name: resolved[name] for name in by_path}}
+    return Settings(chosen=chosen, resolved=resolved)
+
+
+def differing_settings(runs: Sequence[Trained]) -> str:
+    """The settings in which runs differ, with the seeds of each value; empty where none does.
+
+    They are named as they were given, by panel name or path, and by the paths of the resolved
+    parameters where that shows no difference, as between presets or versions of the code. What a
+    run of an earlier version does not have is no difference.
+    """
+    names = list(dict.fromkeys(name for run in runs for name in run.settings.chosen))
+    documents = [{**run.settings.resolved, **run.settings.chosen} for run in runs]
+    found = _differing(names, documents, runs)
+    if not found:
+        resolved = [run.settings.resolved for run in runs]
+        found = _differing(list(dict.fromkeys(n for of in resolved for n in of)), resolved, runs)
+    more = f"; and {len(found) - _MOST} more" if len(found) > _MOST else ""
+    return "; ".join(found[:_MOST]) + more
+
+
+def _differing(
+    names: Sequence[str], documents: Sequence[Mapping[str, Json]], runs: Sequence[Trained]
+) -> list[str]:
+    """A text for each name whose value differs among the documents that have it."""
+    found = []
+    for name in names:
+        seeds: dict[str, list[int]] = {}
+        for document, run in zip(documents, runs, strict=True):
+            if name in document:
+                value = json.dumps(document[name], sort_keys=True)
+                seeds.setdefault(value, []).append(run.seed)
+        if len(seeds) > 1:
+            each = ", ".join(f"{value} with {_seeds(of)}" for value, of in seeds.items())
+            found.append(f"{name} {each}")
+    return found
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    distinct = sorted(set(seeds))
+    return f"seed{'s' if len(distinct) > 1 else ''} {', '.join(map(str, distinct))}"
+
+
+def write_stop_note(run: Path, why: str) -> None:
+    """Make the job of a run stop.
+
+    Args:
+        run: The run's folder.
+        why: The reason in a line; its first word is the state of the run, e.g. `pruned`.
+    """
+    write_text(run / NOTE, f"{why}\n")
+
+
+def stop_note(run: Path) -> str:
+    """The reason in a run's stop note; empty where there is none."""
+    try:
+        return one_line((run / NOTE).read_text(encoding="utf-8", errors="replace"))
+    except FileNotFoundError:
+        return ""
+
+
+class StopOnNote:
+    """A sink that stops its run, in this process, once there is a stop note."""
+
+    def __init__(self) -> None:
+        self.run: Path | None = None
+        """The run's folder; None until it has one."""
+
+    def write(self, record: LogRecord) -> None:
+        """Look for the note where about a thousand steps have gone by."""
+        if (
+            record.kind in ("progress", "evaluation")
+            and self.run is not None
+            and stop_note(self.run)
+        ):
+            signal.raise_signal(signal.SIGTERM)
+
+    def close(self) -> None:
+        """Close nothing."""

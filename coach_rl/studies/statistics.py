@@ -11,12 +11,12 @@ episodes of one trained agent (`telemetry.statistics` has those).
 An interval is the estimate, give or take a quantile of Student's t times its standard error: the
 usual one for the mean, that of a bootstrap over seeds otherwise. The percentile bootstrap, which is
 usual for this, cannot leave the range of the scores: with 3 seeds of a normal distribution it
-covers 75 % where it says 95 %, and with 5 seeds 83 %; BCa does no better. docs/comparing.md has the
+covers 75 % instead of 95 %, and with 5 seeds 83 %; BCa does no better. docs/comparing.md has the
 simulation.
 
 There is no interval over fewer than `FEWEST_SEEDS` seeds, where scores are not finite (the estimate
-is NaN then), and where all scores are equal: such seeds say nothing about how much seeds differ.
-`EqualScores` has what is known in that case.
+is NaN then), and where all scores are equal, which is no evidence of how much
+seeds differ. `EqualScores` has what is known in that case.
 """
 
 import itertools
@@ -302,33 +302,12 @@ def clopper_pearson(
     successes: int, episodes: int, *, confidence: float = CONFIDENCE
 ) -> tuple[float, float]:
     """The exact interval of a share of episodes (Clopper and Pearson 1934, Biometrika 26:404)."""
+    from scipy.special import betaincinv
+
     tail = (1 - confidence) / 2
-    counts = np.arange(episodes + 1)
-    choices = np.array(
-        [
-            math.lgamma(episodes + 1) - math.lgamma(k + 1) - math.lgamma(episodes - k + 1)
-            for k in range(episodes + 1)
-        ]
-    )
-
-    def mass(share: float, inside: BoolArray) -> float:
-        """The probability of some counts where this is the true share."""
-        k = counts[inside]
-        log = choices[inside] + k * math.log(share) + (episodes - k) * math.log1p(-share)
-        return float(np.exp(log).sum())
-
-    def end(inside: BoolArray, *, is_rising: bool) -> float:
-        """The share at which the probability of some counts is that of the tail."""
-        low, high = 0.0, 1.0
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (
-                (low, middle) if (mass(middle, inside) > tail) == is_rising else (middle, high)
-            )
-        return (low + high) / 2
-
-    low = 0.0 if successes == 0 else end(counts >= successes, is_rising=True)
-    high = 1.0 if successes == episodes else end(counts <= successes, is_rising=False)
+    failures = episodes - successes
+    low = 0.0 if successes == 0 else float(betaincinv(successes, failures + 1, tail))
+    high = 1.0 if failures == 0 else float(betaincinv(successes + 1, failures, 1 - tail))
     return low, high
 
 
@@ -425,19 +404,10 @@ def performance_profile(
 
 
 def student_t(chance: float, freedom: float) -> float:
-    """Quantile of Student's t distribution.
+    """Quantile of Student's t distribution; degrees of freedom need not be whole."""
+    from scipy.special import stdtrit
 
-    With t = sqrt(freedom) tan(angle), the density over the angle is cos(angle) ** (freedom - 1).
-
-    Args:
-        chance: From 0.5 to below 1.
-        freedom: Degrees of freedom, 1 or more; they need not be whole.
-    """
-    angle = np.linspace(0.0, math.pi / 2, 20_001)
-    density = np.cos(angle) ** (freedom - 1)
-    mass = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])
-    where = np.interp((2 * chance - 1) * mass[-1], mass, angle)
-    return math.sqrt(freedom) * math.tan(where)
+    return float(stdtrit(freedom, chance))
 
 
 def _is_equal(scores: FloatArray) -> BoolArray:
@@ -566,3 +536,37 @@ def _checked(given: Array, confidence: float) -> FloatArray:
     require(scores.size > 0, "statistics over no seeds are undefined; give at least one score")
     require(0 < confidence < 1, f"confidence must be between 0 and 1, got {confidence}")
     return scores
+
+
+Shown = Callable[[float], str]
+"""The text of a value of the metric."""
+
+
+def with_interval(found: Estimate, shown: Shown) -> str:
+    """A number and, in brackets, its interval."""
+    return f"{shown(found.value)} ({interval_text(found, shown)})"
+
+
+def interval_text(found: Estimate, shown: Shown) -> str:
+    """The interval of a number, or else the reason why there is none and what is known instead."""
+    if found.low is not None and found.high is not None:
+        return f"{shown(found.low)} to {shown(found.high)}"
+    return found.reason if found.equal is None else _equal_text(found.equal, shown)
+
+
+def difference_text(found: Difference, shown: Shown) -> str:
+    """The interval of a difference, or else the one over episodes or the reason."""
+    if found.of_episodes is None:
+        return interval_text(found, shown)
+    low, high = found.of_episodes
+    return f"{shown(low)} to {shown(high)} over episodes"
+
+
+def _equal_text(equal: EqualScores, shown: Shown) -> str:
+    unseen = f"up to {equal.unseen_share:.0%}".replace("%", " %")
+    if equal.low is None or equal.high is None:
+        return f"all equal; {unseen} of seeds may differ"
+    counts = f"{equal.successes:,} of {equal.episodes:,} episodes"
+    what = "fail" if equal.successes == equal.episodes else "differ"
+    ends = f"{shown(equal.low)} to {shown(equal.high)}"
+    return f"{counts}, {ends}; {unseen} of seeds may {what}"

@@ -14,21 +14,44 @@ def study() -> Study:
     )
 """
 
+import hashlib
+import inspect
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import field, replace
+from pathlib import Path
 
-from coach_rl.core.errors import ParameterError, UnknownNameError, require
+from coach_rl.configuration.preset_file import Preset, load_preset
+from coach_rl.configuration.preset_module import file_error, load_module
+from coach_rl.configuration.presets import PresetReference, find_preset
+from coach_rl.core.errors import (
+    CoachError,
+    ConfigurationError,
+    ParameterError,
+    UnknownNameError,
+    require,
+)
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
-from coach_rl.core.runtime import MatmulPrecision
+from coach_rl.core.runtime import MatmulPrecision, Runtime
+from coach_rl.core.steps import EnvironmentSteps, Hours
+from coach_rl.graph_managers.parameters import require_known_metric
 from coach_rl.runs.creation import check_name
-from coach_rl.studies.job import Needs
+from coach_rl.sessions.runner import DEFAULT_ROOT
+from coach_rl.studies.job import Job, Needs
+from coach_rl.studies.job_run import identity
+
+DEFAULT_FUNCTION = "study"
+"""The function that a study's file defines."""
+STUDY, VARIANT = "study", "variant"
+"""Labels of a study's jobs."""
 
 
 @parameter_class
 class Published:
-    """Scores that others have published, to stand beside one's own."""
+    """Scores that others have published, to compare with one's own."""
 
     score: float
     """The score."""
@@ -49,7 +72,7 @@ class Variant:
     name: str
     """Its name in tables and in the manifests of its runs."""
     preset: str
-    """A shipped preset or a preset file, as after `-p`; files are looked for beside the study."""
+    """A shipped preset or a preset file, as after `-p`; paths are relative to the study's file."""
     changes: Mapping[str, object] = field(default_factory=dict)
     """Changes of the preset's panel and parameters, by panel name or dotted path."""
     changes_by_seed: Mapping[NonNegative[int], Mapping[str, object]] = field(default_factory=dict)
@@ -65,7 +88,7 @@ class Variant:
     matmul_precision: MatmulPrecision = "highest"
     """Precision of float32 matrix products."""
     needs: Needs | None = None
-    """Cores and memory that each of its runs takes; None: as the study says."""
+    """Cores and memory that each of its runs takes; None: the study's."""
     published: Published | None = None
     """Scores to compare it with; None: there are none."""
 
@@ -107,7 +130,7 @@ class Study:
     """Episodes of an evaluation after training that scores a run, as `coach evaluate` makes it.
     None: the final evaluation that every run ends with is its score."""
     pages: tuple[str, ...] = ()
-    """Pages in which its report stands between marks, by their paths from the study's file."""
+    """Pages with its report between marks, relative to the study's file."""
     device: str = "auto"
     """Device of the networks: auto, cpu, cuda or cuda:N."""
     threads: Positive[int] | None = None
@@ -137,7 +160,7 @@ class Study:
 def _require_one_line(name: str, text: str) -> None:
     require(
         bool(text.strip()) and not any(each in text for each in "|\n\r"),
-        f"{name} must be one line of text without '|', for it stands in tables; got {text!r}",
+        f"{name} must be one line of text without '|', since it is shown in tables; got {text!r}",
     )
 
 
@@ -147,3 +170,199 @@ def _require_once(study: str, kind: str, names: Sequence[object], advice: str) -
             raise ParameterError(
                 f"the study '{study}' has the {kind} {name!r} {count} times; {advice}"
             )
+
+
+def load_study(text: str) -> Study:
+    """The study in `FILE.py` or, where a file has several, `FILE.py:FUNCTION`.
+
+    The preset files and pages that it names are relative to its folder.
+
+    Raises:
+        ConfigurationError: There is no such file, it fails, or what it returns is no Study.
+        UnknownNameError: It has no function of that name.
+    """
+    split = re.fullmatch(r"(.+\.py):(\w+)", text)
+    location, name = (split[1], split[2]) if split else (text, DEFAULT_FUNCTION)
+    path = Path(location).expanduser().resolve()
+    if path.suffix != ".py" or not path.is_file():
+        raise ConfigurationError(
+            f"there is no study file '{location}'; give a .py file with {DEFAULT_FUNCTION}()"
+        )
+    try:
+        source = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"cannot read the study {path}: {error}") from error
+    digest = hashlib.sha256(source.encode()).hexdigest()[:12]
+    module_name = "_".join(("coach_study", re.sub(r"\W", "_", path.stem), digest))
+    module = load_module(module_name, source, path=path, file=path, kind="study")
+    function = getattr(module, name, None)
+    if not callable(function):
+        functions = [
+            each
+            for each, thing in vars(module).items()
+            if callable(thing) and getattr(thing, "__annotations__", {}).get("return") in _RETURNS
+        ]
+        if name == DEFAULT_FUNCTION and not functions:
+            raise ConfigurationError(
+                f"{location} defines no {DEFAULT_FUNCTION}: a function that returns a Study"
+            )
+        raise UnknownNameError(
+            "study", name, functions, _advice(location, functions), where=f"in {location}"
+        )
+    try:
+        study = function()
+    except CoachError as error:
+        raise ConfigurationError(f"study {path}: {error}") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise file_error(path, error, "study") from error
+    if not isinstance(study, Study):
+        raise ConfigurationError(
+            f"study {path}: {name}() must return a Study, got {type(study).__name__}"
+        )
+    question, _, about = inspect.cleandoc(function.__doc__ or "").partition("\n\n")
+    return replace(
+        study,
+        question=study.question or " ".join(question.split()),
+        about=study.about or about.strip(),
+        variants=tuple(_beside(path.parent, variant) for variant in study.variants),
+        pages=tuple(str((path.parent / page).resolve()) for page in study.pages),
+    )
+
+
+_RETURNS = (Study, "Study")
+
+
+def _advice(location: str, functions: list[str]) -> str:
+    if functions:
+        return f"name one of its studies: {location}:{functions[0]}"
+    return f"define `def {DEFAULT_FUNCTION}() -> Study` in it"
+
+
+def _beside(folder: Path, variant: Variant) -> Variant:
+    """The variant, whose preset file is found from everywhere."""
+    file, colon, function = variant.preset.partition(":")
+    found = folder / Path(file).expanduser()
+    if not file.endswith(".py") or not found.is_file():
+        return variant
+    return replace(variant, preset=f"{found.resolve()}{colon}{function}")
+
+
+def jobs_of(study: Study, *, root: Path = DEFAULT_ROOT, tensorboard: bool = True) -> list[Job]:
+    """A job for each seed of each variant, all variants of a seed before the next seed.
+
+    So a study that is interrupted has results for every variant.
+
+    Args:
+        study: The study.
+        root: The folder of all experiments.
+        tensorboard: Whether the runs write TensorBoard files.
+
+    Raises:
+        ConfigurationError: A variant's preset, or something that it changes, does not exist.
+    """
+    seeds = {variant.name: variant.seeds or study.seeds for variant in study.variants}
+    rounds = range(max(map(len, seeds.values())))
+    presets: dict[str, str] = {}
+    overrides: dict[tuple[str, int], dict[str, object]] = {}
+    threads: dict[tuple[str, int], int] = {}
+    for variant in study.variants:
+        with _about(study, variant.name):
+            preset = load_preset(find_preset(variant.preset))
+            presets[variant.name] = _named(preset.reference, variant.preset)
+            for seed in seeds[variant.name]:
+                changes = _overrides(study, variant, preset, seed)
+                overrides[variant.name, seed] = changes
+                threads[variant.name, seed] = (
+                    study.threads or preset.configure(changes).parameters.threads
+                )
+    return [
+        Job(
+            preset=presets[variant.name],
+            overrides=overrides[variant.name, seed],
+            task=Runtime(
+                seed=seed,
+                device=study.device,
+                matmul_precision=variant.matmul_precision,
+                threads=threads[variant.name, seed],
+            ),
+            name=study.name,
+            root=root,
+            labels={STUDY: study.name, VARIANT: variant.name},
+            tensorboard=tensorboard,
+            needs=variant.needs or study.needs or Needs(cores=threads[variant.name, seed]),
+        )
+        for index in rounds
+        for variant in study.variants
+        for seed in seeds[variant.name][index : index + 1]
+    ]
+
+
+def check_study(study: Study) -> None:
+    """Build the experiment of every variant, so that errors are raised before anything runs.
+
+    A variant with changes of single seeds has an experiment for each seed.
+
+    Raises:
+        ConfigurationError: A variant cannot be built, is the same as another one, or has no
+            evaluations with the study's metric.
+    """
+    names: dict[tuple[str, ...], str] = {}
+    jobs = jobs_of(study)
+    for variant in study.variants:
+        own = [job for job in jobs if job.labels[VARIANT] == variant.name]
+        different = own if variant.changes_by_seed else own[:1]
+        for job in different:
+            with _about(study, variant.name):
+                _check_job(study, job)
+        alike = tuple(identity(replace(job, task=replace(job.task, seed=0))) for job in different)
+        other = names.setdefault(alike, variant.name)
+        if other != variant.name:
+            raise ParameterError(
+                f"the variants '{other}' and '{variant.name}' of the study '{study.name}' have the "
+                "same parameters, so their runs would be the same; change or leave out one of them"
+            )
+
+
+def _check_job(study: Study, job: Job) -> None:
+    """Build the experiment of a job, and check that it has the study's metric."""
+    graph_manager = load_preset(find_preset(job.preset)).configure(job.overrides)
+    levels = [level.name for level in graph_manager.parameters.levels]
+    require_known_metric(f"in the study '{study.name}'", study.metric, levels)
+    with closing(graph_manager):
+        graph_manager.create_graph(job.task)
+
+
+def _named(reference: PresetReference, text: str) -> str:
+    """A preset as a process in another folder finds it: a shipped one by name, a file by path."""
+    return f"{reference.path}:{reference.function}" if ".py" in text else text
+
+
+def _overrides(study: Study, variant: Variant, preset: Preset, seed: int) -> dict[str, object]:
+    """Changes that a variant makes to its preset for a seed: its own, its level, the budget."""
+    overrides = {**variant.changes, **variant.changes_by_seed.get(seed, {})}
+    steps = variant.steps or study.steps
+    settings = {
+        "level": ("environment.level", variant.level),
+        "steps": ("schedule.training", None if steps is None else EnvironmentSteps(steps)),
+        "hours": ("schedule.stop_after", None if study.hours is None else Hours(study.hours)),
+    }
+    for word, (path, given) in settings.items():
+        if given is not None:
+            name, value = preset.setting(path, given)
+            if name in overrides:
+                raise ConfigurationError(f"{name} is given twice, by {word} and by changes")
+            overrides[name] = value
+    return overrides
+
+
+@contextmanager
+def _about(study: Study, variant: str) -> Iterator[None]:
+    """Errors inside name the variant that they are about."""
+    try:
+        yield
+    except CoachError as error:
+        raise ConfigurationError(
+            f"the variant '{variant}' of the study '{study.name}': {error}"
+        ) from error

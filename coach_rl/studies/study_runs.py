@@ -1,4 +1,4 @@
-"""The runs of a study: each that it asks for, and what has become of it.
+"""The runs of a study: each that it consists of, and its state.
 
 A run is known by its parameters. Those that were made outside of the study, by hand or by an
 earlier version of the code, are its own wherever their parameters are the same.
@@ -6,39 +6,55 @@ earlier version of the code, are its own wherever their parameters are the same.
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, Field, dataclass, field, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from coach_rl.configuration.parameters_json import TYPE_TAG, constructor_fields, encode, reference
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.configuration.strict_json import Json, read_json
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.torch_settings import with_threads
 from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.sessions.evaluation import evaluate_run
 from coach_rl.sessions.runner import DEFAULT_ROOT
-from coach_rl.studies.earlier_runs import is_run_of
 from coach_rl.studies.job import Job
 from coach_rl.studies.job_run import find_run, is_finished
+from coach_rl.studies.runs import Row, RunFrame
 from coach_rl.studies.scores import (
     SUCCESS,
     RunScores,
     failures_counted,
+    later_evaluations,
     read_scores,
     runs_below,
     success_metrics,
     with_failures,
 )
-from coach_rl.studies.study import Study
-from coach_rl.studies.study_jobs import VARIANT, jobs_of
+from coach_rl.studies.study import VARIANT, Study, Variant, jobs_of
 
 _AT_ANY_STEP = "success_any_rate"
 
 
+_NAMES_THEN = {"HRLGraphParameters": "GraphParameters"}
+"""Names of today's classes, by those that they had."""
+_FIELDS_THEN = {
+    ("GraphAgentParameters", "worst"): "lowest_probability",
+    ("GraphAgentParameters", "doubt"): "retry_discount",
+    ("GraphAgentParameters", "besides"): "fixed_goal",
+}
+"""Names of today's fields, by their class and those that they had."""
+_VALUES_THEN = {("LevelParameters", "testing_rate"): (0.0, None)}
+"""Values with the meaning of others today: (then, now), by class and field."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class StudyRun:
-    """A run that a study asks for."""
+    """A run of a study."""
 
     job: Job
     """The run to be made."""
@@ -82,29 +98,6 @@ class StudyRun:
             return self.found
         return read_scores(self.folder.path)
 
-    @cached_property
-    def code(self) -> tuple[str, ...]:
-        """Versions of the code that it was made with; several where it was resumed by another."""
-        if self.folder is None:
-            return ()
-        manifest = read_manifest(self.folder)
-        return tuple(dict.fromkeys(map(_code, (manifest, *manifest["resumes"]))))
-
-    @cached_property
-    def hosts(self) -> tuple[str, ...]:
-        """The machines that it was made on; their processors in runs of earlier versions."""
-        if self.folder is None:
-            return ()
-        manifest = read_manifest(self.folder)
-        parts = [part.get("hardware", {}) for part in (manifest, *manifest["resumes"])]
-        names = (part.get("host") or part.get("cpu") for part in parts)
-        return tuple(dict.fromkeys(name for name in names if name))
-
-    @cached_property
-    def command(self) -> tuple[str, ...]:
-        """The command line that began it; empty where it is not recorded."""
-        return () if self.folder is None else tuple(read_manifest(self.folder).get("command", ()))
-
     def score(self, study: Study) -> float | None:
         """The study's metric after training; None where it is not known yet, or not reported."""
         return self.evaluation(study).get(study.metric)
@@ -129,7 +122,7 @@ class StudyRun:
 def study_runs(
     study: Study, *, root: Path = DEFAULT_ROOT, earlier: Sequence[Path] = ()
 ) -> list[StudyRun]:
-    """The runs that a study asks for, in the order of its jobs.
+    """The runs of a study, in the order of its jobs.
 
     Args:
         study: The study.
@@ -142,7 +135,7 @@ def study_runs(
     """
     for folder in earlier:
         if not folder.is_dir():
-            raise ConfigurationError(f"there is no folder {folder} to look for earlier runs in")
+            raise ConfigurationError(f"there is no folder {folder} with earlier runs")
     runs = [StudyRun(job=job, folder=find_run(job)) for job in jobs_of(study, root=root)]
     if not all(run.is_done for run in runs):
         candidates = list(_finished([root / study.name, *earlier]))
@@ -152,7 +145,7 @@ def study_runs(
     return together
 
 
-def evaluation_of(folder: RunFolder, episodes: int) -> dict[str, float] | None:
+def evaluation_of(folder: RunFolder, episodes: int) -> Mapping[str, float] | None:
     """Metrics of the last evaluation of so many episodes that was made of a finished run.
 
     Only those count that `coach evaluate` makes without other options: greedy, of the last
@@ -161,23 +154,15 @@ def evaluation_of(folder: RunFolder, episodes: int) -> dict[str, float] | None:
     Raises:
         CheckpointError: The file of an evaluation is damaged.
     """
-    steps, found = read_json(folder.summary)["env_steps"], None
-    for path in sorted(folder.evaluations.glob("*.json"), key=lambda path: path.stat().st_mtime):
-        document = read_json(path)
-        try:
-            options = (document["seed"], document.get("sampling"), document.get("overrides"))
-            metrics = {name.partition("/")[2]: of for name, of in document["scalars"].items()}
-            for level, scalars in document.get("levels", {}).items():
-                metrics |= {f"{level}/{name.partition('/')[2]}": of for name, of in scalars.items()}
-            is_plain = options[0] is None and not any(options[1:])
-            if is_plain and (document["environment_steps"], metrics["episodes"]) == (
-                steps,
-                episodes,
-            ):
-                found = metrics
-        except (KeyError, TypeError, AttributeError) as error:
-            raise CheckpointError(f"{path} is damaged: {error}") from error
-    return found
+    steps = read_json(folder.summary)["env_steps"]
+    found = [
+        each.metrics
+        for each in later_evaluations(folder.path)
+        if each.is_plain
+        and each.environment_steps == steps
+        and each.metrics.get("episodes") == episodes
+    ]
+    return found[-1] if found else None
 
 
 def evaluate_missing(study: Study, runs: Iterable[StudyRun]) -> Iterable[StudyRun]:
@@ -195,7 +180,7 @@ def evaluate_missing(study: Study, runs: Iterable[StudyRun]) -> Iterable[StudyRu
 
 
 def _finished(folders: Sequence[Path]) -> Iterable[tuple[RunFolder, Json]]:
-    """Finished runs with their manifests; what cannot be read is said, and left out."""
+    """Finished runs with their manifests; damaged ones are left out with a warning."""
     for folder in map(RunFolder, sorted({run for each in folders for run in runs_below(each)})):
         if is_finished(folder):
             try:
@@ -216,9 +201,152 @@ def _made_earlier(run: StudyRun, candidates: Sequence[tuple[RunFolder, Json]]) -
     return run
 
 
-def _code(part: Json) -> str:
-    """The commit that a part of a run was made with, `*` where files differed; else the version."""
-    git = (part.get("git") or {}).get("coach_rl")
-    if git is None:
-        return f"version {part['versions'].get('coach-rl', 'unknown')}"
-    return f"{git['commit'][:8]}{'*' if git['dirty'] else ''}"
+def is_run_of(manifest: Json, graph_manager: GraphManager, task: Runtime) -> bool:
+    """Return whether a manifest is that of a run with these parameters, on any device.
+
+    Args:
+        manifest: A run's manifest.
+        graph_manager: The experiment, resolved.
+        task: Seed, threads, precision.
+    """
+    parameters = {
+        **manifest["parameters"],
+        "checkpoints": encode(graph_manager.parameters.checkpoints),
+        "threads": graph_manager.parameters.threads,  # the task has those of the run
+    }
+    task = with_threads(task, graph_manager.parameters.threads)
+    recorded_task = {"threads": 1, **manifest["task"], "device": task.device}
+    return (
+        _is_same_class(manifest["graph_manager"], type(graph_manager))
+        and parameter_difference(parameters, graph_manager.parameters) is None
+        and parameter_difference(recorded_task, task) is None
+    )
+
+
+def parameter_difference(recorded: Json, value: object, path: str = "") -> str | None:
+    """The path of the first parameter that differs from a record; None if none does.
+
+    Args:
+        recorded: Parameters as `encode` wrote them once.
+        value: Parameters of today.
+        path: Their path.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        if not (isinstance(recorded, dict) and _is_same_class(recorded.get(TYPE_TAG), type(value))):
+            return path
+        of_class = type(value).__name__
+        recorded = {_FIELDS_THEN.get((of_class, name), name): of for name, of in recorded.items()}
+        names = [field.name for field in constructor_fields(type(value))]
+        gone = [name for name in recorded if name not in (TYPE_TAG, *names)]
+        if gone:
+            return _join(path, gone[0])
+        for field in constructor_fields(type(value)):
+            of = getattr(value, field.name)
+            below = _join(path, field.name)
+            if field.name not in recorded:
+                found = None if of == _default(field) else below
+            elif _VALUES_THEN.get((of_class, field.name)) == (recorded[field.name], of):
+                found = None
+            else:
+                found = parameter_difference(recorded[field.name], of, below)
+            if found is not None:
+                return found
+        return None
+    if isinstance(value, tuple) and isinstance(recorded, list) and len(value) == len(recorded):
+        parts = (
+            parameter_difference(old, new, _join(path, str(index)))
+            for index, (old, new) in enumerate(zip(recorded, value, strict=True))
+        )
+        return next((found for found in parts if found is not None), None)
+    return None if recorded == encode(value) else path
+
+
+def _is_same_class(recorded: object, kind: type) -> bool:
+    """Return whether a recorded class is this one, in coach_rl wherever it was defined then."""
+    now, then = reference(kind), str(recorded)
+    if not (now.startswith("coach_rl.") and then.startswith("coach_rl.")):
+        return now == then
+    name = then.partition(":")[2]
+    return now.partition(":")[2] == _NAMES_THEN.get(name, name)
+
+
+def _default(field: Field[object]) -> object:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def study_frame(study: Study, runs: Sequence[StudyRun]) -> RunFrame:
+    """The frame of the runs that have begun, with the evaluations that score finished ones.
+
+    Args:
+        study: The study.
+        runs: Its runs, as `study_runs` found them.
+    """
+    rows = [
+        Row(group=run.variant, run=run.scores, evaluation=run.evaluation(study))
+        for variant in study.variants
+        for run in runs
+        if run.variant == variant.name and run.scores is not None
+    ]
+    return RunFrame(groups=tuple(dict.fromkeys(row.group for row in rows)), rows=tuple(rows))
+
+
+def study_of_frame(
+    frame: RunFrame, *, metric: str, baseline: str | None, folders: Sequence[str]
+) -> tuple[Study, list[StudyRun]]:
+    """The study whose variants are the groups of a frame, and its runs.
+
+    A variant's changes are the settings of its first run that differ between the groups.
+
+    Args:
+        frame: The runs.
+        metric: What scores a run in its final evaluation.
+        baseline: The group that the others are compared with; None for none.
+        folders: The folders, for the study's question.
+    """
+    firsts = [frame.where(group=group).runs[0] for group in frame.groups]
+    names = dict.fromkeys(name for run in firsts for name in run.settings.chosen)
+    differing = [name for name in names if len({repr(_setting(run, name)) for run in firsts}) > 1]
+    variants = tuple(
+        Variant(
+            name=group,
+            preset=first.preset or "(a program)",
+            level=", ".join(frame.where(group=group).levels),
+            changes={name: of for name in differing if (of := _setting(first, name)) is not None},
+            seeds=tuple(sorted({run.seed for run in frame.where(group=group).runs})),
+        )
+        for group, first in zip(frame.groups, firsts, strict=True)
+    )
+    study = Study(
+        name="runs",
+        question=f"{metric} of the runs in {', '.join(folders)}",
+        variants=variants,
+        seeds=tuple(sorted({run.seed for run in frame.runs})),
+        metric=metric,
+        baseline=baseline,
+    )
+    runs = [
+        StudyRun(job=_job(row.group, row.run), folder=RunFolder(row.run.path), found=row.run)
+        for row in frame.rows
+    ]
+    return study, runs
+
+
+def _setting(run: RunScores, name: str) -> object:
+    """A setting of a run; None where it has none of this name."""
+    value = run.settings.chosen.get(name, run.settings.resolved.get(name))
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _job(group: str, run: RunScores) -> Job:
+    """The job that a run would be, for its names."""
+    return Job(
+        preset=run.preset,
+        task=Runtime(seed=run.seed),
+        name=run.experiment,
+        root=run.path.parent.parent,
+        labels={VARIANT: group},
+    )

@@ -22,10 +22,11 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from rich.table import Table
+from rich.table import Table as RichTable
 
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.file_writing import without_links
+from coach_rl.telemetry.tables import Column, rich_table, table
 
 Nanoseconds = int
 TRACE_ENDS = 50_000
@@ -161,26 +162,22 @@ class Profile:
             "tree": self.root.as_json(),
         }
 
-    def table(self) -> Table:
+    def table(self) -> RichTable:
         """The tree for people."""
-        table = Table(title="Profile", title_justify="left", caption_justify="left")
-        table.add_column("", no_wrap=True)
-        for title in ("calls", "seconds", "own", "own %", "mean", "p99"):
-            table.add_column(title, justify="right")
         whole = self.root.inclusive
+        columns = (
+            Column("", lambda entry: f"{'  ' * entry[0]}{entry[1].name}", is_text=True),
+            Column("calls", lambda entry: entry[1].calls or None, "{:,}".format),
+            Column("seconds", lambda entry: entry[1].inclusive, "{:,.2f}".format),
+            Column("own", lambda entry: entry[1].exclusive, "{:,.2f}".format),
+            Column("own %", lambda entry: entry[1].exclusive / whole, "{:.1%}".format),
+            Column("mean", lambda entry: entry[1].mean if entry[1].calls else None, shown_duration),
+            Column("p99", lambda entry: entry[1].p99 if entry[1].calls else None, shown_duration),
+        )
         most = list(self.parts().items())[:_IN_CAPTION]
-        table.caption = ", ".join(f"{name} {seconds / whole:.0%}" for name, seconds in most)
-        for depth, node in self.root.walk():
-            table.add_row(
-                f"{'  ' * depth}{node.name}",
-                f"{node.calls:,}" if node.calls else "",
-                f"{node.inclusive:,.2f}",
-                f"{node.exclusive:,.2f}",
-                f"{node.exclusive / whole:.1%}",
-                shown_duration(node.mean) if node.calls else "",
-                shown_duration(node.p99) if node.calls else "",
-            )
-        return table
+        caption = ", ".join(f"{name} {seconds / whole:.0%}" for name, seconds in most)
+        entries = table(columns, self.root.walk(), title="Profile")
+        return rich_table(entries, folded=0, caption=caption, caption_justify="left")
 
     def write_trace(self, path: Path) -> None:
         """Write the calls for chrome://tracing or Perfetto."""

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rich.table import Table
+from rich.table import Table as RichTable
 
 from coach_rl.telemetry.records import Evaluation, LogRecord
 from coach_rl.telemetry.signal_windows import by_signal
+from coach_rl.telemetry.tables import rich_table, written
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,51 +79,59 @@ class Summary:
             "faults": dict(self.faults),
         }
 
-    def table(self) -> Table:
+    def table(self) -> RichTable:
         """The same for people."""
         record = self.evaluation
-        table = evaluation_table(record)
-        table.add_row("environment steps", f"{record.environment_steps:,}")
+        rows = [*_evaluation_rows(record), ("environment steps", f"{record.environment_steps:,}")]
         if self.fork_steps is not None:
-            table.add_row("steps in forks", f"{self.fork_steps:,}")
-        table.add_row("gradient updates", f"{record.training_steps:,}")
-        table.add_row("steps per second", f"{self.steps_per_second:,.0f}")
-        table.add_row("ended by", self.ending or "-")
+            rows.append(("steps in forks", f"{self.fork_steps:,}"))
+        rows += [
+            ("gradient updates", f"{record.training_steps:,}"),
+            ("steps per second", f"{self.steps_per_second:,.0f}"),
+            ("ended by", self.ending or "-"),
+        ]
         if self.target:
-            table.add_row("target", self.target)
-        table.add_row("best evaluation", self.best or "-")
-        table.add_row("best checkpoint", self.best_checkpoint or "-")
-        table.add_row("last checkpoint", self.last_checkpoint or "-")
+            rows.append(("target", self.target))
+        rows += [
+            ("best evaluation", self.best or "-"),
+            ("best checkpoint", self.best_checkpoint or "-"),
+            ("last checkpoint", self.last_checkpoint or "-"),
+        ]
         if self.faults:
             counts = ", ".join(f"{count:,} {cause}" for cause, count in self.faults.items())
-            table.add_row("environment faults", f"{counts} (rows restarted)")
-        for incident in self.incidents:
-            table.add_row("incident", incident)
-        return table
+            rows.append(("environment faults", f"{counts} (rows restarted)"))
+        return _facts([*rows, *(("incident", incident) for incident in self.incidents)])
 
 
-def evaluation_table(evaluation: Evaluation) -> Table:
+def evaluation_table(evaluation: Evaluation) -> RichTable:
     """A table of mean, standard deviation, interquartile mean, success, and one line per level."""
-    scalars = evaluation.scalars
-    low, high = scalars["evaluation/reward_iqm_low"], scalars["evaluation/reward_iqm_high"]
-    table = Table(show_header=False, title="Evaluation", title_justify="left")
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    table.add_row("episodes", f"{scalars['evaluation/episodes']:.0f}")
-    table.add_row("mean reward", f"{scalars['evaluation/reward_mean']:,.2f}")
-    table.add_row("standard deviation", f"{scalars['evaluation/reward_std']:,.2f}")
-    table.add_row(
-        "interquartile mean",
-        f"{scalars['evaluation/reward_iqm']:,.2f}  (95 % interval {low:,.2f} to {high:,.2f})",
-    )
-    table.add_row("mean length", f"{scalars['evaluation/length_mean']:,.1f}")
-    if "evaluation/success_rate" in scalars:
-        at_the_end = f"{scalars['evaluation/success_rate']:.1%}"
-        any_time = f"{scalars['evaluation/success_any_rate']:.1%}"
-        table.add_row("success rate", f"{at_the_end}  (at any step {any_time})")
-    for level in evaluation.levels:
-        table.add_row(f"level {level.level}", _level_line(level))
-    return table
+    return _facts(_evaluation_rows(evaluation))
+
+
+def _evaluation_rows(evaluation: Evaluation) -> list[tuple[str, str]]:
+    of = {name.removeprefix("evaluation/"): each for name, each in evaluation.scalars.items()}
+    low, high = of["reward_iqm_low"], of["reward_iqm_high"]
+    rows = [
+        ("episodes", f"{of['episodes']:.0f}"),
+        ("mean reward", f"{of['reward_mean']:,.2f}"),
+        ("standard deviation", f"{of['reward_std']:,.2f}"),
+        (
+            "interquartile mean",
+            f"{of['reward_iqm']:,.2f}  (95 % interval {low:,.2f} to {high:,.2f})",
+        ),
+        ("mean length", f"{of['length_mean']:,.1f}"),
+    ]
+    if "success_rate" in of:
+        at_the_end = f"{of['success_rate']:.1%}"
+        rows.append(("success rate", f"{at_the_end}  (at any step {of['success_any_rate']:.1%})"))
+    return rows + [(f"level {level.level}", _level_line(level)) for level in evaluation.levels]
+
+
+def _facts(rows: list[tuple[str, str]]) -> RichTable:
+    """The table of an evaluation, a fact and its value in each row."""
+    shown = rich_table(written(("", ""), rows, texts=2, title="Evaluation"), show_header=False)
+    shown.columns[0].style, shown.columns[0].no_wrap = "dim", True
+    return shown
 
 
 def _level_line(level: LogRecord) -> str:

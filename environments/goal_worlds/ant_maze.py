@@ -1,4 +1,4 @@
-"""An ant in a maze; the mazes of HIRO: walk around a wall, push a block, fill a gap with it."""
+"""Ants in mazes: the engine, with dense goals (HIRO), sparse ones, and keys to fetch first."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -12,45 +12,54 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import Array, BoolArray, FloatArray
-from coach_rl.environments.goal_worlds.ant_body import (
+from coach_rl.environments.goal_worlds.ant import (
+    GOAL_COLOR,
     GROUND_COLOR,
     POSITIONS,
     SPAN,
     VELOCITIES,
+    AntTask,
     add_ant,
+    add_box,
+    frame_scene,
     ground,
 )
-from coach_rl.environments.goal_worlds.ant_task import (
-    GOAL_COLOR,
-    AntTask,
-    add_box,
-    look_at,
-)
-from coach_rl.environments.goal_worlds.maze_map import ANT_FALL, ANT_MAZE, ANT_PUSH, Cell, MazeMap
+from coach_rl.environments.goal_worlds.goal_task import add_goal_disc
+from coach_rl.environments.goal_worlds.maze_map import Cell, MazeMap
 from coach_rl.environments.mujoco import MujocoState, Range, Scene
 from coach_rl.environments.mujoco.engine import mujoco
 
 _BLOCK, _GAP = "B", "~"
 _GROUND = "#.SG" + _BLOCK
+"""Signs of the map under which the raised floor of Ant Fall is solid."""
 _NOISE = 0.1
 """Noise of the first pose: uniform on positions, normal on velocities."""
 _FIRM, _SOFT = (0.995, 0.995, 0.01), (0.8, 0.8, 0.01)
 """Impedance of contacts, with a block that moves and without."""
 _MOVED = 0.05
-"""Distance from its start at which a block counts as moved, in metres. An ant that brushes past the
+"""Distance from its start at which a block counts as moved, in metres: an ant that brushes past the
 block of Ant Push drags it farther, and it jams between the walls."""
+_ABOVE_FLOOR = 0.5
+"""Height of sparse goals above a raised floor, in metres."""
 _DEPTH_COLOR, _BLOCK_COLOR = (0.3, 0.25, 0.22, 1), (0.75, 0.25, 0.2, 1)
 _REACH = (10.0, 10.0, 0.5, 1.0, 1.0, 1.0, 1.0, *(0.5, 0.3) * 4)
 """Largest relative sub-goals of HIRO's upper level, by element of the observation."""
+_SIGNS = "123456789"
+_KEY_REWARD, _CHEST_REWARD = 1.0, 5.0
+_HALF_A_KEY = 0.5
+"""Threshold of the number of keys in a goal: it must be equal."""
+_KEY_COLOR = (0.2, 0.35, 0.9, 1)
+_BURIED = -100.0
+"""Height that hides a key that was taken, in metres."""
 _HIGHEST, _WIDEST = 2.0, np.pi / 2
-"""More than a torso rises above the floor, in metres, and a joint turns, in radians."""
+"""Bounds above what a torso rises over the floor, in metres, and a joint turns, in radians."""
 
 
 @parameter_class
 class MazeOfAnAnt(AntTask):
     """An ant in a maze of cells.
 
-    The middle of the start cell is the origin, x points right and y up on the map. On it `S` is the
+    The middle of the start cell is the origin, x points right and y up on the map. `S` is the
     start, `B` a block that moves and `~` a gap; with a gap the rest of the floor is raised by the
     height of a block.
     """
@@ -58,11 +67,13 @@ class MazeOfAnAnt(AntTask):
     block_moves: ClassVar[tuple[str, ...]] = ()
     """Axes along which the map's blocks slide; one that slides along z falls into gaps."""
     block_mass: ClassVar[float] = 0.0
-    """Kilograms."""
+    """Mass of each block, in kilograms."""
+    wall_friction: ClassVar[tuple[float, float, float] | None] = None
+    """Sliding, torsional and rolling friction of walls; None: that of the floor."""
 
     terminate: bool = False
     """If True, reaching the goal ends the episode."""
-    maze: tuple[str, ...] = ANT_MAZE
+    maze: tuple[str, ...]
     """Rows of the map, see `MazeMap`."""
     cell_size: Positive[float] = 8.0
     """Side of a cell, in metres."""
@@ -77,9 +88,9 @@ class MazeOfAnAnt(AntTask):
     observe_block: bool = False
     """If True, the positions of the blocks end the observation; HIRO hid them."""
     position_noise: NonNegative[float] = 0.0
-    """Standard deviation of a push along x and y that the ant gets after each step, in metres; 0.05
-    in the stochastic worlds of HIGL (Kim et al. 2021). What would push it into a wall puts it back
-    to where the step began."""
+    """Standard deviation of a random push along x and y after each step, in metres; 0.05 in the
+    stochastic worlds of HIGL (Kim et al. 2021). A push into a wall returns the ant to where the
+    step began."""
     subgoal_radius: Positive[float] = 0.5
     """Distance at which a sub-goal of a hierarchy is reached, in metres."""
 
@@ -98,7 +109,7 @@ class MazeOfAnAnt(AntTask):
 
     @cached_property
     def map(self) -> MazeMap:
-        """The maze, checked."""
+        """The checked map."""
         movable = _BLOCK if self.block_moves else ""
         return MazeMap(self.maze, more_signs=movable + (_GAP if "z" in self.block_moves else ""))
 
@@ -113,12 +124,12 @@ class MazeOfAnAnt(AntTask):
         return self.block_height if self.map.cells(_GAP) else 0.0
 
     def place(self, cell: Cell) -> FloatArray:
-        """Return the centre of a cell, [2]."""
+        """Centre of a cell, [2]: cell_size * (column - start column, start row - row)."""
         row, column = self.start
         return self.cell_size * np.array([cell[1] - column, row - cell[0]], np.float64)
 
     def spec(self) -> mujoco.MjSpec:
-        """An ant in a maze, the blocks, and a disc where the goal is."""
+        """An ant in a maze, its blocks, and a disc at the goal."""
         rows, columns = len(self.maze), len(self.maze[0])
         middle = (self.place((0, 0)) + self.place((rows - 1, columns - 1))) / 2
         largest = self.cell_size * max(rows, columns)
@@ -129,7 +140,7 @@ class MazeOfAnAnt(AntTask):
             impedance=_FIRM if self.map.cells(_BLOCK) else _SOFT,
         )
         spec.nuserdata = self.goal_size
-        look_at(spec, (*middle, 0.0), 0.85 * largest)  # of the outer walls only a part
+        frame_scene(spec, (*middle, 0.0), 0.85 * largest)  # of the outer walls only a part
         floor = self.floor_height
         add_ant(spec, height=floor, gear=self.gear)
         if floor > 0:
@@ -138,19 +149,13 @@ class MazeOfAnAnt(AntTask):
         self._add_boxes(spec, "#", bottom=floor)
         for cell in self.map.cells(_BLOCK):
             self._add_block(spec, cell)
+        height = self.block_height
         for x, y, width, depth in self.more_walls:
-            add_box(
-                spec,
-                (x, y, floor + self.block_height / 2),
-                (width, depth, self.block_height),
-            )
-        mark = spec.worldbody.add_body(name="goal", mocap=True)
-        mark.add_site(
-            pos=[0, 0, 0.05],  # clear of the floor, or both would flicker
-            type=mujoco.mjtGeom.mjGEOM_CYLINDER,
-            size=[self.goal_radius, 0.01, 0.01],
-            rgba=GOAL_COLOR,
-        )
+            add_box(spec, (x, y, floor + height / 2), (width, depth, height))
+        add_goal_disc(spec, self.goal_radius, GOAL_COLOR)
+        for geom in spec.worldbody.geoms if self.wall_friction else ():
+            if geom.type == mujoco.mjtGeom.mjGEOM_BOX:
+                geom.friction = self.wall_friction
         return spec
 
     @abstractmethod
@@ -158,23 +163,21 @@ class MazeOfAnAnt(AntTask):
         """Draw a goal, [G]."""
 
     def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
-        """A noisy pose at the start, blocks in their places; the goal is drawn from the targets."""
         data.qpos[:POSITIONS] = scene.init_qpos[:POSITIONS]
         data.qpos[:POSITIONS] += rng.uniform(-_NOISE, _NOISE, POSITIONS)
-        mujoco.mju_normalize4(data.qpos[3:7])  # what MuJoCo takes the noisy orientation for
+        mujoco.mju_normalize4(data.qpos[3:7])  # as MuJoCo itself reads the noisy orientation
         data.qvel[:VELOCITIES] = _NOISE * rng.standard_normal(VELOCITIES)
         data.userdata[: self.goal_size] = self.target(rng)
         data.mocap_pos[0] = (*data.userdata[:2], self.floor_height)
 
     @property
     def has_own_advance(self) -> bool:
-        """Return whether there is noise, or a subclass with rules of its own."""
+        # With noise, or rules of a subclass.
         return self.position_noise > 0 or type(self).advance is not MazeOfAnAnt.advance
 
     def advance(
         self, scene: Scene, data: mujoco.MjData, action: FloatArray, rng: np.random.Generator
     ) -> None:
-        """Simulate one step, and push the ant about if `position_noise` says so."""
         before = data.qpos[:2].copy()
         super().advance(scene, data, action, rng)
         if self.position_noise == 0:
@@ -185,10 +188,10 @@ class MazeOfAnAnt(AntTask):
         mujoco.mj_forward(scene.model, data)
 
     def motion(self, state: MujocoState) -> FloatArray:
-        """Positions and velocities of the ant [R, 29], places of the blocks [3 each] if asked.
+        """Positions and velocities [R, 29], with `observe_block` the blocks' places [3 each].
 
-        With `shows_pose` the height is that above the floor, so that who can walk on one can walk
-        on any.
+        With `shows_pose` the height is measured from the floor, so that a policy for one floor
+        works on any.
         """
         motion = super().motion(state)
         if self.shows_pose:
@@ -198,7 +201,6 @@ class MazeOfAnAnt(AntTask):
         return np.concatenate((motion, self._block_places(state)), axis=1)
 
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
-        """Return where the distance is within the goal's radius, [...]."""
         return self.distance(achieved_goal, desired_goal) <= self.goal_radius
 
     @property
@@ -210,10 +212,10 @@ class MazeOfAnAnt(AntTask):
 
     @property
     def conditions(self) -> GoalSpace | None:
-        """The places of blocks along the floor, or their heights if they fall; if observed.
+        """Places of observed blocks along the floor, or their heights if they fall.
 
-        What counts is whether a block was moved, by more than the threshold, and which way: it fits
-        between walls so closely that one pushed askew can't be pushed where it opens a way.
+        A block counts as moved beyond the threshold, in either direction: it fits between walls so
+        closely that once pushed askew it can't be pushed where it opens a way.
         """
         moves = "z" if "z" in self.block_moves else self.block_moves
         axes = ["xyz".index(axis) for axis in moves]
@@ -232,7 +234,7 @@ class MazeOfAnAnt(AntTask):
 
     @property
     def extent(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Lowest and highest x, y and z where a torso can be."""
+        """Lowest and highest x, y and z of a torso."""
         rows, columns = len(self.maze), len(self.maze[0])
         low = self.place((rows - 2, 1)) - self.cell_size / 2
         high = self.place((1, columns - 2)) + self.cell_size / 2
@@ -240,7 +242,7 @@ class MazeOfAnAnt(AntTask):
 
     @property
     def _place(self) -> tuple[int, ...]:
-        """The elements of an observation, and of the simulator's positions, that are the place."""
+        """Elements of the observation, and of `qpos`, that are the place."""
         return tuple(range(min(self.goal_size, self.place_elements)))
 
     def _places(self, key: str, elements: tuple[int, ...] | None, radius: float) -> GoalSpace:
@@ -257,7 +259,7 @@ class MazeOfAnAnt(AntTask):
         )
 
     def _is_wall(self, x: float, y: float) -> bool:
-        """Return whether a place lies in a wall; so does everything beyond the map."""
+        """Return whether a place lies in a wall or beyond the map."""
         row = self.start[0] - round(y / self.cell_size)
         column = self.start[1] + round(x / self.cell_size)
         on_map = 0 <= row < len(self.maze) and 0 <= column < len(self.maze[0])
@@ -271,7 +273,7 @@ class MazeOfAnAnt(AntTask):
         bottom: float,
         rgba: tuple[float, float, float, float] | None = None,
     ) -> None:
-        """A box under each run of cells with such signs."""
+        """Add a box for each run of neighbouring cells with such signs."""
         color = {} if rgba is None else {"rgba": rgba}
         for row, first, count in self.map.runs(signs):
             x, y = (self.place((row, first)) + self.place((row, first + count - 1))) / 2
@@ -283,10 +285,10 @@ class MazeOfAnAnt(AntTask):
             )
 
     def _add_block(self, spec: mujoco.MjSpec, cell: Cell) -> None:
-        """A block that slides; it has no margin, which its contacts then have of what it meets.
+        """Add a sliding block without a contact margin of its own.
 
-        The margin of a contact was the larger one of two geoms' in MuJoCo 2, for which the mazes
-        were made, and is now their sum: with its own a small block hovers above a gap that it fits.
+        MuJoCo 2, for which the mazes were made, took the larger margin of two geoms; now it is
+        their sum, with which a small block would hover above a gap that it fits.
         """
         name = f"block_{cell[0]}_{cell[1]}"
         block = spec.worldbody.add_body(name=name, pos=self._block_start(cell))
@@ -315,28 +317,24 @@ class MazeOfAnAnt(AntTask):
         return x, y, self.floor_height + self.block_height / 2
 
     def _block_places(self, state: MujocoState) -> FloatArray:
-        """Middles of the blocks, [R, 3 for each]."""
-        starts = np.array([self._block_start(cell) for cell in self.map.cells(_BLOCK)])
-        shifts = state.qpos[:, POSITIONS:]
-        places = np.tile(starts.reshape(1, -1, 3), (len(shifts), 1, 1))
+        """Middles of the B blocks, [R, 3 B]."""
+        starts = np.array([self._block_start(cell) for cell in self.map.cells(_BLOCK)])  # [B, 3]
+        shifts = state.qpos[:, POSITIONS:]  # [R, B * axes]
+        places = np.tile(starts.reshape(1, -1, 3), (len(shifts), 1, 1))  # [R, B, 3]
         axes = ["xyz".index(axis) for axis in self.block_moves]
         places[:, :, axes] += shifts.reshape(len(shifts), len(starts), len(axes))
         return places.reshape(len(shifts), -1)
 
 
 @parameter_class
-class AntMaze(MazeOfAnAnt):
-    """HIRO's Ant Maze: from one end of a U to the other."""
-
-    max_episode_steps: ClassVar[int | None] = 500
+class DenseAntMaze(MazeOfAnAnt):
+    """An ant in a maze of HIRO, with dense rewards and goals from ranges."""
 
     reward_type: Literal["sparse", "dense"] = "dense"
-    """sparse: a step is worth 0 where it led to the goal, else -1. dense: minus the distance to the
-    goal after the step."""
     training_targets: tuple[Range, ...] = ((-4.0, 20.0), (-4.0, 20.0))
-    """A range for each element of a goal, drawn uniformly, in metres."""
+    """Range of each element of a goal in training, in metres; goals are uniform in it."""
     evaluation_targets: tuple[Range, ...] = ((0.0, 0.0), (16.0, 16.0))
-    """The same where `targets` is `evaluation`."""
+    """The same in evaluations."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -349,20 +347,18 @@ class AntMaze(MazeOfAnAnt):
 
     @property
     def goal_size(self) -> int:
-        """Elements of a goal, G."""
         return len(self.training_targets)
 
     @property
     def goal_space(self) -> GoalSpace:
-        """The goals of the task, for the top level of a hierarchy: anywhere in the maze."""
         return self._places("achieved_goal", None, self.goal_radius)
 
     @property
     def subgoal_space(self) -> GoalSpace:
-        """HIRO's sub-goals: how far to change each of the ant's 15 positions, rewarded densely.
+        """HIRO's sub-goals: changes of the ant's 15 positions, rewarded densely.
 
-        They are never reached, so a sub-goal holds for its whole horizon; and their bounds are so
-        wide that they are never clipped. Poses, if `shows_pose` asks for them.
+        They are never reached, so a sub-goal holds for its whole horizon, and their bounds are so
+        wide that they are never clipped. With `shows_pose` sub-goals are poses instead.
         """
         if self.shows_pose:
             return super().subgoal_space
@@ -379,37 +375,184 @@ class AntMaze(MazeOfAnAnt):
         )
 
     def target(self, rng: np.random.Generator) -> Sequence[float]:
-        """Draw a goal from its ranges, [G]."""
         ranges = self.training_targets if self.targets == "training" else self.evaluation_targets
         return [rng.uniform(*bounds) for bounds in ranges]
 
 
 @parameter_class
-class AntPush(AntMaze):
-    """HIRO's Ant Push: a block closes the way up; it must be pushed away from its left."""
+class SparseAntMaze(MazeOfAnAnt):
+    """An ant in a maze that is rewarded for nothing but being at its goal.
 
-    block_moves: ClassVar[tuple[str, ...]] = ("x", "y")
-    block_mass: ClassVar[float] = 0.0002
+    In training a goal lies anywhere on the free floor; in evaluations in the middle of a cell `G`
+    of the map. An episode succeeds within `goal_radius`; rewards need the smaller `reward_radius`.
+    """
 
-    maze: tuple[str, ...] = ANT_PUSH
-    """Rows of the map, see `MazeMap`."""
-    training_targets: tuple[Range, ...] = ((0.0, 0.0), (19.0, 19.0))
-    """A range for each element of a goal, drawn uniformly, in metres."""
-    evaluation_targets: tuple[Range, ...] = ((0.0, 0.0), (19.0, 19.0))
-    """The same where `targets` is `evaluation`."""
+    goal_size: ClassVar[int] = 2
+
+    reward_radius: Positive[float] = 0.5
+    """Distance at which the reward of a step becomes 0 instead of -1, in metres."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        name = type(self).__name__
+        require(
+            self.reward_radius <= self.goal_radius,
+            f"{name}.reward_radius must be at most goal_radius = {self.goal_radius:g}, got "
+            f"{self.reward_radius}",
+        )
+        require(len(self.map.cells("G")) > 0, f"{name}.maze must have goals 'G', got {self.maze}")
+
+    @property
+    def floor(self) -> str:
+        """Signs of the cells in which goals of training may lie."""
+        return ".SG" + (_BLOCK if self.block_moves else "")
+
+    @property
+    def goal_space(self) -> GoalSpace:
+        """Places in the maze, reached within `reward_radius`."""
+        return self._places("achieved_goal", None, self.reward_radius)
+
+    def target(self, rng: np.random.Generator) -> FloatArray:
+        cells = self.map.cells("G" if self.targets == "evaluation" else self.floor)
+        place = self.place(cells[rng.integers(len(cells))])
+        if self.targets == "training":
+            place = place + rng.uniform(-0.5, 0.5, 2) * self.cell_size
+        if "z" in self.block_moves:  # beyond the gap, on the raised floor
+            place = np.append(place, self.floor_height + _ABOVE_FLOOR)
+        return place
+
+    def _worth(self, achieved_goal: Array, desired_goal: Array, success: BoolArray) -> FloatArray:
+        del success  # which needs `goal_radius` only
+        distance = self.distance(achieved_goal, desired_goal)
+        if self.reward_type == "dense":
+            return -distance
+        return np.where(distance <= self.reward_radius, 0.0, -1.0)
 
 
 @parameter_class
-class AntFall(AntMaze):
-    """HIRO's Ant Fall: a gap that can be crossed only over the block that was pushed into it."""
+class KeyChestMaze(SparseAntMaze):
+    """A maze of SSE with a chest that opens only with all keys.
 
-    block_moves: ClassVar[tuple[str, ...]] = ("y", "z")
-    block_mass: ClassVar[float] = 0.001
-    mark_height: ClassVar[float] = 4.75  # the floor is raised
+    A goal is (x, y, keys): a place, and how many keys must have been taken. A key is taken within
+    `goal_radius`, the keys of a map `1`, `2`, ... only in this order. The observation ends in a 1
+    for each key that was taken and a 0 for each other.
+    """
 
-    maze: tuple[str, ...] = ANT_FALL
-    """Rows of the map, see `MazeMap`."""
-    training_targets: tuple[Range, ...] = ((0.0, 0.0), (27.0, 27.0), (4.5, 4.5))
-    """A range for each element of a goal, drawn uniformly, in metres."""
-    evaluation_targets: tuple[Range, ...] = ((0.0, 0.0), (27.0, 27.0), (4.5, 4.5))
-    """The same where `targets` is `evaluation`."""
+    goal_size: ClassVar[int] = 3
+    place_elements: ClassVar[int] = 2
+
+    terminate: bool = True
+    """If True, opening the chest ends the episode."""
+    maze: tuple[str, ...]
+    """Rows of the map, see `MazeMap`; `1` to `9` are keys."""
+    reward_radius: Positive[float] = 5.0
+    """Distance from the chest at which it is opened and rewarded, in metres."""
+    sparse_rewards: Literal["stages", "goal"] = "stages"
+    """stages: 1 for taking a key, 5 at the chest with all keys, else 0, as in SSE. goal: 0 at the
+    chest with all keys, else -1."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        signs = [sign for sign in _SIGNS for _ in self.map.cells(sign)]
+        require(
+            len(signs) > 0 and signs == list(_SIGNS[: len(signs)]),
+            f"{type(self).__name__}.maze must have keys '1', '2' and so on, each once, got {signs}",
+        )
+
+    @cached_property
+    def map(self) -> MazeMap:
+        return MazeMap(self.maze, more_signs=_SIGNS)
+
+    @property
+    def floor(self) -> str:
+        return ".SG" + _SIGNS
+
+    @cached_property
+    def keys(self) -> FloatArray:
+        """Places of the keys, [K, 2]."""
+        signs = _SIGNS[: len(self.map.cells(_SIGNS))]
+        return np.array([self.place(self.map.cells(sign)[0]) for sign in signs])
+
+    @property
+    def goal_space(self) -> GoalSpace:
+        """A place within `reward_radius`, and a number of keys."""
+        low, high = self.extent
+        return GoalSpace(
+            low=(*low[:2], 0.0),
+            high=(*high[:2], float(len(self.keys))),
+            threshold=(self.reward_radius, self.reward_radius, _HALF_A_KEY),
+            key="achieved_goal",
+            reward=self.reward_type,
+            reached_within="ball",
+        )
+
+    def spec(self) -> mujoco.MjSpec:
+        """The maze, with a post at each key."""
+        spec = super().spec()
+        spec.nuserdata = self.goal_size + 1  # the last one: how many keys were taken
+        for number, _ in enumerate(self.keys):
+            spec.worldbody.add_body(name=f"key_{number + 1}", mocap=True).add_site(
+                type=mujoco.mjtGeom.mjGEOM_BOX, size=[0.6, 0.6, 1.0], rgba=_KEY_COLOR
+            )
+        return spec
+
+    def target(self, rng: np.random.Generator) -> FloatArray:
+        """A place, as in all sparse mazes, and the number of keys, [3]."""
+        return np.append(super().target(rng), float(len(self.keys)))
+
+    def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
+        super().reset(scene, data, rng)
+        data.userdata[-1] = 0.0
+        data.mocap_pos[1:, :2] = self.keys
+        data.mocap_pos[1:, 2] = 1.0
+
+    def advance(
+        self, scene: Scene, data: mujoco.MjData, action: FloatArray, rng: np.random.Generator
+    ) -> None:
+        super().advance(scene, data, action, rng)
+        taken = int(data.userdata[-1])
+        if taken < len(self.keys):
+            x, y = data.qpos[:2] - self.keys[taken]
+            if np.hypot(x, y) <= self.goal_radius:
+                data.userdata[-1] = taken + 1
+                data.mocap_pos[1 + taken, 2] = _BURIED
+
+    def motion(self, state: MujocoState) -> FloatArray:
+        """Positions and velocities, and a 1 for each key that was taken, [R, 29 + K]."""
+        has = state.userdata[:, -1:] > np.arange(len(self.keys))  # [R, K]
+        return np.concatenate((super().motion(state), has), axis=1)
+
+    def achieved_goal(self, state: MujocoState) -> FloatArray:
+        """Place of the torso, and number of keys taken, [R, 3]."""
+        return np.concatenate((state.qpos[:, :2], state.userdata[:, -1:]), axis=1)
+
+    def desired_goal(self, state: MujocoState) -> FloatArray:
+        """Place of the goal, and number of keys, [R, 3]; behind it, the keys taken are stored."""
+        return np.asarray(state.userdata[:, : self.goal_size])
+
+    def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
+        return self._near(achieved_goal, desired_goal, self.goal_radius)
+
+    def judge(
+        self, before: MujocoState, action: FloatArray, after: MujocoState
+    ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
+        worth, terminated, info = super().judge(before, action, after)
+        if self._is_staged:
+            took_a_key = after.userdata[:, -1] > before.userdata[:, -1]
+            worth = np.where((worth == 0) & took_a_key, _KEY_REWARD, worth)
+        return worth, terminated, info
+
+    @property
+    def _is_staged(self) -> bool:
+        return self.reward_type == "sparse" and self.sparse_rewards == "stages"
+
+    def _near(self, achieved_goal: Array, desired_goal: Array, radius: float) -> BoolArray:
+        away = np.asarray(achieved_goal) - desired_goal
+        near = np.hypot(away[..., 0], away[..., 1]) <= radius
+        return np.asarray(near & (np.abs(away[..., 2]) < _HALF_A_KEY))
+
+    def _worth(self, achieved_goal: Array, desired_goal: Array, success: BoolArray) -> FloatArray:
+        if self.reward_type == "dense":
+            return super()._worth(achieved_goal, desired_goal, success)
+        there = self._near(achieved_goal, desired_goal, self.reward_radius)
+        return np.where(there, _CHEST_REWARD, 0.0) if self._is_staged else there - 1.0

@@ -1,7 +1,9 @@
-"""The parts shared by all goal worlds: the goal's storage, and the reward for reaching it."""
+"""The shared half of all goal worlds: storage of the goal, and the reward for reaching it."""
 
+import sys
 from abc import abstractmethod
-from typing import ClassVar, Literal
+from dataclasses import fields
+from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
 
@@ -10,32 +12,34 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.marks import Place
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray
+from coach_rl.core.typed_values import declared_types
 from coach_rl.environments.mujoco import MujocoState, MujocoTask
 from coach_rl.environments.mujoco.engine import mujoco
+
+Task = TypeVar("Task", bound="GoalTask")
 
 
 @parameter_class
 class GoalTask(MujocoTask):
     """A MuJoCo task with a goal, in the Gymnasium goal convention.
 
-    Observations are `observation`, `achieved_goal` and `desired_goal`; `is_success` stands in the
-    info after every step. The goal is kept in `MjData.userdata`, so that it is saved and restored
-    with the simulator: `reset` writes it there, and `spec` asks for as many `nuserdata`. A world
-    with more to remember puts it behind the goal, and says with `desired_goal` which part is which.
+    Observations are `observation`, `achieved_goal` and `desired_goal`; every step's info has
+    `is_success`. The goal is kept in `MjData.userdata`, so that it is saved and restored with the
+    simulator: `reset` writes it there, and `spec` reserves as many `nuserdata`. A world with more
+    state puts it behind the goal and overrides `desired_goal`.
     """
 
     reads: ClassVar[tuple[str, ...]] = ("qpos", "qvel", "userdata")
     place_elements: ClassVar[int] = 2
-    """Number of elements of a place at the beginning of observations and goals: 2 for x and y, 3
-    for z as well; 0 if they begin with something else.
-    """
+    """Number of coordinates with which observations and goals begin: 2 for x and y, 3 with z; 0 if
+    they begin with something else."""
     mark_height: ClassVar[float] = 0.0
     """Height at which a goal without z is drawn, in metres above the ground."""
 
     terminate: bool = True
     """If True, reaching the goal ends the episode."""
     reward_type: Literal["sparse", "dense"] = "sparse"
-    """sparse: a step is worth 0 where it led to the goal, else -1. dense: minus the distance to the
+    """sparse: reward 0 for a step that ends at the goal, else -1. dense: minus the distance to the
     goal after the step."""
 
     def __post_init__(self) -> None:
@@ -53,28 +57,28 @@ class GoalTask(MujocoTask):
     @property
     @abstractmethod
     def goal_space(self) -> GoalSpace:
-        """The goals of the task, for the top level of a hierarchy or for hindsight."""
+        """Goals of the task, for the top level of a hierarchy or for hindsight."""
 
     @property
     @abstractmethod
     def subgoal_space(self) -> GoalSpace:
-        """The goals that a level above the lowest may send."""
+        """Goals that a level above the lowest may send."""
 
     @property
     def conditions(self) -> GoalSpace | None:
-        """The elements of observations that decide which ways are open, and are in no goal.
+        """Elements of observations that decide which ways are open and are part of no goal.
 
-        For `GraphAgentParameters.conditions`; None: nothing that is observed.
+        For `GraphAgentParameters.conditions`; None if nothing of the kind is observed.
         """
         return None
 
     @abstractmethod
     def motion(self, state: MujocoState) -> FloatArray:
-        """Return the observation apart from goals, [R, O]."""
+        """The observation without goals, [R, O]."""
 
     @abstractmethod
     def achieved_goal(self, state: MujocoState) -> FloatArray:
-        """The goal that each simulator's state stands for, [R, G]."""
+        """The goal that each simulator's state amounts to, [R, G]."""
 
     def desired_goal(self, state: MujocoState) -> FloatArray:
         """The goal of each simulator's episode, [R, G]."""
@@ -82,7 +86,7 @@ class GoalTask(MujocoTask):
 
     @abstractmethod
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
-        """Return where one goal is as good as the other, [...].
+        """Return where an achieved goal counts as the desired one, [...].
 
         Args:
             achieved_goal: [..., G].
@@ -90,7 +94,7 @@ class GoalTask(MujocoTask):
         """
 
     def distance(self, achieved_goal: Array, desired_goal: Array) -> FloatArray:
-        """Return the distance between goals, Euclidean unless a world defines it otherwise, [...].
+        """Distances between goals, Euclidean unless a world overrides it, [...].
 
         Args:
             achieved_goal: [..., G].
@@ -121,7 +125,6 @@ class GoalTask(MujocoTask):
     def judge(
         self, before: MujocoState, action: FloatArray, after: MujocoState
     ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
-        """Return reward, termination and info of a step; see `terminate`."""
         del before, action
         achieved, desired = self.achieved_goal(after), self.desired_goal(after)
         success = self.reached(achieved, desired)
@@ -129,7 +132,6 @@ class GoalTask(MujocoTask):
         return worth, success & self.terminate, {"is_success": success}
 
     def goal_place(self, key: str, elements: tuple[int, ...], goal: FloatArray) -> Place | None:
-        """x, y and z of a goal that holds x and y at least; None for others."""
         del key  # observations and goals begin alike
         value = dict(zip(elements, goal.tolist(), strict=True))
         if self.place_elements < 2 or not {0, 1} <= value.keys():
@@ -143,7 +145,7 @@ class GoalTask(MujocoTask):
         desired_goal: Array,
         info: object = None,  # noqa: ARG002 - part of the convention
     ) -> FloatArray:
-        """Return the reward of being at one goal when another is desired, float64 [...].
+        """Rewards of being at one goal when another is desired, float64 [...].
 
         Args:
             achieved_goal: [..., G].
@@ -154,10 +156,28 @@ class GoalTask(MujocoTask):
         return self._worth(achieved_goal, desired_goal, success)
 
     def _worth(self, achieved_goal: Array, desired_goal: Array, success: BoolArray) -> FloatArray:
-        """The one place where `reward_type` counts, float64 [...]."""
+        """Rewards by `reward_type`, float64 [...]."""
         if self.reward_type == "dense":
             return -self.distance(achieved_goal, desired_goal)
         return np.where(success, 0.0, -1.0)
+
+
+def variant(name: str, engine: type[Task], summary: str, **settings: object) -> type[Task]:
+    """A world as a row of a table: a subclass of its engine with other defaults and constants.
+
+    AntMazeS = variant("AntMazeS", SparseAntMaze, "Two bends.", max_episode_steps=1000, maze=ANT_S)
+
+    Args:
+        name: Name of the class; the module must assign it to this name, or it cannot be pickled.
+        engine: The class that it derives from.
+        summary: Its docstring.
+        settings: Defaults of fields, and values of class constants, by name.
+    """
+    types = declared_types(engine)
+    annotations = {each.name: types[each.name] for each in fields(engine) if each.name in settings}
+    module = sys._getframe(1).f_globals["__name__"]
+    own = {"__doc__": summary, "__module__": module, "__annotations__": annotations, **settings}
+    return parameter_class(type(name, (engine,), own))
 
 
 def empty_scene(name: str) -> mujoco.MjSpec:
@@ -185,8 +205,23 @@ def empty_scene(name: str) -> mujoco.MjSpec:
     return spec
 
 
-def damp(joint: mujoco.MjsJoint, damping: float) -> None:
-    """Give a joint of an `MjSpec` a damping proportional to its speed.
+def add_goal_disc(
+    spec: mujoco.MjSpec,
+    radius: float,
+    rgba: tuple[float, float, float, float],
+    name: str = "goal",
+) -> None:
+    """Add a disc to a model, as a mocap body that marks the goal."""
+    spec.worldbody.add_body(name=name, mocap=True).add_site(
+        pos=[0, 0, 0.05],  # clear of the floor, or both would flicker
+        type=mujoco.mjtGeom.mjGEOM_CYLINDER,
+        size=[radius, 0.01, 0.01],
+        rgba=rgba,
+    )
+
+
+def set_damping(joint: mujoco.MjsJoint, damping: float) -> None:
+    """Set the linear damping of a joint of an `MjSpec`.
 
     Newer versions of MuJoCo keep the coefficients of a polynomial there, older ones a number.
     """
@@ -194,7 +229,7 @@ def damp(joint: mujoco.MjsJoint, damping: float) -> None:
     joint.damping = damping if coefficients == 1 else [damping] + [0.0] * (coefficients - 1)
 
 
-def each_within(difference: Array, threshold: tuple[float, ...]) -> BoolArray:
+def within_thresholds(difference: Array, threshold: tuple[float, ...]) -> BoolArray:
     """Return where every element of a difference [..., G] is within its threshold, [...]."""
     return np.asarray((np.abs(difference) <= np.array(threshold)).all(axis=-1))
 

@@ -1,4 +1,4 @@
-"""Mazes as rows of text, and what can be asked of them."""
+"""Maps of mazes as rows of text: cells, runs of cells, ways."""
 
 from dataclasses import dataclass
 
@@ -7,200 +7,17 @@ from coach_rl.core.errors import require
 Cell = tuple[int, int]
 """Row and column, counted from the upper left."""
 
-U = (
-    "#####",
-    "#...#",
-    "###.#",
-    "#...#",
-    "#####",
-)
-"""One wall to go around."""
-MEDIUM = (
-    "########",
-    "#..##..#",
-    "#..#...#",
-    "##...###",
-    "#..#...#",
-    "#.#..#.#",
-    "#...#..#",
-    "########",
-)
-"""The medium maze of D4RL (Fu et al. 2020)."""
-LARGE = (
-    "############",
-    "#....#.....#",
-    "#.##.#.#.#.#",
-    "#......#...#",
-    "#.####.###.#",
-    "#..#.#.....#",
-    "##.#.#.#.###",
-    "#..#...#...#",
-    "############",
-)
-"""The large maze of D4RL."""
-FOUR_ROOMS = (
-    "###########",
-    "#....#....#",
-    "#....#....#",
-    "#.........#",
-    "#....#....#",
-    "##.####.###",
-    "#....#....#",
-    "#....#....#",
-    "#.........#",
-    "#....#....#",
-    "###########",
-)
-"""Four rooms, each with a door to both of its neighbours, after Sutton, Precup and Singh 1999."""
-ANT_MAZE = (
-    "#####",
-    "#...#",
-    "###.#",
-    "#S..#",
-    "#####",
-)
-"""Ant Maze of HIRO (Nachum et al. 2018)."""
-ANT_PUSH = (
-    "#####",
-    "##.##",
-    "#.B.#",
-    "#.S##",
-    "#####",
-)
-"""Ant Push of HIRO; `B` is a block that can be pushed."""
-ANT_FALL = (
-    "####",
-    "#..#",
-    "#~~#",
-    "#.B#",
-    "#S.#",
-    "####",
-)
-"""Ant Fall of HIRO; `~` is a gap."""
-ANT_U = (
-    "#####",
-    "#G..#",
-    "###.#",
-    "#S..#",
-    "#####",
-)
-"""The U of DHRL (Lee et al. 2022), 12 or 24 m wide; its goal of evaluations is `G`."""
-ANT_CORRIDOR = (
-    "###",
-    "#G#",
-    "#.#",
-    "#.#",
-    "#.#",
-    "#.#",
-    "#S#",
-    "###",
-)
-"""A corridor for practice, of no paper."""
-ANT_S = (
-    "#######",
-    "#....G#",
-    "#.#####",
-    "#.....#",
-    "#####.#",
-    "#S....#",
-    "#######",
-)
-"""The S of BEAG (Yoon et al. 2024)."""
-ANT_W = (
-    "#######",
-    "#.....#",
-    "#G###.#",
-    "###...#",
-    "#S###.#",
-    "#.....#",
-    "#######",
-)
-"""The W of BEAG."""
-ANT_PI = (
-    "#######",
-    "#.....#",
-    "##.#.##",
-    "#..#..#",
-    "#.###.#",
-    "#.S#G.#",
-    "#######",
-)
-"""The Pi of BEAG."""
-ANT_COMPLEX = (
-    "#########",
-    "#.#G#.G.#",
-    "#.....#.#",
-    "#.#G#.###",
-    "#.###..##",
-    "#...##.##",
-    "###.#.G.#",
-    "#S..#...#",
-    "#########",
-)
-"""The complex maze of DHRL, 56 m wide, with four goals of evaluations."""
-ANT_PUSH_SPARSE = (
-    "#####",
-    "##G##",
-    "#.B.#",
-    "#.S##",
-    "#####",
-)
-"""Ant Push of LESSON, HESS and HLPS: HIRO's, with its goal of evaluations in the upper cell."""
-ANT_FALL_SPARSE = (
-    "####",
-    "#G.#",
-    "#~~#",
-    "#.B#",
-    "#S.#",
-    "####",
-)
-"""Ant Fall of LESSON, HESS and HLPS."""
-ANT_FOUR_ROOMS_SPARSE = (
-    "###########",
-    "#....#...G#",
-    "#.........#",
-    "#....#....#",
-    "#....#....#",
-    "##.#####.##",
-    "#....#....#",
-    "#.........#",
-    "#.S..#....#",
-    "#....#....#",
-    "###########",
-)
-"""Ant FourRooms of LESSON, HESS and HLPS, 18 m wide."""
-ANT_KEY_CHEST = (
-    "#######",
-    "#G....#",
-    "#####.#",
-    "#1....#",
-    "#####.#",
-    "#S....#",
-    "#######",
-)
-"""The maze of SSE (Hwang et al. 2026) with a key `1` on a side way to the chest `G`."""
-ANT_DOUBLE_KEY_CHEST = (
-    "#######",
-    "#..1###",
-    "#.#####",
-    "#.....#",
-    "#.#.#.#",
-    "#S#2#G#",
-    "#######",
-)
-"""The maze of SSE with two keys, to be taken in this order."""
-
 
 @dataclass(frozen=True)
 class MazeMap:
-    """A checked map.
+    """A checked map of a maze.
 
     `#` is wall, `S` a cell where episodes may start, `G` one where goals may lie. `.` is free:
     where no `S` is on the map every free cell may be a start, and the same for goals.
 
     Args:
-        rows: Of the map, from above, equally long.
-        more_signs: Signs that the world knows besides; they are in nobody's way.
+        rows: Rows of the map from above, equally long.
+        more_signs: Further signs of the world; an ant can walk on their cells.
 
     Raises:
         ParameterError: The map is not a closed rectangle of these signs, or has no way from a start
@@ -267,7 +84,7 @@ class MazeMap:
         )
 
     def distances(self, start: Cell) -> dict[Cell, int]:
-        """Steps from cell to neighbouring cell to every cell that can be reached."""
+        """Numbers of steps from cell to neighbouring cell, to every reachable cell."""
         found, border = {start: 0}, [start]
         while border:
             row, column = border.pop(0)

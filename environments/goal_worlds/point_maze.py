@@ -14,14 +14,63 @@ from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.goal_worlds.goal_task import (
     GoalTask,
-    damp,
+    add_goal_disc,
     empty_scene,
+    set_damping,
+    variant,
 )
-from coach_rl.environments.goal_worlds.maze_map import FOUR_ROOMS, LARGE, MEDIUM, Cell, MazeMap, U
+from coach_rl.environments.goal_worlds.maze_map import Cell, MazeMap
 from coach_rl.environments.mujoco import MujocoState, Scene
 from coach_rl.environments.mujoco.engine import mujoco
 
 _FROM_ABOVE = FrozenMapping[str]({"azimuth": 90.0, "elevation": -89.9})
+
+
+U = (
+    "#####",
+    "#...#",
+    "###.#",
+    "#...#",
+    "#####",
+)
+"""One wall to go around."""
+MEDIUM = (
+    "########",
+    "#..##..#",
+    "#..#...#",
+    "##...###",
+    "#..#...#",
+    "#.#..#.#",
+    "#...#..#",
+    "########",
+)
+"""The medium maze of D4RL (Fu et al. 2020)."""
+LARGE = (
+    "############",
+    "#....#.....#",
+    "#.##.#.#.#.#",
+    "#......#...#",
+    "#.####.###.#",
+    "#..#.#.....#",
+    "##.#.#.#.###",
+    "#..#...#...#",
+    "############",
+)
+"""The large maze of D4RL."""
+FOUR_ROOMS = (
+    "###########",
+    "#....#....#",
+    "#....#....#",
+    "#.........#",
+    "#....#....#",
+    "##.####.###",
+    "#....#....#",
+    "#....#....#",
+    "#.........#",
+    "#....#....#",
+    "###########",
+)
+"""Four rooms, each with a door to both of its neighbours, after Sutton, Precup and Singh 1999."""
 
 
 @parameter_class
@@ -44,11 +93,11 @@ class PointMaze(GoalTask):
     ball_radius: Positive[float] = 0.1
     """Radius of the ball in metres."""
     max_speed: Positive[float] = 2.0
-    """Speed along each axis that full force leads to, in metres per second."""
+    """Speed along each axis under full force, in metres per second."""
     response_time: Positive[float] = 0.25
-    """Seconds until the speed has come 63 % of the way to what the force leads to."""
+    """Seconds in which the speed covers 63 % of the difference to its final value."""
     min_path: Positive[int] = 1
-    """Steps from cell to neighbouring cell that lie between start and goal at least."""
+    """Minimum number of steps from cell to neighbouring cell between start and goal."""
     noise: Annotated[float, Interval(ge=0, lt=0.5)] = 0.25
     """Largest distance of start and goal from their cells' centres along x and y, in cells."""
     goal_radius: Positive[float] = 0.45
@@ -86,12 +135,12 @@ class PointMaze(GoalTask):
 
     @cached_property
     def map(self) -> MazeMap:
-        """The maze, checked."""
+        """The checked map."""
         return MazeMap(self.maze)
 
     @cached_property
     def pairs(self) -> tuple[tuple[Cell, Cell], ...]:
-        """Every start with every goal that is far enough away."""
+        """All pairs of a start and a goal that is far enough away."""
         pairs = []
         for start in self.map.starts:
             away = self.map.distances(start)
@@ -104,14 +153,14 @@ class PointMaze(GoalTask):
         return self.max_speed * self.timestep * self.frame_skip
 
     def place(self, cell: Cell) -> FloatArray:
-        """Return the centre of a cell, [2]."""
+        """Centre of a cell, [2]."""
         rows, columns = len(self.maze), len(self.maze[0])
         return self.cell_size * np.array(
             [cell[1] - (columns - 1) / 2, (rows - 1) / 2 - cell[0]], np.float64
         )
 
     def spec(self) -> mujoco.MjSpec:
-        """A ball of 1 kg on two rails among frictionless walls; a mark where the goal is."""
+        """A ball of 1 kg on two rails among frictionless walls; a disc at the goal."""
         spec = empty_scene("point_maze")
         spec.option.timestep = self.timestep
         spec.nuserdata = 2
@@ -140,7 +189,7 @@ class PointMaze(GoalTask):
         # The ball has 1 kg: full speed is force over damping, the time to reach it 1 / damping.
         for name, axis in (("x", [1, 0, 0]), ("y", [0, 1, 0])):
             rail = ball.add_joint(name=name, type=mujoco.mjtJoint.mjJNT_SLIDE, axis=axis)
-            damp(rail, 1 / self.response_time)
+            set_damping(rail, 1 / self.response_time)
             motor = spec.add_actuator(
                 name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT, ctrllimited=True
             )
@@ -153,17 +202,10 @@ class PointMaze(GoalTask):
             rgba=[0.2, 0.55, 0.85, 1],
             condim=1,
         )
-        mark = spec.worldbody.add_body(name="goal", mocap=True)
-        mark.add_site(
-            pos=[0, 0, 0.05],  # clear of the floor, or both would flicker
-            type=mujoco.mjtGeom.mjGEOM_CYLINDER,
-            size=[self.goal_radius, 0.01, 0.01],
-            rgba=[0.95, 0.8, 0.1, 0.7],
-        )
+        add_goal_disc(spec, self.goal_radius, (0.95, 0.8, 0.1, 0.7))
         return spec
 
     def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
-        """Draw a start cell, a goal cell that is another one, and places in them; at rest."""
         del scene
         pairs = self.pairs
         start, goal = pairs[rng.integers(len(pairs))]
@@ -179,7 +221,7 @@ class PointMaze(GoalTask):
 
     @property
     def subgoal_space(self) -> GoalSpace:
-        """Places on the map, reached within `subgoal_radius`, at whatever speed."""
+        """Places on the map, reached within `subgoal_radius` at any speed."""
         return self._places("observation", (0, 1), self.subgoal_radius)
 
     def _places(self, key: str, elements: tuple[int, ...] | None, radius: float) -> GoalSpace:
@@ -199,46 +241,32 @@ class PointMaze(GoalTask):
         return np.concatenate((state.qpos, state.qvel), axis=1)
 
     def achieved_goal(self, state: MujocoState) -> FloatArray:
-        """The place, [R, 2]."""
         return np.asarray(state.qpos)
 
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
-        """Return where the distance is within the goal's radius, [...]."""
         return self.distance(achieved_goal, desired_goal) <= self.goal_radius
 
 
-@parameter_class
-class PointMazeU(PointMaze):
-    """One wall to go around."""
-
-
-@parameter_class
-class PointMazeMedium(PointMaze):
-    """The medium maze of D4RL."""
-
-    max_episode_steps: ClassVar[int | None] = 400
-
-    maze: tuple[str, ...] = MEDIUM
-    """Rows of the map, see `MazeMap`."""
-
-
-@parameter_class
-class PointMazeLarge(PointMaze):
-    """The large maze of D4RL."""
-
-    max_episode_steps: ClassVar[int | None] = 600
-
-    maze: tuple[str, ...] = LARGE
-    """Rows of the map, see `MazeMap`."""
-
-
-@parameter_class
-class PointMazeFourRooms(PointMaze):
-    """Four rooms and four doors; the goal lies in another room than the start."""
-
-    max_episode_steps: ClassVar[int | None] = 400
-
-    min_path: Positive[int] = 7  # six steps lead from any cell of a room to any other
-
-    maze: tuple[str, ...] = FOUR_ROOMS
-    """Rows of the map, see `MazeMap`."""
+PointMazeU = variant("PointMazeU", PointMaze, "One wall to go around.")
+PointMazeMedium = variant(
+    "PointMazeMedium",
+    PointMaze,
+    "The medium maze of D4RL.",
+    max_episode_steps=400,
+    maze=MEDIUM,
+)
+PointMazeLarge = variant(
+    "PointMazeLarge",
+    PointMaze,
+    "The large maze of D4RL.",
+    max_episode_steps=600,
+    maze=LARGE,
+)
+PointMazeFourRooms = variant(
+    "PointMazeFourRooms",
+    PointMaze,
+    "Four rooms and four doors; the goal lies in another room than the start.",
+    max_episode_steps=400,
+    maze=FOUR_ROOMS,
+    min_path=7,  # six steps lead from any cell of a room to any other
+)

@@ -1,8 +1,8 @@
 """Gymnasium environments as `Environment`s: one by one, in workers, or ready vectorised.
 
-Imports core, Gymnasium and the inbox of this room. Start with `parameters` (what can be asked for),
-then `environment` (N rows as one), `rows` (how a row is stepped, saved, replayed), `workers` (rows
-in processes), `vector` (autoreset modes), `recipe` and `layout` (names and spaces).
+Imports core, Gymnasium and the inbox of this room. Start with `parameters` (the description in a
+preset), then `environment` (N rows as one), `rows` (a row stepped, saved, replayed), `workers`
+(rows in processes), `vector` (autoreset modes), `recipe` and `layout` (names and spaces).
 """
 
 from typing import TYPE_CHECKING

@@ -22,31 +22,31 @@ from coach_rl.core.state import State
 from coach_rl.environments.faults import (
     FaultLedger,
     FaultParameters,
+    RowFailure,
+    SettingsWatch,
     SpaceWatch,
-    Trouble,
     first_of_each,
 )
 from coach_rl.environments.gymnasium.layout import batched_infos
 from coach_rl.environments.gymnasium.rows import LocalRows, RowsAnswer
 from coach_rl.environments.gymnasium.workers import WorkerRows
 from coach_rl.environments.inbox import Inbox, require_rows, row_seeds
-from coach_rl.environments.process_settings import SettingsWatch
 
 
 class GymnasiumEnvironment:
     """N single Gymnasium environments; an `Environment` and `Renderable`.
 
     No row resets itself: the true last observation of an episode is in `observation`, the first of
-    the next in `first_observation`. The info is that of the step; only `reset` tells its own.
-    A row that fails is restarted or stops everything, as the parameters say; after an error
-    everything open is dropped, and `reset` starts anew.
+    the next in `first_observation`. The info is that of the step; only `reset` returns its own.
+    A row that fails is restarted or stops the run, by the parameters; after an error all open
+    decisions are dropped until the next `reset`.
 
     Args:
         rows: The environments, here or in worker processes; owned from now on.
         num_envs: N.
         level: Their name.
-        faults: What happens when one of them fails.
-        unsaved: Reason why the rows remember nothing that could be saved; None where they do.
+        faults: The response to failures.
+        unsaved: Reason why rows can't be saved; None if they can.
     """
 
     def __init__(
@@ -72,27 +72,23 @@ class GymnasiumEnvironment:
             SettingsWatch(level, with_device=True) if is_here else nullcontext()
         )
         self._acts_on: Observation = {}
-        """[N, ...] each: what every row acts on next."""
+        """[N, ...] each: the observations on which rows act next."""
         self._inbox = Inbox(rows.layout.spaces.action, num_envs=num_envs)
         self._closed = False
 
     @property
     def num_envs(self) -> int:
-        """N."""
         return self._num_envs
 
     @property
     def spaces(self) -> EnvironmentSpaces:
-        """Observation and action space of one row."""
         return self._rows.layout.spaces
 
     @property
     def replays_episodes(self) -> bool:
-        """True: an arbitrary environment cannot be written down."""
         return True
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
-        """Start every row anew; see `Environment.reset`."""
         self._require_open()
         seeds = row_seeds(seed, self._num_envs)
         self._inbox.stop("the last reset failed; call reset first")
@@ -101,10 +97,10 @@ class GymnasiumEnvironment:
             start = self._rows.reset(seeds or [None] * self._num_envs)
         faults = tuple(
             fault
-            for row, trouble in first_of_each(start.troubles).items()
-            for fault in self._restart(trouble, start.observation, row, {})
+            for row, failure in first_of_each(start.failures).items()
+            for fault in self._restart(failure, start.observation, row, {})
         )
-        self._watch.look(np.arange(self._num_envs), start.observation)
+        self._watch.check(np.arange(self._num_envs), start.observation)
         self._inbox.start()
         self._acts_on = {key: values.copy() for key, values in start.observation.items()}
         return EnvResponse.reset(
@@ -115,12 +111,10 @@ class GymnasiumEnvironment:
         )
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
-        """Tell some rows what to do; see `Environment.send`."""
         self._require_open()
         self._inbox.put(directive, rows)
 
     def recv(self) -> EnvResponse:
-        """Step every row that was sent something; the answers come in the order sent."""
         rows, action = self._inbox.take()
         try:
             with self._settings:
@@ -128,11 +122,11 @@ class GymnasiumEnvironment:
             self._ledger.steps += len(rows)
             lost: BoolArray | None = None
             faults: tuple[Fault, ...] = ()
-            if answer.troubles:
-                answer, lost, faults = self._mended(rows, action, answer)
-            self._watch.look(rows, answer.observation)
+            if answer.failures:
+                answer, lost, faults = self._with_restarts(rows, action, answer)
+            self._watch.check(rows, answer.observation)
             if answer.first_observation is not answer.observation:
-                self._watch.look(rows, answer.first_observation)
+                self._watch.check(rows, answer.first_observation)
         except BaseException as error:
             self._inbox.stop_after(error)
             raise
@@ -145,71 +139,69 @@ class GymnasiumEnvironment:
         return response_of(rows, answer, lost=lost, faults=faults)
 
     def _seen_by(self, row: int) -> State:
-        """A copy of what a row acts on next, in the order of the flat keys."""
+        """A copy of a row's current observation, in the order of the flat keys."""
         parts = enumerate(self._acts_on.values())
         return {str(index): np.array(values[row]) for index, values in parts}
 
-    def _mended(
+    def _with_restarts(
         self, rows: IntArray, action: Action, answer: RowsAnswer
     ) -> tuple[RowsAnswer, BoolArray, tuple[Fault, ...]]:
-        """The answer with failed rows restarted, where nothing came of the step, and the faults."""
-        troubles = first_of_each(answer.troubles)
-        lost = np.array([_ends_step(troubles.get(place)) for place in range(len(rows))], np.bool_)
+        """The answer after restarts of failed rows, the rows whose step is void, and the faults."""
+        failures = first_of_each(answer.failures)
+        lost = np.array([_ends_step(failures.get(place)) for place in range(len(rows))], np.bool_)
         self._ledger.steps -= int(np.count_nonzero(lost))
         infos = list(answer.infos)
         first = {key: values.copy() for key, values in answer.first_observation.items()}
         actions = self._rows.layout.action_arrays(action)
         faults: list[Fault] = []
-        for place, trouble in troubles.items():
+        for place, failure in failures.items():
             shown = {key: values[rows[place]] for key, values in self._acts_on.items()}
             context = {f"acted_on/{key}": value.copy() for key, value in shown.items()}
             context |= {f"action/{n}": np.array(part[place]) for n, part in enumerate(actions)}
-            faults += self._restart(trouble, first, place, context)
+            faults += self._restart(failure, first, place, context)
             if lost[place]:
                 infos[place] = {}
                 for key, value in shown.items():
                     answer.observation[key][place] = value
-        mended = answer._replace(
+        repaired = answer._replace(
             first_observation=first,
             reward=np.where(lost, 0.0, answer.reward),
             terminated=answer.terminated & ~lost,
             truncated=answer.truncated | lost,
             infos=infos,
         )
-        return mended, lost, tuple(faults)
+        return repaired, lost, tuple(faults)
 
     def _restart(
-        self, trouble: Trouble, first: Observation, place: int, context: Mapping[str, Array]
+        self, failure: RowFailure, first: Observation, place: int, context: Mapping[str, Array]
     ) -> Iterator[Fault]:
-        """Restart a failed row until it works; its faults.
+        """Faults of a row that is restarted until it works.
 
         Args:
-            trouble: Its first failure.
-            first: Where its first observation is written, [R, ...] each.
-            place: The row's place there.
-            context: Arrays that belong to the evidence.
+            failure: Its first failure.
+            first: Receives its first observation, [R, ...] each.
+            place: The row's position there.
+            context: Arrays for the evidence.
         """
-        troubles = [trouble]
-        while troubles:
-            yield self._ledger.note(troubles[0], **context)
+        failures = [failure]
+        while failures:
+            yield self._ledger.record(failures[0], **context)
             with self._settings_at_start:
-                start = self._rows.renew(trouble.row, self._ledger.fresh_seed(trouble.row))
-            troubles = list(first_of_each(start.troubles).values())
+                start = self._rows.rebuild(failure.row, self._ledger.fresh_seed(failure.row))
+            failures = list(first_of_each(start.failures).values())
         for key, values in start.observation.items():
             first[key][place] = values[0]
 
     def render(self, row: int = 0) -> Array:
-        """A frame of a row, uint8 [height, width, 3]; wants `render_mode="rgb_array"` in kwargs."""
+        """A frame of a row, uint8 [height, width, 3]; needs `render_mode="rgb_array"` in kwargs."""
         self._require_open()
         return self._rows.render(row)
 
     def state_dict(self) -> State:
-        """Return what replays every row's unfinished episode, and the open decisions.
-
-        It is as long as the episodes are.
+        """The actions that replay every row's unfinished episode, and the open decisions.
 
         Raises:
-            CheckpointError: The rows remember nothing that could be saved.
+            CheckpointError: The rows can't be saved.
         """
         self._require_open()
         if self._unsaved is not None:
@@ -226,10 +218,10 @@ class GymnasiumEnvironment:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Replay every row's unfinished episode; costs its steps once more.
+        """Replay every row's unfinished episode, step by step.
 
         Raises:
-            CheckpointError: Another number of rows, or a row did not arrive where it was saved.
+            CheckpointError: Another number of rows, or a row did not reach its saved state.
         """
         self._require_open()
         self._inbox.stop("no state was loaded into the environment yet; call reset first")
@@ -238,15 +230,14 @@ class GymnasiumEnvironment:
             with self._settings_at_start:
                 self._rows.restore([state["rows"][str(row)] for row in range(self._num_envs)])
         self._inbox.load_state_dict(state["inbox"])
-        if "faults" in state:  # not in checkpoints of earlier versions
-            self._ledger.load_state_dict(state["faults"])
+        self._ledger.load_state_dict(state["faults"])
         self._acts_on = {key: np.array(values) for key, values in state["acts_on"].items()}
 
     def close(self) -> None:
-        """Close every environment and end every worker; harmless when repeated.
+        """Close every environment and end every worker; may be repeated.
 
         Warns:
-            CoachWarning: An environment failed to close, which decides nothing.
+            CoachWarning: An environment failed to close, without consequences.
         """
         if not self._closed:
             self._closed = True
@@ -259,9 +250,9 @@ class GymnasiumEnvironment:
             raise RunError("the environment is closed; build a new one")
 
 
-def _ends_step(trouble: Trouble | None) -> bool:
-    """Return whether nothing came of a row's step; a failing reset comes after a good one."""
-    return trouble is not None and trouble.verb == "step"
+def _ends_step(failure: RowFailure | None) -> bool:
+    """Return whether a failure makes the step of its row void; a reset fails after a valid step."""
+    return failure is not None and failure.verb == "step"
 
 
 def response_of(

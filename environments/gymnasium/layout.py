@@ -1,4 +1,4 @@
-"""Mapping of Gymnasium's values: nested dicts become flat path names, infos become arrays."""
+"""Mapping of Gymnasium's values: nested dicts to flat path names, infos to arrays."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -91,7 +91,7 @@ class Layout:
         return list(action.values()) if isinstance(action, dict) else [action]
 
     def nested_action(self, leaves: Sequence[object]) -> object:
-        """One row's action as the Gymnasium environment wants it."""
+        """One row's action in the form of the Gymnasium environment."""
         if self.action_paths == ((),):
             return leaves[0]
         nested: dict[str, Any] = {}
@@ -218,7 +218,7 @@ def flat_info(info: Mapping[str, object], prefix: str = "") -> Info:
 
 
 def _is_success(value: object) -> bool:
-    """Return whether a value can say that a step was a success, or how much of one."""
+    """Return whether a value can be a success, or a degree of success."""
     if isinstance(value, bool | int | float):
         return value == value  # not NaN
     return isinstance(value, np.generic | np.ndarray) and (
@@ -230,7 +230,7 @@ def batched_infos(infos: Sequence[Info]) -> dict[str, Array]:
     """The rows' infos as arrays, [R, ...] each.
 
     As in Gymnasium's vector environments, a name that only some rows have gets zeros for the others
-    and a boolean array `_<name>` that says which rows have it. A name whose shape differs between
+    and a boolean array `_<name>` of the rows that have it. A name whose shape differs between
     the rows has no array form and is left out.
     """
     batch: dict[str, Array] = {}

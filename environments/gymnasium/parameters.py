@@ -1,26 +1,38 @@
-"""The description of a Gymnasium environment in a preset."""
+"""Descriptions of Gymnasium environments, and a probe of whether they can be restored."""
 
+import random
+import time
+import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import field, replace
 from typing import Literal, Self
 
-from coach_rl.core.errors import require
+import numpy as np
+
+from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning, RunError, require
 from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.level_name import name_of_class
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import Positive
+from coach_rl.core.records import Action, EnvResponse
 from coach_rl.core.roles import CodeNamingParameters
-from coach_rl.environments.faults import WORKER_SECONDS, FaultParameters
+from coach_rl.core.spaces import actions_from_uniform, uniform_size
+from coach_rl.environments.faults import WORKER_SECONDS, FaultParameters, SettingsWatch
 from coach_rl.environments.gymnasium.environment import GymnasiumEnvironment
-from coach_rl.environments.gymnasium.probing import obstacle_to_restoring
 from coach_rl.environments.gymnasium.recipe import Recipe, Wrapper, resolved
 from coach_rl.environments.gymnasium.rows import LocalRows
 from coach_rl.environments.gymnasium.vector import vector_environment
-from coach_rl.environments.gymnasium.worker import TimeLimits
-from coach_rl.environments.gymnasium.workers import WorkerRows
-from coach_rl.environments.process_settings import SettingsWatch
+from coach_rl.environments.gymnasium.workers import TimeLimits, WorkerRows
+
+PROBE_STEPS = 97
+"""Steps of each of the probe's five parts; a prime number, which few episodes' lengths divide."""
+PROBE_SECONDS = 10.0
+"""Time for the probe; an environment so slow that it takes longer is not probed to the end."""
+PROBE_SEED = 20
+"""Seed of the probe's episodes and actions."""
 
 
 @parameter_class
@@ -45,8 +57,8 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
     faults: FaultParameters = field(default_factory=FaultParameters)
     """The response to environments that fail."""
     resume: Literal["replay", "restart"] = "replay"
-    """Treatment of open episodes in a resumed run. replay: they are led back to where they stood,
-    step by step, as far as the environment can be. restart: they begin anew, for slow ones."""
+    """Treatment of open episodes in a resumed run. replay: their actions are repeated, which leads
+    reproducible environments to the same state. restart: new episodes, for slow environments."""
 
     def __post_init__(self) -> None:
         for name in ("step_seconds", "reset_seconds"):
@@ -59,19 +71,19 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
         object.__setattr__(self, "wrappers", tuple(map(_frozen_wrapper, self.wrappers)))
 
     def code_names(self) -> tuple[str, ...]:
-        """Return the level and wrappers; some environments take names of others, too."""
+        """The level and wrappers, and names in their arguments."""
         return tuple(_names_in([self.level, self.kwargs, self.wrappers]))
 
     @abstractmethod
     def recipe(self) -> Recipe:
-        """Return the recipe of each row's environment; builds nothing."""
+        """The recipe of each row's environment; builds nothing."""
 
     def build(self, *, num_envs: int) -> Environment:
         """A new environment with that many rows.
 
         Raises:
             ConfigurationError: The level or a wrapper does not exist, lacks a package or fails.
-            SpaceError: It shows or takes something that has no array form.
+            SpaceError: Its observations or actions have no array form.
         """
         require(num_envs >= 1, f"num_envs must be 1 or more, got {num_envs}")
         rows: LocalRows | WorkerRows
@@ -96,12 +108,12 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
         )
 
     def obstacle_to_restoring(self) -> str | None:
-        """Return what keeps open episodes from being replayed; None if nothing is found."""
-        return self._unsaved or obstacle_to_restoring(lambda: self.build(num_envs=1))
+        """Reason why open episodes can't be replayed; None if none is found."""
+        return self._unsaved or _obstacle_to_restoring(lambda: self.build(num_envs=1))
 
     @property
     def _unsaved(self) -> str | None:
-        """Reason why rows remember nothing that could be saved; None where they do."""
+        """Reason why rows can't be saved; None if they can."""
         return f"{type(self).__name__}.resume is 'restart'" if self.resume == "restart" else None
 
 
@@ -132,7 +144,6 @@ class GymnasiumParameters(SingleEnvironmentsParameters):
         return replace(self, kwargs={"render_mode": "rgb_array", **self.kwargs})
 
     def recipe(self) -> Recipe:
-        """Return the recipe of each row's environment; see `resolved`."""
         return resolved(
             self.level,
             kwargs=self.kwargs,
@@ -141,7 +152,6 @@ class GymnasiumParameters(SingleEnvironmentsParameters):
         )
 
     def build(self, *, num_envs: int) -> Environment:
-        """A new environment with that many rows; see `SingleEnvironmentsParameters.build`."""
         if self.vectorization != "vector":
             return super().build(num_envs=num_envs)
         require(num_envs >= 1, f"num_envs must be 1 or more, got {num_envs}")
@@ -166,3 +176,92 @@ def _names_in(value: object) -> Iterator[str]:
         case list() | tuple():
             for part in value:
                 yield from _names_in(part)
+
+
+def _obstacle_to_restoring(build: Callable[[], Environment]) -> str | None:
+    """Reason why a simulator can't be restored by replaying its actions; None if none is found.
+
+    One copy plays, starts another episode and is saved in the middle of one, unless none is longer
+    than a step. A second copy loads that state, and both continue in turns with the same actions:
+    an environment with randomness of its own, or with state that survives a reset, diverges. The
+    probe has a fixed number of steps, so it does not find everything, and nothing in environments
+    whose steps take 20 ms or more. Random streams of the process are restored, and warnings about
+    faults are left to the run.
+
+    Args:
+        build: Makes a copy of one row; called twice.
+    """
+    with _global_streams_kept(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", CoachWarning)
+        one, other = build(), build()
+        try:
+            return _probed(one, other)
+        finally:
+            one.close()
+            other.close()
+
+
+def _probed(one: Environment, other: Environment) -> str | None:
+    actions = _probe_actions(one)
+    try:
+        one.reset(seed=PROBE_SEED)
+        for _ in range(PROBE_STEPS):
+            _probe_step(one, next(actions))
+        one.reset()
+        for step in range(1, 2 * PROBE_STEPS):
+            answer = _probe_step(one, next(actions))
+            if step >= PROBE_STEPS and not answer.end.any():
+                break
+        state = one.state_dict()
+    except CoachError:
+        return None  # the run reports such errors itself
+    try:
+        other.load_state_dict(state)
+        for _ in range(PROBE_STEPS):
+            action = next(actions)
+            if not _agree(_probe_step(one, action), _probe_step(other, action)):
+                return (
+                    "the environment is not reproducible: replayed to where it was saved, it went "
+                    "on differently; it (or a wrapper) uses randomness besides self.np_random, or "
+                    "carries something over from earlier episodes"
+                )
+    except CheckpointError as error:
+        return str(error)
+    except CoachError:
+        return None
+    return None
+
+
+def _probe_actions(environment: Environment) -> Iterator[Action]:
+    space, rng = environment.spaces.action, np.random.default_rng(PROBE_SEED)
+    deadline = time.monotonic() + PROBE_SECONDS
+    while time.monotonic() < deadline:
+        yield actions_from_uniform(space, rng.random((1, uniform_size(space))))
+    raise RunError("the environment is too slow to be probed")
+
+
+def _probe_step(environment: Environment, action: Action) -> EnvResponse:
+    environment.send(action)
+    return environment.recv()
+
+
+def _agree(one: EnvResponse, other: EnvResponse) -> bool:
+    """Return whether two answers agree in observations, rewards and ends."""
+    pairs = [(one.reward, other.reward), (one.end, other.end)]
+    for mine, theirs in (
+        (one.observation, other.observation),
+        (one.first_observation, other.first_observation),
+    ):
+        pairs += [(values, theirs[key]) for key, values in mine.items()]
+    return all(left.tobytes() == right.tobytes() for left, right in pairs)
+
+
+@contextmanager
+def _global_streams_kept() -> Iterator[None]:
+    """A context that restores the process's own random streams, which a preset may have seeded."""
+    python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002 - the user's stream
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(legacy)  # noqa: NPY002 - the user's stream

@@ -1,4 +1,4 @@
-"""Gymnasium environments by a level's name; a recipe can be sent to another process."""
+"""Gymnasium environments by a level's name, as picklable recipes."""
 
 import importlib
 import sys
@@ -41,7 +41,7 @@ REGISTERED_BY = {"ALE": "ale_py"}
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """All it takes to make one environment."""
+    """A picklable description of one environment."""
 
     level: str
     """A registered id, `module:Id-v0` or `module:Class`."""
@@ -93,12 +93,12 @@ def resolved(
     wrappers: tuple[Wrapper, ...],
     max_episode_steps: int | None,
 ) -> Recipe:
-    """The recipe for a level; looks the level and the wrappers up, makes nothing.
+    """The recipe for a level, with level and wrappers looked up and nothing built.
 
     Raises:
         UnknownNameError: No such id, module, class or wrapper.
-        ConfigurationError: The module or a package it needs cannot be imported, or what is named
-            doesn't say that it makes environments.
+        ConfigurationError: The module or a package it needs cannot be imported, or the named object
+            is not declared to make environments.
     """
     for wrapper in wrappers:
         entry_point(wrapper_name(wrapper), kind="wrapper")
@@ -120,7 +120,7 @@ def wrapper_name(wrapper: Wrapper) -> str:
 
 
 def registered(level: str) -> EnvSpec | None:
-    """Return the registered spec of a level; None if it is a `module:Class`.
+    """The registered spec of a level; None if it is a `module:Class`.
 
     Raises:
         UnknownNameError: It is neither.
@@ -137,7 +137,7 @@ def registered(level: str) -> EnvSpec | None:
 
 
 def how_to_name(level: str) -> str:
-    """Suggest what to write for an environment that no id or short name stands for."""
+    """Advice on naming an environment without an id or a short name."""
     namespace, slash, _ = level.partition("/")
     package = REGISTERED_BY.get(namespace) if slash else None
     if package is not None:
@@ -153,24 +153,23 @@ def entry_point(
     *,
     kind: str,
     makes: tuple[type, ...] = (gymnasium.Env,),
-    said_by: tuple[str, ...] = (),
+    unannotated: tuple[str, ...] = (),
 ) -> Callable[..., Any]:
-    """Return what `module:Class` names, if it declares that it makes environments.
+    """The object that `module:Class` names, if it is declared to make environments.
 
-    A name may come from a run folder that somebody else has made, together with the arguments of
-    the call. So nothing is called but a class that is derived from what is wanted, or a function
-    that is annotated to return it.
+    A name may come from another person's run folder, together with the arguments of the call. So
+    only a class derived from an allowed type, or a function annotated to return one, is called.
 
     Args:
         name: `module:Class` or `module:function`.
-        kind: What it is looked up for, for messages.
-        makes: Return types that are allowed.
-        said_by: Names of functions that say it without an annotation.
+        kind: Its kind, for messages.
+        makes: Allowed return types.
+        unannotated: Names of functions that need no annotation.
 
     Raises:
         UnknownNameError: The module has nothing callable of that name.
         ConfigurationError: The name has no colon, the module cannot be imported, or what it names
-            makes something else, or doesn't say what.
+            makes something else, or has no annotation.
     """
     module_name, colon, attribute = name.rpartition(":")
     if not colon:
@@ -191,7 +190,7 @@ def entry_point(
     is_function = isinstance(found, FunctionType)
     made = _returned(found) if is_function else found
     if not (isinstance(made, type) and issubclass(made, makes)) and not (
-        is_function and attribute in said_by
+        is_function and attribute in unannotated
     ):
         wanted = _public_name(makes[0])
         raise ConfigurationError(
@@ -199,7 +198,7 @@ def entry_point(
             f"class derived from {wanted}, or a function whose return type is annotated as one: "
             f"def {attribute}(...) -> {wanted}{_OTHER_ADAPTER if wanted == _ENV else ''}"
         )
-    return found  # type: ignore[no-any-return]  # callable() cannot say what it returns
+    return found  # type: ignore[no-any-return]  # the return type of a callable() is unknown
 
 
 def imported(module_name: str, *, kind: str) -> ModuleType:
@@ -224,11 +223,6 @@ def imported(module_name: str, *, kind: str) -> ModuleType:
             "package, start coach in the folder of the file (with --trust MODULE for a run that "
             "was made elsewhere), or put the file beside the preset"
         ) from error
-    except Exception as error:
-        raise ConfigurationError(
-            f"the {kind}'s module '{module_name}' cannot be imported: {type(error).__name__}: "
-            f"{error} ({raised_at(error)})"
-        ) from error
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -251,7 +245,7 @@ def wrapped(
 
 
 def guarded(make: Callable[..., T], *arguments: object, what: str, **kwargs: object) -> T:
-    """Return what `make` makes, and translate its errors.
+    """The result of `make`, with its errors translated.
 
     Raises:
         ConfigurationError: It raised something, or a package is missing.
@@ -288,7 +282,7 @@ def _public_name(kind: type) -> str:
 
 
 def _returned(function: FunctionType) -> object:
-    """The class a function is annotated to return; None where it isn't, or by an unknown name."""
+    """The class that a function is annotated to return; None if there is none."""
     try:
         returned = get_type_hints(function).get("return")
     except (AttributeError, NameError, SyntaxError, TypeError):
@@ -305,9 +299,9 @@ def _known(level: str) -> EnvSpec:
 
 
 def _import_entry_point(spec: EnvSpec) -> None:
-    """Import the environment's module, leaving out the warnings of SWIG's generated code.
+    """Import the environment's module without the warnings of SWIG's generated code.
 
-    Box2D gives them while its types are made, and the interpreter crashes where they are errors.
+    Box2D raises them while its types are made, and the interpreter crashes if they are errors.
     """
     if isinstance(spec.entry_point, str):
         with warnings.catch_warnings():
@@ -316,7 +310,7 @@ def _import_entry_point(spec: EnvSpec) -> None:
 
 
 def _missing(error: BaseException) -> tuple[str, str | None]:
-    """The module whose lack led to an error, and the extra it comes with, if it is one of ours."""
+    """The missing module that caused an error, and its extra, if it has one."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ModuleNotFoundError) and cause.name is not None:
@@ -327,7 +321,7 @@ def _missing(error: BaseException) -> tuple[str, str | None]:
 
 
 def _offers(module_name: str, module: object) -> list[str]:
-    """The environments of a module's package: the classes in the module, and registered ids."""
+    """Environments of a module's package: classes in the module, and registered ids."""
     classes = [
         name
         for name, value in vars(module).items()

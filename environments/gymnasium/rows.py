@@ -1,4 +1,4 @@
-"""Rows of single Gymnasium environments: stepped, and saved by what they went through."""
+"""Rows of single Gymnasium environments: stepped, and saved as the actions of their episode."""
 
 import math
 import os
@@ -19,14 +19,14 @@ from coach_rl.core.state import State
 from coach_rl.core.typed_values import describe_value
 from coach_rl.environments.faults import (
     OldInterface,
-    Trouble,
+    RowFailure,
     Unstable,
-    alarms_of,
     close_failure,
+    failure_of,
+    instability_counters,
     is_finite,
     is_users_interrupt,
     non_finite,
-    trouble_of,
 )
 from coach_rl.environments.gymnasium.layout import Info, Layout, Leaves, flat_info, layout_of
 from coach_rl.environments.gymnasium.recipe import Env, Recipe
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class RowsAnswer(NamedTuple):
-    """The answers of rows to a step, in the order asked; all arrays are new."""
+    """The answers of rows to a step, in the order of the request; all arrays are new."""
 
     observation: Observation
     """[R, ...] each, the true last one where the episode ended."""
@@ -49,11 +49,11 @@ class RowsAnswer(NamedTuple):
     """[R]."""
     infos: list[Info]
     """R dicts."""
-    troubles: Sequence[tuple[int, Trouble]] = ()
-    """Places of rows that have failed; all else that stands there means nothing, unless they failed
-    in the reset after an episode's end: then only what they act on next means nothing."""
+    failures: Sequence[tuple[int, RowFailure]] = ()
+    """Positions of rows that have failed; their other values are invalid, unless the reset after an
+    episode's end has failed: then only their first observation is."""
     starts: Sequence[tuple[int, State | None]] = ()
-    """Places of rows that were reset, each with its generator before; see `Life.start`."""
+    """Positions of rows that were reset, each with its generator before; see `EpisodeHistory`."""
 
 
 class ActionHistory:
@@ -87,7 +87,7 @@ class ActionHistory:
         self._count += 1
 
     def clear(self) -> None:
-        """Forget all actions."""
+        """Remove all actions."""
         for column in self._bytes:
             column.clear()
         self._count = 0
@@ -100,36 +100,35 @@ class ActionHistory:
         ]
 
 
-class Life(NamedTuple):
-    """All that is needed to play a row's unfinished episode again."""
+class EpisodeHistory(NamedTuple):
+    """The seed, generator and actions that replay a row's unfinished episode."""
 
     seed: int | None
-    """The last seed given; None when there never was one."""
+    """The last seed; None if there was none."""
     start: State | None
-    """The generator before the episode's unseeded reset; None when it began with the seed."""
+    """The generator before the episode's unseeded reset; None after a seeded one."""
     actions: ActionHistory
     """The actions since then."""
 
 
 class RowsStart(NamedTuple):
-    """The first observations of rows, in the order asked; all arrays are new."""
+    """The first observations of rows, in the order of the request; all arrays are new."""
 
     observation: Observation
     """[R, ...] each."""
     infos: list[Info]
     """R dicts."""
-    troubles: Sequence[tuple[int, Trouble]]
-    """Places of rows that have failed; what stands there means nothing."""
+    failures: Sequence[tuple[int, RowFailure]]
+    """Positions of rows that have failed; their observations are invalid."""
 
 
 class LocalRows:
     """Rows stepped one after the other in this process.
 
     Args:
-        recipe: How each row's environment is made.
+        recipe: Recipe of each row's environment.
         numbers: The rows' numbers, for messages.
-        keeps_actions: Whether rows remember the actions of their episode, so that they can be
-            saved.
+        keeps_actions: Whether rows store the actions of their episode, so that they can be saved.
     """
 
     def __init__(
@@ -140,7 +139,7 @@ class LocalRows:
         self._numbers = list(numbers)
         self._rows: list[Row] = []
         self.now = c_int(0)
-        """Its `value` tells which row is at work: its index in a step, -1 - index in a reset."""
+        """Its `value` is the row at work: its index in a step, -1 - index in a reset."""
         try:
             for _ in numbers:
                 self._rows.append(self._row())
@@ -153,12 +152,15 @@ class LocalRows:
         """Mapping of the environments' values to flat arrays."""
         return self._layout
 
+    def shared_layout(self) -> Layout:
+        """The layout, as a call to a worker."""
+        return self._layout
+
     def reset(self, seeds: Sequence[int | None]) -> RowsStart:
-        """Start every row anew."""
         return self._started(range(len(self._rows)), seeds)
 
-    def renew(self, index: int, seed: int) -> RowsStart:
-        """Start a row in an environment that is made anew."""
+    def rebuild(self, index: int, seed: int) -> RowsStart:
+        """Start a row in a new environment."""
         row, number = self._rows[index], self._numbers[index]
         try:
             row.env.close()
@@ -170,10 +172,10 @@ class LocalRows:
         except BaseException as error:
             if is_users_interrupt(error):
                 raise
-            trouble = trouble_of(
+            failure = failure_of(
                 error, env=None, level=self._level, row=number, verb="construction", given=None
             )
-            return RowsStart(self._layout.buffers(1), [{}], [(0, trouble)])
+            return RowsStart(self._layout.buffers(1), [{}], [(0, failure)])
         return self._started([index], [seed])
 
     def step(self, rows: IntArray, action: Action) -> RowsAnswer:
@@ -192,7 +194,7 @@ class LocalRows:
         infos: list[Info] = []
         restarts: list[tuple[int, Leaves]] = []
         starts: list[tuple[int, State | None]] = []
-        troubles: list[tuple[int, Trouble]] = []
+        failures: list[tuple[int, RowFailure]] = []
         # An environment may change its action in place; numbers of a flat array cannot be changed.
         given = [
             part if part.ndim == 1 else part.copy() for part in self._layout.action_arrays(action)
@@ -204,7 +206,7 @@ class LocalRows:
                 stepped = row.step(leaves)
                 _write(observation, place, stepped.leaves)
             except BaseException as error:
-                troubles.append((place, self._trouble(index, "step", error)))
+                failures.append((place, self._failure(index, "step", error)))
                 _write_nothing(observation, place)
                 infos.append({})
                 continue
@@ -218,15 +220,15 @@ class LocalRows:
                     restarts.append((place, [np.array(leaf) for leaf in row.reset()[0]]))
                     starts.append((place, row.start))
                 except BaseException as error:
-                    troubles.append((place, self._trouble(index, "reset", error)))
+                    failures.append((place, self._failure(index, "reset", error)))
         if restarts:
             first = {key: values.copy() for key, values in observation.items()}
             for place, again in restarts:
                 _write(first, place, again)
             if not all(map(is_finite, first.values())):
-                troubles += self._non_finite(rows, first, np.zeros_like(reward), "reset")
+                failures += self._non_finite(rows, first, np.zeros_like(reward), "reset")
         if not (math.isfinite(total) and all(map(is_finite, observation.values()))):
-            troubles += self._non_finite(rows, observation, reward, "step")
+            failures += self._non_finite(rows, observation, reward, "step")
         return RowsAnswer(
             observation,
             first or observation,
@@ -234,17 +236,17 @@ class LocalRows:
             terminated,
             truncated,
             infos,
-            troubles,
+            failures,
             starts,
         )
 
-    def live_again(self, indices: Sequence[int], lives: Sequence[Life]) -> RowsStart:
-        """Repeat the unfinished episodes of some rows; the observations these lead to."""
+    def replay(self, indices: Sequence[int], histories: Sequence[EpisodeHistory]) -> RowsStart:
+        """Observations of some rows after replaying their unfinished episodes."""
         return self._begun(
             indices,
             [
-                partial(self._rows[n].live_again, life, self._go_on)
-                for n, life in zip(indices, lives, strict=True)
+                partial(self._rows[n].replay, history, self._show_progress)
+                for n, history in zip(indices, histories, strict=True)
             ],
         )
 
@@ -253,10 +255,10 @@ class LocalRows:
         return [row.snapshot() for row in self._rows]
 
     def restore(self, states: Sequence[State]) -> None:
-        """Put each row where its state says."""
+        """Restore each row from its state."""
         for index, state in enumerate(states):
             self.now.value = index
-            self._guarded(index, "replay", self._rows[index].restore, state, self._go_on)
+            self._guarded(index, "replay", self._rows[index].restore, state, self._show_progress)
 
     def render(self, row: int) -> Array:
         """A frame of one row, uint8 [height, width, 3]."""
@@ -264,14 +266,14 @@ class LocalRows:
         if env.render_mode != "rgb_array":
             raise ConfigurationError(
                 f"'{shown_level(self._level)}' was made with render_mode {env.render_mode!r}; "
-                "ask for pictures with kwargs={'render_mode': 'rgb_array'}"
+                "set kwargs={'render_mode': 'rgb_array'}"
             )
-        for sdl in ("SDL_VIDEODRIVER", "SDL_AUDIODRIVER"):  # else pygame looks for a display,
+        for sdl in ("SDL_VIDEODRIVER", "SDL_AUDIODRIVER"):  # else pygame opens a display,
             os.environ.setdefault(sdl, "dummy")  # and complains where there is none
         return np.asarray(self._guarded(row, "render", env.render))
 
     def close(self) -> list[str]:
-        """Close every environment once; the warnings of those that failed to."""
+        """Warnings about environments that failed to close; all are closed."""
         rows, self._rows = self._rows, []
         failures = []
         for row, number in zip(rows, self._numbers, strict=False):  # not all may have been made
@@ -301,7 +303,7 @@ class LocalRows:
         return Row(env, self._layout_like_first(env), keeps_actions=self._keeps_actions)
 
     def _started(self, indices: Sequence[int], seeds: Sequence[int | None]) -> RowsStart:
-        """Begin an episode in some rows."""
+        """First observations of some rows in a new episode."""
         return self._begun(
             indices,
             [partial(self._rows[n].reset, seed) for n, seed in zip(indices, seeds, strict=True)],
@@ -310,35 +312,35 @@ class LocalRows:
     def _begun(
         self, indices: Sequence[int], begin: Sequence[Callable[[], tuple[Leaves, Info]]]
     ) -> RowsStart:
-        """Call `begin` of each of these rows; what they show then."""
+        """First observations of these rows after calling `begin` of each."""
         observation = self._layout.buffers(len(indices))
         infos: list[Info] = []
-        troubles: list[tuple[int, Trouble]] = []
+        failures: list[tuple[int, RowFailure]] = []
         for place, (index, call) in enumerate(zip(indices, begin, strict=True)):
             self.now.value = -1 - index
             try:
                 leaves, info = call()
                 _write(observation, place, leaves)
             except BaseException as error:
-                troubles.append((place, self._trouble(index, "reset", error)))
+                failures.append((place, self._failure(index, "reset", error)))
                 _write_nothing(observation, place)
                 info = {}
             infos.append(info)
         if not all(map(is_finite, observation.values())):
             rows, reward = np.array(indices, np.int64), np.zeros(len(indices))
-            troubles += self._non_finite(rows, observation, reward, "reset")
-        return RowsStart(observation, infos, troubles)
+            failures += self._non_finite(rows, observation, reward, "reset")
+        return RowsStart(observation, infos, failures)
 
-    def _go_on(self) -> None:
-        """A row repeats many steps: show that it is not the same one for ever."""
+    def _show_progress(self) -> None:
+        """Change the sign of `now`, as a sign of progress in a long replay."""
         self.now.value = -1 - self.now.value
 
-    def _trouble(self, index: int, verb: str, error: BaseException) -> Trouble:
-        """The trouble of a row; Ctrl-C in this process is the user's, not the environment's."""
+    def _failure(self, index: int, verb: str, error: BaseException) -> RowFailure:
+        """The failure of a row; a Ctrl-C of the user in this process is raised again."""
         if is_users_interrupt(error):
             raise error
         row = self._rows[index]
-        return trouble_of(
+        return failure_of(
             error,
             env=row.env,
             level=self._level,
@@ -349,8 +351,8 @@ class LocalRows:
 
     def _non_finite(
         self, rows: IntArray, observation: Observation, reward: FloatArray, verb: str
-    ) -> Iterator[tuple[int, Trouble]]:
-        """The troubles of rows that show NaN or infinity."""
+    ) -> Iterator[tuple[int, RowFailure]]:
+        """The failures of rows with NaN or infinity."""
         for place, index in enumerate(rows.tolist()):
             shown = {key: values[place] for key, values in observation.items()}
             if not all(map(is_finite, map(np.atleast_1d, (reward[place], *shown.values())))):
@@ -374,7 +376,7 @@ class LocalRows:
             if isinstance(error, CheckpointError):
                 name = f"row {self._numbers[index]} of '{shown_level(self._level)}'"
                 raise CheckpointError(f"{name}: {error}") from error
-            raise EnvironmentFault(self._trouble(index, verb, error).message) from error
+            raise EnvironmentFault(self._failure(index, verb, error).message) from error
 
 
 class Stepped(NamedTuple):
@@ -390,29 +392,28 @@ class Stepped(NamedTuple):
 class Row:
     """A Gymnasium environment and the history of its present episode.
 
-    An arbitrary environment cannot be written down, but its episode can be lived again: from
-    the seed or the state of its random generator at the start, with the actions since.
-    Restoring costs a reset and the steps of one unfinished episode; remembering costs the bytes of
-    one action per step, forgotten when the episode ends. What an environment or a wrapper carries
-    over from one episode to the next, other than its `np_random`, is not restored; `restore`
-    checks that it was led to the same place, and says so if not.
+    An arbitrary environment can't be saved, but its episode can be replayed from the seed or the
+    state of its random generator at the start, with the actions since. Restoring costs a reset and
+    the steps of one unfinished episode; storing costs the bytes of one action per step, until the
+    episode ends. State that an environment or a wrapper keeps across episodes, other than its
+    `np_random`, is not restored; `restore` raises an error if it reaches another state.
 
     Args:
         env: The environment; owned from now on.
-        layout: How its values lie in flat arrays.
-        keeps_actions: Whether the episode is remembered; without, there is no `snapshot`.
+        layout: Mapping of its values to flat arrays.
+        keeps_actions: Whether actions are stored; otherwise there is no `snapshot`.
     """
 
     def __init__(self, env: Env, layout: Layout, *, keeps_actions: bool = True) -> None:
         self.env = env
         self.given: object = None
-        """The last result of its `reset` or `step`, to show where it is wrong."""
+        """The last result of its `reset` or `step`, for error messages."""
         self._layout = layout
-        self._alarms = alarms_of(env)
+        self._instabilities = instability_counters(env)
         self._seed: int | None = None
-        """The last seed given; None when there never was one."""
+        """The last seed; None if there was none."""
         self._start: State | None = None
-        """The generator before the episode's unseeded reset; None when it began with the seed."""
+        """The generator before the episode's unseeded reset; None after a seeded one."""
         self._actions = ActionHistory(layout.action_parts) if keeps_actions else None
         self._rewards = 0.0
         self._last: Leaves = []
@@ -423,13 +424,13 @@ class Row:
         return self._start
 
     def reset(self, seed: int | None = None) -> tuple[Leaves, Info]:
-        """Begin an episode; with a seed, begin the random stream anew as well."""
+        """Start an episode; with a seed, restart the random stream as well."""
         if seed is not None:
             self._seed, self._start = seed, None
         else:
             self._start = generator_of(self.env)
-        if self._alarms is not None:
-            self._alarms[:] = 0
+        if self._instabilities is not None:
+            self._instabilities[:] = 0
         self.given = answer = self.env.reset(seed=seed)
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise OldInterface("it gave no pair (observation, info)")
@@ -465,7 +466,7 @@ class Row:
             terminated = _flag("terminated", terminated)
         if type(truncated) is not bool:
             truncated = _flag("truncated", truncated)
-        if self._alarms is not None and np.count_nonzero(self._alarms):
+        if self._instabilities is not None and np.count_nonzero(self._instabilities):
             raise Unstable
         found = {} if type(info) is dict and not info else flat_info(info)
         return Stepped(self._last, reward, terminated, truncated, found)
@@ -488,24 +489,24 @@ class Row:
         }
 
     def restore(self, state: State, on_step: Callable[[], None]) -> None:
-        """Live the saved episode again.
+        """Replay the saved episode.
 
         Raises:
-            CheckpointError: The environment did not arrive where it was saved.
+            CheckpointError: The environment did not reach the saved state.
         """
-        self.live_again(life_of(state, self._layout), on_step)
+        self.replay(history_of(state, self._layout), on_step)
         self._check_arrival(state)
 
-    def live_again(self, life: Life, on_step: Callable[[], None]) -> tuple[Leaves, Info]:
-        """Repeat an unfinished episode; the observation it leads to, and no info."""
-        if life.seed is not None:
-            self.reset(life.seed)
-        if life.start is not None:
-            load_generator_state(self.env.unwrapped.np_random, life.start)
+    def replay(self, history: EpisodeHistory, on_step: Callable[[], None]) -> tuple[Leaves, Info]:
+        """The observation after replaying an unfinished episode, and an empty info."""
+        if history.seed is not None:
+            self.reset(history.seed)
+        if history.start is not None:
+            load_generator_state(self.env.unwrapped.np_random, history.start)
             self.reset()
-        elif life.seed is None:
+        elif history.seed is None:
             self.reset()
-        for leaves in zip(*life.actions.arrays(), strict=True):
+        for leaves in zip(*history.actions.arrays(), strict=True):
             self.step(leaves)
             on_step()
         return self._last, {}
@@ -526,11 +527,11 @@ class Row:
             )
 
 
-def life_of(state: State, layout: Layout) -> Life:
-    """The life in a row's snapshot."""
+def history_of(state: State, layout: Layout) -> EpisodeHistory:
+    """The episode history in a row's snapshot."""
     columns = [state["actions"][str(index)] for index in range(len(state["actions"]))]
     actions = ActionHistory.of(layout.action_parts, columns, state["steps"])
-    return Life(state["seed"], state["start"], actions)
+    return EpisodeHistory(state["seed"], state["start"], actions)
 
 
 def generator_of(env: Env) -> State | None:
@@ -560,7 +561,7 @@ _NUMBERS = (float, int, np.floating, np.integer, np.bool_)
 
 
 def _flag(name: str, value: object) -> bool:
-    """An episode's end as a bool; 0 and 1 are taken as well."""
+    """An episode's end as a bool, from a bool, 0 or 1."""
     is_flag = isinstance(value, int | np.generic | np.ndarray) and not np.ndim(value)
     if not is_flag or np.asarray(value).dtype.kind not in "biu" or value not in (0, 1):
         raise EnvironmentFault(f"{name} must be True or False, got {value!r}")
@@ -578,7 +579,7 @@ def _write_nothing(observation: Observation, place: int) -> None:
 
 
 def _same(left: object, right: object) -> bool:
-    """Return whether two generator states agree; some kinds hold arrays."""
+    """Return whether two generator states agree; some kinds contain arrays."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
     return bool(np.array_equal(np.asarray(left), np.asarray(right)))

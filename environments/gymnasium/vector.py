@@ -1,11 +1,11 @@
 """A ready `gymnasium.vector.VectorEnv` as an `Environment`, without phantom transitions.
 
-What a vector environment does when an episode ends is its autoreset mode; each needs its own care:
+The autoreset mode of a vector environment is its behaviour at the end of an episode:
 
 - SAME_STEP resets at once and puts the true last observation into its info.
 - DISABLED waits: the ended rows are reset with a mask right after the step.
 - NEXT_STEP resets in the *next* step and ignores the action: the row's answer is held back until
-  its next first observation has come, and the step in between is no transition. Such a row answers
+  its next first observation is there, and the step in between is no transition. Such a row answers
   one `recv` later than the others.
 """
 
@@ -38,6 +38,7 @@ from coach_rl.core.records import (
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.environments.faults import (
+    SettingsWatch,
     SpaceWatch,
     close_failure,
     is_users_interrupt,
@@ -59,7 +60,6 @@ from coach_rl.environments.gymnasium.recipe import (
 )
 from coach_rl.environments.gymnasium.rows import RowsAnswer
 from coach_rl.environments.inbox import Inbox, row_seeds
-from coach_rl.environments.process_settings import SettingsWatch
 
 T = TypeVar("T")
 
@@ -72,9 +72,9 @@ class VectorEnvironment:
     """A vector environment that steps all its rows together; an `Environment`.
 
     Its rows cannot be sent to one by one: `recv` raises `ActionError` until every row that is not
-    held back was sent. Whether a row's life depends on the other rows is up to the vector
-    environment. It cannot be saved, so a resumed run begins its open episodes anew: use single
-    environments (`sync`, `subprocess`) where runs must be resumed exactly.
+    held back was sent. Whether a row's episodes depend on the other rows is up to the vector
+    environment. It can't be saved, so a resumed run starts new episodes: use single environments
+    (`sync`, `subprocess`) if runs must be resumed exactly.
 
     Args:
         vector: The vector environment; owned from now on.
@@ -97,13 +97,13 @@ class VectorEnvironment:
         ]
         """The last action of every row, [N, ...] each."""
         self._held = np.zeros(vector.num_envs, np.bool_)
-        """[N] the row's episode ended, its next first observation has not come yet."""
+        """[N] whether the row's episode has ended without its next first observation."""
         self._reset_infos: set[str] = set()
         """Names of the infos of an episode's start, as the last reset gave them."""
         self._watch = SpaceWatch(self._layout.spaces, level=level)
         self._settings = SettingsWatch(level)
         self._last: RowsAnswer | None = None
-        """All rows' answers to the last step, where the held rows' wait; None before the first."""
+        """All rows' answers to the last step, also those held back; None before the first."""
         self._nothing = EnvResponse.reset(
             self._layout.buffers(vector.num_envs), num_envs=vector.num_envs
         ).empty_like()
@@ -111,31 +111,26 @@ class VectorEnvironment:
 
     @property
     def num_envs(self) -> int:
-        """N."""
         return self._vector.num_envs
 
     @property
     def spaces(self) -> EnvironmentSpaces:
-        """Observation and action space of one row."""
         return self._layout.spaces
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
-        """Start every row anew; an integer is handed on as it is, see `Environment.reset`."""
         seeds = row_seeds(seed, self.num_envs)
         given: Any = seeds[0] if seeds is not None and not np.iterable(seed) else seeds
         self._inbox.stop("the last reset failed; call reset first")
         shown, infos = self._guarded("reset", lambda: self._started(given))
-        self._watch.look(np.arange(self.num_envs), shown)
+        self._watch.check(np.arange(self.num_envs), shown)
         self._inbox.start()
         self._held[:] = False
         return EnvResponse.reset(shown, num_envs=self.num_envs, info=batched_infos(infos))
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
-        """Tell some rows what to do; see `Environment.send`."""
         self._inbox.put(directive, rows)
 
     def recv(self) -> EnvResponse:
-        """Step all rows; the answer of all but those that ended and have not been reset yet."""
         sent = self._inbox.open & ~self._held
         missing = ~(sent | self._held)
         if sent.any() and missing.any():
@@ -154,21 +149,20 @@ class VectorEnvironment:
         return response
 
     def state_dict(self) -> State:
-        """Refused: Gymnasium has no way to save a vector environment."""
+        """CheckpointError: Gymnasium has no way to save a vector environment."""
         raise CheckpointError(
             f"'{self._level}' is a ready vector environment, which has no way to be saved; "
             "vectorization='sync' and 'subprocess' have"
         )
 
     def load_state_dict(self, state: State) -> None:  # noqa: ARG002 - there is no such state
-        """Refused, as `state_dict` is."""
         self.state_dict()
 
     def close(self) -> None:
-        """Close the vector environment; harmless when repeated.
+        """Close the vector environment; may be repeated.
 
         Warns:
-            CoachWarning: It failed to close, which decides nothing.
+            CoachWarning: It failed to close, without consequences.
         """
         if not self._closed:
             self._closed = True
@@ -182,25 +176,25 @@ class VectorEnvironment:
                 warnings.warn(failure, CoachWarning, stacklevel=2)
 
     def _started(self, seed: Any) -> tuple[Observation, list[Info]]:
-        """Reset every row; copies of what the vector environment shows."""
+        """Copies of the observations and infos after a reset of every row."""
         observation, info = self._vector.reset(seed=seed)
         self._reset_infos = set(info)
         return self._arrays(observation), [_row_info(info, row) for row in range(self.num_envs)]
 
     def _step(self) -> tuple[IntArray, RowsAnswer]:
-        """One step of the vector environment; the rows that can be answered after it."""
+        """Rows that can be answered after one step of the vector environment, and their answer."""
         answer, ended = self._guarded("step", self._stepped)
         if self._mode is AutoresetMode.DISABLED and ended.any():
             answer = answer._replace(
                 first_observation=self._guarded("reset", lambda: self._reset_rows(answer, ended))
             )
-        self._watch.look(np.arange(self.num_envs), answer.observation)
+        self._watch.check(np.arange(self.num_envs), answer.observation)
         if self._mode is not AutoresetMode.NEXT_STEP:
             return np.arange(self.num_envs), answer
         return self._released(answer, ended)
 
     def _stepped(self) -> tuple[RowsAnswer, BoolArray]:
-        """One step of the vector environment: copies of all it shows, and the rows that ended."""
+        """Copies of the results of one step, and the rows that ended, [N]."""
         given = self._layout.nested_action([values.copy() for values in self._actions])
         seen, reward, terminated, truncated, info = self._vector.step(given)
         observation = now = self._arrays(seen)
@@ -222,7 +216,7 @@ class VectorEnvironment:
         return answer, ended
 
     def _reset_rows(self, answer: RowsAnswer, ended: BoolArray) -> Observation:
-        """Reset the rows that ended; what every row acts on next, [N, ...] each."""
+        """Next observations of all rows, [N, ...] each, after a reset of those that ended."""
         again, _ = self._vector.reset(options={"reset_mask": ended.copy()})
         fresh = self._arrays(again)
         first = {key: values.copy() for key, values in answer.observation.items()}
@@ -231,9 +225,9 @@ class VectorEnvironment:
         return first
 
     def _released(self, answer: RowsAnswer, ended: BoolArray) -> tuple[IntArray, RowsAnswer]:
-        """Hold the rows that ended, answer the others and those held before."""
+        """Answer of all rows but those that ended now, which are held back."""
         held, before = self._held, self._last
-        if held.any():  # this step was no transition of theirs, it gave their first observation
+        if held.any():  # this step is no transition of theirs: it returned their first observation
             assert before is not None
             answer = answer._replace(
                 observation={
@@ -301,7 +295,7 @@ class VectorEnvironment:
             if arrays[key].shape != (self.num_envs, *(space.shape or ())):
                 raise EnvironmentFault(
                     f"'{self._level}' gave observation '{key}' the shape {arrays[key].shape}, "
-                    f"its spaces say {(self.num_envs, *(space.shape or ()))}"
+                    f"its space has {(self.num_envs, *(space.shape or ()))}"
                 )
         return arrays
 
@@ -360,10 +354,10 @@ def vector_environment(
 
 
 def autoreset_mode(vector: Vector, *, level: str) -> AutoresetMode:
-    """Return the mode in which the vector environment resets itself when an episode ends.
+    """The autoreset mode of a vector environment.
 
     Raises:
-        ConfigurationError: It does not say; guessing would corrupt transitions.
+        ConfigurationError: It declares none; guessing would corrupt transitions.
     """
     mode = (vector.metadata or {}).get("autoreset_mode")
     try:
@@ -376,7 +370,7 @@ def autoreset_mode(vector: Vector, *, level: str) -> AutoresetMode:
 
 
 def _row_info(info: BatchInfo, row: int) -> Info:
-    """One row of a vector environment's info; `_name` says which rows have `name`."""
+    """One row of a vector environment's info; `_name` is the mask of rows that have `name`."""
     found: dict[str, object] = {}
     for name, values in info.items():
         is_mask = name.startswith("_") and name[1:] in info
@@ -390,5 +384,5 @@ def _row_info(info: BatchInfo, row: int) -> Info:
 
 
 def _picked(held: BoolArray, before: Array, now: Array) -> Array:
-    """[N, ...] the rows as they were before where they were held, as they are now elsewhere."""
+    """[N, ...] values of `before` for held rows, of `now` for the others."""
     return np.where(held.reshape(-1, *[1] * (now.ndim - 1)), before, now)

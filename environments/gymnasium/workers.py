@@ -1,40 +1,71 @@
 """All rows spread over workers; rows of a worker that is lost play their episodes again."""
 
 import multiprocessing
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from coach_rl.core.errors import (
-    CoachError,
-    ConfigurationError,
-)
+from coach_rl.core.errors import CoachError, ConfigurationError
 from coach_rl.core.level_name import shown_level
-from coach_rl.core.main_guard import script_advice
 from coach_rl.core.records import Action, Array, IntArray, Observation
 from coach_rl.core.state import State
-from coach_rl.environments.faults import (
-    Trouble,
-    first_of_each,
-)
+from coach_rl.environments.faults import Cause, RowFailure, first_of_each
 from coach_rl.environments.gymnasium.layout import Info, Layout
-from coach_rl.environments.gymnasium.recipe import Recipe, wrapper_name
+from coach_rl.environments.gymnasium.recipe import Recipe
 from coach_rl.environments.gymnasium.rows import (
     ActionHistory,
-    Life,
+    EpisodeHistory,
     LocalRows,
     RowsAnswer,
     RowsStart,
-    life_of,
+    history_of,
     require_one_layout,
 )
-from coach_rl.environments.gymnasium.worker import TimeLimits, Worker, WorkerLost
 from coach_rl.environments.processors import usable_processors
+from coach_rl.processes.worker_messages import WorkerLost
+from coach_rl.processes.worker_process import Progress, StartMethod, WorkerProcess
 
 T = TypeVar("T")
+
+
+class TimeLimits(NamedTuple):
+    """Seconds that one row may take."""
+
+    step: float
+    reset: float
+
+
+class RowLimit:
+    """The time limits of a worker's rows; a `TimeLimit` of its process.
+
+    Args:
+        limits: Seconds that one row may take.
+        start_method: How the process starts.
+    """
+
+    def __init__(self, limits: TimeLimits, start_method: StartMethod) -> None:
+        self._limits, self.shortest = limits, min(limits)
+        self.progress: Progress = multiprocessing.get_context(start_method).RawValue("i", -1)
+        """See `LocalRows.now`."""
+
+    def seconds(self, at: int) -> float:
+        """The limit of a step, or of a reset."""
+        return self._limits[at < 0]
+
+    def at_work(self) -> tuple[int, str]:
+        """Index of the row at work, and its call."""
+        now = self.progress.value
+        return (now, "step") if now >= 0 else (-1 - now, "reset")
+
+
+class RowsWorker(NamedTuple):
+    """A worker process, and the rows in it."""
+
+    process: WorkerProcess
+    rows: list[int]
+    limit: RowLimit
 
 
 class WorkerRows:
@@ -56,29 +87,28 @@ class WorkerRows:
         *,
         num_envs: int,
         processes: int | None,
-        start_method: str,
+        start_method: StartMethod,
         limits: TimeLimits,
         keeps_actions: bool = True,
     ) -> None:
-        _require_importable(recipe, start_method)
         self._keeps_actions = keeps_actions
-        self._recipe, self._limits = recipe, limits
+        self._recipe = recipe
         count = min(num_envs, processes or usable_processors())
-        self._context = multiprocessing.get_context(start_method)
         shares = np.array_split(np.arange(num_envs), count)
         self._home = np.concatenate([np.full(len(share), w) for w, share in enumerate(shares)])
         """[N] the worker of each row."""
         self._place = np.concatenate([np.arange(len(share)) for share in shares])
         """[N] the row's place in its worker."""
-        self._lives: list[Life | None] = [None] * num_envs
+        self._histories: list[EpisodeHistory | None] = [None] * num_envs
         """All that is needed to play each row's episode again; None where that is not known."""
         self._shown: Observation | None = None
         """[N, ...] what each row showed last; None before that is known."""
-        self._workers: list[Worker] = []
+        self._workers: list[RowsWorker] = []
         try:
             for share in shares:
-                self._workers.append(self._worker(share.tolist()))
-            layouts = self._layouts()
+                worker = self._started(share.tolist(), RowLimit(limits, start_method), start_method)
+                self._workers.append(worker)
+            layouts = self._ask(LocalRows.shared_layout, self._every_worker())
             for layout in layouts:
                 require_one_layout(layout, layouts[0], level=recipe.level)
         except BaseException:
@@ -86,25 +116,12 @@ class WorkerRows:
             raise
         self.layout = layouts[0]
 
-    def _layouts(self) -> list[Layout]:
-        """The layout of each worker's rows, its first reply.
-
-        Raises:
-            ConfigurationError: The script starts workers as soon as a worker imports it.
-        """
-        try:
-            return [worker.reply() for worker in self._workers]
-        except WorkerLost:
-            if advice := script_advice():
-                raise ConfigurationError(f"no worker process can be started{advice}") from None
-            raise
-
     def reset(self, seeds: Sequence[int | None]) -> RowsStart:
         """Start every row anew; workers that were lost are started again."""
         for number, worker in enumerate(self._workers):
-            if worker.is_lost:
+            if worker.process.is_lost:
                 self._replace(number)
-        self._lives = [None if seed is None else self._life(seed) for seed in seeds]
+        self._histories = [None if seed is None else self._history(seed) for seed in seeds]
         self._shown = None
         shares = {n: ([seeds[r] for r in w.rows],) for n, w in enumerate(self._workers)}
         starts = [
@@ -115,18 +132,18 @@ class WorkerRows:
         observation = _by_key([start.observation for start in starts])
         self._shown = {key: values.copy() for key, values in observation.items()}
         infos = [info for start in starts for info in start.infos]
-        return RowsStart(observation, infos, _troubles(starts, places))
+        return RowsStart(observation, infos, _failures(starts, places))
 
-    def renew(self, row: int, seed: int) -> RowsStart:
-        """Start a row in an environment that is made anew."""
+    def rebuild(self, row: int, seed: int) -> RowsStart:
+        """Start a row in a new environment."""
         number, place = int(self._home[row]), int(self._place[row])
-        self._lives[row] = self._life(seed)
+        self._histories[row] = self._history(seed)
         try:
-            (start,) = self._ask(LocalRows.renew, {number: (place, seed)})
+            (start,) = self._ask(LocalRows.rebuild, {number: (place, seed)})
         except WorkerLost as lost:
             revived = self._revived(number, lost)
-            troubles = [(0, trouble) for here, trouble in revived.troubles if here == place]
-            start = RowsStart(_blank(self.layout, 1), [{}], troubles)
+            failures = [(0, failure) for here, failure in revived.failures if here == place]
+            start = RowsStart(_blank(self.layout, 1), [{}], failures)
         return start
 
     def step(self, rows: IntArray, action: Action) -> RowsAnswer:
@@ -151,14 +168,14 @@ class WorkerRows:
 
     def snapshot(self) -> list[State]:
         """Each row's state."""
-        everyone: Mapping[int, tuple[()]] = dict.fromkeys(range(len(self._workers)), ())
-        return [state for part in self._ask(LocalRows.snapshot, everyone) for state in part]
+        parts = self._ask(LocalRows.snapshot, self._every_worker())
+        return [state for part in parts for state in part]
 
     def restore(self, states: Sequence[State]) -> None:
-        """Put each row where its state says."""
+        """Restore each row from its state."""
         self._ask_all(LocalRows.restore, states)
-        self._lives = [
-            life_of(state, self.layout) if self._keeps_actions else None for state in states
+        self._histories = [
+            history_of(state, self.layout) if self._keeps_actions else None for state in states
         ]
         self._shown = self.layout.buffers(len(states))
         for row, state in enumerate(states):
@@ -172,66 +189,67 @@ class WorkerRows:
 
     def close(self) -> list[str]:
         """End every worker; the warnings of environments that failed to close."""
-        return [failure for worker in self._workers for failure in worker.close()]
+        return [failure for worker in self._workers for failure in worker.process.close()]
 
-    def _worker(self, rows: Sequence[int]) -> Worker:
+    def _started(self, rows: list[int], limit: RowLimit, start_method: StartMethod) -> RowsWorker:
         """A new worker for these rows."""
-        living = [each for each in self._workers if not each.is_lost]
-        return Worker(
-            self._recipe,
-            rows,
-            self._context,
-            living,
-            self._limits,
-            keeps_actions=self._keeps_actions,
-        )
+        make = partial(LocalRows, self._recipe, rows, keeps_actions=self._keeps_actions)
+        try:
+            process = WorkerProcess(make, start_method=start_method, time_limit=limit)
+        except ConfigurationError as error:
+            raise ConfigurationError(
+                f"'{self._recipe.level}': {error}, or use vectorization='sync'"
+            ) from error
+        return RowsWorker(process, rows, limit)
 
-    def _life(self, seed: int | None, start: State | None = None) -> Life | None:
+    def _history(self, seed: int | None, start: State | None = None) -> EpisodeHistory | None:
         """An episode that begins; None where episodes are not remembered."""
         if not self._keeps_actions:
             return None
-        return Life(seed, start, ActionHistory(self.layout.action_parts))
+        return EpisodeHistory(seed, start, ActionHistory(self.layout.action_parts))
 
     def _replace(self, number: int) -> None:
         """Start a lost worker again; its rows have no episode."""
-        self._workers[number].close()
-        self._workers[number] = worker = self._worker(self._workers[number].rows)
-        require_one_layout(worker.reply(), self.layout, level=self._recipe.level)
+        self._workers[number].limit.progress.value = -1
+        self._workers[number].process.restart()
+        (layout,) = self._ask(LocalRows.shared_layout, {number: ()})
+        require_one_layout(layout, self.layout, level=self._recipe.level)
 
     def _revived(self, number: int, lost: WorkerLost) -> RowsStart:
         """Start a lost worker again, with every row where it was but the one that was at work.
 
-        Other rows than that one live their episodes again. One that cannot, because it draws random
-        numbers that nobody can know, is in trouble as well.
+        The other rows replay their episodes; one with random numbers of its own fails as well.
         """
         rows = self._workers[number].rows
+        index, verb = self._workers[number].limit.at_work()
+        cause: Cause = "hung" if lost.is_hung else "died"
         self._replace(number)
-        by = rows[min(lost.row, len(rows) - 1)]
-        again = [row for row in rows if row != by and self._lives[row] is not None]
+        by = rows[min(index, len(rows) - 1)]
+        again = [row for row in rows if row != by and self._histories[row] is not None]
         observation = _blank(self.layout, len(rows))
         arrived: set[int] = set()
         try:
             indices = self._place[again].tolist()
-            lives = [self._lives[row] for row in again]
-            (start,) = self._ask(LocalRows.live_again, {number: (indices, lives)})
+            histories = [self._histories[row] for row in again]
+            (start,) = self._ask(LocalRows.replay, {number: (indices, histories)})
         except WorkerLost:
             self._replace(number)
         else:
-            failed = first_of_each(start.troubles)
+            failed = first_of_each(start.failures)
             for n, row in enumerate(again):
                 shows = {key: values[n] for key, values in start.observation.items()}
                 if n not in failed and self._is_shown(row, shows):
                     arrived.add(row)
                     for key, value in shows.items():
                         observation[key][rows.index(row)] = value
-        troubles = []
+        failures = []
         for place, row in enumerate(rows):
             if row not in arrived:
                 company = "" if row == by else f", at work on row {by}, and took this one along"
                 name = f"row {row} of '{shown_level(self._recipe.level)}'"
-                message = f"{name} failed in {lost.verb}: {lost}{company}"
-                troubles.append((place, Trouble(row, lost.cause, lost.verb, message, {})))
-        return RowsStart(observation, [{} for _ in rows], troubles)
+                message = f"{name} failed in {verb}: {lost}{company}"
+                failures.append((place, RowFailure(row, cause, verb, message, {})))
+        return RowsStart(observation, [{} for _ in rows], failures)
 
     def _is_shown(self, row: int, shows: Mapping[str, Array]) -> bool:
         """Return whether a row shows what it showed before its worker was lost."""
@@ -245,7 +263,7 @@ class WorkerRows:
     ) -> RowsAnswer:
         """Start a lost worker again, and step those of these rows that can be."""
         revived = self._revived(number, lost)
-        failed = {trouble.row: trouble for _, trouble in revived.troubles}
+        failed = {failure.row: failure for _, failure in revived.failures}
         is_failed = np.isin(rows, list(failed))
         count = int(np.count_nonzero(is_failed))
         blank, infos = _blank(self.layout, count), [Info() for _ in range(count)]
@@ -256,7 +274,7 @@ class WorkerRows:
             terminated=np.zeros(count, np.bool_),
             truncated=np.zeros(count, np.bool_),
             infos=infos,
-            troubles=[
+            failures=[
                 (place, failed[row]._replace(verb="step"))
                 for place, row in enumerate(rows[is_failed].tolist())
             ],
@@ -273,16 +291,20 @@ class WorkerRows:
         over = answer.terminated | answer.truncated
         parts = zip(*self.layout.action_arrays(action), strict=True)
         for place, (row, leaves) in enumerate(zip(rows.tolist(), parts, strict=True)):
-            life = self._lives[row]
+            history = self._histories[row]
             if over[place]:
-                seed = None if life is None else life.seed
+                seed = None if history is None else history.seed
                 start = restarted.get(place)
-                self._lives[row] = None if start is None else self._life(seed, start)
-            elif life is not None:
-                life.actions.append(leaves)
+                self._histories[row] = None if start is None else self._history(seed, start)
+            elif history is not None:
+                history.actions.append(leaves)
         assert self._shown is not None
         for key, values in answer.first_observation.items():
             self._shown[key][rows] = values
+
+    def _every_worker(self) -> dict[int, tuple[()]]:
+        """A call without arguments to every worker."""
+        return dict.fromkeys(range(len(self._workers)), ())
 
     def _ask_all(self, verb: Callable[..., T], values: Sequence[object]) -> list[T]:
         """Ask every worker, with the values of its own rows; return one reply per worker."""
@@ -302,12 +324,14 @@ class WorkerRows:
         self, verb: Callable[..., T], arguments: Mapping[int, tuple[object, ...]]
     ) -> "list[T | WorkerLost]":
         """The replies of these workers; a `WorkerLost` stands for that of a lost one."""
+        processes = [worker.process for worker in self._workers]
         asked = {
-            number: _outcome(self._workers[number].request, verb, *given)
+            number: _outcome(processes[number].request, verb, *given)
             for number, given in arguments.items()
         }
         replies = [
-            failure or _outcome(self._workers[number].reply) for number, failure in asked.items()
+            failure or _outcome(self._workers[number].process.reply)
+            for number, failure in asked.items()
         ]
         for reply in replies:
             if isinstance(reply, CoachError) and not isinstance(reply, WorkerLost):
@@ -331,14 +355,14 @@ def _by_key(parts: Sequence[Observation]) -> Observation:
     return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
 
 
-def _troubles(
+def _failures(
     parts: Sequence[RowsStart | RowsAnswer], places: Sequence[IntArray]
-) -> list[tuple[int, Trouble]]:
-    """The troubles of the workers' answers, each at its place in the whole."""
+) -> list[tuple[int, RowFailure]]:
+    """The failures of the workers' answers, each at its place in the whole."""
     return [
-        (int(here[place]), trouble)
+        (int(here[place]), failure)
         for part, here in zip(parts, places, strict=True)
-        for place, trouble in part.troubles
+        for place, failure in part.failures
     ]
 
 
@@ -366,28 +390,10 @@ def _merged(answers: list[RowsAnswer], places: list[IntArray]) -> RowsAnswer:
         terminated=whole([answer.terminated for answer in answers]),
         truncated=whole([answer.truncated for answer in answers]),
         infos=[infos[index] for index in order.tolist()],
-        troubles=_troubles(answers, places),
+        failures=_failures(answers, places),
         starts=[
             (int(here[place]), start)
             for answer, here in zip(answers, places, strict=True)
             for place, start in answer.starts
         ],
     )
-
-
-def _require_importable(recipe: Recipe, start_method: str) -> None:
-    """Raise `ConfigurationError` where a class stands in a file that a new process cannot import.
-
-    A preset is loaded by its path, under a name that no import finds.
-    """
-    for name in (recipe.level, *map(wrapper_name, recipe.wrappers)):
-        module = name.rpartition(":")[0]
-        file = getattr(sys.modules.get(module), "__file__", None)
-        if start_method == "fork" or module == "__main__" or file is None:
-            continue
-        if Path(file).stem not in (module.rpartition(".")[2], "__init__"):
-            raise ConfigurationError(
-                f"'{name.rpartition(':')[2]}' is defined in the preset {Path(file).name}, which "
-                "worker processes cannot import; move it to a module that they can, or use "
-                "vectorization='sync' or start_method='fork'"
-            )

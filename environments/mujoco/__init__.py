@@ -1,9 +1,9 @@
-"""MuJoCo tasks in batches: N simulators of one model, stepped by threads, judged at once in numpy.
+"""MuJoCo tasks in batches: N simulators of one model, stepped by threads, rewarded in numpy.
 
 The eleven v5 tasks of Gymnasium are built in and equal Gymnasium's own to the last bit; a task of
 your own is a subclass of `MujocoTask` (see docs/how_to_mujoco_task.md). May import coach_rl.core
 only. Start reading in `batch.py` (what a step is), then `task.py` (what a task is) and
-`half_cheetah.py` (a small example).
+`locomotion.py` (`HalfCheetah` is a small example).
 """
 
 from typing import TYPE_CHECKING

@@ -34,7 +34,7 @@ from coach_rl.environments.faults import (
     FaultParameters,
     is_finite,
     non_finite,
-    simulator_trouble,
+    unstable_failure,
 )
 from coach_rl.environments.inbox import FloatInbox, row_seeds
 from coach_rl.environments.mujoco.engine import mujoco
@@ -55,16 +55,15 @@ class MujocoBatch:
     number of threads or on which rows are sent together.
 
     Args:
-        task: What is simulated and what it is worth.
+        task: The model, observations and rewards.
         num_envs: N.
         max_episode_steps: Steps after which an episode is truncated; None: never.
-        threads: How many threads step, the calling one included.
-        faults: What happens when a simulation becomes unstable, or the task gives NaN; None takes
-            the defaults.
+        threads: Number of threads that step, the calling one included.
+        faults: The response to unstable simulations and NaN; None: the defaults.
 
     Attributes:
-        scene: The model, and what tasks ask of it.
-        simulators: The rows' `MjData`, to look at.
+        scene: The model and its rest pose.
+        simulators: The rows' `MjData`, for reading.
     """
 
     def __init__(
@@ -96,28 +95,24 @@ class MujocoBatch:
         self._elapsed: IntArray = np.zeros(num_envs, np.int64)
         action_space = _action_space(self.scene.model)
         self._inbox = FloatInbox(action_space, num_envs=num_envs)
-        self._nothing = _answer_for_nobody(task, self._state, action_space)
+        self._nothing = _empty_answer(task, self._state, action_space)
         self._spaces = EnvironmentSpaces(
             observation=_observation_space(self._nothing.observation), action=action_space
         )
         self._renderer: FrameRenderer | None = None
         self._ended: dict[int, FloatArray | None] = {}
-        """For rows that were drawn, the simulator's last state in the last episode, [S]; None
-        before
-        """
+        """Last state [S] of the previous episode of rows that were rendered; None before there is
+        one."""
 
     @property
     def num_envs(self) -> int:
-        """N."""
         return len(self._all_rows)
 
     @property
     def spaces(self) -> EnvironmentSpaces:
-        """Observation and action space of one row."""
         return self._spaces
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
-        """Start every row anew; see `Environment.reset`."""
         seeds = row_seeds(seed, self.num_envs)
         if seeds is not None:
             self._generators = [seeding.np_random(row_seed)[0] for row_seed in seeds]
@@ -134,15 +129,14 @@ class MujocoBatch:
         return EnvResponse.reset(observation, num_envs=self.num_envs, info=info)
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
-        """Tell some rows what to do; see `Environment.send`."""
         self._inbox.put(directive, rows)
 
     def recv(self) -> EnvResponse:
-        """Step all rows that were sent an action and answer for them, in the order of sending.
+        """See `Environment.recv`.
 
         Raises:
-            NonFiniteError: A simulation became unstable or the task gave NaN, and the parameters
-                say stop. The environment must be reset then.
+            NonFiniteError: A simulation became unstable or the task returned NaN, and the
+                parameters stop the run. The environment must be reset then.
             EnvironmentFault: It happened too often, or MuJoCo itself failed. The same.
         """
         rows, action = self._inbox.take()
@@ -159,17 +153,17 @@ class MujocoBatch:
         """One frame of a row, uint8 [height, width, 3].
 
         Args:
-            row: Which.
-            marks: Drawn into this frame alone; nothing that is simulated changes.
+            row: Number of the row.
+            marks: Drawn into this frame only; the simulation does not change.
 
         Raises:
-            RunError: No OpenGL can be had on this machine.
+            RunError: OpenGL is not available.
         """
         self._ended.setdefault(self._drawn_row(row), None)
         return self._frames().frame(self.simulators.data[row], marks)
 
     def render_ended(self, row: int = 0, marks: Sequence[Mark] = ()) -> Array:
-        """Render the last state of the row's previous episode, see `render`.
+        """A frame of the last state of the row's previous episode, see `render`.
 
         Raises:
             RunError: No episode of the row has ended since `render` first drew it.
@@ -182,12 +176,11 @@ class MujocoBatch:
     def goal_place(
         self, key: str, elements: tuple[int, ...] | None, goal: FloatArray
     ) -> Place | None:
-        """Return the goal's position in the scene, from the task; None if it has none."""
+        """The goal's position in the scene, from the task; None if it has none."""
         chosen = tuple(range(len(goal))) if elements is None else elements
         return self._task.goal_place(key, chosen, goal)
 
     def state_dict(self) -> State:
-        """Everything that decides how the rows continue, to the last bit."""
         return {
             "simulators": self.simulators.state(),
             "arrays": {name: array.copy() for name, array in self._state.arrays.items()},
@@ -200,7 +193,7 @@ class MujocoBatch:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Take over a state made by `state_dict` of an equally built batch.
+        """Restore the state of a batch that was built alike.
 
         Raises:
             CheckpointError: The state is of another task or number of rows.
@@ -221,11 +214,10 @@ class MujocoBatch:
             load_generator_state(rng, state["generators"][str(row)])
         self._elapsed = np.array(state["elapsed"], np.int64)
         self._inbox.load_state_dict(state["inbox"])
-        if "faults" in state:  # not in checkpoints of earlier versions
-            self._ledger.load_state_dict(state["faults"])
+        self._ledger.load_state_dict(state["faults"])
 
     def close(self) -> None:
-        """End the threads and free the renderer; harmless when repeated."""
+        """End the threads and free the renderer; may be repeated."""
         self.simulators.close()
         if self._renderer is not None:
             self._renderer.close()
@@ -245,7 +237,7 @@ class MujocoBatch:
         return row
 
     def _stepped(self, rows: IntArray, action: FloatArray) -> EnvResponse:
-        """The physics of some rows, and what it was worth; all rows in order take the short way."""
+        """The answer of some rows; a step of all rows in order avoids copies."""
         chosen: list[int] = rows.tolist()
         is_all = rows.tobytes() == self._all_in_order
         some = None if is_all else chosen
@@ -292,15 +284,15 @@ class MujocoBatch:
         reward: FloatArray,
         unstable: BoolArray | None,
     ) -> tuple[BoolArray, tuple[Fault, ...]]:
-        """Return which rows have failed, [R], and their faults; gives them new random streams.
+        """Rows that have failed, [R], and their faults; they get new random streams.
 
         Args:
             rows: [R].
-            before: What they acted on.
-            action: [R, A] their actions.
-            observation: [R, ...] each, what they show.
+            before: States on which they acted.
+            action: [R, A].
+            observation: [R, ...] each.
             reward: [R].
-            unstable: [R] what MuJoCo warned of; None: of nothing.
+            unstable: [R] rows with a warning of MuJoCo; None: no row.
         """
         failed = np.zeros(len(rows), np.bool_) if unstable is None else unstable.copy()
         for values in (reward, *observation.values()):
@@ -310,8 +302,8 @@ class MujocoBatch:
         level, acted_on = type(self._task).__name__, _observed(self._task, before)
         for place in np.flatnonzero(failed).tolist():
             row = int(rows[place])
-            trouble = (
-                simulator_trouble(level=level, row=row)
+            failure = (
+                unstable_failure(level=level, row=row)
                 if unstable is not None and unstable[place]
                 else non_finite(
                     {key: values[place] for key, values in observation.items()},
@@ -323,12 +315,12 @@ class MujocoBatch:
                 )
             )
             context = {f"acted_on/{key}": values[place] for key, values in acted_on.items()}
-            faults.append(self._ledger.note(trouble, action=action[place], **context))
+            faults.append(self._ledger.record(failure, action=action[place], **context))
             self._generators[row] = seeding.np_random(self._ledger.fresh_seed(row))[0]
         return failed, tuple(faults)
 
     def _first(self, rows: IntArray, observation: Observation, *, over: IntArray) -> Observation:
-        """Return the rows' next observations; rows whose episode is over start a new one."""
+        """Next observations of rows, [R, ...] each; rows whose episode is over start a new one."""
         for row in self._ended.keys() & set(rows[over].tolist()):
             self._ended[row] = self.simulators.state_of(row)
         restarted = self._restarted(rows[over].tolist())
@@ -341,7 +333,7 @@ class MujocoBatch:
         return first
 
     def _restarted(self, rows: list[int]) -> MujocoState:
-        """Start an episode in some rows, each with its own random stream."""
+        """States of some rows after the start of an episode, each from its own random stream."""
         for row in rows:
             self.simulators.restart(row, self._task, self.scene, self._generators[row])
         return MujocoState(self.scene, self.simulators.gather(rows))
@@ -355,12 +347,12 @@ def _observed(task: MujocoTask, state: MujocoState) -> Observation:
 
 
 def _owned(values: Array) -> Array:
-    """The array, or a copy where it may look into the state, which answers must not give away."""
+    """The array, or a copy of a view: answers must not share memory with the state."""
     return values if values.base is None else values.copy()
 
 
 def _action_space(model: mujoco.MjModel) -> gym_spaces.Box:
-    """The actuators' control ranges; an actuator without limits takes any number."""
+    """The actuators' control ranges; infinite for an actuator without limits."""
     limited = model.actuator_ctrllimited.astype(np.bool_)[:, None]
     bounds = np.where(limited, model.actuator_ctrlrange, (-np.inf, np.inf)).astype(np.float32)
     return gym_spaces.Box(bounds[:, 0].copy(), bounds[:, 1].copy(), dtype=np.float32)
@@ -375,13 +367,13 @@ def _observation_space(observation: Observation) -> gym_spaces.Dict:
     )
 
 
-def _answer_for_nobody(
+def _empty_answer(
     task: MujocoTask, state: MujocoState, action_space: gym_spaces.Box
 ) -> EnvResponse:
-    """An answer for no rows, with the keys, shapes and dtypes of every answer.
+    """An answer of zero rows, with the keys, shapes and dtypes of every answer.
 
     Raises:
-        EnvironmentFault: What the task's methods return does not fit.
+        EnvironmentFault: The task's methods return arrays of a wrong shape or kind.
     """
     name, rows = type(task).__name__, len(state.arrays[task.reads[0]])
     observation = _observed(task, state)
@@ -400,9 +392,9 @@ def _answer_for_nobody(
             )
     if terminated.dtype != np.bool_:
         raise EnvironmentFault(f"{name}.terminated must be boolean, got {terminated.dtype}")
-    everyone: IntArray = np.arange(rows)
+    all_rows: IntArray = np.arange(rows)
     response = EnvResponse.step(
-        everyone,
+        all_rows,
         observation=observation,
         first_observation=observation,
         reward=reward,

@@ -2,12 +2,13 @@
 
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from coach_rl.core.errors import UnknownNameError
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative
 from coach_rl.core.records import Array, FloatArray
 from coach_rl.environments.mujoco.engine import mujoco
 from coach_rl.environments.mujoco.task import MujocoTask, Scene
@@ -25,7 +26,7 @@ class GymnasiumTask(MujocoTask):
     """None or rgb_array; frames come from `MujocoBatch.render` either way."""
 
     def _path(self) -> Path:
-        """A bare name stands for a file that Gymnasium ships, as in Gymnasium itself."""
+        """A bare name is that of a file in Gymnasium, as in Gymnasium itself."""
         if self.xml_file.startswith((".", "/", "~")):
             return super()._path()
         assets = Path(str(files("gymnasium"))) / "envs" / "mujoco" / "assets"
@@ -37,20 +38,23 @@ class GymnasiumTask(MujocoTask):
         return path
 
 
-def start_uniform(
-    scene: Scene, data: mujoco.MjData, rng: np.random.Generator, scale: float
-) -> None:
-    """Uniform noise on positions and velocities."""
-    model = scene.model
-    data.qpos[:] = scene.init_qpos + rng.uniform(low=-scale, high=scale, size=model.nq)
-    data.qvel[:] = scene.init_qvel + rng.uniform(low=-scale, high=scale, size=model.nv)
+@parameter_class
+class NoisyStartTask(GymnasiumTask):
+    """A task whose episodes start in the rest pose with noise on positions and velocities."""
 
+    has_normal_velocities: ClassVar[bool] = False
+    """True if the noise on velocities is normal; otherwise uniform, as on positions."""
 
-def start_normal(scene: Scene, data: mujoco.MjData, rng: np.random.Generator, scale: float) -> None:
-    """Uniform noise on positions, normal noise on velocities."""
-    model = scene.model
-    data.qpos[:] = scene.init_qpos + rng.uniform(low=-scale, high=scale, size=model.nq)
-    data.qvel[:] = scene.init_qvel + scale * rng.standard_normal(model.nv)
+    reset_noise_scale: NonNegative[float] = 0.1
+    """Size of the noise on the first pose."""
+
+    def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
+        model, scale = scene.model, self.reset_noise_scale
+        data.qpos[:] = scene.init_qpos + rng.uniform(low=-scale, high=scale, size=model.nq)
+        if self.has_normal_velocities:
+            data.qvel[:] = scene.init_qvel + scale * rng.standard_normal(model.nv)
+        else:
+            data.qvel[:] = scene.init_qvel + rng.uniform(low=-scale, high=scale, size=model.nv)
 
 
 def weighted_squares(weight: float, values: FloatArray) -> Array:

@@ -10,16 +10,24 @@ from coach_rl.core.level_name import name_of_class
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.environments.faults import FaultParameters
-from coach_rl.environments.mujoco.ant import Ant
-from coach_rl.environments.mujoco.arms import Pusher, Reacher
 from coach_rl.environments.mujoco.batch import MujocoBatch
+from coach_rl.environments.mujoco.fixed_base import (
+    InvertedDoublePendulum,
+    InvertedPendulum,
+    Pusher,
+    Reacher,
+)
 from coach_rl.environments.mujoco.gymnasium_task import GymnasiumTask
-from coach_rl.environments.mujoco.half_cheetah import HalfCheetah
-from coach_rl.environments.mujoco.humanoid import Humanoid, HumanoidStandup
-from coach_rl.environments.mujoco.pendulums import InvertedDoublePendulum, InvertedPendulum
-from coach_rl.environments.mujoco.swimmer import Swimmer
+from coach_rl.environments.mujoco.locomotion import (
+    Ant,
+    HalfCheetah,
+    Hopper,
+    Humanoid,
+    HumanoidStandup,
+    Swimmer,
+    Walker2d,
+)
 from coach_rl.environments.mujoco.task import MujocoTask
-from coach_rl.environments.mujoco.walkers import Hopper, Walker2d
 from coach_rl.environments.processors import usable_processors
 
 SHORT_NAMES: dict[str, type[GymnasiumTask]] = {
@@ -58,9 +66,8 @@ class SimulationParameters(ABC):
     """Frame width in pixels; None: the task's own."""
     render_height: Positive[int] | None = None
     """Frame height in pixels; None: the task's own."""
-
     faults: FaultParameters = field(default_factory=FaultParameters)
-    """The response to simulations that become unstable; time limits don't apply."""
+    """The response to unstable simulations; time limits don't apply."""
 
     @property
     @abstractmethod
@@ -109,7 +116,7 @@ class MujocoParameters(SimulationParameters):
                 "MuJoCo task", self.level, TASKS, "see MujocoTaskParameters for your own"
             )
         object.__setattr__(self, "kwargs", frozen(self.kwargs))
-        TASKS[self.level](**self.kwargs)  # refuses what does not fit
+        TASKS[self.level](**self.kwargs)  # raises an error for arguments that do not fit
 
     @property
     def task(self) -> MujocoTask:

@@ -20,17 +20,17 @@ _BALL_SIZE, _LINE_SIZE = 0.025, 0.004
 
 
 class FrameRenderer:
-    """Draws any simulator of one model, as the task's camera settings say.
+    """A renderer of any simulator of one model, with the task's camera settings.
 
     Without a named camera the view follows the body that the settings (`trackbodyid`) or the
     model's own `track` camera name, from the distance and angle in the settings.
 
     Args:
-        model: What is simulated.
-        task: Holds frame size, camera and drawing options.
+        model: The model.
+        task: Frame size, camera and drawing options.
 
     Raises:
-        RunError: No OpenGL can be had on this machine.
+        RunError: OpenGL is not available.
         UnknownNameError: The model has no camera of that name.
     """
 
@@ -50,11 +50,11 @@ class FrameRenderer:
         self._viewport = mujoco.MjrRect(0, 0, task.width, task.height)
 
     def frame(self, data: mujoco.MjData, marks: Sequence[Mark] = ()) -> Array:
-        """Render the camera's image, uint8 [height, width, 3].
+        """The camera's image, uint8 [height, width, 3].
 
         Args:
-            data: The simulator; only looked at.
-            marks: Drawn into this frame alone.
+            data: The simulator; only read.
+            marks: Drawn into this frame only.
         """
         self._gl.make_current()
         if self._scene.maxgeom < self._room + len(marks):
@@ -76,13 +76,13 @@ class FrameRenderer:
         return pixels[::-1].copy()  # OpenGL counts rows from below
 
     def close(self) -> None:
-        """Free what OpenGL holds."""
+        """Free the resources of OpenGL."""
         self._gl.make_current()
         self._context.free()
         self._gl.free()
 
     def _draw(self, mark: Mark) -> None:
-        """Add a ball or a line to the scene, which is made anew for each frame."""
+        """Add a ball or a line to the scene of this frame."""
         scene, is_line = self._scene, mark.line_to is not None
         share = _LINE_SIZE if is_line else _BALL_SIZE
         size = share * self._model.stat.extent if mark.size is None else mark.size

@@ -1,13 +1,14 @@
 """N simulators of one model: stepped by threads, read into arrays with a leading row axis."""
 
 import logging
+import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from coach_rl.core.errors import EnvironmentFault, UnknownNameError
 from coach_rl.core.records import Array, BoolArray, FloatArray
-from coach_rl.environments.mujoco.crew import Crew
 from coach_rl.environments.mujoco.engine import mujoco
 from coach_rl.environments.mujoco.task import MujocoTask, Scene
 
@@ -16,6 +17,9 @@ _FORCES = frozenset({"cacc", "cfrc_ext", "cfrc_int"})
 _INSTABILITY = slice(mujoco.mjtWarning.mjWARN_BADQPOS, mujoco.mjtWarning.mjWARN_BADCTRL + 1)
 _STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 _LOGGER = logging.getLogger(__name__)
+
+Work = Callable[[Iterator[int]], None]
+"""A function that processes every row that it can claim from the iterator."""
 
 
 class Simulators:
@@ -26,7 +30,7 @@ class Simulators:
         num_envs: N.
         frame_skip: Simulator steps per step.
         reads: Names of the `MjData` arrays to gather.
-        threads: How many threads step, the calling one included.
+        threads: Number of threads that step, the calling one included.
         advance: Simulates a step of a row, given the row and its controls [A]; None:
             `MujocoTask.advance` as it is, without a call of it.
     """
@@ -46,12 +50,12 @@ class Simulators:
         self.data = [mujoco.MjData(model) for _ in range(num_envs)]
         self._frame_skip = frame_skip
         self._needs_forces = not _FORCES.isdisjoint(reads)
-        # MjData keeps its arrays at the same place for life, so each view is made once.
+        # The arrays of MjData never move, so each view is made once.
         self._views = {name: tuple(_view(data, name) for data in self.data) for name in reads}
         self._controls = tuple(data.ctrl for data in self.data)
-        self._alarms = tuple(data.warning.number[_INSTABILITY] for data in self.data)
+        self._instabilities = tuple(data.warning.number[_INSTABILITY] for data in self.data)
         self._advance = advance
-        self._crew = Crew(threads)
+        self._pool = ThreadPool(threads)
 
     def step(self, controls: FloatArray, rows: Sequence[int]) -> None:
         """Advance some rows by one step of the environment.
@@ -79,7 +83,7 @@ class Simulators:
                     complete(model, simulators[row])
 
         try:
-            self._crew.run(work, len(rows))
+            self._pool.run(work, len(rows))
         except mujoco.FatalError as error:
             raise EnvironmentFault(f"MuJoCo stopped with '{error}'") from error
 
@@ -92,15 +96,15 @@ class Simulators:
         return gathered
 
     def unstable(self, rows: Sequence[int] | None = None) -> BoolArray | None:
-        """[R] the rows that MuJoCo had to restart, as their state was not finite or huge.
+        """[R] the rows that MuJoCo reset because their state was not finite or huge.
 
-        None where there are none.
+        None if there are none.
         """
-        chosen = self._alarms if rows is None else [self._alarms[row] for row in rows]
-        alarms = np.concatenate(chosen)
-        if not np.count_nonzero(alarms):
+        chosen = self._instabilities if rows is None else [self._instabilities[row] for row in rows]
+        counters = np.concatenate(chosen)
+        if not np.count_nonzero(counters):
             return None
-        return np.asarray(alarms.reshape(len(chosen), -1).any(axis=1))
+        return np.asarray(counters.reshape(len(chosen), -1).any(axis=1))
 
     def restart(self, row: int, task: MujocoTask, scene: Scene, rng: np.random.Generator) -> None:
         """Put one row to the start of an episode."""
@@ -110,33 +114,114 @@ class Simulators:
         mujoco.mj_forward(self.model, data)
 
     def state(self) -> FloatArray:
-        """All that decides how the rows continue, [N, S]."""
+        """The full states of all rows, [N, S]."""
         return np.stack([self.state_of(row) for row in range(len(self.data))])
 
     def state_of(self, row: int) -> FloatArray:
-        """All that decides how one row continues, [S]."""
+        """The full state of one row, [S]."""
         state: FloatArray = np.empty(mujoco.mj_stateSize(self.model, _STATE), np.float64)
         mujoco.mj_getState(self.model, self.data[row], state, _STATE)
         return state
 
     def at(self, state: FloatArray) -> mujoco.MjData:
-        """A simulator beside the rows, in a state [S] that `state_of` returned, to look at."""
+        """A separate simulator in a state [S] from `state_of`, for rendering."""
         data = mujoco.MjData(self.model)
         mujoco.mj_setState(self.model, data, state, _STATE)
         mujoco.mj_forward(self.model, data)
         return data
 
     def load_state(self, states: FloatArray) -> None:
-        """Take over what `state` returned, [N, S]."""
+        """Load states from `state`, [N, S]."""
         for data, state in zip(self.data, states, strict=True):
             mujoco.mj_resetData(self.model, data)
             mujoco.mj_setState(self.model, data, state, _STATE)
-            mujoco.mj_forward(self.model, data)  # what rendering looks at
+            mujoco.mj_forward(self.model, data)  # for rendering
             mujoco.mj_setState(self.model, data, state, _STATE)
 
     def close(self) -> None:
         """End the threads."""
-        self._crew.close()
+        self._pool.close()
+
+
+class ThreadPool:
+    """The calling thread and `threads - 1` helpers.
+
+    Rows are claimed one at a time, so a helper that the machine delays does not delay the others.
+    The order of rows is not defined; work on one row must not touch another.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._helpers = [_Helper() for _ in range(threads - 1)]
+        # Helpers hold no reference to the pool, so one that was not closed still ends its threads.
+        self._closer = weakref.finalize(self, _end_all, self._helpers)
+
+    def run(self, work: Work, count: int) -> None:
+        """Run rows 0 to count - 1, and wait until all are done.
+
+        Raises:
+            Exception: The first error of `work`; other rows may have been left out then.
+        """
+        claims = iter(range(count))  # `next` on it is atomic
+        busy = self._helpers[: count - 1] if count > 1 else []
+        for helper in busy:
+            helper.begin(work, claims)
+        try:
+            work(claims)
+        finally:
+            errors = [helper.finish() for helper in busy]
+        for error in errors:
+            if error is not None:
+                raise error
+
+    def close(self) -> None:
+        """End the helpers; may be repeated."""
+        self._closer()
+
+
+class _Helper:
+    """One thread, asleep between `finish` and `begin`."""
+
+    def __init__(self) -> None:
+        self._start, self._done = threading.Lock(), threading.Lock()
+        self._start.acquire()
+        self._done.acquire()
+        self._job: tuple[Work, Iterator[int]] | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._serve, name="mujoco-rows", daemon=True)
+        self._thread.start()
+
+    def begin(self, work: Work, claims: Iterator[int]) -> None:
+        self._job = (work, claims)
+        self._start.release()
+
+    def finish(self) -> BaseException | None:
+        self._done.acquire()
+        error, self._error = self._error, None
+        return error
+
+    def end(self) -> None:
+        self._start.release()
+        self._thread.join()
+
+    def _serve(self) -> None:
+        while True:
+            self._start.acquire()
+            if self._job is None:
+                return
+            work, claims = self._job
+            self._job = None
+            try:
+                work(claims)
+            except BaseException as error:  # handed to the caller
+                self._error = error
+            del work, claims
+            self._done.release()
+
+
+def _end_all(helpers: list[_Helper]) -> None:
+    for helper in helpers:
+        helper.end()
+    helpers.clear()
 
 
 def _view(data: mujoco.MjData, name: str) -> Array:

@@ -1,4 +1,4 @@
-"""The protocol of a MuJoCo task: a model, how an episode starts, and the reward of its states."""
+"""The protocol of a MuJoCo task: a model, the start of an episode, observations and rewards."""
 
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -14,9 +14,9 @@ from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.environments.mujoco.engine import mujoco
 
 Number = float | int
-"""A number that stays an integer where it was given as one, as with Gymnasium: results show it."""
+"""A number that stays an integer if given as one, as in Gymnasium, whose results depend on it."""
 _NO_ISLANDS = int(getattr(mujoco.mjtDisableBit, "mjDSBL_ISLAND", 0))
-"""Flag of MuJoCo; versions that don't have it look for islands only where they are asked to."""
+"""Flag of MuJoCo; versions without it search for islands only on request."""
 Range = Annotated[tuple[float, float], Rising(strictly=False)]
 """Lower and upper bound."""
 
@@ -33,8 +33,8 @@ class Scene:
 
     def __init__(self, model: mujoco.MjModel, frame_skip: int) -> None:
         if model.ntree == 1:
-            # All that moves is one island then. MuJoCo would look for several at each step, which
-            # takes up to a tenth of its time and changes no bit.
+            # There is one island then. MuJoCo's search for others at each step takes up to a tenth
+            # of its time and changes no bit.
             model.opt.disableflags |= _NO_ISLANDS
         self.model = model
         self.dt: float = model.opt.timestep * frame_skip
@@ -44,7 +44,7 @@ class Scene:
         self._bodies = {model.body(index).name: index for index in range(model.nbody)}
 
     def body(self, name: str | int) -> int:
-        """The index of a body, e.g. for `state.xpos[:, index]`; an index stands for itself."""
+        """The index of a body, e.g. for `state.xpos[:, index]`; an index is returned unchanged."""
         if isinstance(name, int):
             count = len(self._bodies)
             require(0 <= name < count, f"the MuJoCo model has bodies 0 to {count - 1}, got {name}")
@@ -77,7 +77,7 @@ class MujocoState:
         return MujocoState(self.scene, {name: a[rows] for name, a in self.arrays.items()})
 
     def replaced(self, rows: Array, other: "MujocoState") -> "MujocoState":
-        """This state with some rows exchanged for those of `other`; neither is written to."""
+        """A new state in which some rows are those of `other`."""
         arrays = {name: array.copy() for name, array in self.arrays.items()}
         for name, array in arrays.items():
             array[rows] = other.arrays[name]
@@ -94,7 +94,7 @@ class MujocoTask:
     """
 
     reads: ClassVar[tuple[str, ...]] = ("qpos", "qvel")
-    """The `MjData` arrays the methods look at; `cfrc_ext`, `cfrc_int` and `cacc` cost extra."""
+    """The `MjData` arrays that the methods read; `cfrc_ext`, `cfrc_int` and `cacc` cost extra."""
     max_episode_steps: ClassVar[int | None] = 1000
     """Steps after which an episode is truncated, unless the parameters say otherwise."""
 
@@ -129,7 +129,7 @@ class MujocoTask:
 
     @property
     def has_own_advance(self) -> bool:
-        """Return whether `advance` is called for each step; without it, a step costs less."""
+        """Return whether `advance` is called for each step; otherwise a step costs less."""
         return type(self).advance is not MujocoTask.advance
 
     def load(self) -> mujoco.MjModel:
@@ -146,7 +146,7 @@ class MujocoTask:
             raise ParameterError(f"{type(self).__name__}.xml_file: {error}") from error
 
     def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
-        """Put one simulator, at rest in its initial pose, to the start of an episode.
+        """Set one simulator, at rest in its initial pose, to the start of an episode.
 
         Args:
             scene: The model and its rest pose.
@@ -164,9 +164,9 @@ class MujocoTask:
     ) -> None:
         """Simulate one step; override it for motors, noise or rules that MuJoCo does not have.
 
-        Threads call it for different rows at once, so it must write to nothing but `data`. What
-        else a row has to remember belongs into `data.userdata` (ask for `nuserdata` in the model):
-        it is saved and restored with the simulator.
+        Threads call it for different rows at once, so it must write to nothing but `data`. Further
+        state of a row belongs into `data.userdata` (reserve `nuserdata` in the model): it is saved
+        and restored with the simulator.
 
         Args:
             scene: The model and its rest pose.
@@ -178,11 +178,11 @@ class MujocoTask:
         mujoco.mj_step(scene.model, data, self.frame_skip)
 
     def observation(self, state: MujocoState) -> Array | dict[str, Array]:
-        """Return the agent's observation: [R, ...], or such an array per observation key."""
+        """The agent's observation: [R, ...], or such an array per observation key."""
         raise NotImplementedError(f"{type(self).__name__} needs a method `observation`")
 
     def reward(self, before: MujocoState, action: FloatArray, after: MujocoState) -> FloatArray:
-        """Return the reward of a step, [R].
+        """Rewards of a step, [R].
 
         Args:
             before: The simulators before the step.
@@ -192,7 +192,7 @@ class MujocoTask:
         raise NotImplementedError(f"{type(self).__name__} needs a method `reward` or `judge`")
 
     def terminated(self, state: MujocoState) -> BoolArray:
-        """Return where the episode is over for good, [R]."""
+        """Return whether each episode has terminated, [R]."""
         return np.zeros(len(state.arrays[self.reads[0]]), np.bool_)
 
     def info(
@@ -201,7 +201,7 @@ class MujocoTask:
         action: FloatArray,  # noqa: ARG002
         after: MujocoState,  # noqa: ARG002
     ) -> dict[str, Array]:
-        """Return further information on a step, [R, ...] each."""
+        """Further information on a step, [R, ...] each."""
         return {}
 
     def judge(
@@ -215,7 +215,7 @@ class MujocoTask:
         )
 
     def reset_info(self, state: MujocoState) -> dict[str, Array]:  # noqa: ARG002 (for subclasses)
-        """Return information on the start of an episode, [R, ...] each."""
+        """Information on the start of an episode, [R, ...] each."""
         return {}
 
     def goal_place(
@@ -224,11 +224,11 @@ class MujocoTask:
         elements: tuple[int, ...],  # noqa: ARG002
         goal: FloatArray,  # noqa: ARG002
     ) -> Place | None:
-        """Return the position of a goal in the scene; None draws nothing.
+        """The position of a goal in the scene; None draws nothing.
 
         Args:
-            key: The observation key that shows what is achieved of the goal.
-            elements: [G] which elements of that key make the goal.
+            key: The observation key of what is achieved.
+            elements: [G] elements of that key that are the goal.
             goal: [G].
         """
         return None

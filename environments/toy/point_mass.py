@@ -29,7 +29,6 @@ class PointMassParameters:
     """Length of an episode."""
 
     def build(self, *, num_envs: int) -> WorldEnvironment:
-        """A new environment with that many rows."""
         return WorldEnvironment(
             PointMass(), num_envs=num_envs, max_episode_steps=self.max_episode_steps
         )
@@ -47,15 +46,12 @@ class PointMass:
         )
 
     def start(self, uniform: FloatArray) -> WorldState:
-        """Anywhere, at rest."""
         return {"position": 2 * uniform - 1, "velocity": np.zeros_like(uniform)}
 
     def observe(self, state: WorldState) -> Observation:
-        """Position and velocity, [R, 4]."""
         return {"observation": observed_motion(state)}
 
-    def step(self, state: WorldState, action: Action, uniform: FloatArray) -> WorldStep:  # noqa: ARG002 - no luck involved
-        """Push, and pay for the distance left."""
+    def step(self, state: WorldState, action: Action, uniform: FloatArray) -> WorldStep:  # noqa: ARG002 - deterministic
         state = pushed(state, np.asarray(action))
         reward = -np.sqrt((state["position"] ** 2).sum(axis=1))
         return WorldStep(state, reward, np.zeros(len(reward), np.bool_), {})
@@ -73,7 +69,7 @@ def observed_motion(state: WorldState) -> Array:
 
 
 def pushed(state: WorldState, action: Array) -> WorldState:
-    """One semi-implicit Euler step; a wall takes the velocity away.
+    """One semi-implicit Euler step; the velocity is 0 at a wall.
 
     Args:
         state: `position` and `velocity`, each [R, 2].

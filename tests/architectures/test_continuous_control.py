@@ -16,10 +16,12 @@ from coach_rl.architectures.continuous_control import (
 from coach_rl.architectures.numpy_policy import numpy_forward
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.errors import ParameterError, SpaceError
+from coach_rl.exploration_policies.box_noise import (
+    GaussianNoise,
+    OrnsteinUhlenbeckNoise,
+    SquashedGaussianSampling,
+)
 from coach_rl.exploration_policies.epsilon_z_greedy import EpsilonZGreedy
-from coach_rl.exploration_policies.gaussian_noise import GaussianNoise
-from coach_rl.exploration_policies.ornstein_uhlenbeck_noise import OrnsteinUhlenbeckNoise
-from coach_rl.exploration_policies.squashed_gaussian_policy import SquashedGaussianSampling
 from coach_rl.filters import LinearBoxToBoxMap
 
 SEEN = spaces.Dict({"a": spaces.Box(-9, 9, (2,)), "b": spaces.Box(-9, 9, (1,))})

@@ -110,7 +110,7 @@ def test_a_seed_that_fails_does_not_end_the_others_and_is_said(
     source = FAKE.read_text()
     broken = source.replace(
         "self._rng = generator(",
-        "require(task.seed != 1, 'no such start')\n        self._rng = generator(",
+        "require(runtime.seed != 1, 'no such start')\n        self._rng = generator(",
     )
     assert broken != source
     Path("broken.py").write_text(broken)

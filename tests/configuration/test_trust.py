@@ -15,6 +15,7 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.architectures import ModuleParameters
 from coach_rl.cli.main import main
+from coach_rl.configuration import trust
 from coach_rl.configuration.parameters_json import encode
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
@@ -387,3 +388,14 @@ def test_modules_below_a_trusted_one_are_trusted_and_others_of_its_beginning_are
 )
 def test_classes_of_adapted_packages_are_trusted(name: str) -> None:
     assert Trust().untrusted([name]) == []
+
+
+def test_users_trust_file_of_earlier_versions_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    if sys.platform == "linux":
+        assert trust._file() == tmp_path / "state" / "coach_rl" / "own_code"
+    (tmp_path / "before").write_text("module walking\n")
+    monkeypatch.setattr(trust, "_FILE_BEFORE_0_3", tmp_path / "before")
+    assert "walking" in users_trust().modules

@@ -24,7 +24,7 @@ def build(level, rows=1, threads=1, **kwargs):
 
 
 @pytest.mark.parametrize("level", LIMITS)
-def test_time_limits_radii_and_torques(level):
+def test_hess_mazes_limits_radii_torques(level):
     task = parameters(level).task
     assert task.max_episode_steps == LIMITS[level]
     assert (task.frame_skip, task.timestep, task.gear) == (10, 0.02, 16)
@@ -33,7 +33,7 @@ def test_time_limits_radii_and_torques(level):
 
 
 @pytest.mark.parametrize("name", ["ant_push", "ant_fall"])
-def test_push_and_fall_are_hiros_in_half_the_size(name):
+def test_hess_push_and_fall_are_half_as_large(name):
     small, large = parameters(f"{name}_sparse").task, parameters(name).task
     assert [row.replace("G", ".") for row in small.maze] == list(large.maze)
     assert (small.block_moves, small.block_mass) == (large.block_moves, large.block_mass)
@@ -47,7 +47,7 @@ def test_goals_of_evaluations(level):
 
 
 @pytest.mark.parametrize("level", GOALS)
-def test_goals_of_training_lie_anywhere_but_in_walls_and_gaps(level):
+def test_training_goals_cover_the_floor_only(level):
     task, rng = parameters(level).task, np.random.default_rng(0)
     goals = np.array([task.target(rng) for _ in range(1000)])
     signs = "".join(sign for row in task.maze for sign in row).translate({35: None, 126: None})
@@ -55,19 +55,7 @@ def test_goals_of_training_lie_anywhere_but_in_walls_and_gaps(level):
     assert len(cells) == len(signs)
 
 
-@pytest.mark.parametrize("level", GOALS)
-def test_goal_spaces_fit_what_is_seen(level):
-    batch, task = build(level), parameters(level).task
-    observation = batch.reset(seed=0).observation
-    for goals in (task.goal_space, task.subgoal_space):
-        goals.check(batch.spaces.observation)
-        assert goals.size == len(GOALS[level])
-        achieved = goals.achieved(observation)
-        assert (achieved > goals.low).all()
-        assert (achieved < goals.high).all()
-
-
-def test_noise_pushes_the_ant_about():
+def test_position_noise_has_the_given_deviation():
     steps, rows = 12, 64
     calm = build("ant_push", rows, threads=2)
     noisy = build("ant_push", rows, threads=2, position_noise=0.05)
@@ -88,7 +76,7 @@ def test_noise_pushes_the_ant_about():
     assert np.mean(pushes, axis=(0, 1)) == pytest.approx([0, 0], abs=0.006)
 
 
-def test_noise_does_not_push_into_walls():
+def test_position_noise_into_wall_returns_the_ant():
     batch = build("ant_push_sparse", position_noise=0.5)
     batch.reset(seed=0)
     simulator, stayed = batch.simulators.data[0], 0
@@ -102,7 +90,7 @@ def test_noise_does_not_push_into_walls():
     assert 5 < stayed < 25
 
 
-def test_noise_depends_on_the_rows_seed_alone():
+def test_position_noise_depends_on_row_seed_only():
     action = np.zeros((3, 8), np.float32)
     among = build("ant_fall_stochastic", 3, threads=3)
     alone = build("ant_fall_stochastic")

@@ -21,7 +21,7 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import ActionRequest, Outcome
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.environments.goal_worlds.ant_body import STANDING, add_ant, ground
+from coach_rl.environments.goal_worlds.ant import STANDING, add_ant, ground
 
 GOAL = GoalSpace(
     low=(-9.0, -12.0, -1.0),
@@ -145,7 +145,7 @@ def seen(data, goal):
 
 
 @pytest.mark.parametrize("turned", [other_legs, mirror, world_turned])
-def test_ants_that_look_alike_move_alike(model, falling, turned):
+def test_equal_canonical_views_move_alike(model, falling, turned):
     """Under any policy on what stands for both, one simulator follows the other."""
     weights = np.random.default_rng(0).normal(size=(29, 8))
     symmetry = AntSymmetry().build(context())
@@ -168,7 +168,7 @@ def test_ants_that_look_alike_move_alike(model, falling, turned):
 
 
 @pytest.mark.parametrize("mirrored", [True, False])
-def test_way_points_lie_ahead(mirrored):
+def test_canonical_way_point_lies_ahead(mirrored):
     observed = ants(np.random.default_rng(1), rows=500)
     shown = AntSymmetry(mirrored=mirrored).build(context()).canonical(observed)
     x, y, rest = shown["desired_goal"].T
@@ -180,7 +180,7 @@ def test_way_points_lie_ahead(mirrored):
     assert (y >= 0).all() if mirrored else (y < 0).any()
 
 
-def test_an_ant_that_faces_its_way_point_sees_what_there_is():
+def test_canonical_view_facing_way_point_is_unchanged():
     observed = ants(np.random.default_rng(2), rows=3, goals=np.tile([2.0, 1.0, 0.5], (3, 1)))
     observed["observation"][:, 3:7] = STANDING[3:7]
     symmetry = AntSymmetry().build(context())
@@ -190,7 +190,7 @@ def test_an_ant_that_faces_its_way_point_sees_what_there_is():
     np.testing.assert_array_equal(symmetry.restored(motors, observed), motors)
 
 
-def test_what_is_seen_is_left_as_it_is():
+def test_canonical_view_does_not_change_its_input():
     observed = ants(np.random.default_rng(3))
     before = {key: values.copy() for key, values in observed.items()}
     AntSymmetry().build(context()).canonical(observed)
@@ -198,14 +198,14 @@ def test_what_is_seen_is_left_as_it_is():
         np.testing.assert_array_equal(observed[key], values)
 
 
-def test_elements_behind_the_ants_own_stay():
+def test_canonical_view_keeps_further_elements():
     observed = ants(np.random.default_rng(4))
     observed["observation"] = np.column_stack([observed["observation"], [1, 2, 3, 4]])
     shown = AntSymmetry().build(context(seen=30)).canonical(observed)
     np.testing.assert_array_equal(shown["observation"][:, 29], [1, 2, 3, 4])
 
 
-def test_the_heading_is_hidden_unless_asked_for():
+def test_heading_is_hidden_by_default():
     angle = np.array([0.1, 0.1 + np.pi / 2, -0.1, 0.3])
     observed = ants(np.random.default_rng(5))
     upright = [np.cos(angle / 2), 0 * angle, 0 * angle, np.sin(angle / 2)]
@@ -221,14 +221,14 @@ def test_the_heading_is_hidden_unless_asked_for():
     np.testing.assert_allclose(axes[0], -np.sin(0.4), atol=1e-12)
 
 
-def test_an_ant_on_its_back_has_no_heading():
+def test_heading_upside_down_is_undefined():
     observed = ants(np.random.default_rng(6))
     observed["observation"][:, 3:7] = 0.0, 1.0, 0.0, 0.0
     shown = AntSymmetry().build(context()).canonical(observed)
     assert all(np.isfinite(values).all() for values in shown.values())
 
 
-def test_goals_are_as_far_away_in_every_direction():
+def test_goal_bounds_are_equal_in_all_directions():
     space = AntSymmetry().build(context()).observation_space["desired_goal"]
     np.testing.assert_allclose(space.high, [np.hypot(18, 24), np.hypot(18, 24), 2], rtol=1e-6)
     np.testing.assert_array_equal(space.low, -space.high)
@@ -278,7 +278,7 @@ class TestAgents:
             **changes,
         )
 
-    def test_ants_that_look_alike_act_alike(self, agent):
+    def test_equal_canonical_views_act_alike(self, agent):
         observed = ants(np.random.default_rng(7))
         motion = observed["observation"]
         position, velocity = other_legs(motion[1, :15].copy(), motion[1, 15:].copy())
@@ -290,7 +290,7 @@ class TestAgents:
         bend = np.column_stack([np.ones(4), BENDS])
         np.testing.assert_allclose((legs[1] * bend)[[1, 2, 3, 0]], legs[0] * bend, atol=1e-6)
 
-    def test_a_goal_that_comes_in_the_middle_changes_what_is_seen(self, agent):
+    def test_new_goal_changes_the_canonical_view(self, agent):
         rng = np.random.default_rng(8)
         first, following = ants(rng), ants(rng)
         rows, _ = self.begin(agent, first)
@@ -308,7 +308,7 @@ class TestAgents:
         action = self.act(agent, rows, shown, starts=given, episode_start=nowhere)
         np.testing.assert_allclose(action, expected, atol=1e-6)
 
-    def test_a_goal_that_moves_changes_what_is_seen(self, agent):
+    def test_moving_goal_changes_the_canonical_view(self, agent):
         rng = np.random.default_rng(9)
         first, following = ants(rng), ants(rng)
         rows, _ = self.begin(agent, first)
@@ -319,7 +319,7 @@ class TestAgents:
         action = self.act(agent, rows, moved, starts=nowhere, episode_start=nowhere)
         np.testing.assert_allclose(action, self.begin(agent, moved)[1], atol=1e-6)
 
-    def test_alternatives_are_for_the_ants_that_they_are_proposed_to(self, agent):
+    def test_proposals_are_restored_per_ant(self, agent):
         observed = ants(np.random.default_rng(10))
         rows, best = self.begin(agent, observed)
         several = agent.new_rows(12, 1)
@@ -334,7 +334,7 @@ class TestAgents:
         others = agent.propose(rows, several, request, TRAIN)
         np.testing.assert_allclose(others, np.repeat(best[:, None], 3, axis=1), atol=1e-3)
 
-    def test_what_was_learned_without_it_is_not_loaded(self, agent):
+    def test_load_policy_of_other_symmetry_error(self, agent):
         plain = replace(agent.params, symmetry=None).build(context())
         mirrorless = replace(agent.params, symmetry=AntSymmetry(mirrored=False)).build(context())
         state = agent.policy_state_dict()
@@ -345,7 +345,7 @@ class TestAgents:
             agent.load_policy(plain.policy_state_dict())
         replace(agent.params).build(context()).load_policy(state)
 
-    def test_filters_that_remember_are_refused(self):
+    def test_symmetry_with_stacking_filter_error(self):
         stacked = InputFilter(
             observation={"observation": (ObservationStackingFilter(stack_size=2),)}
         )
@@ -365,6 +365,6 @@ class TestAgents:
         ({"action": spaces.Box(np.float32([-1] * 7 + [-2]), np.float32([1] * 7 + [2]))}, "same"),
     ],
 )
-def test_what_is_no_ant_is_refused(given, line):
+def test_symmetry_of_other_body_error(given, line):
     with pytest.raises(ConfigurationError, match=line):
         AntSymmetry().build(context(**given))

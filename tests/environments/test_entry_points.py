@@ -49,7 +49,7 @@ def refused(tmp_path, **options):
 
 
 @pytest.mark.parametrize("name", ["CliffWalking", "PendulumEnv", "CartPole-v1x"])
-def test_unknown_name_in_own_module_does_not_suggest_gymnasium_s(name: str) -> None:
+def test_unknown_name_in_own_module_suggests_own_names(name: str) -> None:
     with pytest.raises(UnknownNameError) as caught:
         GymnasiumParameters(level=f"makers_of_mine:{name}x").build(num_envs=1)
     assert caught.value.allowed == []
@@ -63,7 +63,7 @@ def test_unknown_name_in_own_module_does_not_suggest_gymnasium_s(name: str) -> N
     }
 
 
-def test_module_that_fails_when_imported_is_reported_with_its_reason_and_line(tmp_path):
+def test_import_error_names_reason_and_line(tmp_path):
     (tmp_path / "failing_of_mine.py").write_text("\nNone.upper\n")
     text = refused(tmp_path, level="failing_of_mine:Env")
     assert "AttributeError: 'NoneType' object has no attribute 'upper'" in text
@@ -86,7 +86,7 @@ CALLABLES = [
 
 @pytest.mark.parametrize("vectorization", ["sync", "subprocess", "vector"])
 @pytest.mark.parametrize(("name", "argument", "value"), CALLABLES)
-def test_a_level_that_makes_no_environment_is_not_called(
+def test_level_without_environment_type_is_not_called(
     tmp_path, name, argument, value, vectorization
 ):
     told = str(tmp_path / "told")
@@ -97,13 +97,13 @@ def test_a_level_that_makes_no_environment_is_not_called(
 
 
 @pytest.mark.parametrize("name", ["os:system", "subprocess:Popen", "makers_of_mine:unsaid"])
-def test_a_wrapper_that_makes_no_environment_is_not_called(tmp_path, name):
+def test_wrapper_without_environment_type_is_not_called(tmp_path, name):
     message = refused(tmp_path, level="CartPole-v1", wrappers=(name,))
     assert message.startswith(f"wrapper '{name}' ")
     assert "a class derived from gymnasium.Env" in message
 
 
-def test_functions_that_say_what_they_return_make_environments_and_wrappers():
+def test_annotated_function_makes_environment():
     environment = GymnasiumParameters(
         level="makers_of_mine:said",
         kwargs={"g": 9.0},
@@ -113,7 +113,7 @@ def test_functions_that_say_what_they_return_make_environments_and_wrappers():
     environment.close()
 
 
-def test_a_refusal_says_how_a_function_is_accepted(tmp_path):
+def test_refused_function_error_names_the_annotation(tmp_path):
     message = refused(
         tmp_path, level="makers_of_mine:unsaid", kwargs={"path": str(tmp_path / "told")}
     )
@@ -125,7 +125,7 @@ def test_a_refusal_says_how_a_function_is_accepted(tmp_path):
     )
 
 
-def test_a_parallel_environment_is_held_to_the_same(tmp_path):
+def test_parallel_environment_needs_the_annotation(tmp_path):
     pytest.importorskip("pettingzoo")
     told = tmp_path / "told"
     for name, kwargs in (

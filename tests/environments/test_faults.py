@@ -99,7 +99,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("how", "vectorization"), KINDS)
-def test_a_failing_row_is_restarted_and_others_are_untouched(how, vectorization, undisturbed):
+def test_failed_row_is_restarted_others_unchanged(how, vectorization, undisturbed):
     environment = build(how, vectorization)
     responses = lived(environment)
     environment.close()
@@ -126,7 +126,7 @@ def test_a_failing_row_is_restarted_and_others_are_untouched(how, vectorization,
 
 
 @pytest.mark.parametrize(("how", "vectorization"), KINDS)
-def test_a_failing_row_stops_with_a_diagnosis(how, vectorization):
+def test_failed_row_stop_error_has_diagnosis(how, vectorization):
     environment = build(how, vectorization, "stop")
     kind = NonFiniteError if how in NON_FINITE else EnvironmentFault
     with pytest.raises(
@@ -147,7 +147,7 @@ def test_a_failing_row_stops_with_a_diagnosis(how, vectorization):
 
 
 @pytest.mark.parametrize("how", ["raised", "nan observed", "killed", "hung in reset"])
-def test_a_restart_is_the_same_every_time_and_survives_saving(how):
+def test_restart_is_reproducible_and_saved(how):
     first, again, loaded = (build(how, "subprocess") for _ in range(3))
     expected = lived(first)
     assert_same_rows(lived(again), expected, slice(None))
@@ -169,7 +169,7 @@ def test_a_restart_is_the_same_every_time_and_survives_saving(how):
     assert_same_rows(*ahead, slice(None))
 
 
-def test_defaults_restart_crashes_and_stop_at_bad_data():
+def test_default_reactions_by_cause():
     faults = FaultParameters()
     reactions = {
         cause: faults.reaction(cause)
@@ -180,7 +180,7 @@ def test_defaults_restart_crashes_and_stop_at_bad_data():
     )
 
 
-def test_too_many_faults_stop_with_the_first_cause():
+def test_fault_limit_error_names_first_cause():
     environment = build("raised", "sync", limit=2, window=1000)
     lived(environment)
     lived(environment)
@@ -192,30 +192,30 @@ def test_too_many_faults_stop_with_the_first_cause():
         lived(environment)
 
 
-def test_faults_long_ago_are_not_counted():
+def test_fault_limit_ignores_faults_before_window():
     environment = build("raised", "sync", limit=1, window=20)
     for _ in range(4):  # one each 31 steps
         lived(environment)
 
 
-def test_an_environment_that_never_works_is_not_tried_again():
+def test_failure_before_first_step_is_not_restarted():
     with pytest.raises(EnvironmentFault, match="failed in reset: RuntimeError: no such seed"):
         build("", "sync", level="Touchy").reset(seed=2000)
 
 
-def test_a_restart_that_fails_is_tried_again_until_the_limit():
+def test_failing_restart_repeats_until_limit():
     environment = build("raised", "sync", level="Touchy", limit=3)
     with pytest.raises(EnvironmentFault, match=r"failed 4 times .*the first time: .*wheels"):
         lived(environment)
 
 
-def test_an_environment_that_cannot_be_made_again():
+def test_failing_construction_counts_as_fault():
     environment = build("raised", "sync", level="FailsOnce", limit=2)
     with pytest.raises(EnvironmentFault, match=r"failed 3 times .* faults\.limit allows 2"):
         lived(environment)
 
 
-def test_each_cause_is_told_once():
+def test_each_cause_warns_once():
     environment = build("raised", "sync")
     actions = np.zeros((5, ROWS), np.int64)
     actions[4, ROW] = TROUBLE
@@ -232,7 +232,7 @@ def test_each_cause_is_told_once():
     live()  # warnings are errors
 
 
-def test_values_outside_the_space_are_told_once():
+def test_observation_outside_space_warns_once():
     environment = GymnasiumParameters(level="little_environments:Narrow").build(num_envs=2)
     with pytest.warns(CoachWarning, match=r"row 0 .* showed an observation 'observation' outside"):
         environment.reset(seed=0)
@@ -243,7 +243,7 @@ def test_values_outside_the_space_are_told_once():
 
 @pytest.mark.parametrize("vectorization", ["sync", "subprocess"])
 @pytest.mark.parametrize("key", ["box", "mode"])
-def test_observation_rarely_outside_its_space_is_warned_of_once(key, vectorization):
+def test_rare_observation_outside_space_warns_once(key, vectorization):
     environment = GymnasiumParameters(
         level="little_environments:Far",
         kwargs={"key": key},
@@ -267,7 +267,7 @@ def test_observation_rarely_outside_its_space_is_warned_of_once(key, vectorizati
 
 @pytest.mark.parametrize("how", ["error", "exit"])
 @pytest.mark.parametrize("vectorization", ["sync", "subprocess", "vector"])
-def test_close_that_raises_is_a_warning_for_each_row(how, vectorization):
+def test_close_error_warns_per_row(how, vectorization):
     level = "fail_to_close" if vectorization == "vector" else "FailsToClose"
     environment = GymnasiumParameters(
         level=f"little_environments:{level}",
@@ -288,7 +288,7 @@ def test_close_that_raises_is_a_warning_for_each_row(how, vectorization):
     ]
 
 
-def test_probe_does_not_end_where_close_raises():
+def test_probe_close_error_does_not_stop():
     for how in ("error", "exit"):
         parameters = GymnasiumParameters(
             level="little_environments:FailsToClose", kwargs={"how": how}
@@ -319,7 +319,7 @@ def one_step(parameters):
         if (setting, where) != ("device", "step")  # watched where environments are made and reset
     ],
 )
-def test_torch_setting_changed_by_an_environment_stops_with_its_name(setting, where):
+def test_changed_torch_setting_error_names_it(setting, where):
     parameters = GymnasiumParameters(
         level="little_environments:Meddles", kwargs={"setting": setting, "where": where}
     )
@@ -330,7 +330,7 @@ def test_torch_setting_changed_by_an_environment_stops_with_its_name(setting, wh
     assert torch.get_default_device().type == "cpu"
 
 
-def test_torch_threads_changed_by_an_environment_are_put_back_with_a_warning():
+def test_changed_torch_threads_restored_with_warning():
     before = torch.get_num_threads()
     environment = GymnasiumParameters(
         level="little_environments:Meddles", kwargs={"setting": "threads", "where": "step"}
@@ -347,16 +347,16 @@ def test_torch_threads_changed_by_an_environment_are_put_back_with_a_warning():
     step()  # warnings are errors
 
 
-def test_the_probe_leaves_faults_to_the_run():
+def test_probe_ignores_faults():
     GymnasiumParameters(level="little_environments:Narrow").obstacle_to_restoring()  # no warning
 
 
-def test_time_limits_need_worker_processes():
+def test_time_limit_without_workers_error():
     with pytest.raises(ParameterError, match=r"step_seconds needs vectorization='subprocess'"):
         GymnasiumParameters(level="CartPole-v1", faults=FaultParameters(step_seconds=1.0))
 
 
-def test_a_long_replay_is_not_taken_for_a_hang():
+def test_long_replay_is_not_a_hang():
     environment = build("slow", "subprocess", level="Slow", step_seconds=0.3, reset_seconds=0.3)
     environment.reset(seed=0)
     for _ in range(6):
@@ -372,7 +372,7 @@ def test_a_long_replay_is_not_taken_for_a_hang():
 @pytest.mark.parametrize("reaction", ["restart", "stop"])
 @pytest.mark.parametrize("spoilt", [np.nan, 1e12])
 @pytest.mark.parametrize("at", ["simulator", "gymnasium"])
-def test_an_unstable_simulation(at, spoilt, reaction):
+def test_unstable_simulation_is_a_fault(at, spoilt, reaction):
     faults = FaultParameters(on_non_finite=reaction)
     if at == "simulator":
         kind, level = MujocoParameters, "hopper"

@@ -11,7 +11,7 @@ def build(rows=1, level="goal_pendulum", **kwargs):
     return parameters(level, threads=1, kwargs=kwargs).build(num_envs=rows)
 
 
-def test_what_is_seen_and_wanted():
+def test_observation_goal_and_action_ranges():
     batch = build(200)
     assert batch.spaces.action.low.tolist() == [-2]
     assert batch.spaces.action.high.tolist() == [2]
@@ -24,7 +24,7 @@ def test_what_is_seen_and_wanted():
     np.testing.assert_array_equal(seen["desired_goal"], np.tile([0, 1, 0], (200, 1)))
 
 
-def test_a_step_equals_the_equation_of_motion():
+def test_step_equals_equation_of_motion():
     # A point mass m at length l with its ball's own inertia 2/5 m r^2, r = 0.05, on a hinge with
     # damping d and torque u: I a = m g l sin(angle) + u - d v, stepped by 2 ms semi-implicitly with
     # implicit damping, as MuJoCo's Euler integrator does.
@@ -42,7 +42,7 @@ def test_a_step_equals_the_equation_of_motion():
         assert seen == pytest.approx([np.sin(angle), np.cos(angle), velocity], abs=1e-9)
 
 
-def test_the_motor_cannot_lift_it_but_swinging_does():
+def test_constant_torque_fails_swinging_succeeds():
     def swung_up(policy):
         batch = build(20)
         seen = batch.reset(seed=0).observation["observation"]
@@ -68,7 +68,7 @@ def test_the_motor_cannot_lift_it_but_swinging_does():
     assert swung_up(swing).all()
 
 
-def test_coachs_thresholds():
+def test_coach_thresholds():
     task = GoalPendulum()
     goal = np.array([0.0, 1.0, 0.0])
     near = [[0.07, 0.93, 0.75], [0.08, 1, 0], [0, 0.92, 0], [0, 1, -0.76]]
@@ -76,7 +76,7 @@ def test_coachs_thresholds():
     assert task.compute_reward(np.array([near]), goal).tolist() == [[0, -1, -1, -1]]
 
 
-def test_the_papers_thresholds_and_goals():
+def test_paper_thresholds_and_goals():
     task = AngleGoalPendulum()
     near = np.deg2rad([[9.4, 0], [9.6, 0], [-9.4, 0], [0, 0]])
     near[3, 1] = 0.61
@@ -90,7 +90,7 @@ def test_the_papers_thresholds_and_goals():
     assert (np.abs(goals).max(axis=0) > 0.9 * bounds).all()
 
 
-def test_angles_go_round_and_fast_goals_are_bounded():
+def test_angle_wraps_and_velocity_is_clipped():
     batch = build(
         level="angle_goal_pendulum", start_angle=(7.0, 7.0), start_velocity=(-20.0, -20.0)
     )
@@ -99,7 +99,7 @@ def test_angles_go_round_and_fast_goals_are_bounded():
     assert seen["observation"][0, 2] == -20
 
 
-def test_random_goals_lie_on_the_circle():
+def test_random_goals_are_on_the_unit_circle():
     wide = {"goal_angle": (-np.pi / 8, np.pi / 8), "goal_velocity": (-0.2, 0.2)}
     goals = build(100, **wide).reset(seed=0).observation["desired_goal"]
     assert goals[:, 0] ** 2 + goals[:, 1] ** 2 == pytest.approx(np.ones(100))

@@ -48,7 +48,7 @@ def random_actions(space, rows, steps, seed=0):
         ("MountainCarContinuous-v0", {"max_episode_steps": 9}),
     ],
 )
-def test_equals_gymnasium_step_for_step(level, options):
+def test_adapter_equals_gymnasium(level, options):
     rows, steps = 3, 60
     environment = build(level, rows, **options)
     singles = [gymnasium.make(level, **options) for _ in range(rows)]
@@ -78,7 +78,7 @@ def test_equals_gymnasium_step_for_step(level, options):
     assert ends > 2
 
 
-def test_nested_dicts_become_paths():
+def test_nested_dict_keys_become_paths():
     environment = build("little_environments:Walk", 2)
     shown = environment.spaces.observation
     assert {key: (space.shape, space.dtype) for key, space in shown.spaces.items()} == {
@@ -117,7 +117,7 @@ def test_nested_dicts_become_paths():
             single.reset()
 
 
-def test_reset_reports_its_info():
+def test_reset_returns_its_info():
     answer = build("little_environments:Walk", 2).reset(seed=0)
     np.testing.assert_allclose(answer.info["start"], answer.observation["place"][:, 0])
 
@@ -159,7 +159,7 @@ def test_wrappers_apply_in_order():
     assert rewards == [(1 + 0.5) * 2, 1 * 2 + 0.5]
 
 
-def test_infos_that_only_some_rows_have_come_with_a_mask():
+def test_info_of_some_rows_has_a_mask():
     environment = build(
         "little_environments:Plain", 2, wrappers=("gymnasium.wrappers:RecordEpisodeStatistics",)
     )
@@ -210,7 +210,7 @@ def test_time_limits(level, limit, length):
 
 
 @pytest.mark.parametrize("vectorization", ["sync", "subprocess"])
-def test_pictures(vectorization):
+def test_render_needs_rgb_array(vectorization):
     options = {"vectorization": vectorization, "start_method": "fork"}
     environment = build(
         "little_environments:Plain", 2, kwargs={"render_mode": "rgb_array"}, **options
@@ -228,7 +228,7 @@ def test_pictures(vectorization):
     blind.close()
 
 
-def test_closed_environments_say_so():
+def test_closed_environment_error():
     environment = build("CartPole-v1")
     environment.close()
     for call in (
@@ -242,7 +242,7 @@ def test_closed_environments_say_so():
             call()
 
 
-def test_a_tuple_action_space_is_refused_with_advice_on_actions():
+def test_tuple_action_space_error_names_wrapper():
     pair = spaces.Tuple((spaces.Discrete(2), spaces.Discrete(3)))
     with pytest.raises(SpaceError, match=r"has a Tuple space; .* gymnasium\.ActionWrapper$"):
         layout_of(spaces.Box(-1, 1, (1,)), pair, level="Pair-v0")
@@ -320,18 +320,18 @@ def test_a_tuple_action_space_is_refused_with_advice_on_actions():
         ),
     ],
 )
-def test_what_cannot_be_built(level, options, kind, line):
+def test_build_errors(level, options, kind, line):
     with pytest.raises(kind, match=line) as caught:
         build(level, **options)
     assert "\n" not in str(caught.value)
 
 
-def test_no_rows():
+def test_zero_rows_error():
     with pytest.raises(ParameterError, match="num_envs must be 1 or more, got 0"):
         build("CartPole-v1", 0)
 
 
-def test_rows_must_have_the_same_spaces():
+def test_rows_with_different_spaces_error():
     with pytest.raises(SpaceError, match="different spaces"):
         build("little_environments:DifferentSpaces", 2)
 
@@ -345,7 +345,7 @@ def test_rows_must_have_the_same_spaces():
         ("FailsToReset", "row 1 of .* failed in reset: RuntimeError: no way to begin"),
     ],
 )
-def test_environments_that_break_their_own_spaces(level, line):
+def test_observation_unlike_space_error(level, line):
     environment = build(f"little_environments:{level}", 2)
     with pytest.raises(EnvironmentFault, match=line):
         environment.reset(seed=0)
@@ -359,7 +359,7 @@ def test_observation_space_of_one_array():
     assert environment.spaces.action == spaces.Discrete(2)
 
 
-def test_parameters_cannot_be_changed_through_their_keyword_arguments():
+def test_parameters_copy_their_arguments():
     size = {"stack_size": 2}
     description = GymnasiumParameters(
         level="FrozenLake-v1",
@@ -390,7 +390,7 @@ def test_environments_get_plain_dicts_and_lists(level):
     assert [type(part) for part in (made_with, made_with["sizes"][1])] == [dict, dict]
 
 
-def test_drawing_without_a_display_prints_no_complaints(tmp_path):
+def test_render_without_display_prints_nothing(tmp_path):
     program = """
 from coach_rl.environments.gymnasium import GymnasiumParameters
 environment = GymnasiumParameters(level="CartPole-v1").drawable().build(num_envs=1)

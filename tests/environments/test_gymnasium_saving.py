@@ -42,7 +42,7 @@ def seen(answers):
 @pytest.mark.parametrize(
     "level", ["CartPole-v1", "Pendulum-v1", "Acrobot-v1", "Taxi-v4", "FrozenLake-v1"]
 )
-def test_resumes_to_the_bit(level):
+def test_saved_environment_continues_identically(level):
     one, other = build(level), build(level)
     one.reset(seed=5)
     walk(one, 37)
@@ -64,7 +64,7 @@ def test_workers_and_one_process_share_their_states():
     there.close()
 
 
-def test_the_history_is_that_of_the_unfinished_episode():
+def test_history_covers_the_unfinished_episode():
     environment = build("little_environments:Plain", 1)
     environment.reset(seed=0)
     lengths = []
@@ -75,7 +75,7 @@ def test_the_history_is_that_of_the_unfinished_episode():
     assert lengths == [*range(1, 10), 0] * 2 + [1, 2, 3, 4, 5]
 
 
-def test_a_state_survives_json():
+def test_state_survives_json():
     one, other = build("CartPole-v1"), build("CartPole-v1")
     one.reset(seed=3)
     walk(one, 20)
@@ -103,7 +103,7 @@ def test_never_seeded_environments_resume():
     assert seen(walk(one, 30, seed=1)) == seen(walk(other, 30, seed=1))
 
 
-def test_a_generator_of_its_own_is_restored_from_the_seed_in_the_first_episode():
+def test_own_generator_is_restored_in_first_episode():
     one, other = (
         build("little_environments:OwnRandomness"),
         build("little_environments:OwnRandomness"),
@@ -141,7 +141,7 @@ def test_other_generators(level, seed):
     assert after[0] == after[1]
 
 
-def test_a_state_shares_no_memory_with_the_row():
+def test_state_shares_no_memory():
     environment = build("CartPole-v1", 1)
     environment.reset(seed=0)
     walk(environment, 60)
@@ -151,7 +151,7 @@ def test_a_state_shares_no_memory_with_the_row():
 
 
 @pytest.mark.parametrize("vectorization", ["sync", "subprocess"])
-def test_what_is_not_reproducible_is_refused(vectorization):
+def test_load_irreproducible_environment_error(vectorization):
     options = {"vectorization": vectorization, "start_method": "fork"}
     one = build("little_environments:OwnRandomness", **options)
     one.reset(seed=4)
@@ -166,7 +166,7 @@ def test_what_is_not_reproducible_is_refused(vectorization):
     other.close()
 
 
-def test_statistics_of_earlier_episodes_are_noticed():
+def test_load_state_kept_across_episodes_error():
     wrappers = ("gymnasium.wrappers:NormalizeObservation",)
     one = build("CartPole-v1", 1, wrappers=wrappers)
     one.reset(seed=4)
@@ -176,7 +176,7 @@ def test_statistics_of_earlier_episodes_are_noticed():
 
 
 @pytest.mark.parametrize("vectorization", ["sync", "subprocess"])
-def test_actions_changed_in_place_are_saved_as_they_were_sent(vectorization):
+def test_saved_actions_are_those_sent(vectorization):
     options = {"vectorization": vectorization, "start_method": "fork"}
     one, other = (build("little_environments:Rude", **options) for _ in range(2))
     one.reset(seed=3)
@@ -201,7 +201,7 @@ def test_actions_changed_in_place_are_saved_as_they_were_sent(vectorization):
 
 @pytest.mark.parametrize("vectorization", ["sync", "subprocess"])
 @pytest.mark.parametrize(("resume", "most"), [("replay", 25), ("restart", 5)])
-def test_endless_episode_keeps_the_bytes_of_its_actions_at_most(resume, most, vectorization):
+def test_history_memory_is_bounded_by_actions(resume, most, vectorization):
     environment = build(
         "little_environments:Endless",
         4,
@@ -229,7 +229,7 @@ def test_endless_episode_keeps_the_bytes_of_its_actions_at_most(resume, most, ve
     assert kept < most
 
 
-def test_restart_cannot_be_saved_and_says_why():
+def test_save_with_resume_restart_error():
     environment = build("CartPole-v1", resume="restart")
     environment.reset(seed=0)
     with pytest.raises(CheckpointError, match=r"GymnasiumParameters.resume is 'restart'"):
@@ -258,7 +258,7 @@ def test_lost_worker_without_history_restarts_all_of_its_rows():
     environment.close()
 
 
-def test_rows_must_agree():
+def test_load_other_number_of_rows_error():
     state = build("CartPole-v1", 2)
     state.reset(seed=0)
     with pytest.raises(CheckpointError, match="has 2 rows, this one 3"):

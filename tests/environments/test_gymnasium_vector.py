@@ -85,7 +85,7 @@ def test_no_phantom_transition_in_any_mode(mode, num_envs):
     environment.close()
 
 
-def test_rows_that_wait_for_their_reset_stay_open():
+def test_waiting_rows_stay_open():
     environment = build("little_environments:walks", kwargs={"limit": 3})
     environment.reset(seed=8)
     everyone = np.arange(3)
@@ -155,7 +155,7 @@ def test_vector_wrappers():
     assert environment.recv().reward.tolist() == [6, 6, 6]
 
 
-def test_a_failing_vector_environment():
+def test_failing_vector_environment_error():
     environment = build("little_environments:plains")
     environment.reset(seed=0)
     with pytest.raises(EnvironmentFault, match="failed in step: ZeroDivisionError: the wheels"):
@@ -166,7 +166,7 @@ def test_a_failing_vector_environment():
 
 
 @pytest.mark.parametrize("how", ["exit", "generator"])
-def test_vector_environment_that_ends_the_process_is_a_fault(how):
+def test_vector_environment_exit_is_a_fault(how):
     environment = build("little_environments:exits", kwargs={"how": how})
     environment.reset(seed=0)
     name = {"exit": "SystemExit: 0", "generator": "GeneratorExit: "}[how]
@@ -176,7 +176,7 @@ def test_vector_environment_that_ends_the_process_is_a_fault(how):
         environment.send(np.zeros(3, np.int64))
 
 
-def test_vector_environment_interrupted_by_the_user_is_no_fault(monkeypatch):
+def test_vector_environment_user_interrupt_is_raised(monkeypatch):
     environment = build("little_environments:plains")
     environment.reset(seed=0)
 
@@ -189,7 +189,7 @@ def test_vector_environment_interrupted_by_the_user_is_no_fault(monkeypatch):
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "Disabled"])
-def test_vector_environment_that_reuses_its_buffers_is_answered_with_copies(mode):
+def test_reused_buffers_are_copied(mode):
     environment = build("little_environments:one_buffer", kwargs={"mode": mode})
     ready, counts, answers = environment.reset(seed=0).rows, np.zeros(3, int), []
     for _ in range(10):
@@ -207,7 +207,7 @@ def test_vector_environment_that_reuses_its_buffers_is_answered_with_copies(mode
 
 
 @pytest.mark.parametrize("mode", MODES[:2])
-def test_vector_wrapper_info_of_an_ended_episode_is_kept(mode):
+def test_wrapper_info_of_ended_episode_is_kept(mode):
     environment = build(
         "little_environments:walks",
         kwargs={"mode": mode, "limit": 3},
@@ -227,14 +227,14 @@ def test_vector_wrapper_info_of_an_ended_episode_is_kept(mode):
     assert ends >= 9
 
 
-def test_a_lost_last_observation():
+def test_same_step_without_final_obs_error():
     environment = build("little_environments:NoFinalObs")
     environment.reset(seed=0)
     with pytest.raises(EnvironmentFault, match="gave no final_obs for row 0"):
         play(environment, 0, steps=10)
 
 
-def test_cannot_be_saved():
+def test_save_vector_environment_error():
     environment = build("little_environments:plains")
     with pytest.raises(CheckpointError, match="has no way to be saved; vectorization='sync' and"):
         environment.state_dict()
@@ -250,12 +250,12 @@ def test_cannot_be_saved():
         ("little_environments:Plain", "does not say that it makes a gymnasium.vector.VectorEnv"),
     ],
 )
-def test_what_is_no_vector_environment(level, line):
+def test_not_a_vector_environment_error(level, line):
     with pytest.raises(ConfigurationError, match=line):
         build(level)
 
 
-def test_the_wrong_number_of_rows(monkeypatch):
+def test_vector_environment_wrong_rows_error(monkeypatch):
     def one_more(num_envs) -> VectorEnv:
         return little_environments.walks(num_envs + 1)
 
@@ -266,7 +266,7 @@ def test_the_wrong_number_of_rows(monkeypatch):
         build("little_environments:plains")
 
 
-def test_modes_are_read_from_the_metadata():
+def test_autoreset_mode_from_metadata():
     for mode in MODES:
         vector = little_environments.plains(1, mode)
         assert autoreset_mode(vector, level="plains").value == mode

@@ -20,7 +20,7 @@ def inbox(kind=Inbox, space=BOX):
 
 
 @BOTH
-def test_rows_are_taken_in_the_order_sent_with_copies_of_their_actions(kind):
+def test_take_returns_order_sent_and_copies(kind):
     box, late = inbox(kind), np.float32([[0.0, 0.0], [0.1, 0.1]])
     box.put(np.full((1, 2), 0.2, np.float32), np.array([2]))
     box.put(Directive(action=late), np.array([0, 1]))
@@ -35,7 +35,7 @@ def test_rows_are_taken_in_the_order_sent_with_copies_of_their_actions(kind):
 
 
 @pytest.mark.parametrize(("kind", "kept"), [(Inbox, np.float32), (FloatInbox, np.float64)])
-def test_only_the_inbox_for_floats_keeps_double_precision(kind, kept):
+def test_float_inbox_keeps_double_precision(kind, kept):
     box = inbox(kind)
     box.put(np.full((3, 2), 0.1))
     assert box.take()[1].dtype == kept
@@ -55,7 +55,7 @@ def test_only_the_inbox_for_floats_keeps_double_precision(kind, kept):
         ([True, False, True], "flat array of row numbers"),
     ],
 )
-def test_bad_rows_are_refused(kind, rows, line):
+def test_put_bad_rows_error(kind, rows, line):
     box = inbox(kind)
     with pytest.raises(ActionError, match=line):
         box.put(np.zeros((len(rows), 2)), np.array(rows))
@@ -63,7 +63,7 @@ def test_bad_rows_are_refused(kind, rows, line):
 
 
 @BOTH
-def test_open_rows_are_refused_until_they_are_taken(kind):
+def test_put_open_rows_error(kind):
     box = inbox(kind)
     box.put(np.zeros((1, 2)), np.array([2]))
     with pytest.raises(ActionError, match=r"rows \[2\] have an open decision; call recv"):
@@ -88,7 +88,7 @@ def test_open_rows_are_refused_until_they_are_taken(kind):
         ({"a": np.zeros((3, 2))}, "must be one array"),
     ],
 )
-def test_bad_actions_are_refused(kind, action, line):
+def test_put_bad_actions_error(kind, action, line):
     box = inbox(kind)
     with pytest.raises(ActionError, match=line):
         box.put(action)
@@ -96,12 +96,12 @@ def test_bad_actions_are_refused(kind, action, line):
 
 
 @BOTH
-def test_an_action_outside_is_named_by_its_row(kind):
+def test_put_action_outside_space_error_names_row(kind):
     with pytest.raises(ActionError, match=r"of row 1 lies outside Box.*OutputFilter"):
         inbox(kind).put(np.array([[0, 0], [0, 1.01]]), np.array([2, 1]))
 
 
-def test_dict_actions_come_in_the_order_of_the_space():
+def test_dict_actions_follow_the_space():
     box = inbox(space=DICT)
     for row in (1, 0):
         box.put({"b": np.array([row], np.int32), "a": np.full((1, 2), row)}, np.array([row]))
@@ -123,7 +123,7 @@ def test_dict_actions_come_in_the_order_of_the_space():
         (Inbox, DICT, {"a": np.full((1, 2), 0.1, np.float32), "b": np.array([1])}),
     ],
 )
-def test_what_is_open_survives_saving(kind, space, action):
+def test_open_decisions_are_saved(kind, space, action):
     box, other = inbox(kind, space), kind(space, num_envs=3)
     box.put(action, np.array([2]))
     state = box.state_dict()
@@ -137,7 +137,7 @@ def test_what_is_open_survives_saving(kind, space, action):
     assert not other.open.any()
 
 
-def test_stopped_inbox_refuses_with_its_line():
+def test_put_after_stop_error():
     box = Inbox(BOX, num_envs=3)
     with pytest.raises(ActionError, match="not reset yet; call reset first"):
         box.put(np.zeros((3, 2)))
@@ -169,12 +169,12 @@ def test_row_seeds(seed, num_envs, seeds):
         *[(bad, "whole number of 0 or more") for bad in (-1, [1, 2, -3], [[1, 2]], 1.5, "seed")],
     ],
 )
-def test_bad_seeds_are_refused(seed, line):
+def test_row_seeds_error(seed, line):
     with pytest.raises(ParameterError, match=line):
         row_seeds(seed, 3)
 
 
-def test_another_number_of_rows_is_refused():
+def test_require_rows_error():
     require_rows(3, 3)
     with pytest.raises(CheckpointError, match="has 2 rows, this one 3; build it with as many"):
         require_rows(2, 3)

@@ -29,7 +29,7 @@ def drawn(environment, *arguments):
 
 
 @pytest.mark.parametrize("level", every_goal_world())
-def test_the_environments_own_goal_lies_where_its_mark_is(level):
+def test_goal_place_is_that_of_the_own_mark(level):
     """Worlds put a mark of their own at the goal: sub-goals must be drawn by the same measure."""
     task = parameters(level).task
     environment = build(level, rows=1)
@@ -44,7 +44,7 @@ def test_the_environments_own_goal_lies_where_its_mark_is(level):
 
 
 @pytest.mark.parametrize("level", every_goal_world())
-def test_a_goal_may_be_a_part_of_the_observation(level):
+def test_goal_place_of_observation_elements(level):
     environment = build(level, rows=1)
     observation = environment.reset(seed=1).observation
     seen = observation["observation"][0]
@@ -63,7 +63,7 @@ def test_a_goal_may_be_a_part_of_the_observation(level):
 
 
 @pytest.mark.parametrize("level", ["goal_pendulum", "angle_goal_pendulum"])
-def test_a_pendulums_goal_is_the_tip_of_the_pole(level):
+def test_goal_place_of_pendulum_is_the_tip(level):
     environment = build(level)
     angle = np.pi / 2
     level_goal = [angle, 0.0] if level.startswith("angle") else [np.sin(angle), np.cos(angle), 0.0]
@@ -72,13 +72,13 @@ def test_a_pendulums_goal_is_the_tip_of_the_pole(level):
     environment.close()
 
 
-def test_a_task_without_goals_places_none():
+def test_goal_place_without_goals_is_none():
     environment = build("half_cheetah")
     assert environment.goal_place("observation", (0, 1), np.zeros(2)) is None
     environment.close()
 
 
-def test_who_can_be_drawn():
+def test_mark_renderable_environments():
     batch, toy = build("point_maze_u"), parameters("goal_point_mass").build(num_envs=1)
     assert isinstance(batch, MarkRenderable)
     assert isinstance(batch, Renderable)
@@ -97,7 +97,7 @@ def reddish(frame):
     return np.argwhere((colours[..., 0] > 120) & (colours[..., 1:] < 60).all(axis=-1))
 
 
-def test_a_mark_is_drawn_at_its_place_and_only_in_that_frame():
+def test_mark_is_drawn_in_one_frame_only():
     environment = build("point_maze_medium", render_width=80, render_height=80)
     plain = drawn(environment)
     assert not len(reddish(plain))
@@ -113,7 +113,7 @@ def test_a_mark_is_drawn_at_its_place_and_only_in_that_frame():
     environment.close()
 
 
-def test_drawing_changes_no_bit_of_a_run():
+def test_render_does_not_change_the_run():
     options = {"render_width": 32, "render_height": 32, "max_episode_steps": 7}
     watched, alone = (build("point_maze_u", **options) for _ in range(2))
     mark = Mark(place=(0.0, 0.0, 0.0), colour=RED)
@@ -137,7 +137,7 @@ def test_drawing_changes_no_bit_of_a_run():
         environment.close()
 
 
-def test_the_end_of_an_episode_can_still_be_drawn():
+def test_render_ended_shows_the_last_state():
     environment = build(
         "point_maze_u", render_width=48, render_height=48, max_episode_steps=3, rows=1
     )
@@ -154,7 +154,7 @@ def test_the_end_of_an_episode_can_still_be_drawn():
     environment.close()
 
 
-def test_a_line_is_drawn_between_its_ends():
+def test_line_mark_connects_its_ends():
     environment = build("point_maze_medium", render_width=80, render_height=80)
     drawn(environment)
     line = Mark(place=(-1.5, -2.5, 0.2), line_to=(1.5, -2.5, 0.2), colour=RED, size=0.1)
@@ -166,7 +166,7 @@ def test_a_line_is_drawn_between_its_ends():
     environment.close()
 
 
-def test_a_scene_has_room_for_any_number_of_marks():
+def test_render_any_number_of_marks():
     options = {"render_width": 80, "render_height": 80}
     environment = build("point_maze_medium", **options)
     drawn(environment)

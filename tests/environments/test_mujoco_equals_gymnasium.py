@@ -148,11 +148,11 @@ def test_other_keyword_arguments(level):
     compare(level, rows=2, steps=60, kwargs=KWARGS[level], limit=25)
 
 
-def test_actions_in_double_precision_are_taken_as_such():
+def test_double_precision_actions_are_kept():
     compare("HalfCheetah-v5", rows=2, steps=20, dtype=np.float64)
 
 
-def test_termination_and_truncation_may_come_together():
+def test_terminated_and_truncated_in_one_step():
     batch = MujocoParameters(level="inverted_pendulum", max_episode_steps=6, threads=1).build(
         num_envs=1
     )
@@ -177,7 +177,7 @@ def test_termination_and_truncation_may_come_together():
 
 
 @pytest.mark.parametrize("level", IDS)
-def test_keyword_arguments_and_limits_are_those_of_gymnasium(level):
+def test_arguments_and_limits_equal_gymnasium(level):
     theirs = inspect.signature(gymnasium_class(level).__init__).parameters
     base = inspect.signature(MujocoEnv.__init__).parameters
     names = {*theirs, *base} - {"self", "kwargs", "model_path", "observation_space"}
@@ -195,7 +195,7 @@ def test_keyword_arguments_and_limits_are_those_of_gymnasium(level):
     assert task.max_episode_steps == gymnasium.spec(level).max_episode_steps
 
 
-def test_short_names_stand_for_the_same_tasks():
+def test_short_names_are_the_same_tasks():
     assert len(SHORT_NAMES) == 11
     for short, task in SHORT_NAMES.items():
         assert MujocoParameters(level=short).task == task()

@@ -30,7 +30,7 @@ needs_box2d = needs("Box2D", "box2d")
 
 
 @needs_robotics
-def test_fetch_reach_shows_its_goals():
+def test_fetch_reach_observes_goals():
     environment = make(FETCH_REACH, num_envs=2)
     shown = environment.spaces.observation
     assert {key: space.shape for key, space in shown.spaces.items()} == {
@@ -85,7 +85,7 @@ def test_contract(level, check):
 
 
 @needs_box2d
-def test_box2d_can_be_imported_where_warnings_are_errors():
+def test_box2d_import_with_warnings_as_errors():
     program = (
         "from coach_rl.environments import make; "
         "make('LunarLander-v3').reset(seed=0); print('made')"
@@ -112,7 +112,7 @@ def without(monkeypatch):
 @pytest.mark.parametrize(
     "build", [make, lambda level: GymnasiumParameters(level=level).build(num_envs=1)]
 )
-def test_missing_robotics_says_what_to_install(without, build):
+def test_missing_robotics_error_names_extra(without, build):
     without("gymnasium_robotics")
     with pytest.raises(ConfigurationError) as caught:
         build(FETCH_REACH)
@@ -123,7 +123,7 @@ def test_missing_robotics_says_what_to_install(without, build):
 
 
 @pytest.mark.parametrize("level", ["LunarLander-v3", "BipedalWalker-v3"])
-def test_missing_box2d_says_what_to_install(without, monkeypatch, level):
+def test_missing_box2d_error_names_extra(without, monkeypatch, level):
     for loaded in [name for name in sys.modules if name.startswith("gymnasium.envs.box2d")]:
         monkeypatch.delitem(sys.modules, loaded)
     without("Box2D")
@@ -135,7 +135,7 @@ def test_missing_box2d_says_what_to_install(without, monkeypatch, level):
     )
 
 
-def test_other_missing_packages_are_named():
+def test_other_missing_package_error_names_it():
     with pytest.raises(ConfigurationError, match="'no_such_module' cannot be imported") as caught:
         make("no_such_module:Env-v0")
     assert "in the checkout" not in str(caught.value)
@@ -144,6 +144,6 @@ def test_other_missing_packages_are_named():
 @pytest.mark.parametrize(
     "build", [make, lambda level: GymnasiumParameters(level=level).build(num_envs=1)]
 )
-def test_robotics_by_its_bare_name_says_how_to_name_it(build):
+def test_robotics_bare_name_error_names_module(build):
     with pytest.raises(UnknownNameError, match="gymnasium_robotics:FetchReach-v4"):
         build("FetchReech-v4")

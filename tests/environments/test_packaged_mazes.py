@@ -106,7 +106,7 @@ def test_ogbench_tasks_radii_and_time_limits(ogbench, level):
     batch.close()
 
 
-def test_ogbench_ants_show_poses_and_have_the_joints_of_ours(ogbench):
+def test_ogbench_ant_poses_and_joints_equal_ours(ogbench):
     """So that walkers of this room's mazes can walk there, and their symmetry is the same."""
     task = parameters("ogbench_ant_maze_large", kwargs={"shows_pose": True}).task
     theirs, ours = task.load(), parameters("ant_maze_u12").task.load()
@@ -127,7 +127,7 @@ def test_ogbench_ants_show_poses_and_have_the_joints_of_ours(ogbench):
 
 
 @pytest.mark.parametrize("level", ROBOTICS)
-def test_robotics_from_the_same_seed_over_episodes(robotics, level):
+def test_robotics_same_seed_same_episodes(robotics, level):
     theirs = made(ROBOTICS[level]).unwrapped
     batch = parameters(level, threads=1, max_episode_steps=35).build(num_envs=1)
     start, (seen, _) = batch.reset(seed=11), theirs.reset(seed=11)
@@ -190,7 +190,7 @@ def test_goal_spaces_fit_what_is_seen(request, level):
     batch.close()
 
 
-def test_absent_packages_say_what_to_install():
+def test_missing_package_error_names_extra():
     program = """
 import sys
 from coach_rl.core.errors import ConfigurationError

@@ -3,11 +3,11 @@
 import pytest
 
 from coach_rl.environments.gymnasium import GymnasiumEnvironment, GymnasiumParameters
-from coach_rl.environments.gymnasium.probing import STEPS
+from coach_rl.environments.gymnasium.parameters import PROBE_STEPS
 
 
-@pytest.mark.parametrize("length", [*range(1, 13), 25, 50, STEPS, 100, 150, 300])
-def test_probe_any_episode_length_saves_in_the_middle_of_an_episode(monkeypatch, length):
+@pytest.mark.parametrize("length", [*range(1, 13), 25, 50, PROBE_STEPS, 100, 150, 300])
+def test_probe_saves_within_an_episode(monkeypatch, length):
     replayed = []
     load = GymnasiumEnvironment.load_state_dict
 
@@ -38,19 +38,19 @@ def test_probe_number_of_steps_is_fixed(monkeypatch):
         GymnasiumParameters(level="little_environments:Endless").obstacle_to_restoring()
         counts.append(len(steps))
         monkeypatch.undo()
-    assert counts == [4 * STEPS] * 2
+    assert counts == [4 * PROBE_STEPS] * 2
 
 
 @pytest.mark.parametrize("length", [1, 2, 25, 60, 300])
-def test_probe_what_episodes_carry_over_is_found(length):
+def test_probe_finds_state_across_episodes(length):
     parameters = GymnasiumParameters(
         level="little_environments:Endless", max_episode_steps=length, kwargs={"carries": True}
     )
     assert "not reproducible" in parameters.obstacle_to_restoring()
 
 
-def test_probe_of_a_slow_environment_ends_without_a_finding(monkeypatch):
-    monkeypatch.setattr("coach_rl.environments.gymnasium.probing.PATIENCE_SECONDS", 0.0)
+def test_probe_of_slow_environment_finds_nothing(monkeypatch):
+    monkeypatch.setattr("coach_rl.environments.gymnasium.parameters.PROBE_SECONDS", 0.0)
     parameters = GymnasiumParameters(
         level="little_environments:Endless", max_episode_steps=25, kwargs={"carries": True}
     )

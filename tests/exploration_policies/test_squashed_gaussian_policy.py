@@ -6,7 +6,7 @@ from gymnasium import spaces
 
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.spaces import check_actions
-from coach_rl.exploration_policies.squashed_gaussian_policy import SquashedGaussianSampling
+from coach_rl.exploration_policies.box_noise import SquashedGaussianSampling
 
 BOX = spaces.Box(np.float32([-1, -2]), np.float32([3, 0.5]))
 CLOCK = Clock(phase=Phase.TRAIN)

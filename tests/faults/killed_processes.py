@@ -150,7 +150,7 @@ def _changes(event: str, arguments: tuple[object, ...], folder: str) -> bool:
 
 def _count_evaluation_steps(killed: Moment | None) -> list[int]:
     """Count how often an evaluation asks whether it shall stop, which it does at each step."""
-    from coach_rl.graph_managers import evaluation_schedule
+    from coach_rl.graph_managers import evaluations as evaluation_schedule
 
     steps, play = [0], evaluation_schedule.play
     number = int(killed.at) if killed is not None and killed.kind == "evaluation" else None

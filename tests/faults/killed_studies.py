@@ -31,11 +31,11 @@ from ray.cluster_utils import Cluster
 
 from coach_rl.configuration.override_text import parse_overrides
 from coach_rl.core.runtime import Runtime
+from coach_rl.studies.clusters.ray_cluster import RayCluster
+from coach_rl.studies.clusters.slurm import Slurm
 from coach_rl.studies.conduct import conduct
 from coach_rl.studies.job import Job, JobResult
 from coach_rl.studies.local_pool import LocalPool
-from coach_rl.studies.ray_cluster import RayCluster
-from coach_rl.studies.slurm import Slurm
 
 MEMORY = 80_000_000
 """Bytes of a machine's object store."""
@@ -172,7 +172,7 @@ def workers() -> list[psutil.Process]:
     found = []
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
-            if "run_errand" in "".join(process.cmdline()[:1]):
+            if "run_remote_job" in "".join(process.cmdline()[:1]):
                 found.append(process)
     return found
 

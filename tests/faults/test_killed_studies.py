@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 from killed_studies import campaign, cluster, differences, jobs, workers
 
+from coach_rl.studies.clusters.ray_cluster import RayCluster
+from coach_rl.studies.clusters.slurm import Slurm
 from coach_rl.studies.conduct import conduct
 from coach_rl.studies.job import Needs
 from coach_rl.studies.local_pool import LocalPool
-from coach_rl.studies.ray_cluster import RayCluster
-from coach_rl.studies.slurm import Slurm
 
 pytestmark = pytest.mark.xdist_group("ray")
 

@@ -143,7 +143,7 @@ def test_every_public_filter_has_a_case():
         and name not in ("InputFilter", "OutputFilter")
     }
     assert {type(parameters).__name__ for parameters in ALL} == named
-    assert len(named) == 22
+    assert len(named) == 18
 
 
 @pytest.mark.parametrize("parameters", ALL, ids=ids)
@@ -443,7 +443,7 @@ def test_no_actions_at_all(case):
     assert chain.inverse(sent).shape == (0, *chain.agent_space.shape)
 
 
-@pytest.mark.parametrize("parameters", REWARD_CASES[1:3], ids=ids)
+@pytest.mark.parametrize("parameters", REWARD_CASES[1::2], ids=ids)
 def test_a_state_of_other_filters_is_refused(parameters):
     saved = reward_chain(parameters).state_dict()
     with pytest.raises(CheckpointError, match=r"InputFilter\.reward"):

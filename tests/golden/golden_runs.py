@@ -97,7 +97,6 @@ RUNS = {
         + "num_envs=4; layers=(16, 16); rollout=64; epochs=2; minibatch=32; horizon=5; "
         + "evaluation_interval=300; levels.0.agent.report_every=20; "
         + "environment.max_episode_steps=60; evaluation_environment.max_episode_steps=60",
-        package="scipy",
         tolerance=0.02,  # as for every ant that falls onto its legs
     ),
     "AntMaze_Graph_TD3": GoldenRun(
@@ -108,7 +107,6 @@ RUNS = {
         + "horizon=5; evaluation_interval=300; levels.0.agent.report_every=20; "
         + "evaluation_environment.max_episode_steps=60; "
         + learning("levels.1.agent.learner"),
-        package="scipy",
         tolerance=0.02,  # as for every ant that falls onto its legs
     ),
     "AntMaze_HAC": GoldenRun(
@@ -142,7 +140,6 @@ RUNS = {
             for change in ("starts=200", "candidates=30", "near_goal=0", "novelty.every=50")
         )
         + "novelty_updates=0.1",
-        package="scipy",
         tolerance=0.02,
     ),
     "AntReacher_HAC": GoldenRun(
@@ -259,7 +256,6 @@ RUNS = {
         changes=STACK
         + "evaluation_interval=400; hierarchy=graph; stack.0.agent.report_every=5; "
         + learning("stack.1.agent.learner"),
-        package="scipy",
     ),
     "PointMaze_HAC, graph below a learner": GoldenRun(
         preset="PointMaze_HAC",
@@ -268,7 +264,6 @@ RUNS = {
         + "evaluation_interval=400; hierarchy=graph_below; levels=3; stack.0.horizon=8; "
         + "stack.1.horizon=2; stack.2.horizon=10; stack.1.agent.report_every=5; "
         + learning("stack.0.agent.learner", "stack.2.agent.learner"),
-        package="scipy",
     ),
     "PointMaze_HIRO": GoldenRun(
         preset="PointMaze_HIRO",

@@ -222,7 +222,7 @@ def test_a_killed_worker_is_replaced_and_its_rows_are_cut_off():
     with manager_of(with_workers(off_policy(), on="local", ticks=1)) as manager:
         list(manager.train_and_act(EnvironmentSteps(60)))
         block = manager.graph.training.blocks.blocks[1]
-        os.kill(block.handle.process, signal.SIGKILL)
+        os.kill(block.worker.pid, signal.SIGKILL)
         with pytest.warns(CoachWarning, match=r"worker 1 \(rows 2 to 3\) was lost.*2 episodes"):
             records = list(manager.train_and_act(EnvironmentSteps(60)))
         faults = [each for each in records if each.kind == "fault"]
@@ -288,7 +288,7 @@ def test_actors_of_a_ray_cluster_make_the_same_numbers_and_are_replaced(monkeypa
         assert_same_state(inline[1], there[1])
         with manager_of(with_workers(params, on="ray")) as manager:
             list(manager.train_and_act(EnvironmentSteps(40)))
-            ray.kill(manager.graph.training.blocks.blocks[0].handle.actor)
+            ray.kill(manager.graph.training.blocks.blocks[0].worker.actor)
             with pytest.warns(CoachWarning, match="worker 0 .* was lost: its actor is gone"):
                 list(manager.train_and_act(EnvironmentSteps(60)))
             assert manager.graph.tracker.faults == {"died": 2}

@@ -26,14 +26,14 @@ def described(**panel):
 
 
 @pytest.mark.parametrize("level", Panel.LEVELS)
-def test_levels_go_with_and_without_their_package(level):
+def test_level_with_and_without_package(level):
     bare, full = described(level=level), described(level=f"gymnasium_robotics:{level}")
     assert bare.environment.level == f"gymnasium_robotics:{level}"
     assert bare == full
 
 
 @needs_robotics
-def test_every_fetch_task_there_is_has_its_levels():
+def test_levels_cover_all_fetch_tasks():
     importlib.import_module("gymnasium_robotics")
     registered = {name for name in gymnasium.registry if name.startswith("Fetch")}
     assert {name for name in registered if name.endswith("-v4")} == set(Panel.LEVELS)
@@ -44,14 +44,14 @@ def test_every_fetch_task_there_is_has_its_levels():
 @pytest.mark.parametrize(
     ("level", "near"), [("FetchReech-v4", "FetchReach-v4"), ("FetchReach", "FetchReach-v4")]
 )
-def test_another_level_is_refused_with_the_nearest(level, near):
+def test_unknown_level_error_names_nearest(level, near):
     with pytest.raises(UnknownNameError, match=f"unknown Fetch task '{level}'.*'{near}'"):
         described(level=level)
 
 
 @needs_robotics
 @pytest.mark.parametrize("level", Panel.LEVELS)
-def test_goals_are_the_tasks_own(level):
+def test_goal_space_of_each_task(level):
     """Achieved goals and rewards, as the task has them before anything is left out."""
     parameters = described(level=level)
     goal = parameters.agent.memory.hindsight.goal
@@ -75,7 +75,7 @@ def test_goals_are_the_tasks_own(level):
 
 
 @needs_robotics
-def test_neither_networks_nor_memory_have_the_achieved_goal_twice():
+def test_achieved_goal_is_not_stored_twice():
     parameters = described()
     environment = parameters.environment.build(num_envs=1)
     agent = parameters.agent.build(
@@ -91,24 +91,24 @@ def test_neither_networks_nor_memory_have_the_achieved_goal_twice():
     assert agent.learner.actor.module.torso.embedder.output_size == 3 + 10
 
 
-def test_hindsight_is_the_only_difference_of_the_control():
+def test_control_differs_in_hindsight_only():
     cure, control = described().agent, described(hindsight=False).agent
     assert control.memory.hindsight is None
     assert replace(control, memory=cure.memory) == cure
 
 
-def test_targets_are_clipped_to_what_the_discount_allows():
+def test_targets_are_clipped_by_discount():
     assert described(discount=0.9).agent.algorithm.clip_targets == pytest.approx((-10, 0))
     assert described(discount=1.0).agent.algorithm.clip_targets is None
 
 
-def test_only_a_task_with_a_known_mark_is_validated():
+def test_validation_of_reach_only():
     assert described().validation is not None
     assert described(level="FetchReachDense-v4").validation is None
     assert described(level="FetchPush-v4").validation is None
 
 
-def test_a_missing_package_is_named_with_what_to_install(monkeypatch):
+def test_missing_package_error_names_extra(monkeypatch):
     for loaded in [name for name in sys.modules if name.startswith("gymnasium_robotics")]:
         monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, "gymnasium_robotics", None)

@@ -41,7 +41,9 @@ from coach_rl.graph_managers import (
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,
-    evaluation_schedule,
+)
+from coach_rl.graph_managers import (
+    evaluations as evaluation_schedule,
 )
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.runs.manifest import Origin
@@ -275,7 +277,6 @@ def test_the_final_evaluation_and_its_levels_go_to_all_sinks(tmp_path: Path) -> 
 
 
 def test_goals_and_plans_of_each_level_are_in_every_record_of_evaluations(tmp_path: Path) -> None:
-    pytest.importorskip("scipy")
     changes = {
         "hierarchy": "graph",
         "spacing": 1.0,

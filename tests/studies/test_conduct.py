@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.sessions.stop_requests import Interrupted
 from coach_rl.studies.conduct import MOST_LOSSES, conduct
-from coach_rl.studies.executors import LostJob
 from coach_rl.studies.job_run import run_job
 from tests.studies.walks import numbers, runs, walk
 
@@ -26,7 +26,7 @@ class Here:
         self.given.append(job)
         future = Future()
         if self.losing(job, self.given.count(job)):
-            future.set_exception(LostJob("its process was killed by SIGKILL"))
+            future.set_exception(WorkerLost("its process was killed by SIGKILL"))
         else:
             future.set_result(run_job(job))
         return future

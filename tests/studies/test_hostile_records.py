@@ -12,7 +12,6 @@ from coach_rl.cli.main import main
 from coach_rl.configuration.strict_json import sealed
 from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.studies import run_records
-from coach_rl.studies.run_groups import find_groups
 from coach_rl.studies.run_records import unpack_records
 from coach_rl.studies.scores import read_scores
 from coach_rl.telemetry.jsonl import JsonlReader
@@ -194,12 +193,6 @@ def test_command_on_hostile_runs_shows_them_all_without_control_characters(
     if words[0] != "watch":
         assert r"\x1b[2J" in said.out
         assert "NaN is not a JSON number" in said.out
-
-
-def test_find_groups_all_runs_damaged_raises(tmp_path: Path) -> None:
-    write_run(tmp_path / "walks/bad").joinpath("summary.json").write_text("{")
-    with pytest.raises(CheckpointError, match=r"summary\.json"):
-        find_groups([tmp_path])
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder"])

@@ -18,7 +18,7 @@ from coach_rl.studies.job_run import find_run, identity, run_job
 from tests.studies.walks import WALK, numbers, runs, walk
 
 
-def test_a_default_named_explicitly_is_the_same_run(tmp_path):
+def test_identity_explicit_default_is_equal(tmp_path):
     job = walk(tmp_path)
     same = walk(tmp_path, learning_rate=0.1, **{"schedule.training": EnvironmentSteps(100)})
     assert identity(job) == identity(same)
@@ -29,11 +29,11 @@ def test_a_default_named_explicitly_is_the_same_run(tmp_path):
     "changed",
     [{"learning_rate": 0.2}, {"level": "sea"}, {"steps": 99}, {"agent.layers": (4,)}, {"seed": 4}],
 )
-def test_another_parameter_level_or_seed_is_another_run(tmp_path, changed):
+def test_identity_other_parameter_differs(tmp_path, changed):
     assert identity(walk(tmp_path, **changed)) != identity(walk(tmp_path))
 
 
-def test_threads_and_precision_bear_on_numbers_but_device_and_checkpoints_do_not(tmp_path):
+def test_identity_threads_and_precision_count(tmp_path):
     job = walk(tmp_path)
     known = identity(job)
     assert identity(replace(job, task=replace(job.task, threads=2))) != known
@@ -42,7 +42,7 @@ def test_threads_and_precision_bear_on_numbers_but_device_and_checkpoints_do_not
     assert identity(walk(tmp_path, checkpoints=CheckpointParameters(every_seconds=60.0))) == known
 
 
-def test_threads_of_a_preset_are_those_of_a_job_without_any(tmp_path):
+def test_identity_default_threads(tmp_path):
     job = walk(tmp_path)
     two = replace(job, task=replace(job.task, threads=2))
     assert identity(walk(tmp_path, threads=2)) == identity(two)
@@ -50,7 +50,7 @@ def test_threads_of_a_preset_are_those_of_a_job_without_any(tmp_path):
     assert identity(job) == identity(replace(job, task=replace(job.task, threads=1)))
 
 
-def test_a_finished_run_is_returned_as_it_is(tmp_path):
+def test_run_job_finished_run_unchanged(tmp_path):
     job = walk(tmp_path)
     assert find_run(job) is None
     result = run_job(job)
@@ -62,13 +62,13 @@ def test_a_finished_run_is_returned_as_it_is(tmp_path):
     assert (result.folder / "log.jsonl").stat().st_mtime_ns == before
 
 
-def test_the_manifest_says_whose_run_it_is(tmp_path):
+def test_run_job_manifest_has_labels(tmp_path):
     job = walk(tmp_path)
     entry = read_manifest(RunFolder(run_job(job).folder))["job"]
     assert entry == {"identity": identity(job), "labels": {"study": "walks", "variant": "slow"}}
 
 
-def test_manifest_holds_the_command_that_makes_the_run_alone(tmp_path):
+def test_run_job_manifest_has_single_run_command(tmp_path):
     job = walk(tmp_path, learning_rate=0.25)
     job = replace(job, task=replace(job.task, threads=1))  # those of the preset, as in studies
     run = run_job(job).folder
@@ -80,7 +80,7 @@ def test_manifest_holds_the_command_that_makes_the_run_alone(tmp_path):
     assert read_manifest(RunFolder(run_job(typed).folder))["command"] == ["coach", "as", "typed"]
 
 
-def test_a_stopped_run_is_resumed_with_the_numbers_it_would_have_had(tmp_path):
+def test_run_job_stopped_run_resumes_same_numbers(tmp_path):
     whole = run_job(walk(tmp_path / "whole", signal_at=1000))
     job = walk(tmp_path, signal_at=45)
     stopped = run_job(job)
@@ -92,21 +92,21 @@ def test_a_stopped_run_is_resumed_with_the_numbers_it_would_have_had(tmp_path):
     assert runs(tmp_path) == [result.folder]
 
 
-def test_a_signal_before_the_run_takes_them_stops_the_job(tmp_path, monkeypatch):
+def test_run_job_early_signal_stops(tmp_path, monkeypatch):
     from coach_rl.studies import job_run
 
     monkeypatch.setattr(job_run, "load_preset", lambda _: os.kill(os.getpid(), signal.SIGTERM))
     assert run_job(walk(tmp_path)).state == "stopped"
 
 
-def test_a_failed_run_is_a_result(tmp_path):
+def test_run_job_failed_run_result(tmp_path):
     result = run_job(walk(tmp_path, fail_at=35))
     assert result.state == "failed"
     assert result.folder == runs(tmp_path)[0]
     assert result.error.startswith("the loss is NaN. The run had done 35 environment steps")
 
 
-def test_what_does_not_resolve_fails_without_a_folder(tmp_path):
+def test_run_job_unresolvable_fails_without_folder(tmp_path):
     with pytest.raises(UnknownNameError, match="lerning_rate"):
         identity(walk(tmp_path, lerning_rate=1))
     result = run_job(walk(tmp_path, lerning_rate=1))
@@ -115,7 +115,7 @@ def test_what_does_not_resolve_fails_without_a_folder(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_an_error_that_is_not_ours_says_where(tmp_path, monkeypatch):
+def test_run_job_foreign_error_names_place(tmp_path, monkeypatch):
     from coach_rl.studies import job_run
 
     monkeypatch.setattr(job_run, "load_preset", lambda _: 1 / 0)
@@ -124,7 +124,7 @@ def test_an_error_that_is_not_ours_says_where(tmp_path, monkeypatch):
     assert "\n" not in error
 
 
-def test_a_run_that_keeps_no_checkpoints_is_made_anew(tmp_path):
+def test_run_job_without_checkpoints_starts_over(tmp_path):
     off = CheckpointParameters(enabled=False)
     assert run_job(walk(tmp_path, signal_at=45, checkpoints=off)).state == "stopped"
     first = runs(tmp_path)
@@ -132,14 +132,14 @@ def test_a_run_that_keeps_no_checkpoints_is_made_anew(tmp_path):
     assert again.folder not in first
 
 
-def test_a_run_resumed_with_other_parameters_is_another_one(tmp_path):
+def test_find_run_resumed_with_other_parameters_is_another(tmp_path):
     job = walk(tmp_path)
     run = run_job(job).folder
     resume_experiment(run, steps=EnvironmentSteps(140))
     assert find_run(job) is None
 
 
-def test_a_damaged_manifest_is_said(tmp_path):
+def test_run_job_damaged_manifest_result(tmp_path):
     job = walk(tmp_path)
     folder = RunFolder(run_job(job).folder)
     folder.manifest.write_text(folder.manifest.read_text().replace("line", "sea"))
@@ -147,7 +147,7 @@ def test_a_damaged_manifest_is_said(tmp_path):
     assert runs(tmp_path) == [folder.path]
 
 
-def test_a_run_that_another_process_holds_is_waited_for(tmp_path):
+def test_run_job_held_run_is_awaited(tmp_path):
     job = walk(tmp_path, signal_at=45)
     run = run_job(job).folder
     said = []
@@ -186,7 +186,7 @@ def test_run_job_finished_by_another_process_meanwhile_is_done(tmp_path, monkeyp
     assert (result.state, result.error, result.folder) == ("done", "", run)
 
 
-def test_two_processes_with_the_same_job_begin_one_run(tmp_path):
+def test_run_job_two_processes_one_run(tmp_path):
     job = walk(tmp_path, steps=60, seconds_per_step=0.01)
     context = multiprocessing.get_context("fork")
     both = [context.Process(target=run_job, args=(job,)) for _ in range(2)]

@@ -1,34 +1,37 @@
 import csv
 import sys
 
+import numpy as np
 import pytest
 
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.studies.comparison import compare
-from coach_rl.studies.plots import Plots, require_matplotlib
-from coach_rl.studies.run_groups import find_groups, group_scores
-from tests.studies.written_runs import write_seeds
+from coach_rl.studies.comparison import possible_comparisons
+from coach_rl.studies.plots import Plots, group_curve, require_matplotlib
+from coach_rl.studies.runs import find_runs, group_scores
+from coach_rl.studies.scores import read_scores
+from coach_rl.studies.statistics import mean
+from tests.studies.written_runs import record, write_run, write_seeds
 
 PICTURES = ("curves", "seeds", "level_low", "profiles", "improvement")
 
 
-def drawn(folder, groups, **settings):
-    scored, _ = group_scores(groups, metric="reward_mean")
-    comparisons = compare(scored, groups[-1].name, metric="reward_mean") if groups[1:] else []
-    plots = Plots(groups=groups, metric="reward_mean", **settings)
+def drawn(folder, frame, **settings):
+    scored, _ = group_scores(frame, metric="reward_mean")
+    comparisons = possible_comparisons(scored, None, metric="reward_mean")
+    plots = Plots(frame=frame, metric="reward_mean", **settings)
     return plots.write(folder, scored=scored, comparisons=comparisons, notes=["mind the gap"])
 
 
 @pytest.fixture(scope="module")
-def groups(tmp_path_factory):
+def frame(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     folders = [write_seeds(folder / name, scores) for name, scores in SCORES.items()]
-    return find_groups(folders)[0]
+    return find_runs(folders)[0]
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory, groups):
-    return drawn(tmp_path_factory.mktemp("pictures") / "plots", groups, statistic="mean")
+def files(tmp_path_factory, frame):
+    return drawn(tmp_path_factory.mktemp("pictures") / "plots", frame, statistic="mean")
 
 
 SCORES = {"a": [5.0, 6.0, 7.0], "b": [1.0, 2.0, 4.0]}
@@ -49,7 +52,7 @@ def test_pictures_tables_and_page_are_written(files):
     assert "| a | point | 3 | 6 | 1 |" in page
 
 
-def test_tables_hold_what_is_drawn(files):
+def test_plots_tables_have_drawn_numbers(files):
     folder = files[0].parent
     with (folder / "curves.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["metric"] == "reward_mean"]
@@ -62,8 +65,8 @@ def test_tables_hold_what_is_drawn(files):
         ]
 
 
-def test_a_legend_names_groups_and_seeds_in_colours_of_their_own(groups):
-    plots = Plots(groups=groups, metric="reward_mean")
+def test_plots_legend_names_groups_and_seeds(frame):
+    plots = Plots(frame=frame, metric="reward_mean")
     figure = plots.curves("reward_mean")
     (axes,) = figure.axes
     labelled = {
@@ -76,9 +79,9 @@ def test_a_legend_names_groups_and_seeds_in_colours_of_their_own(groups):
     assert axes.lines[1].get_ydata().tolist() == [3.0, 6.0]
 
 
-def test_one_seed_is_drawn_without_a_band(tmp_path):
-    groups, _ = find_groups([write_seeds(tmp_path / "alone", [3.0])])
-    files = drawn(tmp_path / "plots", groups, axis="hours")
+def test_group_curve_one_seed_no_interval(tmp_path):
+    frame, _ = find_runs([write_seeds(tmp_path / "alone", [3.0])])
+    files = drawn(tmp_path / "plots", frame, axis="hours")
     assert "improvement.png" not in {file.name for file in files}
     with (tmp_path / "plots" / "curves.csv").open(newline="") as file:
         row = next(csv.DictReader(file))
@@ -86,19 +89,63 @@ def test_one_seed_is_drawn_without_a_band(tmp_path):
 
 
 @pytest.mark.slow
-def test_same_runs_same_picture(tmp_path, groups):
-    first = {file.name: file.read_bytes() for file in drawn(tmp_path / "1", groups)}
-    again = {file.name: file.read_bytes() for file in drawn(tmp_path / "2", groups)}
+def test_same_runs_same_picture(tmp_path, frame):
+    first = {file.name: file.read_bytes() for file in drawn(tmp_path / "1", frame)}
+    again = {file.name: file.read_bytes() for file in drawn(tmp_path / "2", frame)}
     assert first == again
 
 
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path, groups):
+def test_plots_unwritable_folder_error(tmp_path, frame):
     (tmp_path / "plots").write_text("a file")
     with pytest.raises(ConfigurationError, match=r"cannot write plots to .*/plots: .*--to"):
-        drawn(tmp_path / "plots", groups)
+        drawn(tmp_path / "plots", frame)
 
 
-def test_without_matplotlib_the_extra_is_named(monkeypatch):
+def test_plots_without_matplotlib_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ConfigurationError, match=r"plots need matplotlib; .*\[plot\]"):
         require_matplotlib()
+
+
+def run(folder, seed, rewards):
+    log = "".join(
+        record("evaluation", step, {"evaluation/reward_mean": reward})
+        for step, reward in rewards.items()
+    )
+    return read_scores(write_run(folder / str(seed), seed=seed, log=log))
+
+
+def two(folder, rewards, others):
+    """A run, and two with the same other rewards, so that there are enough for an interval."""
+    return [run(folder, 0, rewards), run(folder, 1, others), run(folder, 2, others)]
+
+
+def curve(runs, axis="steps"):
+    return group_curve(runs, metric="reward_mean", axis=axis, statistic=mean)
+
+
+def test_group_curve_mean_at_each_evaluation(tmp_path):
+    found = curve(two(tmp_path, {10: 1, 20: 3}, {10: 4, 20: 6}))
+    assert found.where.tolist() == [10, 20]
+    assert found.value.tolist() == [3, 5]
+    assert found.seeds.tolist() == [3, 3]
+    assert found.each.tolist() == [[1, 4, 4], [3, 6, 6]]
+    assert (found.low < found.value).all()
+
+
+def test_group_curve_interpolates_until_run_ends(tmp_path):
+    found = curve(two(tmp_path, {10: 1, 30: 3}, {20: 5}))
+    assert found.where.tolist() == [10, 20, 30]
+    assert found.value.tolist() == [1, (2 + 5 + 5) / 3, 3]
+    assert found.seeds.tolist() == [1, 3, 1]
+    assert np.isnan(found.low).tolist() == [True, False, True]
+
+
+def test_group_curve_hours_common_grid(tmp_path):
+    found = curve([run(tmp_path, 0, {100_000: 1, 200_000: 2})], axis="hours")
+    assert np.allclose(found.where[[0, -1]], [1.0, 2.0])
+    assert np.allclose(found.value, found.where)
+
+
+def test_group_curve_missing_metric_none(tmp_path):
+    assert curve([run(tmp_path, 0, {})]) is None

@@ -8,9 +8,9 @@ from coach_rl import ConfigurationError, Study, Variant
 from coach_rl.runs.folder import RunFolder, read_manifest, write_manifest
 from coach_rl.studies.job_run import run_job
 from coach_rl.studies.run_records import unpack_records, write_records
-from coach_rl.studies.study_jobs import jobs_of
+from coach_rl.studies.study import jobs_of
 from coach_rl.studies.study_runs import evaluate_missing, study_runs
-from coach_rl.studies.study_tables import report
+from coach_rl.studies.tables import report
 from tests.studies.walks import WALK
 
 STUDY = Study(
@@ -62,7 +62,7 @@ def test_records_make_the_same_tables(home, tmp_path):
     before, after = (study_runs(STUDY, root=root) for root in (home, tmp_path / "elsewhere"))
     assert all(run.is_done for run in after)
     assert report(STUDY, after) == report(STUDY, before)
-    assert [run.code for run in after] == [run.code for run in before]
+    assert [run.scores.code for run in after] == [run.scores.code for run in before]
     assert list(evaluate_missing(STUDY, after)) == []
     assert not list((tmp_path / "elsewhere").glob("*/*/checkpoints"))
     assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["walks"]
@@ -88,13 +88,13 @@ def test_records_leave_out_where_a_run_was_made(home, tmp_path):
     write_records(tmp_path / "walks.zip", "walks", [folder])
     ((kept,), _) = unpack_records(tmp_path / "walks.zip", tmp_path / "elsewhere")
     text = kept.manifest.read_text()
-    for secret in ("/secret", '"host"', str(home), "/tests/experiment"):
+    for secret in ("/secret", '"host"', str(home), "/tests/fake_preset"):
         assert secret not in text
     assert read_manifest(kept)["hardware"]["cpu"] == manifest["hardware"]["cpu"]
     assert len(read_manifest(kept)["resumes"]) == 1
 
 
-def test_last_evaluation_stays_the_last(home, tmp_path):
+def test_unpack_records_order_of_evaluations(home, tmp_path):
     archive = exported(home, tmp_path / "walks.zip")
     unpack_records(archive, tmp_path)
     run = study_runs(STUDY, root=tmp_path)[0]
@@ -108,7 +108,7 @@ def test_last_evaluation_stays_the_last(home, tmp_path):
     assert study_runs(STUDY, root=tmp_path / "elsewhere")[0].score(STUDY) == 12.5
 
 
-def test_runs_that_are_there_stay_as_they_are(home, tmp_path):
+def test_unpack_records_existing_runs_unchanged(home, tmp_path):
     archive = exported(home, tmp_path / "walks.zip")
     kept = folders(home)[0].summary.read_bytes()
     new, were_there = unpack_records(archive, home)
@@ -124,7 +124,7 @@ def test_runs_of_the_same_name_from_two_places_are_both_kept(home, tmp_path):
     assert [each.path.name for each in new] == [run.path.name, f"{run.path.name}_2"]
 
 
-def test_archive_is_not_replaced_by_one_that_lacks_its_runs(home, tmp_path):
+def test_write_records_fewer_runs_error(home, tmp_path):
     archive = exported(home, tmp_path / "walks.zip")
     before = archive.read_bytes()
     with pytest.raises(ConfigurationError, match="holds 3 runs that would be lost, such as "):
@@ -138,7 +138,7 @@ def test_archive_is_not_replaced_by_one_that_lacks_its_runs(home, tmp_path):
 @pytest.mark.parametrize(
     "name", ["../walks/a/manifest.json", "walks/a/b.py", "walks/../x/log.jsonl"]
 )
-def test_archive_of_other_things_is_refused(home, tmp_path, name):
+def test_unpack_records_foreign_archive_error(home, tmp_path, name):
     archive = exported(home, tmp_path / "walks.zip")
 
     first = f"walks/{min(run.path.name for run in folders(home))}/log.jsonl"
@@ -152,7 +152,7 @@ def test_archive_of_other_things_is_refused(home, tmp_path, name):
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_changed_manifest_is_refused_and_nothing_is_made(home, tmp_path):
+def test_unpack_records_changed_manifest_error(home, tmp_path):
     archive = exported(home, tmp_path / "walks.zip")
 
     def change(entry, text):
@@ -164,7 +164,7 @@ def test_changed_manifest_is_refused_and_nothing_is_made(home, tmp_path):
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_what_cannot_be_read_or_written_is_said(home, tmp_path):
+def test_records_unreadable_or_unwritable_error(home, tmp_path):
     with pytest.raises(ConfigurationError, match=r"none\.zip: No such file"):
         unpack_records(tmp_path / "none.zip", tmp_path)
     (tmp_path / "text.zip").write_text("text")

@@ -12,7 +12,7 @@ from coach_rl.studies.scores import later_evaluations, read_scores, runs_below
 from tests.studies.written_runs import LOG, SUMMARY, write_run
 
 
-def test_a_finished_run_is_read(tmp_path):
+def test_read_scores_finished_run(tmp_path):
     labels = {"study": "question", "variant": "two levels"}
     path = write_run(tmp_path / "run", log=LOG, summary=SUMMARY, job={"labels": labels}, seed=3)
     run = read_scores(path)
@@ -48,7 +48,7 @@ def test_thresholds_of_levels_with_goals_are_read(tmp_path, name):
     assert read_scores(path).thresholds == {"low": (0.5, np.inf)}
 
 
-def test_an_unfinished_run_is_read_up_to_its_last_whole_line(tmp_path):
+def test_read_scores_unfinished_run_whole_lines(tmp_path):
     cut = LOG[: LOG.index('"evaluation/success_rate"')]
     run = read_scores(write_run(tmp_path / "run", log=cut))
     assert run.state == "stopped"
@@ -57,13 +57,13 @@ def test_an_unfinished_run_is_read_up_to_its_last_whole_line(tmp_path):
     assert run.environment_steps == 2000
 
 
-def test_a_run_that_has_only_begun_has_no_scores(tmp_path):
+def test_read_scores_begun_run_has_no_scores(tmp_path):
     run = read_scores(write_run(tmp_path / "run"))
     assert (run.state, run.environment_steps, len(run.curve)) == ("stopped", 0, 0)
     assert run.last("reward_mean") is None
 
 
-def test_the_level_of_an_early_run_is_in_its_parameters(tmp_path):
+def test_read_scores_early_manifest_level(tmp_path):
     path = write_run(tmp_path / "run", parameters={"environment": {"level": "ant"}})
     manifest = json.loads((path / "manifest.json").read_text())
     del manifest["level"]
@@ -71,7 +71,7 @@ def test_the_level_of_an_early_run_is_in_its_parameters(tmp_path):
     assert read_scores(path).level == "ant"
 
 
-def test_a_run_that_somebody_holds_is_running(tmp_path):
+def test_read_scores_held_run_is_running(tmp_path):
     path = write_run(tmp_path / "run", log=LOG)
     mine = {
         "process": os.getpid(),
@@ -86,7 +86,7 @@ def test_a_run_that_somebody_holds_is_running(tmp_path):
     assert read_scores(path).state == "stopped"
 
 
-def test_a_run_that_is_silent_on_another_host_is_not_running(tmp_path):
+def test_run_status_silent_remote_run_stopped(tmp_path):
     path = write_run(tmp_path / "run", log=LOG)
     lock = path / LOCK
     lock.write_text(json.dumps({"process": 1, "host": "elsewhere", "started": 1.0}))
@@ -95,7 +95,7 @@ def test_a_run_that_is_silent_on_another_host_is_not_running(tmp_path):
     assert read_scores(path).state == "stopped"
 
 
-def test_a_run_whose_last_sign_is_a_fault_has_failed(tmp_path):
+def test_read_scores_fault_last_is_failed(tmp_path):
     path = write_run(tmp_path / "run", log=LOG)
     (path / "faults").mkdir()
     fault = path / "faults" / "step_900.txt"
@@ -105,7 +105,7 @@ def test_a_run_whose_last_sign_is_a_fault_has_failed(tmp_path):
     assert read_scores(path).state == "failed"
 
 
-def test_later_evaluations_are_read(tmp_path):
+def test_later_evaluations_read(tmp_path):
     path = write_run(tmp_path / "run")
     (path / "evaluations").mkdir()
     document = {
@@ -114,12 +114,12 @@ def test_later_evaluations_are_read(tmp_path):
         "levels": {"low": {"evaluation_level/goal_share": 0.4}},
     }
     (path / "evaluations" / "step_2500.json").write_text(json.dumps(document))
-    assert later_evaluations(path) == [
-        {"environment_steps": 2500, "success_rate": 0.9, "low/goal_share": 0.4}
-    ]
+    (found,) = later_evaluations(path)
+    assert found.metrics == {"success_rate": 0.9, "low/goal_share": 0.4}
+    assert (found.environment_steps, found.is_plain) == (2500, True)
 
 
-def test_damage_is_said(tmp_path):
+def test_read_scores_damage_error(tmp_path):
     path = write_run(
         tmp_path / "run", log=LOG.replace('"kind": "evaluation"', '"kind": evaluation')
     )
@@ -130,7 +130,7 @@ def test_damage_is_said(tmp_path):
         read_scores(path)
 
 
-def test_runs_are_found_at_any_depth(tmp_path):
+def test_runs_below_any_depth(tmp_path):
     found = [write_run(tmp_path / name) for name in ("a/run", "b/c/run")]
     write_run(tmp_path / "b" / ".new-host-1" / "run")
     write_run(found[0] / "copy")  # in a run: a copy of something

@@ -3,7 +3,6 @@ import itertools
 import numpy as np
 import pytest
 
-from coach_rl.core.errors import ParameterError
 from coach_rl.studies.statistics import (
     band,
     clopper_pearson,
@@ -116,15 +115,6 @@ def test_performance_profile_is_the_share_above():
     # Wilson's interval of 2 of 4.
     assert (low[1], high[1]) == pytest.approx((0.150, 0.850), abs=1e-3)
     assert low[0] < high[0] == pytest.approx(1.0)
-
-
-def test_nothing_to_count_is_refused():
-    with pytest.raises(ParameterError, match="give at least one score"):
-        estimate([])
-    with pytest.raises(ParameterError, match="confidence must be between 0 and 1, got 95"):
-        difference([1.0, 2.0], [1.0, 2.0], confidence=95)
-    with pytest.raises(ParameterError, match="over no environments"):
-        probability_of_improvement([])
 
 
 def some_fail(rng, shape):

@@ -5,11 +5,17 @@ from dataclasses import replace
 import pytest
 
 import coach_rl
-from coach_rl import ConfigurationError, Study, Variant
+from coach_rl import ConfigurationError, Runtime, Study, Variant, find_preset, load_preset
+from coach_rl.configuration.parameters_json import encode
 from coach_rl.runs.folder import RunFolder, read_manifest, write_manifest
 from coach_rl.studies.job_run import run_job
-from coach_rl.studies.study_jobs import jobs_of
-from coach_rl.studies.study_runs import evaluate_missing, study_runs
+from coach_rl.studies.study import jobs_of
+from coach_rl.studies.study_runs import (
+    evaluate_missing,
+    is_run_of,
+    parameter_difference,
+    study_runs,
+)
 from tests.studies.walks import WALK
 
 SLOW = Variant(name="slow", preset=WALK)
@@ -26,11 +32,11 @@ def done(study, root, **given):
     return [(run.variant, run.seed) for run in study_runs(study, root=root, **given) if run.is_done]
 
 
-def test_runs_are_found_by_their_parameters(tmp_path):
+def test_study_runs_found_by_parameters(tmp_path):
     make(STUDY, tmp_path, only=slice(1, 3))
     assert done(STUDY, tmp_path) == [("fast", 1), ("slow", 2)]
     missing, fast, *_ = study_runs(STUDY, root=tmp_path)
-    assert (missing.folder, missing.scores, missing.code) == (None, None, ())
+    assert (missing.folder, missing.scores) == (None, None)
     assert missing.score(STUDY) is None
     assert fast.score(STUDY) == fast.scores.final["reward_mean"]
 
@@ -44,7 +50,7 @@ def test_study_extended_by_seeds_and_variants_keeps_its_runs(tmp_path):
     assert done(replace(STUDY, steps=80), tmp_path) == []
 
 
-def test_finished_runs_that_were_made_elsewhere_count(tmp_path):
+def test_study_runs_earlier_runs_count(tmp_path):
     elsewhere = replace(STUDY, name="by_hand")
     make(elsewhere, tmp_path / "old" / "deep")
     assert done(STUDY, tmp_path) == []
@@ -56,7 +62,7 @@ def test_finished_runs_that_were_made_elsewhere_count(tmp_path):
         study_runs(STUDY, root=tmp_path, earlier=[tmp_path / "none"])
 
 
-def test_runs_are_known_by_the_changes_of_their_seeds(tmp_path):
+def test_study_runs_changes_by_seed(tmp_path):
     variant = replace(SLOW, changes_by_seed={2: {"learning_rate": 0.5}})
     study = replace(STUDY, variants=(variant,))
     make(study, tmp_path)
@@ -68,7 +74,7 @@ def test_runs_are_known_by_the_changes_of_their_seeds(tmp_path):
     assert done(replace(elsewhere, variants=(swapped,)), tmp_path, earlier=[tmp_path]) == []
 
 
-def test_runs_of_the_study_count_after_a_parameter_was_added(tmp_path):
+def test_study_runs_after_added_parameter(tmp_path):
     make(STUDY, tmp_path, only=slice(0, 1))
     (run,) = [run for run in study_runs(STUDY, root=tmp_path) if run.is_done]
     manifest = read_manifest(run.folder)
@@ -78,7 +84,7 @@ def test_runs_of_the_study_count_after_a_parameter_was_added(tmp_path):
     assert done(STUDY, tmp_path) == [("slow", 1)]
 
 
-def test_damaged_run_elsewhere_is_said_and_left_out(tmp_path):
+def test_study_runs_damaged_earlier_run_warning(tmp_path):
     make(replace(STUDY, name="by_hand"), tmp_path / "old", only=slice(0, 1))
     (manifest,) = (tmp_path / "old").glob("*/*/manifest.json")
     manifest.write_text("{")
@@ -86,16 +92,16 @@ def test_damaged_run_elsewhere_is_said_and_left_out(tmp_path):
         assert done(STUDY, tmp_path, earlier=[tmp_path / "old"]) == []
 
 
-def test_code_of_every_part_of_a_run_is_known(tmp_path):
+def test_read_scores_code_of_every_part(tmp_path):
     make(STUDY, tmp_path, only=slice(0, 1))
     (run,) = [run for run in study_runs(STUDY, root=tmp_path) if run.is_done]
-    (now,) = run.code
+    (now,) = run.scores.code
     manifest = read_manifest(run.folder)
     part = {**manifest, "git": {"coach_rl": {"commit": "abcdef1234", "dirty": True}}}
     write_manifest(run.folder, {**manifest, "resumes": [part]})
-    assert study_runs(STUDY, root=tmp_path)[0].code == (now, "abcdef12*")
+    assert study_runs(STUDY, root=tmp_path)[0].scores.code == (now, "abcdef12*")
     write_manifest(run.folder, {**manifest, "git": {"coach_rl": None}})
-    assert study_runs(STUDY, root=tmp_path)[0].code == (f"version {coach_rl.__version__}",)
+    assert study_runs(STUDY, root=tmp_path)[0].scores.code == (f"version {coach_rl.__version__}",)
 
 
 def test_score_of_an_evaluation_afterwards(tmp_path):
@@ -116,10 +122,102 @@ def test_score_of_an_evaluation_afterwards(tmp_path):
     assert run.score(study) == score
 
 
-def test_best_copy_of_a_run_is_taken(tmp_path):
+def test_study_runs_best_copy_is_chosen(tmp_path):
     make(STUDY, tmp_path, only=slice(0, 1))
     run = study_runs(STUDY, root=tmp_path)[0]
     copy = run.folder.path.with_name("unfinished")
     shutil.copytree(run.folder.path, copy)
     RunFolder(copy).summary.unlink()
     assert study_runs(STUDY, root=tmp_path)[0].folder == run.folder
+
+
+def recorded(**panel):
+    graph_manager = load_preset(find_preset("Pendulum_HAC")).configure({"levels": 2, **panel})
+    task = Runtime(seed=3, device="cpu", threads=1)
+    manifest = {
+        "graph_manager": "coach_rl.graph_managers.graph_manager:HACGraphManager",
+        "parameters": encode(graph_manager.parameters),
+        "task": encode(task),
+    }
+    return manifest, graph_manager, task
+
+
+def test_is_run_of_same_parameters():
+    manifest, graph_manager, task = recorded()
+    assert is_run_of(manifest, graph_manager, task)
+    assert is_run_of(manifest, graph_manager, replace(task, device="cuda"))
+    assert not is_run_of(manifest, graph_manager, replace(task, seed=4))
+    assert not is_run_of(manifest, graph_manager, replace(task, threads=2))
+
+
+@pytest.mark.parametrize("changed", [{"steps": 3}, {"layers": (4,)}, {"noise": 0.3}])
+def test_is_run_of_other_parameter_false(changed):
+    manifest, _, task = recorded()
+    _, other, _ = recorded(**changed)
+    assert not is_run_of(manifest, other, task)
+    assert parameter_difference(manifest["parameters"], other.parameters)
+
+
+def test_is_run_of_ignores_checkpoints():
+    manifest, graph_manager, task = recorded()
+    manifest["parameters"]["checkpoints"] = {}
+    assert is_run_of(manifest, graph_manager, task)
+
+
+def test_is_run_of_added_field_is_default():
+    manifest, graph_manager, task = recorded()
+    del manifest["parameters"]["schedule"]["stop_after"]
+    del manifest["task"]["threads"]
+    assert is_run_of(manifest, graph_manager, task)
+    limited = load_preset(find_preset("Pendulum_HAC")).configure(
+        {"levels": 2, "schedule.stop_after": 1.0}
+    )
+    assert parameter_difference(manifest["parameters"], limited.parameters) == "schedule.stop_after"
+
+
+def test_is_run_of_task_threads_count():
+    manifest, _, task = recorded()
+    del manifest["parameters"]["threads"]  # a run of an earlier version
+    graph_manager = load_preset(find_preset("Pendulum_HAC")).configure({"levels": 2, "threads": 2})
+    assert is_run_of(manifest, graph_manager, task)
+    assert not is_run_of(manifest, graph_manager, replace(task, threads=None))
+
+
+def test_parameter_difference_removed_field():
+    manifest, graph_manager, _ = recorded()
+    manifest["parameters"]["schedule"]["burn_in"] = 3
+    found = parameter_difference(manifest["parameters"], graph_manager.parameters)
+    assert found == "schedule.burn_in"
+
+
+def test_is_run_of_former_classes_and_values():
+    manifest, graph_manager, task = recorded()
+    manifest["graph_manager"] = "coach_rl.graph_managers.hac_graph_manager:HACGraphManager"
+    for level in manifest["parameters"]["stack"]:
+        assert level["testing_rate"] is None
+        level["testing_rate"] = 0.0
+    assert is_run_of(manifest, graph_manager, task)
+    manifest["parameters"]["stack"][0]["testing_rate"] = 0.1
+    found = parameter_difference(manifest["parameters"], graph_manager.parameters)
+    assert found == "stack.0.testing_rate"
+    manifest["graph_manager"] = "somewhere:HACGraphManager"
+    manifest["parameters"]["stack"][0]["testing_rate"] = None
+    assert not is_run_of(manifest, graph_manager, task)
+
+
+def test_parameter_difference_renamed_fields():
+    graph_manager = load_preset(find_preset("AntMaze_Graph")).configure({})
+    then = {
+        "lowest_probability": "worst",
+        "retry_discount": "doubt",
+        "fixed_goal": "besides",
+    }
+    manifest = encode(graph_manager.parameters)
+    agent = manifest["levels"][0]["agent"]
+    renamed = {then.get(name, name): value for name, value in agent.items()}
+    assert renamed.keys() - agent.keys() == set(then.values())
+    manifest["levels"][0]["agent"] = renamed
+    assert parameter_difference(manifest, graph_manager.parameters) is None
+    renamed["doubt"] = 0.25
+    path = "levels.0.agent.retry_discount"
+    assert parameter_difference(manifest, graph_manager.parameters) == path

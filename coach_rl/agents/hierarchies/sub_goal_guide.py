@@ -6,7 +6,6 @@
 For the agent of any level that sends goals to a level below and has an actor and critics.
 """
 
-import importlib.util
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
@@ -29,7 +28,7 @@ from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, LevelPlace, RowState
-from coach_rl.core.errors import ConfigurationError, how_to_install, require
+from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
@@ -480,10 +479,6 @@ def _check_landmarks(
     """Raise `ConfigurationError` unless ways to goals can be planned by the critic below."""
     owner, goal, sub_goal = place.owner(agent.name), place.goal, place.sub_goal
     assert sub_goal is not None
-    if importlib.util.find_spec("scipy") is None:
-        raise ConfigurationError(
-            f"{owner} needs scipy for the ways between landmarks; {how_to_install('graph')}"
-        )
     wanted = agent.observation_space.spaces.get(GOAL_KEY)
     size = 0 if wanted is None else int(np.prod(wanted.shape or (1,)))
     if size != sub_goal.size or (goal is not None and goal.observed != "absolute"):

@@ -8,7 +8,6 @@ All plans of a tick are made before the graph changes. So workers that collect f
 copy of its graph, and the run learns from what came of their plans.
 """
 
-import importlib.util
 import time
 from collections.abc import Mapping
 from dataclasses import field
@@ -25,7 +24,7 @@ from coach_rl.agents.planning.places import GridPlaces, PlaceRecords, PlacesPara
 from coach_rl.agents.planning.way_points import WayPointGraph
 from coach_rl.core.agents import AgentContext, TrainingReport
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ConfigurationError, how_to_install
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.marks import GoalPlace, Mark
 from coach_rl.core.parameter_classes import parameter_class
@@ -91,14 +90,9 @@ class GraphAgentParameters:
         """The agent.
 
         Raises:
-            ConfigurationError: The package for shortest paths is missing, or the levels have no
-                goals that could be places of one graph.
+            ConfigurationError: The levels have no goals that could be places of one graph.
         """
         owner = context.place.owner(self.name)
-        if importlib.util.find_spec("scipy") is None:
-            raise ConfigurationError(
-                f"{owner} needs scipy for its shortest paths; {how_to_install('graph')}"
-            )
         space = PlaceSpace.between(
             context.place, owner, fixed_goal=self.fixed_goal, conditions=self.conditions
         )

@@ -18,7 +18,6 @@ from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.transitions import Transition
 from coach_rl.memories import ReplayMemoryParameters
 
-pytest.importorskip("scipy")
 BOX = spaces.Box(-9, 9, (2,), np.float32)
 SEEN = spaces.Dict({"place": BOX, GOAL_KEY: BOX})
 GOAL = GoalSpace(

@@ -46,7 +46,6 @@ from coach_rl.graph_managers import (
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.testing.states import assert_same_state
 
-pytest.importorskip("scipy")
 ABSOLUTE = GoalSpace(
     key="achieved_goal",
     low=(-1.0, -1.0),
@@ -440,9 +439,3 @@ def test_at_the_lowest_level_there_is_nothing_to_guide():
     low = TD3AgentParameters(**SETTINGS, guide=HRAC)
     with pytest.raises(ConfigurationError, match="sends none to a level below; set guide=None"):
         built(stack(top_agent(), low))
-
-
-def test_scipy_is_asked_for_where_it_is_missing(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ConfigurationError, match=r"needs scipy .*\[graph\]"):
-        built(stack(top_agent()))

@@ -1,7 +1,6 @@
 """The agent that plans: way-points through a maze, what it learns of them, saving in mid-plan."""
 
 import copy
-import importlib.util
 import itertools
 from dataclasses import replace
 from functools import partial
@@ -913,9 +912,3 @@ def test_settings_beyond_what_a_graph_can_take_are_refused():
         ConfigurationError, match=r"lowest_probability must be float in \(0, 1\], got 0"
     ):
         build(lowest_probability=0.0)
-
-
-def test_without_scipy_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ConfigurationError, match=r"needs scipy .*\[graph\]"):
-        build()

@@ -1,0 +1,412 @@
+"""Noise on the actions of a Box: normal, Ornstein-Uhlenbeck, with uniform actions, squashed.
+
+`EpsilonGreedyNoise` is the exploration of hindsight agents, `SquashedGaussianPolicy` that of soft
+actor-critic.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Annotated
+
+import numpy as np
+from annotated_types import Interval
+
+from coach_rl.core.agents import RowState
+from coach_rl.core.clock import Clock
+from coach_rl.core.errors import require
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
+from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
+from coach_rl.core.row_noise import RowNoise
+from coach_rl.core.saved import Saved
+from coach_rl.core.schedules import ConstantSchedule, Schedule
+from coach_rl.core.seeding import integer_seed
+from coach_rl.core.spaces import ActionUnit, Space
+from coach_rl.exploration_policies.exploration_policy import (
+    AnyExplorationPolicy,
+    BoxActions,
+    ExplorationPolicyParameters,
+    check_ends,
+    scheduled,
+)
+
+
+@parameter_class
+class GaussianNoise:
+    """Normal noise added to each element; what leaves the Box is clipped to its bounds."""
+
+    scale: Schedule = field(default_factory=lambda: ConstantSchedule(value=0.1))
+    """Standard deviation in the `unit`, 0 or more; 0.1 is that of TD3 (Fujimoto et al. 2018,
+    section 6.1)."""
+    unit: ActionUnit = "half_range"
+    """half_range: half of each element's range. raw: the Box's own units, the same std for
+    all elements."""
+
+    def __post_init__(self) -> None:
+        check_ends(self.scale, "GaussianNoise.scale")
+
+    def build(self, action_space: Space) -> "GaussianNoisePolicy":
+        """Build the policy for a flat, bounded Box of floats."""
+        return GaussianNoisePolicy(self, BoxActions(action_space, policy="GaussianNoise"))
+
+
+@parameter_class
+class TruncatedNormalNoise:
+    """Normal noise around each element, drawn under the condition that it stays in the Box.
+
+    Clipped noise piles up on the bounds; truncated noise has no action that is likelier than its
+    neighbours, but pushes the mean of an action near a bound inwards.
+    """
+
+    scale: Schedule = field(default_factory=lambda: ConstantSchedule(value=0.1))
+    """Standard deviation, before truncation, in half-ranges of each element, 0 or more."""
+
+    def __post_init__(self) -> None:
+        check_ends(self.scale, "TruncatedNormalNoise.scale")
+
+    def build(self, action_space: Space) -> "TruncatedNormalPolicy":
+        """Build the policy for a flat, bounded Box of floats."""
+        return TruncatedNormalPolicy(self, BoxActions(action_space, policy="TruncatedNormalNoise"))
+
+
+class GaussianNoisePolicy:
+    """Actions [R, A] with normal noise, clipped; an `ExplorationPolicy`."""
+
+    def __init__(self, params: GaussianNoise, actions: BoxActions) -> None:
+        self._params = params
+        self._actions = actions
+        raw = np.ones_like(actions.half_range)
+        self._unit: FloatArray = raw if params.unit == "raw" else actions.half_range  # [A]
+
+    def new_rows(self, num_rows: int, seed: int) -> RowNoise:
+        """A standard normal number for each element."""
+        size = self._actions.size
+        return RowNoise(num_rows=num_rows, size=size, kind="normal", seed=seed, name="gaussian")
+
+    def explore(
+        self,
+        state: RowNoise,
+        rows: IntArray,
+        values: FloatArray,
+        *,
+        starts: BoolArray,  # noqa: ARG002 - nothing lasts
+        clock: Clock,
+    ) -> FloatArray:
+        """Actions [R, A]."""
+        std = self._scale(clock) * self._unit
+        return self._actions.clipped(values + std * state.draw(rows))
+
+    def greedy(self, values: FloatArray) -> FloatArray:
+        """The actions without noise, clipped, [R, A]."""
+        return self._actions.greedy(values)
+
+    def metrics(self, clock: Clock) -> dict[str, float]:
+        """The scale."""
+        return {"exploration/scale": self._scale(clock)}
+
+    def _scale(self, clock: Clock) -> float:
+        return scheduled(self._params.scale, clock, "GaussianNoise.scale")
+
+
+class TruncatedNormalPolicy:
+    """Actions [R, A] drawn from truncated normals; an `ExplorationPolicy`."""
+
+    def __init__(self, params: TruncatedNormalNoise, actions: BoxActions) -> None:
+        self._params = params
+        self._actions = actions
+
+    def new_rows(self, num_rows: int, seed: int) -> RowNoise:
+        """A uniform number for each element, for the inverse of the distribution."""
+        return RowNoise(
+            num_rows=num_rows,
+            size=self._actions.size,
+            kind="uniform",
+            seed=seed,
+            name="truncated_normal",
+        )
+
+    def explore(
+        self,
+        state: RowNoise,
+        rows: IntArray,
+        values: FloatArray,
+        *,
+        starts: BoolArray,  # noqa: ARG002 - nothing lasts
+        clock: Clock,
+    ) -> FloatArray:
+        """Actions [R, A]."""
+        mean = self._actions.clipped(values)
+        numbers = state.draw(rows).astype(np.float64)
+        std = self._scale(clock) * self._actions.half_range.astype(np.float64)
+        moves = std > 0  # [A]; elsewhere there is nothing to draw from
+        bounds = np.where(moves, std, 1.0)
+        below = _cumulative((self._actions.low - mean) / bounds)
+        above = _cumulative((self._actions.high - mean) / bounds)
+        # Numbers are multiples of 2^-24 in [0, 1); their cells' centres are never 0 or 1.
+        probability = below + (numbers + 2.0**-25) * (above - below)
+        return self._actions.clipped(mean + np.where(moves, std * _quantile(probability), 0.0))
+
+    def greedy(self, values: FloatArray) -> FloatArray:
+        """The actions without noise, clipped, [R, A]."""
+        return self._actions.greedy(values)
+
+    def metrics(self, clock: Clock) -> dict[str, float]:
+        """The scale."""
+        return {"exploration/scale": self._scale(clock)}
+
+    def _scale(self, clock: Clock) -> float:
+        return scheduled(self._params.scale, clock, "TruncatedNormalNoise.scale")
+
+
+def _elementwise(function: Callable[[float], float], values: Array) -> FloatArray:
+    """The function of every number, float64: numpy has no normal distribution."""
+    flat = [function(value) for value in values.ravel().tolist()]
+    return np.array(flat, np.float64).reshape(values.shape)
+
+
+def _cumulative(values: FloatArray) -> FloatArray:
+    return _elementwise(NormalDist().cdf, values)
+
+
+def _quantile(probabilities: FloatArray) -> FloatArray:
+    return _elementwise(NormalDist().inv_cdf, probabilities)
+
+
+@parameter_class
+class OrnsteinUhlenbeckNoise:
+    """x += theta (mean - x) dt + sigma sqrt(dt) N(0, 1), added to the action, then clipped.
+
+    Values of Lillicrap et al. 2016, section 7. x begins at the mean with every (sub-)episode. Far
+    from a beginning its standard deviation is sigma / sqrt(2 theta - theta^2 dt), 0.365 by default,
+    and it forgets in about 1 / (theta dt) decisions, 667 by default.
+    """
+
+    theta: Positive[float] = 0.15
+    """Pull towards the mean per unit of time, more than 0."""
+    sigma: Schedule = field(default_factory=lambda: ConstantSchedule(value=0.2))
+    """Diffusion per square root of a unit of time, in half-ranges of each element."""
+    dt: Positive[float] = 0.01
+    """Time of a decision. The paper does not say; 0.01 is that of Coach and OpenAI Baselines. 1
+    gives noise that forgets in 7 decisions."""
+    mean: Annotated[float, Interval(gt=-math.inf, lt=math.inf)] = 0.0
+    """The mean x is pulled towards, in half-ranges of each element; 0 is the action itself."""
+
+    def __post_init__(self) -> None:
+        require(
+            0 < self.dt <= 1 / self.theta,
+            f"OrnsteinUhlenbeckNoise.dt must lie in (0, 1 / theta = {1 / self.theta:g}], "
+            f"got {self.dt}",
+        )
+        check_ends(self.sigma, "OrnsteinUhlenbeckNoise.sigma")
+
+    def build(self, action_space: Space) -> "OrnsteinUhlenbeckPolicy":
+        """Build the policy for a flat, bounded Box of floats."""
+        actions = BoxActions(action_space, policy="OrnsteinUhlenbeckNoise")
+        return OrnsteinUhlenbeckPolicy(self, actions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrnsteinUhlenbeckRows(Saved):
+    """The state of each row's process."""
+
+    SAVED = ("noise", "level")
+
+    noise: RowNoise
+    """A standard normal number for each element and decision."""
+    level: FloatArray
+    """x, float32 [N, A], in half-ranges of each element."""
+
+
+class OrnsteinUhlenbeckPolicy:
+    """Actions [R, A] with drifting noise, clipped; an `ExplorationPolicy`."""
+
+    def __init__(self, params: OrnsteinUhlenbeckNoise, actions: BoxActions) -> None:
+        self._params = params
+        self._actions = actions
+
+    def new_rows(self, num_rows: int, seed: int) -> OrnsteinUhlenbeckRows:
+        """Processes at their mean."""
+        size = self._actions.size
+        return OrnsteinUhlenbeckRows(
+            noise=RowNoise(
+                num_rows=num_rows, size=size, kind="normal", seed=seed, name="ornstein_uhlenbeck"
+            ),
+            level=np.full((num_rows, size), self._params.mean, np.float32),
+        )
+
+    def explore(
+        self,
+        state: OrnsteinUhlenbeckRows,
+        rows: IntArray,
+        values: FloatArray,
+        *,
+        starts: BoolArray,
+        clock: Clock,
+    ) -> FloatArray:
+        """Actions [R, A]; the processes of these rows take a step."""
+        params = self._params
+        level = np.where(starts[:, None], np.float32(params.mean), state.level[rows])
+        pull = params.theta * params.dt * (params.mean - level)
+        level = level + pull + self._sigma(clock) * math.sqrt(params.dt) * state.noise.draw(rows)
+        state.level[rows] = level
+        return self._actions.clipped(values + level * self._actions.half_range)
+
+    def greedy(self, values: FloatArray) -> FloatArray:
+        """The actions without noise, clipped, [R, A]."""
+        return self._actions.greedy(values)
+
+    def metrics(self, clock: Clock) -> dict[str, float]:
+        """Sigma."""
+        return {"exploration/sigma": self._sigma(clock)}
+
+    def _sigma(self, clock: Clock) -> float:
+        return scheduled(self._params.sigma, clock, "OrnsteinUhlenbeckNoise.sigma")
+
+
+def _fetch_noise() -> ExplorationPolicyParameters:
+    return GaussianNoise(scale=ConstantSchedule(value=0.2))
+
+
+@parameter_class
+class EpsilonGreedyNoise:
+    """Epsilon-greedy in a Box: a uniform action with probability epsilon, else another policy's.
+
+    Values of Plappert et al. 2018, "Multi-Goal Reinforcement Learning", appendix A, for the Fetch
+    tasks; Andrychowicz et al. 2017 (hindsight experience replay) take 0.2 and a scale of 0.1.
+    """
+
+    epsilon: Schedule = field(default_factory=lambda: ConstantSchedule(value=0.3))
+    """Probability of an even draw from the Box, in [0, 1]."""
+    noise: ExplorationPolicyParameters = field(default_factory=_fetch_noise)
+    """The policy of the other decisions. Its processes continue in all of them."""
+
+    def __post_init__(self) -> None:
+        check_ends(self.epsilon, "EpsilonGreedyNoise.epsilon", high=1)
+
+    def build(self, action_space: Space) -> "EpsilonGreedyNoisePolicy":
+        """Build the policy for a flat, bounded Box of floats."""
+        actions = BoxActions(action_space, policy="EpsilonGreedyNoise")
+        return EpsilonGreedyNoisePolicy(self, actions, self.noise.build(action_space))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpsilonGreedyNoiseRows(Saved):
+    """The state kept per row."""
+
+    SAVED = ("draws", "noise")
+
+    draws: RowNoise
+    """1 + A uniform numbers a decision: whether, and the action."""
+    noise: RowState
+    """The other policy's."""
+
+
+class EpsilonGreedyNoisePolicy:
+    """Even draws among another policy's actions [R, A]; an `ExplorationPolicy`."""
+
+    def __init__(
+        self, params: EpsilonGreedyNoise, actions: BoxActions, noise: AnyExplorationPolicy
+    ) -> None:
+        self._params = params
+        self._actions = actions
+        self._noise = noise
+
+    def new_rows(self, num_rows: int, seed: int) -> EpsilonGreedyNoiseRows:
+        """Streams of our own, and the other policy's rows."""
+        return EpsilonGreedyNoiseRows(
+            draws=RowNoise(
+                num_rows=num_rows,
+                size=1 + self._actions.size,
+                kind="uniform",
+                seed=seed,
+                name="epsilon_greedy_noise",
+            ),
+            # A seed of its own, or the same policy inside would draw the same numbers.
+            noise=self._noise.new_rows(num_rows, integer_seed(seed, "epsilon_greedy_noise")),
+        )
+
+    def explore(
+        self,
+        state: EpsilonGreedyNoiseRows,
+        rows: IntArray,
+        values: FloatArray,
+        *,
+        starts: BoolArray,
+        clock: Clock,
+    ) -> FloatArray:
+        """Actions [R, A]."""
+        numbers = state.draws.draw(rows)
+        noisy = self._noise.explore(state.noise, rows, values, starts=starts, clock=clock)
+        drawn = numbers[:, :1] < self._epsilon(clock)
+        return np.where(drawn, self._actions.even(numbers[:, 1:]), noisy)
+
+    def greedy(self, values: FloatArray) -> FloatArray:
+        """The actions without noise, clipped, [R, A]."""
+        return self._actions.greedy(values)
+
+    def metrics(self, clock: Clock) -> dict[str, float]:
+        """Epsilon, and the other policy's."""
+        return {"exploration/epsilon": self._epsilon(clock), **self._noise.metrics(clock)}
+
+    def _epsilon(self, clock: Clock) -> float:
+        return scheduled(self._params.epsilon, clock, "EpsilonGreedyNoise.epsilon", high=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SquashedGaussianSampling:
+    """Draw from the network's own distribution; greedy is the squashed mean."""
+
+    log_std_bounds: tuple[float, float] = (-20.0, 2.0)
+    """Log standard deviations are kept within."""
+
+    def build(self, action_space: Space) -> "SquashedGaussianPolicy":
+        """Build the policy for a flat, bounded Box of floats."""
+        actions = BoxActions(action_space, policy="SquashedGaussianSampling")
+        return SquashedGaussianPolicy(self, actions)
+
+
+class SquashedGaussianPolicy:
+    """`values` are means and log standard deviations before squashing, [R, 2A].
+
+    Args:
+        params: Its parameters.
+        actions: The actions of the Box.
+    """
+
+    def __init__(self, params: SquashedGaussianSampling, actions: BoxActions) -> None:
+        self._bounds = params.log_std_bounds
+        self._low, self._high = actions.low, actions.high
+        self._half_range = actions.half_range
+
+    def new_rows(self, num_rows: int, seed: int) -> RowNoise:
+        """A stream of standard normal numbers per row."""
+        size = len(self._low)
+        return RowNoise(num_rows=num_rows, size=size, kind="normal", seed=seed, name="policy")
+
+    def explore(
+        self,
+        state: RowNoise,
+        rows: IntArray,
+        values: FloatArray,
+        *,
+        starts: BoolArray,  # noqa: ARG002 (each draw stands alone)
+        clock: Clock,  # noqa: ARG002
+    ) -> Array:
+        """Sampled actions [R, A]."""
+        size = len(self._low)
+        log_std = np.clip(values[:, size:], *self._bounds)
+        return self._in_box(values[:, :size] + np.exp(log_std) * state.draw(rows))
+
+    def greedy(self, values: FloatArray) -> Array:
+        """The squashed means [R, A]."""
+        return self._in_box(values[:, : len(self._low)])
+
+    def metrics(self, clock: Clock) -> dict[str, float]:  # noqa: ARG002
+        """Nothing: the learner logs the entropy."""
+        return {}
+
+    def _in_box(self, unsquashed: FloatArray) -> Array:
+        actions = self._low + self._half_range * (np.tanh(unsquashed) + 1)
+        return np.asarray(np.minimum(actions, self._high))  # rounding may go beyond
