@@ -228,7 +228,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         """Learn if it is due; None when nothing was due."""
 
     def parts(self) -> Mapping[str, object]:
-        """What the agent is made of, by name; a subclass adds its networks, engine and memory."""
+        """The agent's parts by name; a subclass adds its networks, engine and memory."""
         return self._filters
 
     def state_dict(self) -> State:
@@ -521,7 +521,7 @@ def combined(
 
 
 def _shallow(key: str) -> Callable[[State], State]:
-    """What is compared of a part of a policy: of networks the names, whose shapes they check."""
+    """Return a function to the compared part of a state: of networks the names alone."""
     return dict.fromkeys if key == "networks" else dict
 
 

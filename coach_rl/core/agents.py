@@ -347,7 +347,7 @@ class LevelPlace:
 
 
 def explores(agent: AnyAgent) -> bool:
-    """Whether an agent, or a member of a group, may act otherwise in training than greedily."""
+    """True if an agent, or a member of a group, may act otherwise in training than greedily."""
     return any(each.is_agent and getattr(each.value, "explores", False) for each in walk(agent))
 
 

@@ -70,7 +70,7 @@ def points_of(agent: object) -> list[InspectionPoint]:
 
 
 PointsFunction: TypeAlias = Callable[[Any], Iterable[InspectionPoint]]
-"""From an object to its points; their `agent` is left empty."""
+"""A function from an object to its points, which leave `agent` empty."""
 
 
 def after_calls(

@@ -36,7 +36,7 @@ class SavedAttribute:
     inline: bool = False
     """True if its state, a dict, is merged into the owner's state instead of having a key there."""
     policy: bool | None = None
-    """Whether an agent needs it for acting: other processes, and runs that load the agent, get it
+    """True if an agent needs it for acting: other processes, and runs that load the agent, get it
     then. None: that is not known, and such agents of users are refused there."""
 
 

@@ -134,7 +134,7 @@ class Graph:
 
     @property
     def contexts(self) -> Mapping[str, AgentContext]:
-        """What the agents were built with, by their level's name."""
+        """The contexts that the agents were built with, by their level's name."""
         return self._agents.contexts
 
     @property

@@ -30,7 +30,7 @@ class LevelAgents:
         self.built: dict[str, AnyAgent] = {}
         """The agents built so far, by their level's name."""
         self.contexts: dict[str, AgentContext] = {}
-        """What each was built with."""
+        """The contexts that they were built with."""
         self._parameters, self._runtime = parameters, runtime
 
     def __call__(self, index: int, spaces: EnvironmentSpaces) -> AnyAgent:

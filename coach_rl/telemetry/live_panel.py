@@ -224,7 +224,7 @@ def _losses(scalars: Mapping[str, float]) -> list[tuple[str, str]]:
 
 
 def _observed(ranges: Mapping[str, tuple[float, float]]) -> str:
-    """What agents have observed lately."""
+    """The newest ranges of observations, in one line."""
     shown = (f"{name} {low:.3g} to {high:.3g}" for name, (low, high) in ranges.items())
     return ", ".join(name.replace("/observations/", " ") for name in shown)
 

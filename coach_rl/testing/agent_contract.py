@@ -116,7 +116,7 @@ def same_seed_same_numbers(trial: AgentTrial) -> None:
 
 
 def rows_act_alone_as_among_others(trial: AgentTrial) -> None:
-    """What a row does depends on no other row."""
+    """Decisions of a row depend on no other row."""
     among = trial.play(trial.build())
     alone = trial.play(trial.build(), rows=1)
     found = [take(parts_of(each), np.array([0])) for each in among.tested(samples=True)]
@@ -270,7 +270,7 @@ def policy_loads_elsewhere(trial: AgentTrial) -> None:
 
 
 def another_policy_is_refused(trial: AgentTrial) -> None:
-    """What an agent of another kind knew is refused with a `SpaceError`."""
+    """The policy of another kind of agent is refused with a `SpaceError`."""
     if trial.build().policy_state_dict():
         refused(
             lambda: trial.build().load_policy({"another": {}}),
@@ -280,7 +280,7 @@ def another_policy_is_refused(trial: AgentTrial) -> None:
 
 
 def cut_off_rows_continue(trial: AgentTrial) -> None:
-    """Rows whose simulator failed begin anew, and the agent goes on learning."""
+    """Rows whose simulator failed begin anew, and the agent continues to learn."""
     play = trial.play().heatup().train(trial.ticks // 2)
     clock = play.clock(Phase.TRAIN)
     play.act(clock)
@@ -309,7 +309,7 @@ def restarted_rows_continue(trial: AgentTrial) -> None:
 
 
 def parts_can_be_walked(trial: AgentTrial) -> None:
-    """What `parts()` names can be described, timed and inspected."""
+    """The parts that `parts()` names can be described, timed and inspected."""
     agent = trial.build()
     for part in walk(agent):
         expect(isinstance(part.name, str), f"parts() has the name {part.name!r}; use a string")

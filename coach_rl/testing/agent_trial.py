@@ -43,7 +43,7 @@ class AgentTrial:
     parameters: AgentParameters
     """The agent; with small settings, so that its first updates come soon."""
     context: AgentContext
-    """What it is built with; see `AgentTrial.of` for an agent that is alone."""
+    """Its context; see `AgentTrial.of` for an agent that is alone."""
     most_ticks: int = 4_000
     """Ticks within which its first update is expected; where none comes, as with a scripted agent,
     the checks make `AFTER` ticks."""
@@ -271,7 +271,7 @@ def parts_of(action: Action) -> dict[str, Array]:
 
 
 def same_actions(left: list[Action], right: list[Action], *, nearly: bool = False) -> bool:
-    """Whether two series of actions are equal to the last bit, or nearly."""
+    """True if two series of actions are equal to the last bit, or nearly."""
     return len(left) == len(right) and all(
         values.dtype == other.dtype
         and values.shape == other.shape

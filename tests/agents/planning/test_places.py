@@ -12,7 +12,7 @@ LOW, HIGH = np.zeros(3), np.full(3, 4.0)
 
 
 def cover(**settings):
-    return FarthestPoints().build(LOW, HIGH, len(LOW))
+    return FarthestPoints(**settings).build(LOW, HIGH, len(LOW))
 
 
 def visit(places, goals):
