@@ -1,4 +1,4 @@
-"""Pictures of the dashboard for docs/dashboards.md, of runs that are there.
+"""Pictures of the dashboard for docs/watching.md, of runs that are there.
 
     python benchmarks/dashboard_pictures.py experiments/Mujoco_PPO docs/pictures
 

@@ -241,6 +241,6 @@ __all__ = [
     "resume_experiment", "run_experiment", "watch",
 ]  # fmt: skip
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 find_moved_modules()

@@ -1,4 +1,4 @@
-"""Environments by the name of a level.
+"""Environments by the name of a task.
 
 environment = make("half_cheetah", num_envs=8)
 description = parameters("point_mass", max_episode_steps=100)       # what a preset keeps
@@ -45,30 +45,30 @@ def make(level: str, *, num_envs: int = 1, **kwargs: object) -> Environment:
     Args:
         level: See `parameters`.
         num_envs: How many rows it has.
-        kwargs: Fields of the level's parameters.
+        kwargs: Fields of its parameters.
 
     Raises:
-        ConfigurationError: The level or a field does not exist, or has a wrong value.
+        ConfigurationError: The task or a field does not exist, or has a wrong value.
     """
     return parameters(level, **kwargs).build(num_envs=num_envs)
 
 
 def parameters(level: str, **kwargs: object) -> EnvironmentParameters:
-    """The description of the environment that a level names.
+    """The description of the environment of a task.
 
     Args:
         level: A MuJoCo task by short name or Gymnasium id (`half_cheetah`, `HalfCheetah-v5`), a
             goal world (`goal_pendulum`), a toy world (`point_mass`), any other registered
             Gymnasium id (`CartPole-v1`), or `module:Class` or `module:Id-v0` (see
             `GymnasiumParameters`).
-        kwargs: Fields of the level's parameters, e.g. `max_episode_steps`.
+        kwargs: Fields of its parameters, e.g. `max_episode_steps`.
 
     Raises:
-        UnknownNameError: There is no such level.
-        ParameterError: The level's parameters have no such field, or it has a wrong value.
+        UnknownNameError: There is no such task.
+        ParameterError: Its parameters have no such field, or it has a wrong value.
     """
     if not isinstance(level, str):
-        raise ParameterError(f"a level must be a name, got {level!r}{name_of_class(level)}")
+        raise ParameterError(f"a task must be a name, got {level!r}{name_of_class(level)}")
     if level in TASKS:
         return _filled(MujocoParameters, level, {"level": level}, kwargs)
     if level in GOAL_WORLDS:
@@ -78,11 +78,11 @@ def parameters(level: str, **kwargs: object) -> EnvironmentParameters:
         return _filled(toy, level, fixed, kwargs)
     if ":" in level or level in gymnasium.registry:
         return _filled(GymnasiumParameters, level, {"level": level}, kwargs)
-    raise UnknownNameError("level", level, level_names(), how_to_name(level))
+    raise UnknownNameError("task", level, level_names(), how_to_name(level))
 
 
 def level_names() -> list[str]:
-    """Every level that `make` knows by name, ours first."""
+    """Every task that `make` knows by name, ours first."""
     ours: Sequence[str] = [*TASKS, *GOAL_WORLDS, *TOYS]
     return [*ours, *(name for name in gymnasium.registry if name not in TASKS)]
 

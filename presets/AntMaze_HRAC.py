@@ -1,7 +1,7 @@
 """HRAC walks an ant through mazes: sub-goals stay adjacent; or HIGL, HIRO, or TD3 alone.
 
 `hierarchy=higl` leads sub-goals to landmarks. Settings of both papers' programs; docs/algorithms/
-hrac.md and higl.md have the differences.
+hrac.md lists the differences.
 """
 
 from dataclasses import dataclass, replace

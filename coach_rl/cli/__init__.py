@@ -1,9 +1,8 @@
-"""The `coach` command: reads flags, calls the experiment room, prints what came of it.
+"""The `coach` command: reads a command line, calls the rooms that do the work, prints the results.
 
-May import core, experiment, graph_managers and telemetry. Start with `main`; `settings` is what
-each command is given, `arguments` how the command line is read, `flags` which flags there are,
-`commands` what is done, `train` how runs are made, `run_report` what they say, `describe` how a
-preset is shown.
+May import every room but those of single algorithms. Start with `commands`, the table of commands,
+and `flags`, where each flag is declared with what it sets; `parser` generates the parser from both,
+`main` runs a command and turns errors into one line.
 """
 
 from typing import TYPE_CHECKING
@@ -11,25 +10,13 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from coach_rl.cli.arguments import parse_arguments
-    from coach_rl.cli.commands import run_command
+    from coach_rl.cli.commands import COMMANDS, parse_arguments
     from coach_rl.cli.describe import describe_preset
-    from coach_rl.cli.settings import (
-        Changes,
-        Describe,
-        Evaluate,
-        EvaluateUntrained,
-        Film,
-        ListPresets,
-        Output,
-        Resume,
-        Settings,
-        Train,
-    )
+    from coach_rl.cli.flags import RUNS
+    from coach_rl.cli.parser import Command, Flag, Given
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "Changes", "Describe", "Evaluate", "EvaluateUntrained", "Film", "ListPresets", "Output",
-    "Resume", "Settings", "Train", "describe_preset", "parse_arguments", "run_command",
+    "COMMANDS", "RUNS", "Command", "Flag", "Given", "describe_preset", "parse_arguments",
 ]  # fmt: skip

@@ -1,26 +1,44 @@
-"""Trying an environment, and saying what was found: `coach check`."""
+"""`coach check`: the contract suites on an environment, or on the parts of a preset."""
 
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 from coach_rl import environments, testing  # whose names are imported when they are used
+from coach_rl.cli.parser import Given
+from coach_rl.cli.settings import overrides_of
 from coach_rl.configuration.module_folders import let_import_named
 from coach_rl.configuration.overrides import apply_overrides
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.configuration.trust import code_in_parameters
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.level_name import shown_level
+from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
 
 _SHORT_EPISODES = 25
 """Time limit of the episodes that most checks play."""
 
 
-def level_parameters(level: str) -> EnvironmentParameters:
-    """Describe the environment of a level; modules in the working directory are found as well."""
-    described = environments.parameters(level)
+def check(given: Given) -> int:
+    """Check an environment; the exit code."""
+    return check_environment(task_parameters(given.environment))
+
+
+def check_preset(given: Given) -> int:
+    """Check the parts of a preset's experiment, each by its contract suite; the exit code."""
+    preset = load_preset(find_preset(given.preset))
+    graph_manager = preset.configure(overrides_of(given, preset))
+    return max(suite(graph_manager) for suite in _SUITES)
+
+
+def task_parameters(task: str) -> EnvironmentParameters:
+    """Parameters of a task's environment; modules in the working directory are found as well."""
+    described = environments.parameters(task)
     let_import_named(code_in_parameters(described), Path.cwd())
     return described
 
@@ -65,3 +83,12 @@ def _with_short_episodes(environment: EnvironmentParameters) -> EnvironmentParam
     if not takes_limit or getattr(environment, "vectorization", "") == "vector":
         return None
     return apply_overrides(environment, {"max_episode_steps": _SHORT_EPISODES})
+
+
+def _environment_suite(graph_manager: GraphManager) -> int:
+    return check_environment(graph_manager.parameters.environment)
+
+
+_SUITES: tuple[Callable[[GraphManager], int], ...] = (_environment_suite,)
+"""The suites that `coach check -p PRESET` runs: each prints its findings, and returns 1 if a
+promise is broken, else 0. That of agents belongs here."""

@@ -1,50 +1,55 @@
-"""`coach compare A B`: the difference between groups of runs, if it is more than chance."""
+"""The commands that compare groups of runs, or the variants of a study: compare, plot, report."""
 
-import argparse
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
-from coach_rl.cli.studies import add_places
-from coach_rl.cli.subcommands import Parser
+from coach_rl.cli.parser import Given
+from coach_rl.cli.shell import short
 from coach_rl.cli.tables import table_console
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.configuration.strict_json import write_text
+from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.printable_text import one_line
+from coach_rl.sessions.runner import DEFAULT_ROOT
 from coach_rl.studies.comparison import (
     compare,
     comparison_table,
     notes_on,
     overall_improvement,
+    possible_comparisons,
     score_table,
 )
+from coach_rl.studies.plots import Plots, require_matplotlib
+from coach_rl.studies.report import folders_page, report_page
 from coach_rl.studies.runs import (
     AFTERWARDS,
     FINAL,
     IQM,
     MOMENTS,
     RunFrame,
+    Scored,
     default_metric,
     find_runs,
     group_scores,
+    require_metric,
 )
-from coach_rl.studies.statistics import STATISTICS
 from coach_rl.studies.study import load_study
 from coach_rl.studies.study_runs import study_frame, study_runs
 from coach_rl.telemetry.tables import markdown, rich_table
 
 
-def run(words: Sequence[str]) -> int:
-    """Compare, print, and return the exit code."""
-    given = _parser().read(words)
-    asked = asked_for(given)
+def compare_groups(given: Given) -> int:
+    """Print by how much groups differ; the exit code."""
+    asked = _asked_for(given)
     notes, metric = asked.notes, asked.metric
     scored, left_out = group_scores(asked.frame, metric=metric, at=asked.at)
     names = list(dict.fromkeys(each.group for each in scored))
     baseline = asked.baseline or names[-1]
-    found = compare(scored, baseline, metric=metric, statistic=given.statistic)
+    found = compare(scored, baseline, metric=metric, statistic=given.statistic or IQM)
     notes += [*left_out, *notes_on(scored)]
-    title = f"{metric} {said(asked.at)}"
+    title = f"{metric} {_description(asked.at)}"
     tables = [score_table(scored, metric=metric, title=title), comparison_table(found)]
     console = table_console()
     chosen = "" if asked.baseline else ", the last group; --baseline NAME chooses another"
@@ -59,9 +64,9 @@ def run(words: Sequence[str]) -> int:
     for group in dict.fromkeys(each.group for each in found):
         over = overall_improvement(scored, group, baseline)
         if over is not None and over[0].low is not None:
-            chance, levels = over
+            chance, tasks = over
             console.print(
-                f"Over {levels} levels, a run of {group} scores higher than one of {baseline} with "
+                f"Over {tasks} tasks, a run of {group} scores higher than one of {baseline} with "
                 f"a probability of {chance.value:.2f} (95 % interval {chance.low:.2f} to "
                 f"{chance.high:.2f})."
             )
@@ -71,7 +76,7 @@ def run(words: Sequence[str]) -> int:
 
 
 @dataclass(frozen=True)
-class Asked:
+class _Asked:
     """The groups that are asked for, and what scores their runs."""
 
     frame: RunFrame
@@ -81,7 +86,7 @@ class Asked:
     at: str | int
 
 
-def asked_for(given: argparse.Namespace) -> Asked:
+def _asked_for(given: Given) -> _Asked:
     """The groups in the folders, or the variants of a study with what counts in it.
 
     Raises:
@@ -93,17 +98,17 @@ def asked_for(given: argparse.Namespace) -> Asked:
             raise ConfigurationError("--runs adds runs to a study; name its file, or leave it out")
         frame, notes = find_runs([Path(word) for word in given.folders])
         metric = given.metric or default_metric(frame)
-        return Asked(frame, notes, metric, given.baseline, given.at or FINAL)
+        return _Asked(frame, notes, metric, given.baseline, given.at or FINAL)
     if len(given.folders) > 1:
         raise ConfigurationError(
             f"the study {files[0]} names all that is compared; give it alone, or folders"
         )
-    study = load_study(files[0])
-    runs = study_runs(study, root=given.root, earlier=given.earlier)
+    study, root = load_study(files[0]), given.root or DEFAULT_ROOT
+    runs = study_runs(study, root=root, earlier=given.earlier or ())
     frame = study_frame(study, runs)
     if not frame.rows:
         raise ConfigurationError(
-            f"the study '{study.name}' has no runs in {given.root / study.name}; `coach study run "
+            f"the study '{study.name}' has no runs in {root / study.name}; `coach study run "
             f"{files[0]}` makes them, and -ep names another folder of all experiments"
         )
     missing = sum(run.scores is None for run in runs)
@@ -112,76 +117,129 @@ def asked_for(given: argparse.Namespace) -> Asked:
     metric, baseline = given.metric or study.metric, given.baseline
     if baseline is None and study.baseline in frame.groups:
         baseline = study.baseline
-    return Asked(frame, notes, metric, baseline, at)
+    return _Asked(frame, notes, metric, baseline, at)
 
 
-def add_groups(parser: argparse.ArgumentParser) -> None:
-    """The words and flags that say which runs."""
-    parser.add_argument(
-        "folders",
-        metavar="FOLDER",
-        nargs="+",
-        help="a group of runs each, or one folder whose folders, or whose study's variants, are "
-        "the groups; or a study's file, STUDY.py",
-    )
-    add_places(parser)
-
-
-def add_scoring(parser: argparse.ArgumentParser) -> None:
-    """The flags that say what scores a run."""
-    parser.add_argument(
-        "--metric",
-        metavar="NAME",
-        help="a metric of evaluations: reward_mean, success_rate, low/goal_share, ... (default: "
-        "success_rate where all runs report it, otherwise reward_mean)",
-    )
-    parser.add_argument(
-        "--at",
-        metavar="WHEN",
-        type=moment,
-        help="the evaluation that scores a run: final, last (while training), afterwards (made by "
-        "`coach evaluate`), or a number of environment steps (default: final)",
-    )
-    parser.add_argument(
-        "--statistic",
-        metavar="NAME",
-        choices=list(STATISTICS),
-        default=IQM,
-        help="iqm, the mean of the middle half of the seeds, or mean (default: iqm)",
-    )
-    parser.add_argument(
-        "--baseline",
-        metavar="NAME",
-        help="the group that the others are compared with (default: the last one)",
-    )
-
-
-def moment(word: str) -> str | int:
-    """An evaluation, as after `--at`."""
-    if word in MOMENTS:
-        return word
-    digits = word.replace("_", "").replace(",", "")
-    if not digits.isdecimal():
-        raise argparse.ArgumentTypeError(
-            f"'{word}' is none of {', '.join(MOMENTS)} and no number of environment steps"
-        )
-    return int(digits)
-
-
-def said(at: str | int) -> str:
+def _description(at: str | int) -> str:
     """An evaluation, for a title."""
     return f"of {MOMENTS[at]}" if isinstance(at, str) else f"after {at:,} environment steps"
 
 
-def _parser() -> Parser:
-    parser = Parser(
-        prog="coach compare",
-        usage="coach compare FOLDER FOLDER ... [flags]  or  coach compare STUDY.py [flags]",
-        description="Compare groups of runs: by how much they differ, with a 95 % interval over "
-        "seeds, and the probability that a run of one scores higher than one of the other. Where "
-        "the interval holds zero, no difference is reported.",
+def plot(given: Given) -> int:
+    """Write pictures of groups; the exit code."""
+    require_matplotlib()
+    asked = _asked_for(given)
+    frame, notes, metric, baseline = asked.frame, asked.notes, asked.metric, asked.baseline
+    require_metric(frame, metric)
+    folder, statistic = given.to or Path("plots"), given.statistic or IQM
+    if given.baseline is not None and given.baseline not in frame.groups:
+        raise UnknownNameError("group", given.baseline, frame.groups, where="as baseline")
+    scored, more = _scores(frame, metric, asked.at)
+    comparisons = possible_comparisons(scored, baseline, metric=metric, statistic=statistic)
+    plots = Plots(frame=frame, metric=metric, axis=given.axis or "steps", statistic=statistic)
+    notes += more + (notes_on(scored) if comparisons else [])
+    files = plots.write(folder, scored=scored, comparisons=comparisons, notes=notes)
+    for note in notes:
+        print(f"Note: {one_line(note)}.")
+    print(f"Written to {folder}: {', '.join(file.name for file in files)}")
+    return 0
+
+
+def _scores(frame: RunFrame, metric: str, at: str | int) -> tuple[list[Scored], list[str]]:
+    """The scores; none while no run is finished, for curves can be drawn before."""
+    try:
+        return group_scores(frame, metric=metric, at=at)
+    except ConfigurationError as error:
+        return [], [f"only curves are drawn: {error}"]
+
+
+def report(given: Given) -> int:
+    """Write the report of a study or of groups; the exit code."""
+    of_folders = [each for each in given.what if not re.search(r"\.py(:\w+)?$", each)]
+    if of_folders and len(of_folders) < len(given.what):
+        other = next(each for each in given.what if each not in of_folders)
+        raise ConfigurationError(
+            f"'{other}' is no folder; give folders of runs alone, or a study's file alone"
+        )
+    if not of_folders and len(given.what) > 1:
+        raise ConfigurationError(
+            f"a report is of one study, got {', '.join(given.what)}; give one file, or folders"
+        )
+    require_matplotlib()
+    return _folders_report(given) if of_folders else _study_report(given)
+
+
+def _study_report(given: Given) -> int:
+    for flag in ("metric", "baseline"):
+        if getattr(given, flag) is not None:
+            raise ConfigurationError(f"--{flag} is for folders; a study's file states its own")
+    (file,) = given.what
+    study = load_study(file)
+    runs = study_runs(study, root=given.root or DEFAULT_ROOT, earlier=given.earlier or ())
+    page = report_page(study, runs, file=file, when=datetime.now().astimezone())
+    if study.baseline is not None:
+        print(f"baseline:   {study.baseline}")
+    missing = sum(each.score(study) is None for each in runs)
+    if missing:
+        print(f"missing:    {missing} of {len(runs)} runs (`coach study run {file}`)")
+    _write(page, given.to, study.name)
+    return 0
+
+
+def _folders_report(given: Given) -> int:
+    if given.earlier:
+        raise ConfigurationError("--runs adds runs to a study; name its file, or leave it out")
+    frame, notes = find_runs([Path(each) for each in given.what])
+    metric = given.metric or default_metric(frame)
+    scored, left_out = group_scores(frame, metric=metric)
+    baseline, text = _baseline_of([each.group for each in scored], given.baseline)
+    page = folders_page(
+        frame,
+        scored,
+        metric=metric,
+        baseline=baseline,
+        notes=[*notes, *left_out],
+        folders=given.what,
+        when=datetime.now().astimezone(),
     )
-    add_groups(parser)
-    add_scoring(parser)
-    parser.add_argument("--markdown", action="store_true", help="print tables as Markdown")
-    return parser
+    print(text)
+    for note in (*notes, *left_out):
+        print(f"note:       {note}")
+    name = Path(given.what[0]).resolve().name if len(given.what) == 1 else "report"
+    _write(page, given.to, name)
+    return 0
+
+
+def _baseline_of(names: Sequence[str], asked: str | None) -> tuple[str | None, str]:
+    """The group that the others are compared with, and a line that names it.
+
+    Args:
+        names: The groups that have scores, in their order.
+        asked: The group that was asked for; None: the last one.
+
+    Raises:
+        UnknownNameError: There is no such group.
+    """
+    names = list(dict.fromkeys(names))
+    if asked is not None:
+        if asked not in names:
+            raise UnknownNameError("group", asked, names, where="as baseline")
+        return asked, f"baseline:   {asked}"
+    if len(names) < 2:
+        return None, f"baseline:   none, because there is only one group, {names[0]}"
+    line = f"baseline:   {names[-1]}, the last group; --baseline NAME chooses another"
+    return names[-1], line
+
+
+def _write(page: str, to: Path | None, name: str) -> None:
+    to = to or Path(f"{name}.html")
+    if to.is_dir():
+        to = to / f"{name}.html"
+    try:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        write_text(to, page)
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot write the report to {to}: {error.strerror}; choose another file with --to"
+        ) from error
+    print(f"written to  {short(to.absolute())}")

@@ -1,6 +1,5 @@
 """`coach dashboard FOLDER ...`: TensorBoard on runs, experiments and studies."""
 
-import argparse
 import importlib.util
 import os
 import signal
@@ -9,22 +8,23 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from coach_rl.cli.parser import Given
 from coach_rl.cli.shell import short
-from coach_rl.cli.subcommands import Parser
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.sessions.runner import DEFAULT_ROOT
+from coach_rl.studies.scores import runs_below
 
 _FIRST_PAGE = "#custom_scalars"
 """The page of TensorBoard with the charts that `telemetry.tensorboard_layout` lays out."""
 
 
-def run(words: Sequence[str]) -> int:
-    """Serve until interrupted, and return the exit code."""
-    given = _parser().read(words)
+def show_dashboard(given: Given) -> int:
+    """Serve until interrupted; the exit code."""
     if importlib.util.find_spec("tensorboard") is None:
         raise ConfigurationError(
             "the package tensorboard is missing; `pip install 'tensorboard>=2.21'` installs it"
         )
-    folders = given.folders or [Path("experiments")]
+    folders = given.folders or [DEFAULT_ROOT]
     count = sum(_runs_to_show(folder) for folder in folders)
     try:
         with tempfile.TemporaryDirectory(prefix="coach-dashboard-") as links:
@@ -44,9 +44,6 @@ def _runs_to_show(folder: Path) -> int:
     Raises:
         ConfigurationError: There are none.
     """
-    # Not at the top: this imports torch, which takes seconds, and --help needs none of it.
-    from coach_rl.studies.scores import runs_below
-
     path = folder.expanduser()
     if not path.is_dir():
         what = "is a file" if path.exists() else "does not exist"
@@ -113,35 +110,3 @@ def _launch(folder: Path, host: str | None, port: int | None) -> str:
             f"TensorBoard cannot be started: {message}; choose another --port or --host, or leave "
             "them out"
         ) from error
-
-
-def _port(word: str) -> int:
-    if not word.isdecimal() or int(word) > 65535:
-        raise argparse.ArgumentTypeError(f"'{word}' is no port: give a number from 0 to 65535")
-    return int(word)
-
-
-def _parser() -> Parser:
-    parser = Parser(
-        prog="coach dashboard",
-        usage="coach dashboard [FOLDER ...] [flags]",
-        description="Start TensorBoard on runs, experiments or studies, and print its address. "
-        "Runs that are still training, and new runs in the folder, are followed.",
-    )
-    parser.add_argument(
-        "folders",
-        metavar="FOLDER",
-        nargs="*",
-        type=Path,
-        help="runs, or folders with runs in them (default: ./experiments)",
-    )
-    parser.add_argument(
-        "--port",
-        metavar="N",
-        type=_port,
-        help="the port; 0 takes any that is free (default: the first free one from 6006 on)",
-    )
-    parser.add_argument(
-        "--host", metavar="NAME", help="the address to listen on (default: this machine only)"
-    )
-    return parser

@@ -3,17 +3,22 @@
 import inspect
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import is_dataclass
 from typing import Literal, get_args, get_origin
 
+from coach_rl.cli.parser import Given
+from coach_rl.cli.settings import overrides_of, settings
 from coach_rl.configuration.components import fitting, short_name
 from coach_rl.configuration.overrides import parameter_paths
 from coach_rl.configuration.panel import REQUIRED, documented
 from coach_rl.configuration.parameters_json import constructor_fields
-from coach_rl.configuration.preset_file import Preset
+from coach_rl.configuration.preset_file import Preset, load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.core import AgentParameters, EnvironmentParameters
 from coach_rl.core.inspection import MEANINGS
 from coach_rl.core.ranges import has_range
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import describe_type
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -23,6 +28,15 @@ from coach_rl.telemetry.tables import plain_lines, written
 Row = tuple[str, ...]
 _WIDEST = 60
 """Characters of a table's column; a longer cell moves the rest of its own line alone."""
+
+
+def describe(given: Given) -> int:
+    """Print all that can be changed in a preset; the exit code."""
+    preset = load_preset(find_preset(given.preset))
+    with closing(preset.configure(overrides_of(given, preset))) as graph_manager:
+        graph_manager.create_graph(settings(given, Runtime))
+        print(describe_preset(preset, graph_manager))
+    return 0
 
 
 def describe_preset(preset: Preset, graph_manager: GraphManager) -> str:
@@ -39,7 +53,7 @@ def describe_preset(preset: Preset, graph_manager: GraphManager) -> str:
         *(meaning or "").partition("\n\nArgs:")[0].splitlines(),
         *_section('panel, set with -cp "name=value"', _table(_panel_rows(preset))),
         *_section("search space of `coach sweep`", preset.search.split("; ") * bool(preset.search)),
-        *_section("levels, set with -lvl", [", ".join(preset.levels)] * bool(preset.levels)),
+        *_section("tasks, set with -lvl", [", ".join(preset.levels)] * bool(preset.levels)),
         *_section(
             'parameters, set with -cp "path.to.name=value"', _table(parameter_rows(parameters))
         ),

@@ -1,365 +1,583 @@
-"""The flags of all commands about one run, in one parser that knows each for every command.
+"""Every flag of `coach`, declared once: its spellings, value, meaning, what it sets, who takes it.
 
-Light on purpose, like `arguments`: nothing here needs torch.
+To add one, declare it here: a flag that sets a parameter of the experiment, or a field of a
+settings class, needs nothing else. Light on purpose, like `parser`.
 """
 
-import argparse
+from dataclasses import replace
 from pathlib import Path
 
-import coach_rl
-from coach_rl.cli.flag_values import (
-    hours,
-    modules,
-    positive,
-    seconds,
-    seeds,
-    target,
-    tracker,
-    whole,
-)
-from coach_rl.cli.settings import DEFAULT_EPISODES, DEFAULT_HISTOGRAM_STEPS
-from coach_rl.cli.subcommands import Parser
+from coach_rl.cli import values
+from coach_rl.cli.parser import Flag
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+
+DEFAULT_EPISODES = 20
+"""Episodes of an evaluation without a number."""
+DEFAULT_HISTOGRAM_STEPS = 10_000
+"""Environment steps from one set of histograms to the next, where none are given."""
+STATES = ("running", "done", "stopped", "pruned", "failed", "damaged")
+"""States of a run, as in `studies.runs`."""
+SORT_KEYS = ("path", "age", "state", "steps", "best", "last", "size")
+"""The keys that a list of runs can be sorted by, as in `studies.runs`."""
 
 
-def flag_parser(*, prog: str, usage: str, description: str) -> Parser:
-    """The parser of every flag; a flag that isn't given leaves no value.
-
-    Args:
-        prog: The command, for messages.
-        usage: Its usage.
-        description: Its purpose.
-    """
-    parser = Parser(
-        prog=prog,
-        usage=usage,
-        description=description,
-        add_help=False,
-        argument_default=argparse.SUPPRESS,
-    )
-    _add_what(parser.add_argument_group("what to run"))
-    _add_changes(parser.add_argument_group("changing the experiment"))
-    _add_where(parser.add_argument_group("where and how it runs"))
-    _add_checkpoints(parser.add_argument_group("checkpoints"))
-    _add_general(parser.add_argument_group("general"))
-    return parser
+def _group(title: str, *flags: Flag, of: str = "") -> tuple[Flag, ...]:
+    """Flags below a title of the help, and the commands that take them."""
+    return tuple(replace(flag, group=title, of=of or flag.of) for flag in flags)
 
 
-def all_flags(parser: argparse.ArgumentParser) -> list[str]:
-    """Every flag of a parser, in every spelling."""
-    return [flag for action in parser._actions for flag in action.option_strings]
+_TRAINED = "train resume fork"
+_KEPT = f"{_TRAINED} seeds describe"
+_PRESET = "train seeds untrained describe check_preset"
+_RUN = "resume fork evaluate"
 
-
-def flag_of(parser: argparse.ArgumentParser, name: str) -> str:
-    """The first of a setting's flags."""
-    flags = [flag for each in parser._actions if each.dest == name for flag in each.option_strings]
-    return flags[0] if flags else name
-
-
-def show_only(parser: argparse.ArgumentParser, names: set[str]) -> None:
-    """Leave all flags out of the help but those of these settings."""
-    for action in parser._actions:
-        action.help = action.help if action.dest in names else argparse.SUPPRESS
-
-
-def _add_what(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "-p",
-        "--preset",
-        metavar="PRESET",
-        help="a shipped preset's name, FILE.py, or either with :FUNCTION",
-    )
-    group.add_argument("-l", "--list", action="store_true", help="list the shipped presets")
-    group.add_argument(
-        "-crd",
-        "--checkpoint_restore",
-        metavar="RUN",
-        dest="run",
-        type=Path,
-        help="resume a run: its folder (last checkpoint), one of its checkpoints, RUN@STEP, or a "
-        "folder of runs (the newest)",
-    )
-    group.add_argument(
-        "--last_good",
-        action="store_true",
-        help="take the run's newest checkpoint that can be read",
-    )
-    group.add_argument(
-        "--drop_later",
-        action="store_true",
-        help="delete the checkpoints and logs after the one resumed from",
-    )
-    group.add_argument(
-        "--evaluate",
-        "--episodes",
-        dest="episodes",
-        metavar="EPISODES",
-        nargs="?",
-        type=positive,
-        const=DEFAULT_EPISODES,
-        help=f"only evaluate, greedily (default: {DEFAULT_EPISODES}); usually with -crd",
-    )
-    group.add_argument(
-        "--sampling",
-        action="store_true",
-        help="evaluate with the exploration of training instead of greedily",
-    )
-    group.add_argument(
-        "--trust",
-        metavar="MODULES",
-        type=modules,
-        help="with a run of somebody else's: run the code of these modules, separated by commas",
-    )
-    group.add_argument(
-        "--restart_episodes",
-        action="store_true",
-        help="with -crd: begin open training episodes anew instead of restoring them, where that "
-        "fails or takes long",
-    )
-
-
-def _add_changes(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("-lvl", "--level", metavar="LEVEL", help="the environment's level (task)")
-    group.add_argument("--seed", metavar="SEED", type=whole, help="random seed (default: 0)")
-    group.add_argument(
-        "--seeds",
-        metavar="SEEDS",
-        type=seeds,
-        help="train a run for each seed: 10 for seeds 0 to 9, or a list such as 3,5,8; again, only "
-        "those that are not finished",
-    )
-    group.add_argument(
-        "-n", "--num_envs", metavar="N", type=positive, help="environments in parallel"
-    )
-    group.add_argument(
-        "--workers",
-        metavar="N",
-        type=positive,
-        help="let N worker processes act and step the environments, a share of them each; not with "
-        "--seeds",
-    )
-    group.add_argument(
-        "--steps",
-        metavar="N",
-        type=positive,
-        help="environment steps to train to, in all; with -crd a new total",
-    )
-    group.add_argument(
-        "--hours",
-        metavar="H",
-        type=hours,
-        help="stop after H hours of the run's own time, pauses not counted; with -crd a new total",
-    )
-    group.add_argument(
-        "--until_solved",
-        metavar="TARGET",
-        nargs="?",
-        type=target,
-        const="preset",
-        help="stop at the evaluation that reaches the preset's target, or TARGET: reward=475, "
-        "success_rate=0.9; off: train on",
-    )
-    group.add_argument(
-        "-cp",
-        "--custom_parameter",
-        metavar="CHANGES",
-        action="append",
-        help='"learning_rate=1e-3; agent.algorithm.discount=0.98": panel names or dotted paths',
-    )
-    group.add_argument(
-        "--inspect",
-        metavar="POINTS",
-        help='look at points of the flow of data: "batch:nan,stats@100; network:range=-5..5:warn" '
-        "(points: environment, filter, memory, sampler, batch, network, update; checks: nan, "
-        "shape, range, stats, staleness; what is wrong: warn, dump or stop, the default); off: at "
-        "none",
-    )
-
-
-def _add_where(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "-e",
-        "--as",
-        "--experiment_name",
-        dest="experiment_name",
-        metavar="NAME",
-        help="the experiment's folder (default: the preset's name); a fork needs one",
-    )
-    group.add_argument(
-        "-ep",
-        "--experiment_path",
-        metavar="PATH",
-        type=Path,
-        help="the folder of all experiments (default: ./experiments)",
-    )
-    group.add_argument(
-        "-ntb", "--no_tensorboard", action="store_true", help="write no TensorBoard files"
-    )
-    group.add_argument(
-        "--tracker",
-        metavar="SERVICE",
-        type=tracker,
-        help="also log to wandb, trackio or mlflow, or SERVICE:PROJECT (default: coach_rl), "
-        "instead of the preset's own sinks; off: to none; a resumed run continues there",
-    )
-    group.add_argument(
-        "--histograms",
-        metavar="STEPS",
-        nargs="?",
-        type=positive,
-        const=DEFAULT_HISTOGRAM_STEPS,
-        help="for TensorBoard: parameters, gradients, actions and observations every STEPS "
-        f"environment steps (default: {DEFAULT_HISTOGRAM_STEPS})",
-    )
-    _add_videos(group)
-    _add_machine(group)
-    group.add_argument(
-        "--evaluate_aside",
-        action="store_true",
-        help="evaluate in a process of its own; training doesn't wait for the results",
-    )
-    group.add_argument(
-        "--profile",
-        action="store_true",
-        help="show at the end where time has gone; profile.json and trace.json in the run's folder",
-    )
-    group.add_argument(
-        "--print_networks_summary",
-        action="store_true",
-        help="print levels and networks before starting",
-    )
-
-
-def _add_videos(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "-dg", "--dump_gifs", action="store_true", help="film an episode of each evaluation as GIF"
-    )
-    group.add_argument(
-        "-dm", "--dump_mp4", action="store_true", help="the same as MP4; needs the extra `video`"
-    )
-    group.add_argument(
-        "--video_frames",
-        metavar="N",
-        type=positive,
-        help="frames of a video at most (default: 200); longer episodes skip more steps",
-    )
-    group.add_argument(
-        "--video_skip",
-        metavar="STEPS",
-        type=positive,
-        help="steps from one frame to the next (default: 1)",
-    )
-    group.add_argument(
-        "--video_of",
-        metavar="WHAT",
+_FILMS = _group(
+    "",
+    Flag("-dg, --dump_gifs", "film an episode of each evaluation as GIF"),
+    Flag("-dm, --dump_mp4", "the same as MP4; needs the extra `video`"),
+    Flag(
+        "--video_frames N",
+        "frames of a video at most (default: 200); longer episodes skip more steps",
+        values.positive,
+        sets="VideoParameters.max_frames",
+    ),
+    Flag(
+        "--video_skip STEPS",
+        "steps from one frame to the next (default: 1)",
+        values.positive,
+        sets="VideoParameters.frame_skip",
+    ),
+    Flag(
+        "--video_of WHAT",
+        "film evaluations (default) or training episodes",
         choices=("evaluation", "training"),
-        help="film evaluations (default) or training episodes",
-    )
-    group.add_argument(
-        "--video_episodes",
-        metavar="WHICH",
+        sets="VideoParameters.of",
+    ),
+    Flag(
+        "--video_episodes WHICH",
+        "film the first episode (default), the best, worst or longest",
         choices=("first", "best", "worst", "longest"),
-        help="film the first episode (default), the best, worst or longest",
-    )
-    group.add_argument(
-        "--video_every",
-        metavar="N",
-        type=positive,
-        help="film every Nth evaluation, or one of N training episodes (default: 1)",
-    )
-    group.add_argument(
-        "--video_row",
-        metavar="ROW",
-        type=whole,
-        help="film the environment of this number (default: 0; best, worst and longest: of all)",
-    )
+        sets="VideoParameters.episodes",
+    ),
+    Flag(
+        "--video_every N",
+        "film every Nth evaluation, or one of N training episodes (default: 1)",
+        values.positive,
+        sets="VideoParameters.every",
+    ),
+    Flag(
+        "--video_row ROW",
+        "film the environment of this number (default: 0; best, worst and longest: of all)",
+        values.whole,
+        sets="VideoParameters.row",
+    ),
+    of=f"{_TRAINED} evaluate",
+)
+RUNS = (
+    *_group(
+        "what to run",
+        Flag(
+            "-p, --preset PRESET",
+            "a shipped preset's name, FILE.py, or either with :FUNCTION",
+            of=_PRESET,
+        ),
+        Flag("-l, --list", "list the shipped presets", of="list"),
+        Flag(
+            "-crd, --checkpoint_restore RUN",
+            "resume a run: its folder (last checkpoint), one of its checkpoints, RUN@STEP, or a "
+            "folder of runs (the newest)",
+            Path,
+            name="run",
+            of=_RUN,
+        ),
+        Flag("--last_good", "take the run's newest checkpoint that can be read", of=_RUN),
+        Flag(
+            "--drop_later",
+            "delete the checkpoints and logs after the one resumed from",
+            of="resume",
+        ),
+        Flag(
+            "--evaluate, --episodes [EPISODES]",
+            f"only evaluate, greedily (default: {DEFAULT_EPISODES}); usually with -crd",
+            values.episodes,
+            value=EnvironmentEpisodes(DEFAULT_EPISODES),
+            of="evaluate untrained",
+        ),
+        Flag(
+            "--sampling",
+            "evaluate with the exploration of training instead of greedily",
+            of="evaluate untrained",
+        ),
+        Flag(
+            "--trust MODULES",
+            "with a run of somebody else's: run the code of these modules, separated by commas",
+            values.modules,
+            of=_RUN,
+        ),
+        Flag(
+            "--restart_episodes",
+            "with -crd: begin open training episodes anew instead of restoring them, where that "
+            "fails or takes long",
+            of="resume fork",
+        ),
+    ),
+    *_group(
+        "changing the experiment",
+        Flag(
+            "-lvl, --level TASK",
+            "the environment's task, such as Hopper-v5",
+            sets="environment.level",
+            of=f"{_PRESET} evaluate",
+        ),
+        Flag(
+            "--seed SEED",
+            "random seed (default: 0)",
+            values.whole,
+            sets="Runtime.seed",
+            of="train fork evaluate untrained",
+        ),
+        Flag(
+            "--seeds SEEDS",
+            "train a run for each seed: 10 for seeds 0 to 9, or a list such as 3,5,8; again, only "
+            "those that are not finished",
+            values.seeds,
+            of="seeds",
+        ),
+        Flag(
+            "-n, --num_envs N",
+            "environments in parallel",
+            values.positive,
+            sets="num_envs",
+            of=f"{_PRESET} evaluate",
+        ),
+        Flag(
+            "--workers N",
+            "let N worker processes act and step the environments, a share of them each; not with "
+            "--seeds",
+            values.positive,
+            sets="collection.workers",
+            of="train",
+        ),
+        Flag(
+            "--steps N",
+            "environment steps to train to, in all; with -crd a new total",
+            values.steps,
+            sets="schedule.training",
+            of=_KEPT,
+        ),
+        Flag(
+            "--hours H",
+            "stop after H hours of the run's own time, pauses not counted; with -crd a new total",
+            values.hours,
+            sets="schedule.stop_after",
+            of=_KEPT,
+        ),
+        Flag(
+            "--until_solved [TARGET]",
+            "stop at the evaluation that reaches the preset's target, or TARGET: reward=475, "
+            "success_rate=0.9; off: train on",
+            values.target,
+            value="preset",
+            sets=values.until_solved,
+            of=_KEPT,
+        ),
+        Flag(
+            "-cp, --custom_parameter CHANGES",
+            '"learning_rate=1e-3; agent.algorithm.discount=0.98": panel names or dotted paths',
+            is_repeated=True,
+            of=f"{_PRESET} evaluate fork",
+        ),
+        Flag(
+            "--inspect POINTS",
+            'look at points of the flow of data: "batch:nan,stats@100; network:range=-5..5:warn" '
+            "(points: environment, filter, memory, sampler, batch, network, update; checks: nan, "
+            "shape, range, stats, staleness; what is wrong: warn, dump or stop, the default); "
+            "off: at none",
+            sets=values.inspections,
+            of=f"{_TRAINED} describe",
+        ),
+    ),
+    *_group(
+        "where and how it runs",
+        Flag(
+            "-e, --as, --experiment_name NAME",
+            "the experiment's folder (default: the preset's name); a fork needs one",
+            of="train seeds fork",
+        ),
+        Flag(
+            "-ep, --experiment_path PATH",
+            "the folder of all experiments (default: ./experiments)",
+            Path,
+            of="train seeds fork",
+        ),
+        Flag(
+            "-ntb, --no_tensorboard",
+            "write no TensorBoard files",
+            name="tensorboard",
+            value=False,
+            sets="RunSettings.tensorboard",
+            of=f"{_TRAINED} seeds",
+        ),
+        Flag(
+            "--tracker SERVICE",
+            "also log to wandb, trackio or mlflow, or SERVICE:PROJECT (default: coach_rl), instead "
+            "of the preset's own sinks; off: to none; a resumed run continues there",
+            values.tracker,
+            sets=values.sinks,
+            of=f"{_TRAINED} seeds",
+        ),
+        Flag(
+            "--histograms [STEPS]",
+            "for TensorBoard: parameters, gradients, actions and observations every STEPS "
+            f"environment steps (default: {DEFAULT_HISTOGRAM_STEPS})",
+            values.steps,
+            value=EnvironmentSteps(DEFAULT_HISTOGRAM_STEPS),
+            sets="RunSettings.histograms",
+            of=_TRAINED,
+        ),
+        *_FILMS,
+        *_group(
+            "",
+            Flag("-c, --use_cpu", "use no GPU", name="device", value="cpu", sets="Runtime.device"),
+            Flag(
+                "--device DEVICE",
+                "auto, cpu, cuda or cuda:N (default: auto)",
+                sets="Runtime.device",
+            ),
+            of=f"{_TRAINED} seeds evaluate untrained describe",
+        ),
+        Flag(
+            "--threads N",
+            "threads of one tensor operation (default: the preset's own; with -crd the run's)",
+            values.positive,
+            sets="Runtime.threads",
+            of=f"{_TRAINED} seeds evaluate untrained",
+        ),
+        Flag(
+            "--jobs N",
+            "with --seeds: runs at once (default: as many as there are cores and memory for)",
+            values.positive,
+            of="seeds",
+        ),
+        Flag(
+            "--on PLACE",
+            "where the runs of --seeds, or the --workers of one run, are: local (default), "
+            "ray[:ADDRESS]; runs also on slurm[:PARTITION]",
+            sets="collection.on",
+            of="train seeds resume",
+        ),
+        Flag(
+            "--matmul_precision WORD",
+            "precision of float32 matrix products: highest (default), high, or medium (bfloat16 "
+            "where that is faster, which costs score)",
+            sets="Runtime.matmul_precision",
+            of="train seeds untrained",
+        ),
+        Flag(
+            "--background_evaluation",
+            "evaluate in a process of its own; training doesn't wait for the results",
+            sets="RunSettings.background_evaluation",
+            of=_TRAINED,
+            former="--evaluate_aside",
+        ),
+        Flag(
+            "--profile",
+            "show at the end where time has gone; profile.json and trace.json in the run's folder",
+            sets="RunSettings.profile",
+            of=_TRAINED,
+        ),
+        Flag("--print_networks_summary", "print levels and networks before starting", of=_TRAINED),
+    ),
+    *_group(
+        "checkpoints",
+        Flag(
+            "-s, --checkpoint_seconds SECONDS",
+            "keep a checkpoint every SECONDS, besides best and last",
+            values.seconds,
+            sets="checkpoints.every_seconds",
+        ),
+        Flag(
+            "--checkpoint_steps N",
+            "keep a checkpoint every N environment steps, besides best and last",
+            values.steps,
+            sets="checkpoints.every_steps",
+        ),
+        Flag(
+            "--keep K",
+            "of these, keep the newest K (default: all)",
+            values.whole,
+            sets="checkpoints.keep_last",
+        ),
+        Flag(
+            "--keep_every N",
+            "and every Nth of these for ever",
+            values.positive,
+            sets="checkpoints.keep_every",
+        ),
+        Flag(
+            "--best METRIC",
+            "metric of the best checkpoint: reward_mean, LEVEL/goal_share, ... (default: "
+            "success_rate where success is reported, else reward_mean)",
+            sets="checkpoints.best_of",
+        ),
+        Flag(
+            "--no_memories",
+            "leave replay memories out of checkpoints; a run resumed from them is not exact",
+            value=False,
+            sets="checkpoints.memories",
+        ),
+        Flag(
+            "--no_checkpoints",
+            "keep none: the run can't be resumed, nor evaluated once it is over",
+            sets=values.no_checkpoints,
+        ),
+        of=_KEPT,
+    ),
+)
+"""The flags of all commands about one run, or one preset: each parser knows all, so that one that
+a command would ignore is refused by name."""
 
 
-def _add_machine(group: argparse._ArgumentGroup) -> None:
-    device = group.add_mutually_exclusive_group()
-    device.add_argument(
-        "-c",
-        "--use_cpu",
-        dest="device",
-        action="store_const",
-        const="cpu",
-        help="use no GPU",
-    )
-    device.add_argument(
-        "--device", metavar="DEVICE", help="auto, cpu, cuda or cuda:N (default: auto)"
-    )
-    group.add_argument(
-        "--threads",
-        metavar="N",
-        type=positive,
-        help="threads of one tensor operation (default: the preset's own; with -crd the run's)",
-    )
-    group.add_argument(
-        "--jobs",
-        metavar="N",
-        type=positive,
-        help="with --seeds: runs at once (default: as many as there are cores and memory for)",
-    )
-    group.add_argument(
-        "--on",
-        metavar="PLACE",
-        help="where the runs of --seeds, or the --workers of one run, are: local (default), "
-        "ray[:ADDRESS]; runs also on slurm[:PARTITION]",
-    )
-    group.add_argument(
-        "--matmul_precision",
-        metavar="WORD",
-        help="precision of float32 matrix products: highest (default), high, or medium (bfloat16 "
-        "where that is faster, which costs score)",
-    )
+def _again(spelling: str, **changes: object) -> Flag:
+    """A flag of the table above for a command with flags of its own."""
+    (flag,) = (each for each in RUNS if spelling in each.spellings)
+    return replace(flag, **{"of": "", "group": "", **changes})  # type: ignore[arg-type]  # by name
 
 
-def _add_checkpoints(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "-s",
-        "--checkpoint_seconds",
-        metavar="SECONDS",
-        type=seconds,
-        help="keep a checkpoint every SECONDS, besides best and last",
-    )
-    group.add_argument(
-        "--checkpoint_steps",
-        metavar="N",
-        type=positive,
-        help="keep a checkpoint every N environment steps, besides best and last",
-    )
-    group.add_argument(
-        "--keep", metavar="K", type=whole, help="of these, keep the newest K (default: all)"
-    )
-    group.add_argument(
-        "--keep_every", metavar="N", type=positive, help="and every Nth of these for ever"
-    )
-    group.add_argument(
-        "--best",
-        metavar="METRIC",
-        help="metric of the best checkpoint: reward_mean, LEVEL/goal_share, ... (default: "
-        "success_rate where success is reported, else reward_mean)",
-    )
-    group.add_argument(
-        "--no_memories",
-        action="store_true",
-        help="leave replay memories out of checkpoints; a run resumed from them is not exact",
-    )
-    group.add_argument(
-        "--no_checkpoints",
-        action="store_true",
-        help="keep none: the run can't be resumed, nor evaluated once it is over",
-    )
+_ROOT = _again("-ep", name="root")
+_PLACES = (
+    _ROOT,
+    Flag(
+        "--runs FOLDER",
+        "take finished runs with the same parameters from here as well, however deep",
+        Path,
+        name="earlier",
+        is_repeated=True,
+    ),
+)
+_GROUPS = (
+    Flag(
+        "FOLDER ...",
+        "a group of runs each, or one folder whose folders, or whose study's variants, are the "
+        "groups; or a study's file, STUDY.py",
+        name="folders",
+    ),
+    *_PLACES,
+    Flag(
+        "--metric NAME",
+        "a metric of evaluations: reward_mean, success_rate, low/goal_share, ... (default: "
+        "success_rate where all runs report it, otherwise reward_mean)",
+    ),
+    Flag(
+        "--at WHEN",
+        "the evaluation that scores a run: final, last (while training), afterwards (made by "
+        "`coach evaluate`), or a number of environment steps (default: final)",
+        values.moment,
+    ),
+    Flag(
+        "--statistic NAME",
+        "iqm, the mean of the middle half of the seeds, or mean (default: iqm)",
+        choices=("iqm", "mean"),
+    ),
+    Flag("--baseline NAME", "the group that the others are compared with (default: the last one)"),
+)
+STUDY = (Flag("FILE", "a .py file with `study() -> Study`, or FILE.py:FUNCTION"), *_PLACES)
 
-
-def _add_general(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--plain", action="store_true", help="plain lines instead of a live, coloured panel"
-    )
-    group.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    group.add_argument(
-        "--version",
-        action="version",
-        version=f"coach_rl {coach_rl.__version__}",
-        help="show the version and exit",
-    )
-    group.add_argument("-h", "--help", action="help", help="show this and exit")
+PLAY = (
+    Flag(
+        "RUN",
+        "a run's folder (its last checkpoint), one of its checkpoints, RUN@STEP, or a folder "
+        "of runs (the newest)",
+        Path,
+    ),
+    Flag("--episodes N", "how many (default: 5; in a video 1)", values.episodes),
+    Flag("--sampling", "act with the exploration of training"),
+    Flag(
+        "--slow FACTOR",
+        "play so many times slower than 25 steps a second (default: 1)",
+        values.factor,
+    ),
+    _again("-lvl", help="play another task"),
+    _again("-cp", help='changes of the environment, such as "environment.max_episode_steps=200"'),
+    _again("--seed", help="seed of the episodes (default: the run's)"),
+    Flag(
+        "--to FILE",
+        "write a .gif or .mp4 (extra `video`) instead; without a display, a GIF goes into the "
+        "run's videos/",
+        Path,
+    ),
+    _again("--last_good"),
+    _again("--trust"),
+)
+COMPARE = (*_GROUPS, Flag("--markdown", "print tables as Markdown"))
+PLOT = (
+    *_GROUPS,
+    Flag(
+        "--axis AXIS",
+        "what curves are drawn against: steps or hours (default: steps)",
+        choices=("steps", "hours"),
+    ),
+    Flag("--to FOLDER", "the folder of the pictures (default: ./plots)", Path),
+)
+REPORT = (
+    Flag(
+        "STUDY.py|FOLDER ...",
+        "a study's file, or STUDY.py:FUNCTION, which may be unfinished; or a folder for each "
+        "group of runs, or one whose folders are the groups",
+        name="what",
+    ),
+    *_PLACES,
+    Flag(
+        "--metric NAME",
+        "for folders: a metric of evaluations (default: success_rate where all runs report it, "
+        "otherwise reward_mean)",
+    ),
+    Flag(
+        "--baseline NAME",
+        "for folders: the group that the others are compared with (default: the last one)",
+    ),
+    Flag(
+        "--to FILE",
+        "the file to write (default: NAME.html, with the name of the study or of the only "
+        "folder, else report.html)",
+        Path,
+    ),
+)
+STUDY_RUN = (
+    *STUDY,
+    _again("--jobs", help="runs at once (default: as the machine carries)"),
+    Flag("--on PLACE", "where to run: local (default), ray[:HOST:PORT] or slurm[:PARTITION]"),
+    _again("-ntb"),
+)
+STUDY_REPORT = (
+    *STUDY,
+    Flag(
+        "--write [PAGE ...]",
+        "write them between the study's marks in these pages, or in those that it names",
+        Path,
+    ),
+)
+STUDY_EXPORT = (*STUDY, Flag("--to ARCHIVE", "the file (default: the study's name, .zip)", Path))
+STUDY_IMPORT = (Flag("ARCHIVE", "what `export` has written", Path), _ROOT)
+LIST_RUNS = (
+    Flag("[FOLDER]", "the folder to list (default: ./experiments)", Path),
+    Flag(
+        "--state STATE",
+        f"only runs that are {', '.join(STATES[:-1])} or {STATES[-1]}; may be given again",
+        choices=STATES,
+        is_repeated=True,
+    ),
+    Flag("--preset WORD", "only runs whose preset's name contains it"),
+    Flag("--task, --level WORD", "only runs whose task's name contains it"),
+    Flag("--study NAME", "only runs of a study"),
+    Flag("--metric NAME", "the metric of best and last (default: reward_mean)"),
+    Flag(
+        "--sort KEY",
+        f"{', '.join(SORT_KEYS)} (default: path); the largest first, the youngest by age",
+        choices=SORT_KEYS,
+    ),
+    Flag("--reverse", "the other way round"),
+)
+DELETE_RUNS = (
+    Flag("[RUN ...]", "the runs to delete", Path, name="runs"),
+    Flag("--yes", "don't ask"),
+)
+WATCH = (
+    Flag(
+        "[RUN ...]",
+        "a run's folder, or a folder of runs (default: ./experiments): what runs in it, in a table "
+        "if that are several, or else its newest run",
+        Path,
+        name="paths",
+    ),
+)
+DASHBOARD = (
+    Flag(
+        "[FOLDER ...]",
+        "runs, or folders with runs in them (default: ./experiments)",
+        Path,
+        name="folders",
+    ),
+    Flag(
+        "--port N",
+        "the port; 0 takes any that is free (default: the first free one from 6006 on)",
+        values.port,
+    ),
+    Flag("--host NAME", "the address to listen on (default: this machine only)"),
+)
+SWEEP = (
+    *_group(
+        "what to search",
+        _again("-p"),
+        Flag(
+            "--search SPACE",
+            'what to vary and within what, as "learning_rate=log(1e-4, 3e-3); '
+            "discount=uniform(0.9, 0.99); num_envs=int(1, 8); layers=choice((64, 64), (256, "
+            "256))\" (default: the preset's own)",
+            sets="Sweep.search",
+        ),
+        Flag(
+            "--metric METRIC",
+            "metric of the evaluation at a run's end: reward_mean, LEVEL/goal_share, ... (default: "
+            "that of the preset's best checkpoint)",
+            sets="checkpoints.best_of",
+        ),
+    ),
+    *_group(
+        "how to search",
+        Flag(
+            "--trials N",
+            "trials in all, those of earlier times included (default: 40, or a whole grid)",
+            values.positive,
+            sets="Sweep.trials",
+        ),
+        Flag(
+            "--sampler NAME",
+            "how to choose what to try: tpe (default), random or grid",
+            choices=("tpe", "random", "grid"),
+            sets="Sweep.sampler",
+        ),
+        Flag(
+            "--pruner NAME",
+            "which trials end early: median (default), halving or none",
+            choices=("median", "halving", "none"),
+            sets="Sweep.pruner",
+        ),
+        Flag(
+            "--confirm K",
+            "train the best K trials and the preset as it is from fresh seeds (default: 3)",
+            values.whole,
+            sets="Sweep.confirmed",
+        ),
+        Flag(
+            "--confirm_seeds N",
+            "number of fresh seeds, 2 or more (default: 5)",
+            values.positive,
+            sets="Sweep.fresh_seeds",
+        ),
+    ),
+    *_group(
+        "changing all runs alike",
+        _again("-lvl"),
+        _again("--seed", help="seed of trials and sampler"),
+        _again("-n"),
+        _again("--steps", help="environment steps of each run"),
+        _again("-cp"),
+    ),
+    *_group(
+        "where and how it runs",
+        _again(
+            "-e",
+            form="-e, --experiment_name NAME",
+            help="the sweep's folder (default: the preset's name and _sweep)",
+            sets="Sweep.name",
+        ),
+        _again("-ep", sets="Sweep.root"),
+        _again("--jobs", help="runs at once (default: 1)"),
+        Flag("--on PLACE", "where to run (default: local)"),
+        _again("-c"),
+        _again("--device", help="auto, cpu, cuda or cuda:N"),
+        _again("--threads", help="threads of one tensor operation (default: the preset's own)"),
+        Flag("--tensorboard", "write TensorBoard files", sets="Sweep.tensorboard"),
+    ),
+)

@@ -1,7 +1,7 @@
-"""The door: one line on stderr and an exit code for everything that goes wrong.
+"""The `coach` command: one line on stderr and an exit code for everything that goes wrong.
 
-Exit codes: 0 done, 1 something broke while running, 2 what was asked for cannot be done, 129, 130
-and 143 stopped by SIGHUP, Ctrl-C and SIGTERM, 141 the reader of our output has gone.
+Exit codes: 0 success, 1 a failure while running, 2 a request that cannot be met, 129, 130 and 143
+stopped by SIGHUP, Ctrl-C and SIGTERM, 141 a closed pipe on standard output.
 """
 
 import argparse
@@ -11,27 +11,20 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from coach_rl import environments  # whose names are imported when they are used
-from coach_rl.cli.arguments import command_first, parse_arguments
-from coach_rl.cli.settings import (
-    CheckPreset,
-    Describe,
-    EvaluateUntrained,
-    ListPresets,
-    Train,
-    TrainSeeds,
-)
+from coach_rl.cli.commands import parse_arguments
+from coach_rl.cli.parser import Given
 from coach_rl.cli.shell import program
-from coach_rl.cli.subcommands import SUBCOMMANDS, subcommand, underscored
 from coach_rl.configuration.presets import describe_presets, find_preset
 from coach_rl.core.errors import (
     CoachError,
     CoachWarning,
     ConfigurationError,
     EnvironmentFault,
+    ProblemsError,
     UnknownNameError,
     in_one_line,
     require_unix,
@@ -45,6 +38,8 @@ _FIRST_COMMANDS = """Reinforcement-learning experiments that are described by pr
   {coach} play experiments/CartPole_PPO       watch what it has learned
 
 `coach --help` shows all commands and flags."""
+_OF_ONE_PROCESS = ("fork", "evaluate", "describe", "check")
+"""Commands about one run that torchrun can't start."""
 _BROKEN_PIPE = 141
 _SIGNALLED = 128
 """A process stopped by signal n exits with this plus n."""
@@ -64,22 +59,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             return _run(words)
+    except ProblemsError as error:
+        return _report(error.problems, error.exit_code, words)
     except CoachError as error:
         own = isinstance(error, EnvironmentFault) and "--debug" not in words
         hint = "; run again with --debug for the traceback" if own else ""
-        return _report(f"{error}{hint}", error.exit_code, words)
+        return _report([f"{error}{hint}"], error.exit_code, words)
     except BrokenPipeError:
-        # Whoever read our output has gone, e.g. `coach describe NAME | head`.
+        # The reader of our output has ended, as in `coach describe NAME | head`.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
     except KeyboardInterrupt as error:
         number = getattr(error, "signal", signal.SIGINT)
-        return _report(str(error) or "interrupted", _SIGNALLED + number, words, kind="")
+        return _report([str(error) or "interrupted"], _SIGNALLED + number, words, kind="")
     except BaseException as error:
         if isinstance(error, SystemExit) and _is_argparse(error):
             raise
         hint = "run again with --debug for the traceback"
-        return _report(f"{in_one_line(error)}; {hint}", 1, words)
+        return _report([f"{in_one_line(error)}; {hint}"], 1, words)
 
 
 def _is_argparse(error: SystemExit) -> bool:
@@ -92,53 +89,53 @@ def _run(words: list[str]) -> int:
     if not words:
         print(_FIRST_COMMANDS.format(coach=program("coach")))
         return 0
-    typed, words = words, command_first(words)
-    if words[:1] == ["help"] and words[1:2] and words[1] in SUBCOMMANDS:
-        words = [words[1], "--help"]
-    if words and words[0] in SUBCOMMANDS:
-        return subcommand(words[0])([underscored(word) for word in words[1:]])
-    settings = parse_arguments(words)
-    if isinstance(settings, ListPresets):
-        return _list(settings)
-    if isinstance(settings, Train | TrainSeeds | EvaluateUntrained | Describe | CheckPreset):
-        _require_preset(settings.preset)  # a misspelt name is reported at once
+    given = parse_arguments(words)
+    given.words = tuple(words)
+    if given.command.subject == "preset":
+        _require_preset(given.preset)  # a misspelt name is reported at once
+    run = given.command.function()
+    if given.command.name in _OF_ONE_PROCESS:
+        _refuse_torchrun()
+    return run(given)
+
+
+def _refuse_torchrun() -> None:
     # Not at the top: this imports torch, which takes seconds; what stands above answers at once.
-    if isinstance(settings, TrainSeeds):
-        from coach_rl.cli.seeds import train_seeds
+    from coach_rl.processes.torch_processes import is_started_by_torchrun
 
-        return train_seeds(settings, typed)
-    from coach_rl.cli.commands import run_command
-
-    return run_command(settings, typed)
+    if is_started_by_torchrun():
+        raise ConfigurationError(
+            "torchrun starts processes that train together, and only `train` and `resume` do; "
+            "leave torchrun out of this command"
+        )
 
 
 def _require_preset(text: str) -> None:
-    """Raise an error if there is no such preset, and say so if it is a level's name."""
+    """Raise an error if there is no such preset; it names the flag if this is a task's name."""
     try:
         find_preset(text)
     except UnknownNameError as error:
         alike = [name for name in environments.level_names() if _plain(name) == _plain(text)]
         if not alike or any(text.lower() in preset.lower() for preset in error.allowed):
             raise
-        level = max(alike, key=lambda name: (-len(name), name))  # the short name, or newest version
+        task = max(alike, key=lambda name: (-len(name), name))  # the short name, or newest version
         raise ConfigurationError(
-            f"unknown preset '{text}'; it is a level (task): give a preset, and -lvl {level} "
-            "(`coach -l` lists the presets)"
+            f"unknown preset '{text}'; it is a task: give a preset, and -lvl {task} (`coach -l` "
+            "lists the presets)"
         ) from error
 
 
 def _plain(name: str) -> str:
-    """A name without what spellings of a level differ in."""
+    """A task's name without its version, and without case and punctuation."""
     return re.sub(r"-v\d+$|[_\W]", "", name).lower()
 
 
-def _list(settings: ListPresets) -> int:
-    presets = dict(describe_presets())
-    found = [name for name in presets if settings.word.lower() in name.lower()]
-    if settings.word and not found:
-        raise ConfigurationError(
-            f"no preset's name contains '{settings.word}'; `coach -l` lists them all"
-        )
+def list_presets(given: Given) -> int:
+    """Print the shipped presets, or those whose name contains a word; the exit code."""
+    presets, word = dict(describe_presets()), given.word or ""
+    found = [name for name in presets if word.lower() in name.lower()]
+    if word and not found:
+        raise ConfigurationError(f"no preset's name contains '{word}'; `coach -l` lists them all")
     for name in found:
         print(f"{name:<24} {presets[name]}")
     return 0
@@ -152,7 +149,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Our own warnings in one line for the user, everybody else's as Python shows them."""
+    """Print our own warnings in one line, and others as Python prints them."""
     if issubclass(category, CoachWarning):
         text = f"coach: warning: {one_line(str(message))}\n"
     else:
@@ -160,8 +157,11 @@ def _show_warning(
     print(text, end="", file=file or sys.stderr)
 
 
-def _report(message: str, exit_code: int, words: list[str], *, kind: str = "error: ") -> int:
+def _report(
+    messages: Iterable[str], exit_code: int, words: list[str], *, kind: str = "error: "
+) -> int:
     if "--debug" in words:
         traceback.print_exc()
-    print(f"coach: {kind}{one_line(message)}", file=sys.stderr)
+    for message in messages:
+        print(f"coach: {kind}{one_line(message)}", file=sys.stderr)
     return exit_code

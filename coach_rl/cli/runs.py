@@ -1,47 +1,44 @@
-"""`coach runs`: a list of runs; `coach runs rm`: deleting some."""
+"""The commands about runs that exist: list and delete them, watch those of other processes."""
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
-from coach_rl.cli.subcommands import Parser
+from rich.console import Console
+
+from coach_rl.cli.parser import Given
+from coach_rl.cli.shell import program, short, word
 from coach_rl.cli.tables import table_console
+from coach_rl.cli.train import console_of, resume_advice
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.printable_text import one_line, printable
 from coach_rl.core.sizes import readable
 from coach_rl.runs.creation import remove_run
-from coach_rl.runs.folder import MANIFEST, RunFolder
+from coach_rl.runs.folder import MANIFEST, ONLY_RECORDS, RunFolder, read_manifest
 from coach_rl.runs.lock import RunInUseError, holder_of
+from coach_rl.sessions.runner import DEFAULT_ROOT
 from coach_rl.studies.comparison import shown
-from coach_rl.studies.runs import (
-    REWARD,
-    STATES,
-    ListedRun,
-    list_runs,
-    listed_run,
-    selected,
-    sort_keys,
+from coach_rl.studies.live import (
+    LiveTable,
+    RunStatus,
+    plan_from,
+    run_status,
+    runs_to_watch,
+    watch,
+    watch_all,
 )
+from coach_rl.studies.runs import REWARD, ListedRun, list_runs, listed_run, selected, sort_keys
+from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.tables import Column, rich_table, table
 
+_FAILED, _LEFT = 1, 130
 _AGES = (("d", 86400), ("h", 3600), ("min", 60))
 
 
-def run(words: Sequence[str]) -> int:
-    """List runs, or delete some, and return the exit code."""
-    given = _parser().read(words)
-    if given.words[:1] == ["rm"]:
-        return _remove([Path(word) for word in given.words[1:]], yes=given.yes)
-    if given.yes or len(given.words) > 1:
-        what = "--yes" if given.yes else f"'{given.words[1]}'"
-        raise ConfigurationError(
-            f"unexpected {what}; give one folder of runs, or `coach runs rm RUN ...`"
-        )
-    return _list(Path(*(given.words or ["experiments"])), given)
-
-
-def _list(named: Path, given: argparse.Namespace) -> int:
+def show_runs(given: Given) -> int:
+    """Print a table of the runs in a folder; the exit code."""
+    named, metric = given.folder or DEFAULT_ROOT, given.metric or REWARD
     folder = named.expanduser()
     runs = list_runs(folder)
     if not runs:
@@ -49,18 +46,22 @@ def _list(named: Path, given: argparse.Namespace) -> int:
         raise ConfigurationError(
             f"{named} {what}; name the folder of your experiments: `coach runs FOLDER`"
         )
-    if given.metric not in (known := _metrics(runs)) and known:
-        raise UnknownNameError("metric", given.metric, known)
+    if metric not in (known := _metrics(runs)) and known:
+        raise UnknownNameError("metric", metric, known)
     chosen = selected(
-        runs, states=given.state or (), preset=given.preset, level=given.level, study=given.study
+        runs,
+        states=given.state or (),
+        preset=given.preset or "",
+        level=given.level or "",
+        study=given.study or "",
     )
-    chosen.sort(key=sort_keys(given.metric)[given.sort], reverse=given.reverse)
+    chosen.sort(key=sort_keys(metric)[given.sort or "path"], reverse=given.reverse)
     console = table_console()
-    found = table(_columns(folder, given.metric), chosen)
+    found = table(_columns(folder, metric), chosen)
     look = {"box": None, "pad_edge": False, "header_style": "bold"}
     console.print(rich_table(found, folded=1, **look))
     total = readable(sum(each.size for each in chosen))
-    console.print(f"{len(chosen)} of {len(runs)} runs, {total}; best and last: {given.metric}")
+    console.print(f"{len(chosen)} of {len(runs)} runs, {total}; best and last: {metric}")
     for each in chosen:
         if each.damage:
             console.print(f"damaged: {one_line(each.damage)}")
@@ -86,7 +87,7 @@ def _columns(folder: Path, metric: str) -> tuple[Column, ...]:
             lambda each: each.path if each.path == folder else each.path.relative_to(folder),
             is_text=True,
         ),
-        Column("level", of_scores("level"), is_text=True, missing="-"),
+        Column("task", of_scores("level"), is_text=True, missing="-"),
         Column("seed", of_scores("seed"), is_text=True, missing="-"),
         Column("state", state, is_text=True),
         Column("steps", of_scores("environment_steps"), "{:,}".format, missing="-"),
@@ -102,10 +103,11 @@ def _metrics(runs: Sequence[ListedRun]) -> set[str]:
     return {name for metrics in curves for name in metrics}
 
 
-def _remove(paths: Sequence[Path], *, yes: bool) -> int:
-    if not paths:
+def delete_runs(given: Given) -> int:
+    """Delete runs, once the user agrees; the exit code."""
+    if not given.runs:
         raise ConfigurationError("name the runs to delete: `coach runs rm RUN ...`")
-    runs = {path.expanduser().absolute().resolve(): path for path in paths}
+    runs = {path.expanduser().absolute().resolve(): path for path in given.runs}
     for path, named in runs.items():
         if not (path / MANIFEST).exists():
             raise ConfigurationError(
@@ -116,7 +118,7 @@ def _remove(paths: Sequence[Path], *, yes: bool) -> int:
             raise RunInUseError(f"the run {named} is in use by {holder}; stop it first")
     sizes = {path: listed_run(path).size for path in runs}
     total, count = readable(sum(sizes.values())), f"{len(runs)} run{'s' * (len(runs) > 1)}"
-    if not yes:
+    if not given.yes:
         for path, named in runs.items():
             print(f"{printable(str(named))}  {readable(sizes[path])}")
         _ask(f"Delete {count}, {total}? [y/N] ")
@@ -141,47 +143,40 @@ def _age(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def _parser() -> Parser:
-    parser = Parser(
-        prog="coach runs",
-        usage="coach runs [FOLDER] [flags]\n       coach runs rm RUN ... [--yes]",
-        description="List the runs in a folder, however deep: state, steps, best and last "
-        "evaluation, size with checkpoints, age. `coach runs rm` deletes runs with all they hold; "
-        "it refuses those that a process works on.",
-    )
-    parser.add_argument(
-        "words",
-        metavar="FOLDER",
-        nargs="*",
-        help="the folder to list (default: ./experiments), or rm and the runs to delete",
-    )
-    parser.add_argument(
-        "--state",
-        metavar="STATE",
-        action="append",
-        choices=STATES,
-        help=f"only runs that are {', '.join(STATES[:-1])} or {STATES[-1]}; may be given again",
-    )
-    parser.add_argument(
-        "--preset", metavar="WORD", default="", help="only runs whose preset's name contains it"
-    )
-    parser.add_argument(
-        "--level", metavar="WORD", default="", help="only runs whose level's name contains it"
-    )
-    parser.add_argument("--study", metavar="NAME", default="", help="only runs of a study")
-    parser.add_argument(
-        "--metric",
-        metavar="NAME",
-        default=REWARD,
-        help=f"the metric of best and last (default: {REWARD})",
-    )
-    parser.add_argument(
-        "--sort",
-        metavar="KEY",
-        choices=list(sort_keys()),
-        default="path",
-        help=f"{', '.join(sort_keys())} (default: path); the largest first, the youngest by age",
-    )
-    parser.add_argument("--reverse", action="store_true", help="the other way round")
-    parser.add_argument("--yes", action="store_true", help="with rm: don't ask")
-    return parser
+def watch_runs(given: Given) -> int:
+    """Show runs until they are over; the exit code."""
+    runs = runs_to_watch(given.paths or [DEFAULT_ROOT])
+    console = console_of(plain=given.plain)
+    try:
+        if len(runs) > 1:
+            with closing(LiveTable(console, plain=given.plain)) as table:
+                states = watch_all(runs, table)
+            return _FAILED if "failed" in states else 0
+        return _watch(runs[0], console, plain=given.plain)
+    except KeyboardInterrupt:
+        print("no longer watching; what runs is not affected")
+        return _LEFT
+
+
+def _watch(folder: Path, console: Console, *, plain: bool) -> int:
+    manifest = read_manifest(RunFolder(folder))
+    status = run_status(folder)
+    print(f"watching:   {printable(manifest['name'])}, seed {manifest['task']['seed']}")
+    print(f"run folder: {short(folder.absolute())}")
+    if status.state == "running":
+        print(f"running:    {status.reason}")
+    with closing(ConsoleSink(console=console, plain=plain)) as sink:
+        plan_from(sink, folder)
+        status = watch(folder, sink)
+    print(_ending(folder, status, is_imported=ONLY_RECORDS in manifest))
+    return _FAILED if status.state == "failed" else 0
+
+
+def _ending(folder: Path, status: RunStatus, *, is_imported: bool) -> str:
+    said = status.state + (f": {status.reason}" if status.reason else "")
+    if is_imported:
+        return f"{said}; imported without its checkpoints"
+    if status.state == "done":
+        path = word(folder.absolute())
+        return f"{said}; evaluate with: {program('coach')} --evaluate -crd {path}"
+    return f"{said}{resume_advice(folder)}"

@@ -1,250 +1,92 @@
-"""Settings of each command of `coach`: one frozen dataclass per command, its flags by name.
+"""Settings and changes of parameters, made from what a command line gives."""
 
-Light on purpose, like `arguments`, which fills them in: nothing here needs torch.
-"""
+from collections.abc import Collection
+from dataclasses import is_dataclass
+from typing import Any, TypeVar
 
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Literal
+from coach_rl.cli.parser import Given
+from coach_rl.configuration.override_text import parse_overrides
+from coach_rl.configuration.preset_file import Preset
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.sessions.settings import RunSettings
+from coach_rl.telemetry.video import Format, VideoParameters
 
-DEFAULT_EPISODES = 20
-"""Episodes of an evaluation without a number."""
-
-DEFAULT_HISTOGRAM_STEPS = 10_000
-"""Environment steps from one set of histograms to the next, where none are given."""
-
-MatmulPrecision = Literal["highest", "high", "medium"]
+S = TypeVar("S")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Changes:
-    """The changes to a preset."""
+def settings(given: Given, kind: type[S], **others: object) -> S:
+    """Settings of a class; fields without a flag on the command line have the class's defaults.
 
-    level: str | None = None
-    num_envs: int | None = None
-    custom_parameter: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Collecting:
-    """Workers that collect for a run; what is None is as the preset, or the run, has it."""
-
-    workers: int | None = None
-    on: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Length:
-    """Length of a run; what is None is as the preset, or the run, has it."""
-
-    steps: int | None = None
-    hours: float | None = None
-    until_solved: str | None = None
-    """A target such as `reward=475`; `preset` for the preset's own, `off` to train on."""
+    Args:
+        given: The command line.
+        kind: The class, whose name begins the `sets` of flags.
+        others: Further fields, of which flags come first.
+    """
+    assert is_dataclass(kind)
+    values = dict(others)
+    for flag in given.command.taken():
+        value = getattr(given, flag.dest)
+        if isinstance(flag.sets, str) and value is not flag.default:
+            owner, _, field = flag.sets.partition(".")
+            values |= {field: value} if owner == kind.__name__ else {}
+    return kind(**values)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Keeping:
-    """Policy of checkpoints; what is None is as the preset, or the run, has it."""
-
-    checkpoint_seconds: float | None = None
-    checkpoint_steps: int | None = None
-    keep: int | None = None
-    keep_every: int | None = None
-    best: str | None = None
-    no_memories: bool = False
-    no_checkpoints: bool = False
+def run_settings(given: Given) -> RunSettings:
+    """The settings of a run."""
+    return settings(given, RunSettings, video=video_parameters(given))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Opening:
-    """Settings of opening a run that exists; None: as the run has it."""
-
-    device: str | None = None
-    threads: int | None = None
-    last_good: bool = False
-    trust: tuple[str, ...] = ()
+def video_parameters(given: Given) -> VideoParameters | None:
+    """The videos that flags ask for; None where they ask for none."""
+    wanted: tuple[tuple[Format, bool], ...] = (("gif", given.dump_gifs), ("mp4", given.dump_mp4))
+    formats = tuple(kind for kind, is_wanted in wanted if is_wanted)
+    return settings(given, VideoParameters, formats=formats) if formats else None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Film:
-    """Settings of filming: whether and how evaluations are filmed."""
-
-    dump_gifs: bool = False
-    dump_mp4: bool = False
-    video_frames: int | None = None
-    video_skip: int | None = None
-    video_of: str | None = None
-    video_episodes: str | None = None
-    video_every: int | None = None
-    video_row: int | None = None
+def opening(given: Given) -> dict[str, Any]:
+    """The arguments with which a run is opened; what is None stays as the run has it."""
+    return {
+        "device": given.device,
+        "threads": given.threads,
+        "last_good": given.last_good,
+        "trust": given.trust or (),
+    }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Output:
-    """The output of a run: what it writes and shows."""
+def overrides_of(
+    given: Given, preset: Preset | None = None, *, without: Collection[str] = ()
+) -> dict[str, object]:
+    """Changes of parameters: `-cp`, and the flags that stand for parameters.
 
-    no_tensorboard: bool = False
-    histograms: int | None = None
-    """Environment steps from one set to the next; None for none."""
-    evaluate_aside: bool = False
-    profile: bool = False
-    film: Film = field(default_factory=Film)
-    plain: bool = False
-    print_networks_summary: bool = False
+    Args:
+        given: The command line.
+        preset: The preset that is changed, whose panel names come before paths; None for a run.
+        without: Names of flags that mean something else here.
 
-
-@dataclass(frozen=True, kw_only=True)
-class Train:
-    """`coach train PRESET`, in short `coach -p PRESET`."""
-
-    preset: str
-    changes: Changes
-    collecting: Collecting
-    length: Length
-    keeping: Keeping
-    tracker: str | None = None
-    inspect: str | None = None
-    seed: int = 0
-    device: str = "auto"
-    threads: int | None = None
-    matmul_precision: MatmulPrecision = "highest"
-    experiment_name: str | None = None
-    experiment_path: Path | None = None
-    output: Output
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainSeeds:
-    """`coach train PRESET --seeds SEEDS`: one run for each seed."""
-
-    preset: str
-    changes: Changes
-    length: Length
-    keeping: Keeping
-    tracker: str | None = None
-    seeds: tuple[int, ...] = ()
-    jobs: int | None = None
-    """Runs at once; None: as many as the machine carries."""
-    on: str = "local"
-    """The place where they run."""
-    device: str = "auto"
-    threads: int | None = None
-    matmul_precision: MatmulPrecision = "highest"
-    experiment_name: str | None = None
-    experiment_path: Path | None = None
-    no_tensorboard: bool = False
-    plain: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Resume:
-    """`coach resume RUN`, in short `coach -crd RUN`; what is None stays as it was."""
-
-    run: Path
-    on: str | None = None
-    length: Length
-    keeping: Keeping
-    tracker: str | None = None
-    inspect: str | None = None
-    opening: Opening
-    drop_later: bool = False
-    restart_episodes: bool = False
-    output: Output
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fork:
-    """`coach fork RUN --as NAME`; what is None stays as it was in the run it starts from."""
-
-    run: Path
-    experiment_name: str = ""
-    experiment_path: Path | None = None
-    custom_parameter: str = ""
-    length: Length
-    keeping: Keeping
-    tracker: str | None = None
-    inspect: str | None = None
-    opening: Opening
-    seed: int | None = None
-    restart_episodes: bool = False
-    output: Output
-
-
-@dataclass(frozen=True, kw_only=True)
-class Evaluate:
-    """`coach evaluate RUN`, in short `coach --evaluate -crd RUN`; what is None is the run's own."""
-
-    run: Path
-    changes: Changes
-    opening: Opening
-    episodes: int = DEFAULT_EPISODES
-    sampling: bool = False
-    seed: int | None = None
-    film: Film
-    plain: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvaluateUntrained:
-    """`coach evaluate -p PRESET`: agents as they are before any training."""
-
-    preset: str
-    changes: Changes
-    episodes: int = DEFAULT_EPISODES
-    sampling: bool = False
-    seed: int = 0
-    device: str = "auto"
-    threads: int | None = None
-    matmul_precision: MatmulPrecision = "highest"
-    plain: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Describe:
-    """`coach describe PRESET`."""
-
-    preset: str
-    changes: Changes
-    length: Length
-    keeping: Keeping
-    inspect: str | None = None
-    device: str = "auto"
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckEnvironment:
-    """`coach check ENVIRONMENT`."""
-
-    environment: str
-    """A level's name, `module:Class` included."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckPreset:
-    """`coach check -p PRESET`: the environment that a preset trains in."""
-
-    preset: str
-    changes: Changes
-
-
-@dataclass(frozen=True, kw_only=True)
-class ListPresets:
-    """`coach list [WORD]`, in short `coach -l`."""
-
-    word: str = ""
-    """Only presets whose name contains it, in any case."""
-
-
-Settings = (
-    Train
-    | TrainSeeds
-    | Resume
-    | Fork
-    | Evaluate
-    | EvaluateUntrained
-    | Describe
-    | CheckEnvironment
-    | CheckPreset
-    | ListPresets
-)
+    Raises:
+        ConfigurationError: The changes can't be read, or something is given twice.
+    """
+    overrides = parse_overrides(getattr(given, "custom_parameter", None) or "")
+    from_flags: dict[str, object] = {}
+    for flag in given.command.taken():
+        value = getattr(given, flag.dest)
+        if value is flag.default or not flag.sets or flag.dest in without:
+            continue
+        if isinstance(flag.sets, str):
+            changes = {} if flag.sets[0].isupper() else {flag.sets: value}
+        else:
+            changes = dict(flag.sets(value))
+        for path, change in changes.items():
+            target, setting = (path, change) if preset is None else preset.setting(path, change)
+            if target in overrides:
+                spelling = flag.spellings[0]
+                raise ConfigurationError(
+                    f"{target} is given twice, by {spelling} and by -cp; give one"
+                )
+            from_flags[target] = setting
+    if "checkpoints" in from_flags and any(path[:12] == "checkpoints." for path in from_flags):
+        raise ConfigurationError(
+            "--no_checkpoints keeps none; leave out the other flags about checkpoints"
+        )
+    return overrides | from_flags

@@ -1,181 +1,197 @@
-"""`coach study run|status|report FILE`: a study's runs, where they stand, and what they say.
+"""The commands about many runs: train with several seeds, study, sweep."""
 
-`coach study export FILE` writes the records of its runs into one file, `import` reads them.
-"""
-
-import argparse
 import shlex
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from rich.console import Console
-
-from coach_rl.cli.flag_values import positive
-from coach_rl.cli.shell import program, short
-from coach_rl.cli.subcommands import Parser
+from coach_rl.cli.parser import Given
+from coach_rl.cli.settings import overrides_of, settings
+from coach_rl.cli.shell import program, short, word
+from coach_rl.cli.tables import table_console
+from coach_rl.cli.train import console_of
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import ConfigurationError, RunError
-
-if TYPE_CHECKING:
-    from coach_rl.studies.job import Job, JobResult
-
-
-def run(words: Sequence[str]) -> int:
-    """Read the words after `coach study` and obey them; returns the exit code."""
-    given = _parser().read(words)
-    commands = {
-        "run": _run,
-        "status": _status,
-        "report": _report,
-        "export": _export,
-        "import": _import,
-    }
-    return commands[given.command](given)
-
-
-def add_places(parser: argparse.ArgumentParser) -> None:
-    """The flags that say where a study's runs are."""
-    _add_root(parser)
-    parser.add_argument(
-        "--runs",
-        metavar="FOLDER",
-        dest="earlier",
-        type=Path,
-        action="append",
-        default=[],
-        help="take finished runs with the same parameters from here as well, however deep",
-    )
+from coach_rl.core.level_name import shown_level
+from coach_rl.core.runtime import Runtime
+from coach_rl.graph_managers.torch_settings import resolved_device
+from coach_rl.runs.creation import check_name
+from coach_rl.sessions.runner import DEFAULT_ROOT
+from coach_rl.studies.conduct import conduct
+from coach_rl.studies.job import Job, JobResult, Needs
+from coach_rl.studies.job_run import in_quotes
+from coach_rl.studies.live import LiveTable
+from coach_rl.studies.places import check_place, executor
+from coach_rl.studies.run_records import unpack_records, write_records
+from coach_rl.studies.scores import read_scores
+from coach_rl.studies.study import Study, check_study, load_study
+from coach_rl.studies.study_runs import StudyRun, evaluate_missing, study_runs
+from coach_rl.studies.sweeps.report import conclusion, write_report
+from coach_rl.studies.sweeps.report import report as sweep_tables
+from coach_rl.studies.sweeps.sweep import Sweep, run_sweep
+from coach_rl.studies.tables import report, seed_tables, write_blocks
+from coach_rl.telemetry.tables import Column, rich_table, table
 
 
-def _add_root(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-ep",
-        "--experiment_path",
-        metavar="PATH",
-        dest="root",
-        type=Path,
-        default=Path("experiments"),
-        help="the folder of all experiments (default: ./experiments)",
-    )
+def train_seeds(given: Given) -> int:
+    """Train a run for each seed, show their progress and their scores; the exit code.
+
+    Raises:
+        ConfigurationError: The experiment doesn't resolve.
+        RunError: Some of the runs have failed.
+    """
+    preset = load_preset(find_preset(given.preset))
+    name = given.experiment_name or preset.reference.name
+    check_name(name)
+    check_place(given.on or "local")
+    overrides = overrides_of(given, preset, without=["on"])
+    parameters = preset.configure(overrides).parameters
+    task = settings(given, Runtime)
+    threads = task.threads or parameters.threads
+    task = replace(task, device=resolved_device(task.device), threads=threads)
+    jobs = [
+        Job(
+            preset=given.preset,
+            overrides=overrides,
+            task=replace(task, seed=seed),
+            name=name,
+            root=given.experiment_path or DEFAULT_ROOT,
+            needs=Needs(cores=threads),
+            tensorboard=given.tensorboard is None,
+            command=_command(given.words, seed),
+        )
+        for seed in given.seeds
+    ]
+    environment, folder = shown_level(parameters.environment.level), jobs[0].root / name
+
+    def on_start(at_once: int) -> None:
+        print(f"running:    {name} on {environment}, {len(jobs)} seeds, {at_once} at once")
+        print(f"run folders in {short(folder.absolute())}")
+
+    results = _conducted(jobs, given, on_start, lambda job: f"seed {job.task.seed}")
+    done = [read_scores(each.folder) for each in results if each.state == "done" and each.folder]
+    for each in seed_tables(done) if done else ():
+        console_of(plain=given.plain).print(rich_table(each))
+    if done and given.tensorboard is None:
+        print(f"curves:     {program('coach')} dashboard {word(folder)}")
+    _require_done(results)
+    return 0
 
 
-def _parser() -> Parser:
-    shared = Parser(add_help=False)
-    shared.add_argument(
-        "file", metavar="FILE", help="a .py file with `study() -> Study`, or FILE.py:FUNCTION"
-    )
-    add_places(shared)
-    parser = Parser(prog="coach study", description="Many runs that answer one question.")
-    commands = parser.add_subparsers(
-        dest="command", metavar="run|status|report|export|import", required=True
-    )
-    run = commands.add_parser("run", parents=[shared], help="make the runs that are missing")
-    run.add_argument(
-        "--jobs", metavar="N", type=positive, help="runs at once (default: as the machine carries)"
-    )
-    run.add_argument(
-        "--on",
-        metavar="PLACE",
-        default="local",
-        help="where to run: local (default), ray[:HOST:PORT] or slurm[:PARTITION]",
-    )
-    run.add_argument(
-        "-ntb", "--no_tensorboard", action="store_true", help="write no TensorBoard files"
-    )
-    commands.add_parser("status", parents=[shared], help="say where each run stands")
-    writing = commands.add_parser("report", parents=[shared], help="print the tables")
-    writing.add_argument(
-        "--write",
-        metavar="PAGE",
-        type=Path,
-        nargs="*",
-        help="write them between the study's marks in these pages, or in those that it names",
-    )
-    exporting = commands.add_parser(
-        "export", parents=[shared], help="write the records of scored runs into one file"
-    )
-    exporting.add_argument(
-        "--to", metavar="ARCHIVE", type=Path, help="the file (default: the study's name, .zip)"
-    )
-    importing = commands.add_parser("import", help="make run folders of records, for the tables")
-    importing.add_argument(
-        "archive", metavar="ARCHIVE", type=Path, help="what `export` has written"
-    )
-    _add_root(importing)
-    return parser
+def _conducted(
+    jobs: Sequence[Job],
+    given: Given,
+    on_start: Callable[[int], None],
+    name_of: Callable[[Job], str],
+) -> list[JobResult]:
+    """Run jobs while a table shows their states."""
+
+    def on_warning(job: Job, text: str) -> None:
+        live.tell(f"coach: warning: {name_of(job)}: {text}")
+
+    place = given.on or "local"
+    with (
+        closing(LiveTable(console_of(plain=given.plain), plain=given.plain)) as live,
+        closing(executor(place, jobs, at_once=given.jobs, on_warning=on_warning)) as pool,
+    ):
+        on_start(pool.slots)
+        return conduct(
+            jobs,
+            pool,
+            on_change=live.show,
+            announce=lambda text: live.tell(f"coach: {text}"),
+        )
 
 
-def _run(given: argparse.Namespace) -> int:
-    # Not at the top, here and below: these import torch, which takes seconds.
-    from coach_rl.studies.places import check_place
-    from coach_rl.studies.study import check_study, load_study
-    from coach_rl.studies.study_runs import evaluate_missing, study_runs
-    from coach_rl.studies.tables import report
+def _command(words: Sequence[str], seed: int) -> tuple[str, ...]:
+    """The command line that trains the run of one seed alone."""
+    kept, rest = ["coach"], iter(words)
+    for each in rest:
+        flag, equals, _ = each.partition("=")
+        if flag not in ("--seeds", "--jobs", "--on"):
+            kept.append(each)
+        elif not equals:
+            next(rest)
+    return (*kept, "--seed", str(seed))
 
-    check_place(given.on)
+
+def _require_done(results: Sequence[JobResult]) -> None:
+    """Raise an error that says which seeds have failed, and why."""
+    seeds: dict[str, list[int]] = {}
+    for result in results:
+        if result.state != "done":
+            seeds.setdefault(result.error, []).append(result.job.task.seed)
+    if seeds:
+        failed = sum(map(len, seeds.values()))
+        reasons = (
+            f"seed{'s' * (len(of) > 1)} {', '.join(map(str, of))}: {why}"
+            for why, of in seeds.items()
+        )
+        raise RunError(
+            f"{failed} of {len(results)} runs failed: {'; '.join(reasons)}; the same command tries "
+            "them again and leaves out what is done"
+        )
+
+
+def run_study(given: Given) -> int:
+    """Run those of a study's runs that are missing, and print its tables; the exit code."""
+    check_place(given.on or "local")
     study = load_study(given.file)
     check_study(study)
-    runs = study_runs(study, root=given.root, earlier=given.earlier)
+    runs = _runs(study, given)
     missing = [
-        replace(run.job, tensorboard=not given.no_tensorboard) for run in runs if not run.is_done
+        replace(run.job, tensorboard=given.tensorboard is None) for run in runs if not run.is_done
     ]
     print(f"study {study.name}: {len(runs)} runs, {len(runs) - len(missing)} done")
-    results = _conducted(missing, given) if missing else []
-    runs = study_runs(study, root=given.root, earlier=given.earlier)
+
+    def on_start(at_once: int) -> None:
+        print(f"running:    {len(missing)} runs, {at_once} at once")
+
+    results = _conducted(missing, given, on_start, _named) if missing else []
+    runs = _runs(study, given)
     for run in evaluate_missing(study, runs):
         print(f"evaluating  {run.variant}, seed {run.seed}: {study.episodes} episodes")
     print(f"\n{report(study, runs, brief=True)}\n")
-    print(f"run folders in {short((given.root / study.name).absolute())}")
+    print(f"run folders in {short((_root(given) / study.name).absolute())}")
     print(f"each run:   {program('coach')} study report {shlex.quote(given.file)}")
     failed = [each for each in results if each.state != "done"]
     if failed:
-        others = f"; so did {', '.join(named(each.job) for each in failed[1:])}" * (len(failed) > 1)
+        also = ", ".join(_named(each.job) for each in failed[1:])
+        others = f"; so did {also}" if also else ""
         raise RunError(
-            f"{len(failed)} of {len(runs)} runs failed: {named(failed[0].job)}: {failed[0].error}"
+            f"{len(failed)} of {len(runs)} runs failed: {_named(failed[0].job)}: {failed[0].error}"
             f"{others}; the same command tries them again and leaves out what is done"
         )
     return 0
 
 
-def _conducted(jobs: Sequence["Job"], given: argparse.Namespace) -> list["JobResult"]:
-    """Run jobs while a table shows where they stand."""
-    from coach_rl.studies.conduct import conduct
-    from coach_rl.studies.live import LiveTable
-    from coach_rl.studies.places import executor
-
-    def warn(job: "Job", text: str) -> None:
-        table.tell(f"coach: warning: {named(job)}: {text}")
-
-    console = Console(no_color=given.plain, highlight=False)
-    with (
-        closing(LiveTable(console, plain=given.plain)) as table,
-        closing(executor(given.on, jobs, at_once=given.jobs, on_warning=warn)) as pool,
-    ):
-        print(f"running:    {len(jobs)} runs, {pool.slots} at once")
-        return conduct(
-            jobs,
-            pool,
-            on_change=table.show,
-            announce=lambda text: table.tell(f"coach: {text}"),
-        )
+def _loaded(given: Given) -> tuple[Study, list[StudyRun]]:
+    """A study and its runs."""
+    study = load_study(given.file)
+    return study, _runs(study, given)
 
 
-def named(job: "Job") -> str:
+def _runs(study: Study, given: Given) -> list[StudyRun]:
+    return study_runs(study, root=_root(given), earlier=given.earlier or ())
+
+
+def _root(given: Given) -> Path:
+    root: Path = given.root or DEFAULT_ROOT
+    return root
+
+
+def _named(job: Job) -> str:
     """A job's name for people."""
     return f"{job.labels['variant']} seed {job.task.seed}"
 
 
-def _status(given: argparse.Namespace) -> int:
-    from coach_rl.cli.tables import table_console
-    from coach_rl.studies.study import load_study
-    from coach_rl.studies.study_runs import StudyRun, study_runs
-    from coach_rl.telemetry.tables import Column, rich_table, table
-
-    study = load_study(given.file)
-    runs = study_runs(study, root=given.root, earlier=given.earlier)
+def show_status(given: Given) -> int:
+    """Print the state of each run of a study; the exit code."""
+    study, runs = _loaded(given)
 
     def state(run: StudyRun) -> str:
         return "missing" if run.scores is None else run.scores.state
@@ -196,13 +212,9 @@ def _status(given: argparse.Namespace) -> int:
     return 0
 
 
-def _report(given: argparse.Namespace) -> int:
-    from coach_rl.studies.study import load_study
-    from coach_rl.studies.study_runs import study_runs
-    from coach_rl.studies.tables import report, write_blocks
-
-    study = load_study(given.file)
-    runs = study_runs(study, root=given.root, earlier=given.earlier)
+def print_report(given: Given) -> int:
+    """Print the tables of a study, or write them into pages; the exit code."""
+    study, runs = _loaded(given)
     text = report(study, runs)
     print(text)
     if given.write is not None:
@@ -217,17 +229,13 @@ def _report(given: argparse.Namespace) -> int:
     return 0
 
 
-def _export(given: argparse.Namespace) -> int:
-    from coach_rl.studies.run_records import write_records
-    from coach_rl.studies.study import load_study
-    from coach_rl.studies.study_runs import study_runs
-
-    study = load_study(given.file)
-    runs = study_runs(study, root=given.root, earlier=given.earlier)
+def export_records(given: Given) -> int:
+    """Write the records of a study's scored runs into one file; the exit code."""
+    study, runs = _loaded(given)
     scored = [run.folder for run in runs if run.folder and run.score(study) is not None]
     if not scored:
         raise ConfigurationError(
-            f"the study '{study.name}' has no scored runs in {given.root / study.name}; "
+            f"the study '{study.name}' has no scored runs in {_root(given) / study.name}; "
             f"`coach study run {given.file}` makes them"
         )
     archive = given.to or Path(f"{study.name}.zip")
@@ -238,10 +246,54 @@ def _export(given: argparse.Namespace) -> int:
     return 0
 
 
-def _import(given: argparse.Namespace) -> int:
-    from coach_rl.studies.run_records import unpack_records
-
-    new, were_there = unpack_records(given.archive, given.root)
+def import_records(given: Given) -> int:
+    """Make run folders of records; the exit code."""
+    new, were_there = unpack_records(given.archive, _root(given))
     name = short((*new, *were_there)[0].path.parent)
     print(f"{len(new)} new runs in {name}, {len(were_there)} were there already")
     return 0
+
+
+def sweep_preset(given: Given) -> int:
+    """Search for better settings of a preset; the exit code."""
+    preset = load_preset(find_preset(given.preset))
+    overrides = overrides_of(given, preset)
+    threads = given.threads or preset.configure(overrides).parameters.threads
+    sweep = settings(
+        given,
+        Sweep,
+        preset=given.preset,
+        overrides=overrides,
+        task=replace(settings(given, Runtime), threads=threads),
+        name=f"{preset.reference.name}_sweep",
+        needs=Needs(cores=threads),
+    )
+    jobs = given.jobs or 1
+    print(f"sweep:      {sweep.name}, folder {short(sweep.folder)}")
+    any_run = sweep.job({}, {})
+    with closing(
+        executor(given.on or "local", [any_run] * jobs, at_once=jobs, on_warning=_warn)
+    ) as pool:
+        result = run_sweep(sweep, pool, announce=_announce)
+    page = write_report(result)
+    print(f"\n{sweep_tables(result)}\n")
+    print(f"written to  {short(page)}")
+    print(conclusion(result))
+    if result.best:
+        print(f"train with it: {_best_command(given, result.recommended)}")
+    return 0
+
+
+def _announce(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')}  {text}", flush=True)
+
+
+def _warn(job: Job, text: str) -> None:
+    seed = f"seed {job.task.seed}"
+    names = [f"{kind} {name}" for kind, name in job.labels.items() if kind == "trial"]
+    _announce(f"warning: {', '.join(names or [job.labels['variant'], seed])}: {text}")
+
+
+def _best_command(given: Given, changes: str) -> str:
+    """The command line that trains with the best setting, as it can be typed."""
+    return f"{program('coach')} -p {shlex.quote(given.preset)} -cp {in_quotes(changes)}"

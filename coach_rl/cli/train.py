@@ -1,87 +1,253 @@
-"""The command that trains a preset."""
+"""The commands that train one run: train, resume, fork; and what they print about it."""
 
-from collections.abc import Mapping
+import signal
 from contextlib import closing
+from pathlib import Path
+from typing import Self
 
-from coach_rl.cli.flag_overrides import overrides_of, tracked
-from coach_rl.cli.run_report import (
-    SaysHowToResume,
-    audience_of,
-    conclude,
-    console_sink,
-    video_parameters,
-)
-from coach_rl.cli.settings import Output, Train
-from coach_rl.configuration.preset_file import Preset, load_preset
+from rich.console import Console
+
+from coach_rl.cli.parser import Given
+from coach_rl.cli.settings import opening, overrides_of, run_settings, settings
+from coach_rl.cli.shell import program, short, word
+from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
-from coach_rl.core.inspection import parse_inspections
-from coach_rl.core.process_group import ProcessGroup
+from coach_rl.core.errors import CheckpointError, ConfigurationError, DivergedError, RunError
+from coach_rl.core.level_name import shown_level
+from coach_rl.core.printable_text import printable
+from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.processes.torch_processes import joined_processes
+from coach_rl.runs.checkpoint import list_checkpoints
+from coach_rl.runs.finding import in_newest_run
+from coach_rl.runs.folder import RunFolder, read_manifest
+from coach_rl.runs.keeper import best_so_far
 from coach_rl.runs.manifest import Origin
-from coach_rl.sessions.adaptations import inspected
-from coach_rl.sessions.data_parallel import follow_experiment
+from coach_rl.sessions.data_parallel import follow_experiment, follow_resumed
+from coach_rl.sessions.fork import fork_experiment
+from coach_rl.sessions.loaded_levels import loading_report
+from coach_rl.sessions.resuming import resume_experiment
 from coach_rl.sessions.runner import DEFAULT_ROOT, run_experiment
-from coach_rl.sessions.settings import RunSettings
+from coach_rl.sessions.settings import Audience, RunResult
+from coach_rl.telemetry.console import ConsoleSink
+
+_SIGNAL_EXIT_CODE = 128
+"""A process stopped by signal n exits with this plus n."""
 
 
-def train_command(train: Train, command: tuple[str, ...], group: ProcessGroup) -> int:
+def train(given: Given) -> int:
     """Train a preset in a new run; the exit code."""
-    preset = load_preset(find_preset(train.preset))
-    overrides = tracked(
-        overrides_of(train.changes, preset, train.length, train.keeping, train.collecting),
-        train.tracker,
-    )
-    graph_manager = configured(preset, overrides, train.inspect)
-    given = {name: value for name, value in overrides.items() if name in preset.panel}
-    task = Runtime(
-        seed=train.seed,
-        device=train.device,
-        matmul_precision=train.matmul_precision,
-        threads=train.threads,
-    )
-    going_on = SaysHowToResume(group)
-    if group.rank > 0:
-        with going_on:
-            follow_experiment(
+    with joined_processes() as group:
+        preset = load_preset(find_preset(given.preset))
+        overrides = overrides_of(given, preset)
+        graph_manager = preset.configure(overrides)
+        panel = {name: value for name, value in overrides.items() if name in preset.panel}
+        task = settings(given, Runtime)
+        advice = _ResumeAdvice(group)
+        if group.rank > 0:
+            with advice:
+                follow_experiment(
+                    graph_manager,
+                    task,
+                    group=group,
+                    on_start=advice.note,
+                    profile=given.profile,
+                )
+            return 0
+        with advice, closing(_console_sink(given)) as console:
+            result = run_experiment(
                 graph_manager,
                 task,
+                name=given.experiment_name or preset.reference.name,
+                root=given.experiment_path or DEFAULT_ROOT,
+                origin=Origin(
+                    preset=preset, panel=preset.panel_values(panel), command=("coach", *given.words)
+                ),
+                settings=run_settings(given),
+                audience=_audience(given, console, advice),
                 group=group,
-                on_start=going_on.note,
-                profile=train.output.profile,
             )
-        return 0
-    with going_on, closing(console_sink(train.output)) as console:
-        result = run_experiment(
-            graph_manager,
-            task,
-            name=train.experiment_name or preset.reference.name,
-            root=train.experiment_path or DEFAULT_ROOT,
-            origin=Origin(preset=preset, panel=preset.panel_values(given), command=command),
-            settings=run_settings(train.output),
-            audience=audience_of(train.output, console, going_on),
-            group=group,
+        return _conclude(given, result, group)
+
+
+def resume(given: Given) -> int:
+    """Continue a run; the exit code."""
+    with joined_processes() as group:
+        run = newest_run(given.run)
+        changes = overrides_of(given)
+        advice = _ResumeAdvice(group, run)
+        if group.rank > 0:
+            with advice:
+                follow_resumed(
+                    changes=changes,
+                    device=given.device,
+                    threads=given.threads,
+                    trust=given.trust or (),
+                    restart_episodes=given.restart_episodes,
+                    group=group,
+                    on_start=advice.note,
+                    profile=given.profile,
+                )
+            return 0
+        with advice, closing(_console_sink(given)) as console:
+            result = resume_experiment(
+                run,
+                changes=changes,
+                **opening(given),
+                drop_later=given.drop_later,
+                restart_episodes=given.restart_episodes,
+                command=("coach", *given.words),
+                settings=run_settings(given),
+                audience=_audience(given, console, advice),
+                group=group,
+            )
+        return _conclude(given, result, group)
+
+
+def fork(given: Given) -> int:
+    """Train a new run from the state of another one; the exit code."""
+    if not given.experiment_name:
+        raise ConfigurationError(
+            "a fork needs a name of its own, for the folder above it: --as NAME"
         )
-    return conclude(train.output, result, group)
+    advice = _ResumeAdvice(ONE_PROCESS)
+    overrides = overrides_of(given)
+    with advice, closing(_console_sink(given)) as console:
+        result = fork_experiment(
+            newest_run(given.run),
+            name=given.experiment_name,
+            root=given.experiment_path,
+            overrides=overrides,
+            seed=given.seed,
+            **opening(given),
+            restart_episodes=given.restart_episodes,
+            command=("coach", *given.words),
+            settings=run_settings(given),
+            audience=_audience(given, console, advice),
+        )
+    return _conclude(given, result)
 
 
-def configured(
-    preset: Preset, overrides: Mapping[str, object], inspections: str | None
-) -> GraphManager:
-    """A preset's experiment with overrides, and with inspections instead of its own."""
-    graph_manager = preset.configure(overrides)
-    if inspections is None:
-        return graph_manager
-    return inspected(graph_manager, parse_inspections(inspections))
+def newest_run(run: Path) -> Path:
+    """A path in which a folder of runs is replaced by its newest run, which is printed."""
+    path, runs = in_newest_run(run)
+    if runs:
+        which = f"newest of {len(runs)} runs" if len(runs) > 1 else "the only run"
+        print(f"{which} in {short(runs[-1].parent.absolute())}: {printable(runs[-1].name)}")
+    return path
 
 
-def run_settings(output: Output) -> RunSettings:
-    """The settings of a run, by the flags of its files and films."""
-    return RunSettings(
-        tensorboard=not output.no_tensorboard,
-        histograms=None if output.histograms is None else EnvironmentSteps(output.histograms),
-        evaluate_aside=output.evaluate_aside,
-        profile=output.profile,
-        video=video_parameters(output.film),
+def _console_sink(given: Given) -> ConsoleSink:
+    """The sink that shows a run on the terminal."""
+    return ConsoleSink(console=console_of(plain=given.plain), plain=given.plain)
+
+
+def _conclude(given: Given, result: RunResult, group: ProcessGroup = ONE_PROCESS) -> int:
+    """Print how the run ended and what can be done with it; the exit code."""
+    coach, folder = program("coach"), word(result.folder.path)
+    is_saved = bool(list_checkpoints(result.folder.checkpoints))
+    if result.profile is not None:
+        console_of(plain=given.plain).print(result.profile.table())
+    if result.unsaved is not None and result.summary is None:
+        raise CheckpointError(
+            f"cannot write {result.unsaved}{resume_advice(result.folder.path, group)}"
+        )
+    if result.signal is not None:
+        advice = resume_advice(result.folder.path, group)
+        advice = advice or "; it has no checkpoint, so it can't be resumed"
+        name = signal.Signals(result.signal).name
+        print(f"stopped by {name} after {result.environment_steps} environment steps{advice}")
+        return _SIGNAL_EXIT_CODE + result.signal
+    if result.summary is not None:
+        console_of(plain=given.plain).print(result.summary.table())
+    print(f"run folder: {short(result.folder.path)}")
+    if result.unsaved is not None:
+        raise CheckpointError(f"the end of this run is not saved: cannot write {result.unsaved}")
+    if result.profile is not None:
+        print(f"profile:    {short(result.folder.path)}/profile.json; trace.json for Perfetto")
+    if is_saved:
+        print(f"evaluate:   {coach} --evaluate 20 -crd {folder}")
+    if (given.dump_gifs or given.dump_mp4) and result.folder.videos.is_dir():
+        print(f"videos:     {short(result.folder.videos)}")
+    if given.tensorboard is None:
+        print(f"curves:     {coach} dashboard {word(result.folder.path.parent)}")
+    return 0
+
+
+def console_of(*, plain: bool) -> Console:
+    """The terminal; plain without colours."""
+    return Console(no_color=plain, highlight=False)
+
+
+class _ResumeAdvice:
+    """Context that ends errors and interruptions of a run with how to resume it.
+
+    Args:
+        group: The processes that train it.
+        run: The run; None until it has a folder.
+    """
+
+    def __init__(self, group: ProcessGroup, run: Path | None = None) -> None:
+        self.run, self._group = run, group
+
+    def note(self, run: Path) -> None:
+        """Set the run's folder, once there is one."""
+        self.run = run
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        # What has diverged diverges again, and a checkpoint that doesn't load won't next time.
+        is_final = isinstance(error, DivergedError | CheckpointError)
+        is_resumable = isinstance(error, RunError | KeyboardInterrupt) and not is_final
+        if is_resumable and self.run is not None:
+            assert error is not None
+            error.args = (f"{error or 'interrupted'}{resume_advice(self.run, self._group)}",)
+
+
+def resume_advice(run: Path, group: ProcessGroup = ONE_PROCESS) -> str:
+    """The command that resumes a run, as the end of a message; empty if nothing of it is saved."""
+    folder = RunFolder(run)
+    if folder.manifest.exists() and not list_checkpoints(folder.checkpoints):
+        return ""
+    coach = program("coach")
+    if group.size > 1:
+        coach = f"{program('torchrun')} --standalone --nproc_per_node={group.size} -m coach_rl"
+    return f"; resume with: {coach} -crd {word(run.absolute())}"
+
+
+def _audience(given: Given, console: ConsoleSink, advice: _ResumeAdvice) -> Audience:
+    """The terminal as the audience of a run."""
+
+    def on_start(graph_manager: GraphManager, task: Runtime, folder: RunFolder) -> None:
+        advice.note(folder.path)
+        parameters = graph_manager.parameters
+        console.plan(
+            parameters.schedule.training,
+            parameters.schedule.stop_after,
+            levels=[level.name for level in parameters.levels],
+            policy=parameters.checkpoints,
+            best=best_so_far(folder, parameters.checkpoints),
+        )
+        name, environment = folder.path.parent.name, shown_level(parameters.environment.level)
+        print(f"running:    {name} on {environment}, seed {task.seed}, {task.device}")
+        if task.device.startswith("cuda"):
+            modes = graph_manager.graph.updates.items()
+            print(f"updates:    {', '.join(f'{name} {mode}' for name, mode in modes)}")
+        print(f"run folder: {short(folder.path)}")
+        if not parameters.checkpoints.enabled:
+            print("checkpoints: none, so the run can't be resumed, nor evaluated once it is over")
+        if not folder.checkpoints.exists():
+            for line in loading_report(read_manifest(folder).get("loaded", {})):
+                print(f"loaded:     {line}")
+        if given.print_networks_summary:
+            print(graph_manager.graph.description())
+
+    return Audience(
+        sinks=(console,),
+        on_start=on_start,
+        announce=lambda text: console.announce(f"coach: {text}"),
+        on_activity=console.tell,
     )

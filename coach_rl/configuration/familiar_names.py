@@ -160,7 +160,7 @@ FLAGS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("n_seeds", "num_seeds", "num_experiments"), ("--seeds",)),
     **dict.fromkeys(("eval", "test", "play", "enjoy", "n_eval_episodes"), ("--evaluate",)),
     **dict.fromkeys(("eval_episodes", "num_episodes"), ("--evaluate",)),
-    "evaluation_worker": ("--evaluate_aside",),
+    "evaluation_worker": ("--background_evaluation",),
     **dict.fromkeys(("distributed_coach", "dc"), ("--on",)),
 }
 """Flags by the name elsewhere, which is without dashes."""

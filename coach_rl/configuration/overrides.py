@@ -19,6 +19,7 @@ from coach_rl.core.errors import (
     ParameterError,
     UnknownNameError,
     near_names,
+    require_no_problems,
     suggestion,
 )
 from coach_rl.core.steps import StepUnit
@@ -44,9 +45,12 @@ def apply_overrides(
     """
     names = [field.name for field in constructor_fields(type(parameters))]
     changes: dict[str, Any] = {}
+    require_no_problems(
+        _unknown(path, [*panel, *names], parameters, "")
+        for path in overrides
+        if path.partition(".")[0] not in (*panel, *names)
+    )
     for path, value in overrides.items():
-        if path.partition(".")[0] not in (*panel, *names):
-            raise _unknown(path, [*panel, *names], parameters, "")
         _plant(changes, path, value)
     replaced: Tree = _replace(parameters, changes, type(parameters), "")
     return replaced
@@ -140,13 +144,17 @@ def _replace(current: object, change: Any, annotation: object, path: str) -> Any
 def _replace_fields(current: Any, change: Mapping[str, object], path: str) -> object:
     names = [field.name for field in constructor_fields(type(current))]
     annotations = declared_types(type(current))
-    replaced = {}
+    replaced, problems = {}, []
     for name, below in change.items():
-        if name not in names:
-            raise _unknown(_path_below(name, below), names, current, path)
-        replaced[name] = _replace(
-            getattr(current, name), below, annotations[name], _join(path, name)
-        )
+        try:
+            if name not in names:
+                raise _unknown(_path_below(name, below), names, current, path)
+            replaced[name] = _replace(
+                getattr(current, name), below, annotations[name], _join(path, name)
+            )
+        except ConfigurationError as error:
+            problems.append(error)
+    require_no_problems(problems)
     return dataclasses.replace(current, **replaced)
 
 

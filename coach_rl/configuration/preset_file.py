@@ -18,7 +18,12 @@ from coach_rl.configuration.panel import REQUIRED, PanelArgument, panel_argument
 from coach_rl.configuration.preset_module import file_error, load_module, preset_module
 from coach_rl.configuration.presets import DEFAULT_FUNCTION, PresetReference
 from coach_rl.configuration.trust import code_in_parameters
-from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError
+from coach_rl.core.errors import (
+    CoachError,
+    ConfigurationError,
+    UnknownNameError,
+    require_no_problems,
+)
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import fit
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -121,15 +126,15 @@ class Preset:
                 f"preset {self.reference.name} needs {', '.join(missing)}; "
                 f'give it with -cp "{missing[0]}=..."'
             )
-        return {
-            name: fit(
-                made(value, self.panel[name].annotation, name),
-                self.panel[name].annotation,
-                self.panel[name].default,
-                name,
-            )
-            for name, value in values.items()
-        }
+        fitted, problems = {}, []
+        for name, value in values.items():
+            annotation, default = self.panel[name].annotation, self.panel[name].default
+            try:
+                fitted[name] = fit(made(value, annotation, name), annotation, default, name)
+            except ConfigurationError as error:
+                problems.append(error)
+        require_no_problems(problems)
+        return fitted
 
     def setting(self, path: str, value: object) -> tuple[str, object]:
         """A setting that all presets have, as this one takes it: on its panel, or by its path.

@@ -15,7 +15,7 @@ def ignore_activity(_activity: str) -> None:
 
 def waiting_for(evaluations: int) -> str:
     """Waiting for evaluations that another process makes."""
-    return f"waiting for {evaluations} evaluation{'s' * (evaluations > 1)} made aside"
+    return f"waiting for {evaluations} background evaluation{'s' * (evaluations > 1)}"
 
 
 def is_first_step(activity: str) -> bool:

@@ -53,7 +53,7 @@ def following(rows: RowState, owner: str) -> FollowingRows:
         raise ConfigurationError(
             f"the agent of '{owner}' cannot be collected for by other processes: its row state "
             f"({type(rows).__name__}) has no decisions() and follow(); leave out --workers, or see "
-            "docs/remote_collection.md"
+            "docs/scaling.md"
         )
     return rows
 

@@ -4,6 +4,7 @@ CoachError
 ├── ConfigurationError      what the user asked for cannot be done (exit code 2)
 │   ├── UnknownNameError    a name that does not exist; says the nearest ones
 │   ├── ParameterError      a parameter's value breaks its rule
+│   │   └── ProblemsError   several problems, found at once
 │   └── SpaceError          two spaces that had to fit do not
 └── RunError                something went wrong while running (exit code 1)
     ├── EnvironmentFault    an environment broke its contract or died
@@ -21,7 +22,7 @@ user should know and nothing has to stop for is a `CoachWarning`.
 import difflib
 import importlib.util
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 
@@ -47,6 +48,19 @@ class ConfigurationError(CoachError):
 
 class ParameterError(ConfigurationError):
     """A parameter's value breaks its rule."""
+
+
+class ProblemsError(ParameterError):
+    """Several problems that keep a run from starting.
+
+    Args:
+        problems: One line each.
+    """
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        numbered = (f"({number}) {each}" for number, each in enumerate(problems, start=1))
+        super().__init__(f"{len(problems)} problems: {'; '.join(numbered)}")
 
 
 class SpaceError(ConfigurationError):
@@ -208,6 +222,28 @@ def require(condition: bool, message: str) -> None:
     """Raise `ParameterError` with `message` unless `condition` holds."""
     if not condition:
         raise ParameterError(message)
+
+
+def problems_of(
+    check: Callable[..., object], *args: object, **named: object
+) -> Iterator[ConfigurationError]:
+    """The error that a check raises about what the user has configured, if it raises one."""
+    try:
+        check(*args, **named)
+    except ConfigurationError as error:
+        yield error
+
+
+def require_no_problems(problems: Iterable[str | ConfigurationError]) -> None:
+    """Raise the only problem as its own error, and several as one `ProblemsError`."""
+    found = list(problems)
+    if len(found) > 1:
+        lines = (
+            each.problems if isinstance(each, ProblemsError) else [str(each)] for each in found
+        )
+        raise ProblemsError([line for several in lines for line in several])
+    for each in found:
+        raise ParameterError(each) if isinstance(each, str) else each
 
 
 def _did_you_mean(names: Sequence[str]) -> str:

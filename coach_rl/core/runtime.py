@@ -51,7 +51,7 @@ class Runtime:
     on_activity: OnActivity = _live(ignore_activity)
     """Called with the name of slow work (compiling, evaluating), and with "" when it is over."""
     signals: Signals = _live(SILENT)
-    """Channel for the signals of the part that is built; see docs/signals.md."""
+    """Channel for the signals of the part that is built; see docs/record_stream.md."""
     divergence: DivergenceParameters = _live(STOP)
     """The response to losses, gradients and parameters that are not finite."""
     acts_only: bool = _live(False)

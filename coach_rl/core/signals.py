@@ -3,7 +3,7 @@
 context.signals.note("q_gap", gap)      # anywhere, as often as you like; a number or an array
 
 What is noted is logged as mean, standard deviation, minimum, maximum and count since the last
-report: see docs/signals.md.
+report: see docs/record_stream.md.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Parameters of an experiment: its levels, environment, schedule and acceptance test."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Annotated, Literal
 
@@ -9,7 +9,13 @@ from annotated_types import Interval
 
 from coach_rl.core.agents import AgentParameters
 from coach_rl.core.divergence import DivergenceParameters
-from coach_rl.core.errors import UnknownNameError, require
+from coach_rl.core.errors import (
+    ConfigurationError,
+    UnknownNameError,
+    problems_of,
+    require,
+    require_no_problems,
+)
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.interfaces import EnvironmentParameters
@@ -279,7 +285,7 @@ def require_known_metric(
 
 @parameter_class
 class CollectionParameters:
-    """Workers that act and step environments for a run; see docs/remote_collection.md."""
+    """Workers that act and step environments for a run; see docs/scaling.md."""
 
     workers: NonNegative[int] = 0
     """Processes that collect, each with a block of the environments; 0: the run's own process does.
@@ -363,83 +369,96 @@ class GraphParameters:
     """The infos of the environment that are logged."""
     inspect: tuple[InspectParameters, ...] = ()
     """Points of the flow of data to look at, the checks, and the reaction; see
-    docs/inspection.md."""
+    docs/debugging.md."""
 
     def __post_init__(self) -> None:
-        require_callbacks(self.callbacks)
-        names = [level.name for level in self.levels]
-        require(len(set(names)) == len(names), f"levels need different names, got {names}")
-        taken = {"", *FILES.values()}
-        require(
-            taken.isdisjoint(names),
-            f"a level's name is that of its log file, {names} has an empty one or one of the run's "
-            f"own ({', '.join(sorted(taken - {''}))}); name it otherwise",
-        )
-        for level in self.levels[1:]:
-            require(
-                level.goal_space is not None,
-                f"level '{level.name}' needs a goal_space: the level above acts in it",
-            )
+        require_no_problems(self.problems())
+
+    def problems(self) -> Iterator[str | ConfigurationError]:
+        """The rules between its parts that are broken, each with what to do."""
+        yield from problems_of(require_callbacks, self.callbacks)
+        yield from self._problems_of_names()
         for level, below in zip(self.levels, (*self.levels[1:], None), strict=True):
-            require(
-                level.stops_on_failure == "never"
-                or (below is not None and isinstance(below.goal_space, GoalSpace)),
-                f"level '{level.name}' stops_on_failure='{level.stops_on_failure}', and no level "
-                "below it has goals that could be missed; leave it at 'never'",
+            yield from _problems_of_level(level, below, is_top=level is self.levels[0])
+        yield from problems_of(require_certifiable, self.levels, workers=self.collection.workers)
+        yield from self._problems_of_size()
+        yield from self._problems_of_schedule()
+
+    def _problems_of_names(self) -> Iterator[str | ConfigurationError]:
+        names, taken = [level.name for level in self.levels], {"", *FILES.values()}
+        if len(set(names)) != len(names):
+            yield f"levels need different names, got {names}"
+        if not taken.isdisjoint(names):
+            yield (
+                f"a level's name is that of its log file, {names} has an empty one or one of the "
+                f"run's own ({', '.join(sorted(taken - {''}))}); name it otherwise"
             )
-            require(
-                level.failure_reward is None or level.stops_on_failure != "never",
-                f"level '{level.name}' has failure_reward={level.failure_reward} and never stops "
-                "on failures; set stops_on_failure, or leave it out",
-            )
-            require(
-                below is not None or not level.testing_rate,
-                f"level '{level.name}' has testing_rate={level.testing_rate} and no level below it "
-                "to test; leave it out",
-            )
-        require_certifiable(self.levels, workers=self.collection.workers)
-        require(
-            1 <= self.num_envs <= MOST_ENVS,
-            f"num_envs must be from 1 to {MOST_ENVS:,}, got {self.num_envs:,}",
-        )
+        yield from problems_of(self.checkpoints.require_known_metric, names)
+
+    def _problems_of_size(self) -> Iterator[str]:
         workers = self.collection.workers
-        require(
-            workers <= self.num_envs,
-            f"collection.workers ({workers}) must be num_envs ({self.num_envs}) or less, because "
-            "each worker has an environment at least; lower it, or raise num_envs (-n)",
-        )
-        require(
-            not workers or all(each.point != "network" for each in self.inspect),
-            "inspect cannot look at 'network', which acts in the workers of collection.workers "
-            f"({workers}); leave out the workers, or look at other points",
-        )
-        require(
-            0 < self.reward_discount <= 1,
-            f"reward_discount must lie in (0, 1], got {self.reward_discount}",
-        )
+        if not 1 <= self.num_envs <= MOST_ENVS:
+            yield f"num_envs must be from 1 to {MOST_ENVS:,}, got {self.num_envs:,}"
+        if workers > self.num_envs:
+            yield (
+                f"collection.workers ({workers}) must be num_envs ({self.num_envs}) or less, "
+                "because each worker has an environment at least; lower it, or raise num_envs (-n)"
+            )
+        if workers and any(each.point == "network" for each in self.inspect):
+            yield (
+                "inspect cannot look at 'network', which acts in the workers of collection.workers "
+                f"({workers}); leave out the workers, or look at other points"
+            )
+        if not 0 < self.reward_discount <= 1:
+            yield f"reward_discount must lie in (0, 1], got {self.reward_discount}"
+
+    def _problems_of_schedule(self) -> Iterator[str | ConfigurationError]:
         schedule, every = self.schedule, self.checkpoints.every_steps
-        self.checkpoints.require_known_metric([level.name for level in self.levels])
-        require(
-            not schedule.until_solved or self.validation is not None,
-            "schedule.until_solved needs a target, and this experiment has none; give one, e.g. "
-            "--until_solved reward=475 or --until_solved success_rate=0.9",
+        if schedule.until_solved and self.validation is None:
+            yield (
+                "schedule.until_solved needs a target, and this experiment has none; give one, "
+                "e.g. --until_solved reward=475 or --until_solved success_rate=0.9"
+            )
+        yield from problems_of(
+            check_level_phases, self.levels, training=schedule.training, heatup=schedule.heatup
         )
-        check_level_phases(self.levels, training=schedule.training, heatup=schedule.heatup)
         learns = any(not level.ends_frozen for level in self.levels)
         for name in ("training", "evaluation_interval"):
-            require(
-                learns or not isinstance(getattr(schedule, name), TrainingSteps),
-                f"schedule.{name} counts gradient updates, and there are none once every level is "
-                "frozen; give environment steps, episodes or hours",
-            )
-        if every is not None:
-            interval = schedule.progress_interval
-            require(
-                every >= interval,
+            if not learns and isinstance(getattr(schedule, name), TrainingSteps):
+                yield (
+                    f"schedule.{name} counts gradient updates, and there are none once every level "
+                    "is frozen; give environment steps, episodes or hours"
+                )
+        interval = schedule.progress_interval
+        if every is not None and every < interval:
+            yield (
                 f"checkpoints.every_steps must be schedule.progress_interval ({interval.count}) or "
-                "more, because checkpoints are taken at log records, got "
-                f"{every.count}; raise it, or lower that as well",
+                f"more, because checkpoints are taken at log records, got {every.count}; raise it, "
+                "or lower that as well"
             )
+
+
+def _problems_of_level(
+    level: LevelParameters, below: LevelParameters | None, *, is_top: bool
+) -> Iterator[str]:
+    if level.goal_space is None and not is_top:
+        yield f"level '{level.name}' needs a goal_space: the level above acts in it"
+    has_goals = below is not None and isinstance(below.goal_space, GoalSpace)
+    if level.stops_on_failure != "never" and not has_goals:
+        yield (
+            f"level '{level.name}' stops_on_failure='{level.stops_on_failure}', and no level below "
+            "it has goals that could be missed; leave it at 'never'"
+        )
+    if level.failure_reward is not None and level.stops_on_failure == "never":
+        yield (
+            f"level '{level.name}' has failure_reward={level.failure_reward} and never stops on "
+            "failures; set stops_on_failure, or leave it out"
+        )
+    if below is None and level.testing_rate:
+        yield (
+            f"level '{level.name}' has testing_rate={level.testing_rate} and no level below it to "
+            "test; leave it out"
+        )
 
 
 @parameter_class

@@ -2,7 +2,7 @@
 
 A fork is a second stack of the levels below, with simulators of its own. For every try it is put
 where the level's own environment stands, bit for bit and random streams included, and one candidate
-of each row is run to the end of its sub-episode. docs/certified_plans.md says what it is good for.
+of each row is run to the end of its sub-episode. docs/how_to_levels.md explains its uses.
 """
 
 from collections.abc import Sequence

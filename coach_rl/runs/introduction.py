@@ -35,9 +35,9 @@ def introduction(folder: RunFolder, levels: str) -> Introduction:
         texts["preset"] = _code(read_text(folder.preset), "python")
     parameters = manifest["parameters"]
     settings = {
-        "level": manifest["level"],
+        "task": manifest["level"],
         "num_envs": parameters.get("num_envs"),
-        **manifest["panel"],
+        **{name: value for name, value in manifest["panel"].items() if name != "level"},
         **{name: now for name, (_, now) in changed.items()},
         "seed": manifest["task"]["seed"],
     }
@@ -85,7 +85,7 @@ def _leaves(document: Json, path: str) -> Iterator[tuple[str, Json]]:
 
 def _command(manifest: Json) -> str:
     lines = [
-        f"**{manifest['name']}** on level **{manifest['level']}**, seed {manifest['task']['seed']},"
+        f"**{manifest['name']}** on task **{manifest['level']}**, seed {manifest['task']['seed']},"
         f" begun {manifest['created']}",
         _code(shlex.join(manifest["command"]) or "(run from a program)"),
     ]

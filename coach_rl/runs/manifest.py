@@ -149,13 +149,13 @@ def remember_code(graph_manager: GraphManager, manifest: Json, origin: Origin | 
     remember_own_code(names, source, imported_folders(names))
 
 
-def check_importable(graph_manager: GraphManager, manifest: Json, *, evaluates_aside: bool) -> None:
+def check_importable(graph_manager: GraphManager, manifest: Json, *, in_background: bool) -> None:
     """Warn of classes that stand in the program itself, which no other process can import.
 
     Args:
         graph_manager: The experiment.
         manifest: Its manifest.
-        evaluates_aside: Whether another process evaluates it while it trains.
+        in_background: Whether another process evaluates it while it trains.
 
     Raises:
         ConfigurationError: Another process is to evaluate it.
@@ -172,9 +172,10 @@ def check_importable(graph_manager: GraphManager, manifest: Json, *, evaluates_a
         "(__main__), which no other process can import"
     )
     advice = "define such code in a module beside the program and import it from there"
-    if evaluates_aside:
+    if in_background:
         raise ConfigurationError(
-            f"{where}, and evaluate_aside needs one; {advice}, or set evaluate_aside=False"
+            f"{where}, and background_evaluation needs one; {advice}, or set "
+            "background_evaluation=False"
         )
     warnings.warn(
         f"{where}: `coach` cannot resume, evaluate or load this run; {advice}",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from coach_rl.configuration.parameters_json import encode
 from coach_rl.core.clock import Phase
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import ConfigurationError, require_no_problems
 from coach_rl.core.process_group import Order, ProcessGroup
 from coach_rl.core.roles import SharedLearnerParameters
 from coach_rl.core.runtime import Runtime
@@ -44,8 +44,10 @@ def check_group(graph_manager: GraphManager, runtime: Runtime) -> None:
             f"the {group.size} processes of this run were given different experiments or seeds; "
             "start them all by one torchrun command, from the same code"
         )
-    if (obstacle := _obstacle(parameters, group.size)) is not None:
-        raise ConfigurationError(f"{group.size} processes cannot share this run: {obstacle}")
+    require_no_problems(
+        ConfigurationError(f"{group.size} processes cannot share this run: {problem}")
+        for problem in _problems(parameters, group.size)
+    )
 
 
 def own_device(runtime: Runtime) -> Runtime:
@@ -162,26 +164,27 @@ def _profiled(graph_manager: GraphManager, group: ProcessGroup, folder: Path) ->
                 timed.write(timed.profile(), folder)
 
 
-def _obstacle(parameters: GraphParameters, size: int) -> str | None:
-    """Reason why so many processes cannot share out an experiment; None if they can."""
+def _problems(parameters: GraphParameters, size: int) -> Iterator[str]:
+    """Reasons why so many processes cannot share out an experiment."""
     if len(parameters.levels) > 1:
-        return "it has several levels, and only agents without a hierarchy learn together"
+        yield "it has several levels, and only agents without a hierarchy learn together"
+        return
     if parameters.divergence.response == "roll_back":
-        return "divergence.response='roll_back' goes back in one process; use 'stop' or 'skip'"
+        yield "divergence.response='roll_back' goes back in one process; use 'stop' or 'skip'"
     if parameters.num_envs % size:
-        return (
+        yield (
             f"num_envs ({parameters.num_envs}) is not a multiple of {size}, and each steps as many "
             "environments; change it with -n"
         )
     agent = parameters.levels[0].agent
     if not isinstance(agent, SharedLearnerParameters):
-        return f"{type(agent).__name__} learns in one process only; run it without torchrun"
+        yield f"{type(agent).__name__} learns in one process only; run it without torchrun"
+        return
     if (obstacle := agent.obstacle_to_sharing()) is not None:
-        return f"agent '{agent.name}': {obstacle}"
+        yield f"agent '{agent.name}': {obstacle}"
     for path, batch in agent.shared_batches().items():
         if batch % size:
-            return (
+            yield (
                 f"agent.{path} ({batch}) is not a multiple of {size}, and each learns from as many "
                 "transitions of a batch"
             )
-    return None

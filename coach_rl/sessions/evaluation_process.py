@@ -109,7 +109,7 @@ class EvaluationProcess:
         if self._worker.losses > MOST_RESTARTS:
             raise RunError(
                 f"evaluations have failed {MOST_RESTARTS + 1} times in a row: {lost}; resume "
-                "without --evaluate_aside, or give it more memory"
+                "without --background_evaluation, or give it more memory"
             )
         warnings.warn(
             f"an evaluation was lost: {lost}; another process repeats it, and no result is lost",

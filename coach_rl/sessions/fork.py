@@ -35,8 +35,9 @@ from coach_rl.sessions.opened_run import (
     open_run,
     warn_of_missing_memories,
 )
+from coach_rl.sessions.problems import require_startable
 from coach_rl.sessions.resume_conditions import require_work
-from coach_rl.sessions.runner import check_room, check_sinks, policy_of, seen_by, videos_of
+from coach_rl.sessions.runner import check_room, policy_of, seen_by, videos_of
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import StopRequests
 
@@ -96,6 +97,7 @@ def fork_experiment(
     runtime = opened.runtime if seed is None else replace(opened.runtime, seed=seed)
     if "threads" in changes and threads is None:
         runtime = replace(runtime, threads=graph_manager.parameters.threads)
+    require_startable(graph_manager, runtime, settings, name=name)
     videos = videos_of(settings)
     stop = StopRequests(audience.announce)
     on_activity = stop.following(audience.on_activity)
@@ -120,7 +122,6 @@ def fork_experiment(
         manifest |= _inherited(opened, checkpoint, changes, seed)
         root = opened.folder.path.parent.parent if root is None else root
         check_room(graph_manager, root / name, policy)
-        check_sinks(graph_manager)
         before = set(code_in_parameters(opened.graph_manager.parameters))
         named = set(code_in_parameters(graph_manager.parameters)) - before
         remember_own_code(named, None, imported_folders(named))

@@ -84,7 +84,7 @@ class LiveRun:
                 opened.enter_context(closing(self.videos))
             if self.settings.profile:
                 opened.enter_context(self._profiled(sinks))
-            if self.settings.evaluate_aside or self.graph_manager.evaluations.is_awaited:
+            if self.settings.background_evaluation or self.graph_manager.evaluations.is_awaited:
                 process = EvaluationProcess(
                     self.folder, self.runtime, self.trust, profile=self.settings.profile
                 )

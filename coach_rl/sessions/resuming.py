@@ -23,13 +23,14 @@ from coach_rl.sessions.evaluation import live_graph
 from coach_rl.sessions.live_run import LiveRun
 from coach_rl.sessions.loaded_levels import load_levels
 from coach_rl.sessions.opened_run import fitting, open_run, warn_of_missing_memories
+from coach_rl.sessions.problems import require_startable
 from coach_rl.sessions.resume_conditions import (
     require_latest,
     require_never_saved,
     require_work,
     with_changes,
 )
-from coach_rl.sessions.runner import check_room, check_sinks, policy_of, seen_by, videos_of
+from coach_rl.sessions.runner import check_room, policy_of, seen_by, videos_of
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import StopRequests
 
@@ -99,6 +100,7 @@ def resume_experiment(
         graph_manager = opened.graph_manager
         graph_manager = with_changes(graph_manager, changes) if changes else graph_manager
         check_group(graph_manager, runtime)
+        require_startable(graph_manager, runtime, settings)
         videos = videos_of(settings)
         with live_graph(graph_manager, own_device(runtime), **seen_by(audience, videos)):
             policy = policy_of(graph_manager, settings)
@@ -126,7 +128,6 @@ def resume_experiment(
                     graph_manager, checkpoint.path, may_conclude=not (changes or summarised)
                 )
             check_room(graph_manager, folder.checkpoints, policy)
-            check_sinks(graph_manager)
             cuts = planned_cuts(folder.path, checkpoint)
             if last_good:
                 put_aside(opened.later)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from coach_rl.configuration.spaces_json import spaces_to_json
-from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
@@ -19,7 +18,7 @@ from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.graph_managers.run_warnings import warn_of_restarts
 from coach_rl.graph_managers.torch_settings import resolved
-from coach_rl.runs.creation import check_name, create_run_folder
+from coach_rl.runs.creation import create_run_folder
 from coach_rl.runs.disk_space import check_disk_space
 from coach_rl.runs.keeper import CheckpointKeeper
 from coach_rl.runs.lock import locked
@@ -28,6 +27,7 @@ from coach_rl.sessions.data_parallel import check_group, own_device
 from coach_rl.sessions.evaluation import live_graph, require_graph_manager
 from coach_rl.sessions.live_run import LiveRun
 from coach_rl.sessions.loaded_levels import load_levels
+from coach_rl.sessions.problems import require_startable
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import StopRequests
 from coach_rl.sessions.videos import Videos
@@ -74,12 +74,12 @@ def run_experiment(
         settings or RunSettings(),
         audience or Audience(),
     )
+    require_startable(graph_manager, runtime, settings, name=name)
     stop = StopRequests(audience.announce)
     on_activity = stop.following(audience.on_activity)
     runtime = replace(
         resolved(runtime, graph_manager.parameters), group=group, on_activity=on_activity
     )
-    check_name(name)
     check_group(graph_manager, runtime)
     videos = videos_of(settings)
     with stop, live_graph(graph_manager, own_device(runtime), **seen_by(audience, videos)):
@@ -92,9 +92,8 @@ def run_experiment(
         )
         manifest |= {"loaded": loaded, "spaces": spaces_to_json(graph_manager.graph.spaces)}
         manifest |= {"processes": group.size}
-        check_importable(graph_manager, manifest, evaluates_aside=settings.evaluate_aside)
+        check_importable(graph_manager, manifest, in_background=settings.background_evaluation)
         check_room(graph_manager, root / name, policy)
-        check_sinks(graph_manager)
         remember_code(graph_manager, manifest, origin)
         preset = origin.preset if origin else None
         folder = create_run_folder(root, name, manifest, preset.source if preset else None)
@@ -115,12 +114,6 @@ def run_experiment(
 def policy_of(graph_manager: GraphManager, settings: RunSettings) -> CheckpointParameters:
     """The policy of checkpoints."""
     policy: CheckpointParameters = settings.checkpoints or graph_manager.parameters.checkpoints
-    needs_memories = graph_manager.parameters.divergence.response == "roll_back"
-    if needs_memories and not (policy.enabled and policy.memories):
-        raise ConfigurationError(
-            "divergence.response='roll_back' needs checkpoints with replay memories to go back to; "
-            "leave them on, or use 'skip' or 'stop'"
-        )
     return policy
 
 
@@ -131,13 +124,6 @@ def check_room(graph_manager: GraphManager, folder: Path, policy: CheckpointPara
         steps = planned.count if isinstance(planned, EnvironmentSteps) else None
         state = graph_manager.state_dict()
         check_disk_space(state, folder, checkpoints=policy.most, planned_steps=steps)
-
-
-def check_sinks(graph_manager: GraphManager) -> None:
-    """Refuse a run one of whose sinks says that it cannot work here."""
-    for each in graph_manager.parameters.sinks:
-        if not callable(each):
-            each.check()
 
 
 def seen_by(audience: Audience, videos: Videos | None) -> dict[str, Any]:

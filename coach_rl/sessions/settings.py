@@ -1,5 +1,6 @@
 """Settings of how a run is run, who follows it, and what comes of it."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -35,21 +36,31 @@ class RunSettings:
     observations, for TensorBoard; None makes none."""
     video: VideoParameters | None = None
     """Settings of videos of its episodes; None films none."""
-    evaluate_aside: bool = False
-    """If True, evaluations while training are made in a process of their own, and training does not
-    wait for them. A run that is resumed with evaluations to come does so in any case."""
+    background_evaluation: bool = False
+    """If True, evaluations while training run in a process of their own, and training does not wait
+    for them. A run that is resumed with pending evaluations does so in any case."""
     profile: bool = False
     """If True, calls are timed, and profile.json and trace.json written at the end."""
+    evaluate_aside: bool = False
+    """Deprecated name of background_evaluation."""
 
     def __post_init__(self) -> None:
+        if self.evaluate_aside:
+            warnings.warn(
+                "RunSettings.evaluate_aside is called background_evaluation now",
+                DeprecationWarning,
+                stacklevel=4,
+            )
+            object.__setattr__(self, "background_evaluation", True)
+            object.__setattr__(self, "evaluate_aside", False)
         require(
             self.tensorboard or self.histograms is None,
             "histograms are for TensorBoard, which is off; leave out one of them",
         )
         require(
-            self.video is None or self.video.of == "training" or not self.evaluate_aside,
-            "evaluate_aside and video exclude each other: evaluations are filmed in the run's own "
-            "process; leave out one of them",
+            self.video is None or self.video.of == "training" or not self.background_evaluation,
+            "background_evaluation and video exclude each other: evaluations are filmed in the "
+            "run's own process; leave out one of them",
         )
 
 

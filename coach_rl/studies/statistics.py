@@ -11,8 +11,8 @@ episodes of one trained agent (`telemetry.statistics` has those).
 An interval is the estimate, give or take a quantile of Student's t times its standard error: the
 usual one for the mean, that of a bootstrap over seeds otherwise. The percentile bootstrap, which is
 usual for this, cannot leave the range of the scores: with 3 seeds of a normal distribution it
-covers 75 % instead of 95 %, and with 5 seeds 83 %; BCa does no better. docs/comparing.md has the
-simulation.
+covers 75 % instead of 95 %, and with 5 seeds 83 %; BCa does no better. The simulation is in
+benchmarks/results/intervals.md.
 
 There is no interval over fewer than `FEWEST_SEEDS` seeds, where scores are not finite (the estimate
 is NaN then), and where all scores are equal, which is no evidence of how much

@@ -24,8 +24,8 @@ INIT_SECONDS = 30.0
 class WandbSink:
     """Logs every scalar of every record, and the videos that appear in the run's folder.
 
-    Weights & Biases accepts only steps that grow. A resumed run says some steps again, and an
-    evaluation made aside is of earlier ones, so there the environment steps are a metric of their
+    Weights & Biases accepts only steps that grow. A resumed run logs some steps again, and a
+    background evaluation is of earlier ones, so there the environment steps are a metric of their
     own by which all others are drawn. Offline, each part of a run numbers its rows for itself: a
     later part begins behind all earlier ones, or sending it would replace their rows.
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,29 @@ import pytest
 
 import coach_rl
 from coach_rl.cli import main as main_module
-from coach_rl.cli.arguments import command_first, parse_arguments
-from coach_rl.cli.flag_overrides import tracked
+from coach_rl.cli import values
+from coach_rl.cli.commands import COMMANDS, parse_arguments
+from coach_rl.cli.flags import COMPARE, RUNS, SORT_KEYS, STATES
 from coach_rl.cli.main import main
-from coach_rl.cli.settings import Changes, Collecting, Film, Keeping, Length, Output, Train
+from coach_rl.cli.settings import overrides_of, settings, video_parameters
 from coach_rl.cli.shell import program, word
-from coach_rl.cli.subcommands import SUBCOMMANDS
+from coach_rl.configuration.overrides import parameter_paths
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.inspection import MEANINGS, USUAL_POINTS
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.steps import EnvironmentSteps, Hours
+from coach_rl.graph_managers.parameters import ValidationParameters
 from coach_rl.runs.folder import RunFolder, write_manifest
+from coach_rl.sessions.settings import RunSettings
+from coach_rl.studies import runs as runs_module
+from coach_rl.studies.statistics import STATISTICS
+from coach_rl.studies.sweeps.sweep import Sweep
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.records import LogRecord
 from coach_rl.telemetry.tracker import TrackerParameters
+from coach_rl.telemetry.video import VideoParameters
 from tests.waiting import wait_until
 
 HERE = Path(__file__).parent
@@ -71,44 +83,97 @@ def test_windows_is_refused_in_one_line(
         importlib.import_module("coach_rl.runs.lock")
 
 
-def test_every_flag_reads_into_its_field() -> None:
-    words = (
-        "-p x -lvl l -e name -ep some/path --seed 3 -n 4 -cp a=1 -cp b=2 --steps 1e6 -s 60 -ntb "
-        "--device cuda:1 --threads 2 --plain --print_networks_summary --debug -dg -dm "
-        "--video_frames 60 --video_skip 2 --inspect i --matmul_precision high --hours 0.5 "
-        "--until_solved reward=475 --checkpoint_steps 5000 --keep 3 --keep_every 10 "
-        "--best length_mean --no_checkpoints --no_memories --workers 2 --on ray --profile"
+ALL_OF_TRAIN = (
+    "-p x -lvl l -e name -ep some/path --seed 3 -n 4 -cp a=1 -cp b=2 --steps 1e6 -s 60 -ntb "
+    "--device cuda:1 --threads 2 --plain --print_networks_summary --debug -dg -dm "
+    "--video_frames 60 --video_skip 2 --inspect off --matmul_precision high --hours 0.5 "
+    "--until_solved reward=475 --checkpoint_steps 5000 --keep 3 --keep_every 10 "
+    "--best length_mean --no_memories --workers 2 --on ray --profile --background_evaluation "
+    "--tracker wandb:walking"
+)
+
+
+def test_flags_of_train_make_settings_and_overrides() -> None:
+    given = parse_arguments(ALL_OF_TRAIN.split())
+    assert given.command is COMMANDS["train"]
+    assert settings(given, Runtime) == Runtime(
+        seed=3, device="cuda:1", threads=2, matmul_precision="high"
     )
-    film = Film(dump_gifs=True, dump_mp4=True, video_frames=60, video_skip=2)
-    assert parse_arguments(words.split()) == Train(
-        preset="x",
-        changes=Changes(level="l", num_envs=4, custom_parameter="a=1;b=2"),
-        collecting=Collecting(workers=2, on="ray"),
-        length=Length(steps=1_000_000, hours=0.5, until_solved="reward=475"),
-        keeping=Keeping(
-            checkpoint_seconds=60.0,
-            checkpoint_steps=5_000,
-            keep=3,
-            keep_every=10,
-            best="length_mean",
-            no_checkpoints=True,
-            no_memories=True,
-        ),
-        inspect="i",
-        seed=3,
-        device="cuda:1",
-        threads=2,
-        matmul_precision="high",
-        experiment_name="name",
-        experiment_path=Path("some/path"),
-        output=Output(
-            no_tensorboard=True,
-            film=film,
-            plain=True,
-            print_networks_summary=True,
-            profile=True,
-        ),
+    video = VideoParameters(formats=("gif", "mp4"), max_frames=60, frame_skip=2)
+    assert video_parameters(given) == video
+    assert settings(given, RunSettings) == RunSettings(
+        tensorboard=False, profile=True, background_evaluation=True
     )
+    assert overrides_of(given) == {
+        "a": 1,
+        "b": 2,
+        "environment.level": "l",
+        "num_envs": 4,
+        "collection.workers": 2,
+        "collection.on": "ray",
+        "schedule.training": EnvironmentSteps(1_000_000),
+        "schedule.stop_after": Hours(0.5),
+        "schedule.until_solved": True,
+        "validation": ValidationParameters(reward=475),
+        "inspect": (),
+        "sinks": (TrackerParameters(service="wandb", project="walking"),),
+        "checkpoints.every_seconds": 60.0,
+        "checkpoints.every_steps": EnvironmentSteps(5_000),
+        "checkpoints.keep_last": 3,
+        "checkpoints.keep_every": 10,
+        "checkpoints.best_of": "length_mean",
+        "checkpoints.memories": False,
+    }
+    assert (given.experiment_name, given.experiment_path) == ("name", Path("some/path"))
+    assert given.plain
+    assert given.debug
+    assert given.print_networks_summary
+
+
+def test_flags_not_given_leave_the_defaults_of_their_settings() -> None:
+    given = parse_arguments(["train", "x"])
+    assert settings(given, Runtime) == Runtime()
+    assert settings(given, RunSettings) == RunSettings()
+    assert overrides_of(given) == {}
+    assert video_parameters(given) is None
+
+
+def test_flags_set_fields_and_paths_that_exist() -> None:
+    classes = {each.__name__: each for each in (Runtime, RunSettings, VideoParameters, Sweep)}
+    paths = {
+        path
+        for path, _, _ in parameter_paths(
+            load_preset(find_preset("CartPole_PPO")).build().parameters
+        )
+    }
+    for command in COMMANDS.values():
+        for flag in command.flags:
+            if isinstance(flag.sets, str) and flag.sets:
+                owner, _, field = flag.sets.partition(".")
+                known = (
+                    {each.name for each in fields(classes[owner])} if owner in classes else paths
+                )
+                assert (field if owner in classes else flag.sets) in known
+
+
+def test_choices_of_flags_are_those_of_what_they_choose() -> None:
+    assert STATES == runs_module.STATES
+    assert tuple(runs_module.sort_keys()) == SORT_KEYS
+    assert tuple(runs_module.MOMENTS) == values.MOMENTS
+    assert next(each.choices for each in COMPARE if each.dest == "statistic") == tuple(STATISTICS)
+
+
+def test_flags_belong_to_commands_that_exist() -> None:
+    takers = {name for each in RUNS for name in each.of.split()}
+    assert takers <= {*COMMANDS, "seeds", "untrained", "check_preset"}
+
+
+def test_former_flag_works_with_a_warning() -> None:
+    with pytest.warns(CoachWarning, match="--evaluate_aside is called --background_evaluation now"):
+        given = parse_arguments(["train", "x", "--evaluate-aside"])
+    assert given.background_evaluation
+    with pytest.warns(DeprecationWarning, match="background_evaluation"):
+        assert RunSettings(evaluate_aside=True) == RunSettings(background_evaluation=True)
 
 
 @pytest.mark.parametrize(
@@ -117,9 +182,9 @@ def test_every_flag_reads_into_its_field() -> None:
         ("-p x --seed 3", "train x --seed 3"),
         ("-p x -c", "train -p x --device cpu"),
         ("-crd run --steps 5", "resume run --steps 5"),
-        ("-crd run --evaluate", "evaluate run"),
+        ("-crd run --evaluate", "evaluate run --episodes 20"),
         ("--evaluate 5 -crd run", "evaluate --episodes 5 run"),
-        ("-p x --evaluate", "evaluate -p x"),
+        ("-p x --evaluate", "evaluate -p x --episodes 20"),
         (
             "-crd run --evaluate 5 -n 2 -lvl y --sampling",
             "evaluate run --episodes 5 -n 2 -lvl y --sampling",
@@ -137,15 +202,19 @@ def test_every_flag_reads_into_its_field() -> None:
     ],
 )
 def test_short_flags_and_named_commands_mean_the_same(short: str, named: str) -> None:
-    one, other = (parse_arguments(command_first(words.split())) for words in (short, named))
-    assert one == other
+    one, other = (parse_arguments(words.split()) for words in (short, named))
+    one.plain, one.debug = other.plain, other.debug
+    assert vars(one) == vars(other)
 
 
-@pytest.mark.parametrize("name", [*SUBCOMMANDS])
+@pytest.mark.parametrize("name", [*COMMANDS])
 def test_every_command_takes_plain_and_debug_before_and_after_its_name(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for words in (["--plain", "--debug", name, "--help"], [name, "--plain", "--debug", "--help"]):
+    for words in (
+        ["--plain", "--debug", *name.split(), "--help"],
+        [*name.split(), "--plain", "--debug", "--help"],
+    ):
         with pytest.raises(SystemExit):
             coach(*words)
         out = capsys.readouterr().out
@@ -161,100 +230,6 @@ def test_coach_alone_shows_three_first_commands(capsys: pytest.CaptureFixture[st
     assert err == ""
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("--seed 1", "nothing to do; give -p PRESET"),
-        ("--sed 3 -p x", "unknown flag '--sed'; did you mean '--seed'"),
-        ("-p FAKE --render", "unknown flag '--render'; did you mean '-dg' or '-dm'?"),
-        ("-p FAKE --lr 1", "unknown flag '--lr'; did you mean '-cp \"learning_rate=...\"'?"),
-        ("-p FAKE --zzz", "unknown flag '--zzz' (`coach --help` shows all)"),
-        ("sweep -p FAKE --env x", "unknown flag '--env'; did you mean '-lvl'?"),
-        ("CartPole-PPO", "unknown command 'CartPole-PPO'; did you mean 'train CartPole_PPO'"),
-        ("-p skills", "unknown preset 'skills'; did you mean 'PointMass_PPO_Skills'?"),
-        ("describe Hopper", "unknown preset 'Hopper'; it is a level (task): give a preset, and"),
-        ("-p cartpole", "did you mean 'CartPole_PPO' or 'CartPole_DQN'?"),
-        ("-p HalfCheetah", "-lvl half_cheetah"),
-        ("-p FAKE learning_rate=1e-3", 'changes follow -cp: -cp "learning_rate=1e-3"'),
-        ("-seed 1 -p FAKE", "unknown flag '-seed'; did you mean '--seed'"),
-        ("cartpole_ppo", "is a preset; did you mean `coach train CartPole_PPO`?"),
-        ("trian FAKE", "unknown command 'trian'; did you mean 'train'"),
-        ("help trian", "unknown command 'trian'; did you mean 'train'"),
-        ("train", "`coach train` needs a preset: coach train PRESET (`coach list` shows"),
-        ("resume", "`coach resume` needs a run: coach resume RUN"),
-        ("-p FAKE --seed 1 2 3", "unexpected argument '2': --seed takes one number"),
-        ("-p FAKE -cp a=1 b=2", "separated by ';': -cp \"a=1; b=2\""),
-        ("train FAKE other", "unexpected argument 'other'"),
-        ("list nonsense", "no preset's name contains 'nonsense'; `coach -l` lists them all"),
-        ("-p CartPole_PP", "unknown preset 'CartPole_PP'; did you mean 'CartPole_PPO'"),
-        ("-p nothing.py", "there is no preset file 'nothing.py'"),
-        ("-p FAKE:grph_manager", "did you mean 'graph_manager'"),
-        (
-            "-p FAKE -cp learning_rat=1",
-            "unknown parameter 'learning_rat'; did you mean 'learning_rate'",
-        ),
-        ("-p FAKE -cp learning_rate=fast", "learning_rate must be float, got 'fast'"),
-        ("-p FAKE -cp learning_rate=-1", "learning_rate must be above 0, got -1.0"),
-        (
-            "-p FAKE -cp agent.layrs=1",
-            "unknown parameter 'layrs' of 'agent'; did you mean 'layers'",
-        ),
-        ("-p FAKE -cp learning_rate", "cannot read the override 'learning_rate'"),
-        ("-p FAKE -lvl moon", "unknown level 'moon'"),
-        ("-p CartPole_PPO --inspect sampler:nan", "there is no sampler to inspect"),
-        ("-p Pendulum_DDPG --inspect nan", "'nan' is not an inspection; write POINT:CHECK"),
-        ("-p Pendulum_DDPG --inspect sampl:nan", "unknown inspection point 'sampl'"),
-        ("-p Pendulum_DDPG --inspect batch:nans", "unknown check 'nans' in 'batch:nans'"),
-        ("-l --inspect batch:nan", "--inspect"),
-        ("-p FAKE -lvl a -cp level=b", "level is given twice, by -lvl and by -cp"),
-        ("-p FAKE -n 0", "argument -n/--num_envs: must be a whole number of 1 or more, got '0'"),
-        ("-p FAKE --steps 1.5", "argument --steps: must be a whole number of 1 or more, got '1.5'"),
-        ("-p FAKE --seed -1", "argument --seed"),
-        (
-            "-p FAKE --matmul_precision low",
-            "matmul_precision must be 'highest' or 'high' or 'medium', got 'low'",
-        ),
-        ("-crd run --matmul_precision high", "`coach resume` ignores --matmul_precision"),
-        ("-p FAKE -s 0", "argument -s/--checkpoint_seconds: must be a number of seconds above 0"),
-        ("-p FAKE -e a/b", "the experiment name 'a/b' cannot name a folder"),
-        ("-p FAKE -c --device cpu", "not allowed with argument -c/--use_cpu"),
-        (
-            "-p FAKE --evaluate -s 5",
-            "`coach evaluate` ignores -s: agents are evaluated before any training",
-        ),
-        ("-p FAKE --evaluate -dg", "`coach evaluate` ignores -dg"),
-        ("-p FAKE --video_skip 2", "no video is asked for by -dg or -dm; leave out --video_skip"),
-        ("-p FAKE -crd run", "`coach resume` ignores -p: the run is rebuilt from its manifest"),
-        ("-crd run --seed 1", "`coach resume` ignores --seed"),
-        ("-crd run -cp a=1", "`coach resume` ignores -cp"),
-        ("-crd run --sampling", "`coach resume` ignores --sampling"),
-        ("-p FAKE --last_good", "`coach train` ignores --last_good: it begins a new run"),
-        ("evaluate run --drop_later", "`coach evaluate` ignores --drop_later"),
-        ("fork", "`coach fork` needs a run: coach fork RUN[@STEP] --as NAME"),
-        ("fork run", "a fork needs a name of its own, for the folder above it: --as NAME"),
-        ("fork run --as x -n 3", "`coach fork` ignores -n: a fork continues from the run's state"),
-        ("fork run --as x -cp steps", "cannot read the override 'steps'"),
-        ("evaluate run -lvl a -cp environment.level=b", "is given twice, by a flag and by -cp"),
-        ("-p FAKE -crd run --evaluate", "`coach evaluate` ignores -p: it trains nothing"),
-        ("-crd run --evaluate --print_networks_summary", "ignores --print_networks_summary"),
-        ("-crd run", "is neither a run's folder"),
-        ("-l -p FAKE", "`coach list` ignores -p: it lists the presets and does nothing else"),
-        ("describe", "`coach describe` needs a preset"),
-        ("describe FAKE --seed 1", "`coach describe` ignores --seed"),
-    ],
-)
-def test_mistakes_take_one_line_and_leave_nothing(
-    words: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert coach(*words.replace("FAKE", str(FAKE)).split()) == 2
-    captured = capsys.readouterr()
-    assert captured.err.startswith("coach: error: ")
-    assert message in captured.err
-    assert captured.err.count("\n") == 1
-    assert captured.out == ""
-    assert list(Path().iterdir()) == []
-
-
 def test_preset_file_beside_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
     Path("two_level.py").touch()
     assert coach("-p", "two_level") == 2
@@ -263,9 +238,8 @@ def test_preset_file_beside_is_suggested(capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.parametrize(("text", "steps"), [("100k", 100_000), ("1.1M", 1_100_000), ("2m", 2e6)])
 def test_numbers_may_end_in_k_or_m(text: str, steps: int) -> None:
-    settings = parse_arguments(["-p", "x", "--steps", text])
-    assert isinstance(settings, Train)
-    assert settings.length.steps == steps
+    given = parse_arguments(["-p", "x", "--steps", text])
+    assert given.steps == EnvironmentSteps(int(steps))
 
 
 def test_listing_names_every_preset(capsys: pytest.CaptureFixture[str]) -> None:
@@ -648,13 +622,13 @@ def test_only_our_own_warnings_are_lines_of_ours(
     assert re.fullmatch(r".+test_cli\.py:\d+: UserWarning: theirs", theirs)
 
 
-def test_a_tracker_replaces_the_sinks_of_the_preset() -> None:
-    wandb = tracked({}, "wandb:walking")["sinks"]
-    assert wandb == (TrackerParameters(service="wandb", project="walking"),)
-    assert tracked({}, "off") == {"sinks": ()}
-    assert tracked({"num_envs": 2}, None) == {"num_envs": 2}
+def test_tracker_replaces_the_sinks_of_the_preset() -> None:
+    def overrides(*words: str) -> dict[str, object]:
+        return overrides_of(parse_arguments(["train", "x", *words]))
+
+    assert overrides("--tracker", "off") == {"sinks": ()}
     with pytest.raises(ConfigurationError, match="given twice"):
-        tracked({"sinks": ()}, "mlflow")
+        overrides("--tracker", "mlflow", "-cp", "sinks=()")
     for wrong in ("comet", "wandb:", ""):
         with pytest.raises(ConfigurationError, match="must be wandb, trackio or mlflow"):
-            parse_arguments(["train", "CartPole_PPO", "--tracker", wrong])
+            overrides("--tracker", wrong)

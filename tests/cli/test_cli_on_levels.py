@@ -22,40 +22,6 @@ def coach(*words: Any) -> int:
     return main([str(word) for word in words])
 
 
-@pytest.mark.parametrize(
-    ("override", "message"),
-    [
-        ("levels.1.horizon=0", "('low'): levels.1.horizon must be int > 0 | None, got 0"),
-        ("levels.1.goal_space.elements=None", "level 'low': the goal has 2 elements"),
-        (
-            "levels.1.goal_space.elements=(0,)",
-            "levels.1 ('low'): GoalSpace.elements names 1 elements, its bounds have 2",
-        ),
-        ("levels.1.goal_space.low=(0.0,)", "levels.1 ('low'): GoalSpace needs as many low, high"),
-        ("levels.1.goal_space.key=velocity", "level 'low': the goal's key 'velocity' is not obs"),
-        ("levels.1.goal_space=None", "level 'low' needs a goal_space"),
-        ("lower=False", "LevelParameters of 'low' lacks agent; write LevelParameters(agent=...)"),
-        ("upper=dqn", "level 'top': this agent chooses among Discrete actions, got Box"),
-        ("upper=ddpg; options=3", "level 'top': this agent acts in a flat Box"),
-        (
-            "levels.0.testing_rate=2.0",
-            "('top'): levels.0.testing_rate must be float in [0, 1] | None, got 2.0",
-        ),
-        ("levels.1.load=nowhere", "level 'low' cannot be loaded from nowhere: "),
-        ("levels.1.loadd=x", "unknown parameter 'loadd' of 'levels.1'; did you mean 'load'"),
-    ],
-)
-def test_levels_that_do_not_fit_take_one_line(
-    override: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert coach("-p", STACK, "-ntb", "-c", "-cp", override) == 2
-    captured = capsys.readouterr()
-    assert captured.err.startswith("coach: error: ")
-    assert message in captured.err
-    assert captured.err.count("\n") == 1
-    assert list(Path().iterdir()) == []
-
-
 def test_a_level_that_diverges_ends_the_run_with_a_diagnosis_and_the_last_checkpoint(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -49,37 +49,6 @@ def test_compare_takes_another_moment_and_metric(capsys):
     assert "no difference is established between bad and good with 5 and 5 seeds" in out
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["compare", "nothing", "experiments"], "nothing does not exist; give a run's folder"),
-        (["compare", "experiments/good"], "there is only one group of runs with a score, trial"),
-        (["compare", "experiments", "--metric", "rewards"], "unknown metric 'rewards'"),
-        (["compare", "experiments", "--at", "soon"], "'soon' is none of final, last, afterwards"),
-        (["compare", "experiments", "--baseline", "goo"], "did you mean 'good'?"),
-        (["report", "experiments", "--metric", "rewards"], "unknown metric 'rewards'"),
-        (["report", "experiments", "--baseline", "goo"], "did you mean 'good'?"),
-        (["report", "experiments", "study.py"], "'study.py' is no folder; give folders"),
-        (["report", "experiments", "--runs", "x"], "--runs adds runs to a study"),
-        (["compare"], "the following arguments are required: FOLDER"),
-        (["plot", "experiments", "--metric", "rewards"], "unknown metric 'rewards'"),
-        (["plot", "experiments", "--baseline", "goo"], "did you mean 'good'?"),
-        (["runs", "nothing"], "nothing does not exist; name the folder of your experiments"),
-        (["runs", "--metric", "rewards"], "unknown metric 'rewards'"),
-        (["runs", "a", "b"], "unexpected 'b'; give one folder of runs"),
-        (["runs", "--yes"], "unexpected --yes"),
-        (["runs", "rm"], "name the runs to delete"),
-        (["runs", "rm", "experiments/good"], "experiments/good is no run's folder"),
-        (["runs", "rm", "experiments/good/seed0"], "nobody can be asked here"),
-    ],
-)
-def test_wrong_input_is_one_line(capsys, words, message):
-    code, out, err = coach(capsys, *words)
-    assert (code, out.count("Delete")) == (2, 0)
-    assert message in err
-    assert err.count("\n") == 1
-
-
 def test_report_takes_folders_and_names_the_baseline_first(capsys, tmp_path):
     for seed in range(2):
         write_run(

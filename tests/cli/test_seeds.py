@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from coach_rl.cli.arguments import parse_arguments
+from coach_rl.cli.commands import SEEDS, parse_arguments
 from coach_rl.cli.main import main
-from coach_rl.cli.settings import Collecting, Train, TrainSeeds
+from coach_rl.cli.settings import overrides_of
 from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.sessions.stop_requests import Interrupted
 from coach_rl.studies.job import JobResult
@@ -32,9 +32,9 @@ def seeds_of(experiment: str = "fake_preset") -> list[int]:
 
 def test_a_number_of_seeds_or_a_list_of_them() -> None:
     for text, seeds in {"3": (0, 1, 2), "3,5,8": (3, 5, 8), "1": (0,)}.items():
-        settings = parse_arguments(["-p", "x", "--seeds", text, "--jobs", "2"])
-        assert isinstance(settings, TrainSeeds)
-        assert (settings.seeds, settings.jobs) == (seeds, 2)
+        given = parse_arguments(["-p", "x", "--seeds", text, "--jobs", "2"])
+        assert given.command is SEEDS
+        assert (given.seeds, given.jobs) == (seeds, 2)
 
 
 def test_manifests_hold_the_command_that_trains_one_seed_alone() -> None:
@@ -51,41 +51,10 @@ def test_manifests_hold_the_command_that_trains_one_seed_alone() -> None:
 
 def test_on_is_about_runs_with_seeds_and_about_workers_without() -> None:
     runs = parse_arguments(["-p", "x", "--seeds", "2", "--on", "slurm:long"])
-    assert isinstance(runs, TrainSeeds)
     assert runs.on == "slurm:long"
+    assert overrides_of(runs, without=["on"]) == {}
     workers = parse_arguments(["-p", "x", "--workers", "2", "--on", "ray"])
-    assert isinstance(workers, Train)
-    assert workers.collecting == Collecting(workers=2, on="ray")
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("-p x --seeds 2 --seed 3", "`coach train` ignores --seed: with --seeds it begins a run"),
-        ("-p x --seeds 2 --workers 2", "`coach train` ignores --workers: with --seeds it begins"),
-        ("-p x --seeds 2 -dg", "`coach train` ignores -dg: with --seeds"),
-        ("-crd RUN --seeds 2", "`coach resume` ignores --seeds: the run is rebuilt"),
-        ("-p x --jobs 2", "--jobs is about several runs; give --seeds, too"),
-        ("-p x --seeds 3,3", "names the seed 3 twice, in '3,3'"),
-        ("-p x --seeds 3,", "or a list, such as 3,5,8; got '3,'"),
-        ("-p x --seeds 0", "must be how many, such as 10 (seeds 0 to 9)"),
-        ("-p x --seeds -1", "must be how many, such as 10 (seeds 0 to 9)"),
-        ("-p x --seeds 2 --jobs 0", "--jobs: must be a whole number of 1 or more, got '0'"),
-        (f"-p {FAKE} --seeds 2 --on moon", "unknown place to run 'moon'"),
-        ("-p x --seeds 3 5 8", "separated by ',': --seeds 3,5,8"),
-        ("-p x --seed 3 5", "--seed takes one number; for several runs give --seeds 3,5"),
-        (f"-p {FAKE} --seeds 2 -cp lerning_rate=1", "did you mean 'learning_rate'?"),
-        (f"-p {FAKE} --seeds 2 -e a/b", "the experiment name 'a/b' cannot name a folder"),
-    ],
-)
-def test_a_mistake_is_one_line_and_begins_nothing(
-    words: str, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert coach(*words.split()) == 2
-    out, err = capsys.readouterr()
-    assert said in err
-    assert (out, err.count("\n")) == ("", 1)
-    assert not Path("experiments").exists()
+    assert overrides_of(workers) == {"collection.workers": 2, "collection.on": "ray"}
 
 
 def test_seeds_are_trained_shown_and_not_trained_twice(capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,6 +99,6 @@ def test_seeds_an_interrupt_is_a_stop_and_no_error(
     def interrupted(*_args: object, **_named: object) -> list[JobResult]:
         raise Interrupted("stopped; 1 of 2 runs are done", signal=2)
 
-    monkeypatch.setattr("coach_rl.cli.seeds.conduct", interrupted)
+    monkeypatch.setattr("coach_rl.cli.studies.conduct", interrupted)
     assert coach("-p", FAKE, "--plain", "-ntb", "-c", "--seeds", "2") == 130
     assert capsys.readouterr().err == "coach: stopped; 1 of 2 runs are done\n"

@@ -93,31 +93,6 @@ def test_failed_run_does_not_end_the_others(capsys):
     assert "Missing: 2 of 4 runs." in out
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["run", "other.py"], "there is no study file 'other.py'"),
-        (["run", "walks.py:studie"], "unknown study 'studie' in walks.py; did you mean 'study'?"),
-        (["run", "walks.py", "--on", "mars"], "unknown place to run 'mars'"),
-        (["run", "walks.py", "--jobs", "0"], "--jobs: must be a whole number of 1 or more"),
-        (["run"], "the following arguments are required: FILE"),
-        (["rnu", "walks.py"], "invalid choice: 'rnu'"),
-        (["status", "walks.py", "--jobs", "2"], "(`coach study status --help` shows all flags)"),
-        (["report", "walks.py", "--runs", "nowhere"], "there is no folder nowhere"),
-        (["report", "walks.py", "--write", "no.md"], "there is no page no.md"),
-        (["export", "walks.py"], "has no scored runs in experiments/walks; `coach study run walks"),
-        (["import", "none.zip"], "cannot read the records none.zip: No such file or directory"),
-        (["import", "walks.py"], "cannot read the records walks.py: it is no zip file"),
-    ],
-)
-def test_mistake_is_said_in_one_line_and_nothing_is_made(capsys, words, message):
-    assert coach(*words) == 2
-    err = capsys.readouterr().err
-    assert message in err
-    assert err.count("\n") == 1
-    assert not Path("experiments").exists()
-
-
 def test_variant_that_does_not_resolve_is_said_before_anything_runs(capsys):
     edit('"learning_rate": 0.5', '"lerning_rate": 0.5')
     assert coach("run", "walks.py") == 2
@@ -177,29 +152,6 @@ def test_report_compare_and_plot_take_the_study_file(capsys):
     capsys.readouterr()
     assert main(["report", "walks.py"]) == 0
     assert "missing:    2 of 6 runs" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["report", "experiments"], "experiments holds no runs; give a run's folder, or"),
-        (["report", "none.py"], "there is no study file 'none.py'"),
-        (["report"], "the following arguments are required: STUDY.py"),
-        (
-            ["compare", "walks.py"],
-            "the study 'walks' has no runs in experiments/walks; `coach study",
-        ),
-        (["compare", "walks.py", "experiments"], "walks.py names all that is compared; give it"),
-        (["compare", "experiments", "--runs", "x"], "--runs adds runs to a study; name its file"),
-        (["plot", "walks.py:walk"], "unknown study 'walk' in walks.py"),
-    ],
-)
-def test_mistakes_about_a_study_are_one_line(capsys, words, said):
-    Path("experiments").mkdir()
-    assert main(words) == 2
-    err = capsys.readouterr().err
-    assert said in err
-    assert err.count("\n") == 1
 
 
 def test_docstring_is_the_question_where_none_is_given(capsys):

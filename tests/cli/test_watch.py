@@ -30,19 +30,3 @@ def test_a_failure_is_told_and_is_the_exit_code(stopped, tmp_path, capsys):
     (run / "faults" / "step_45.txt").write_text("row 3 died\n\ntraceback\n")
     assert main(["watch", str(run)]) == 1
     assert "\nfailed: row 3 died; resume with: " in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["nowhere"], "nowhere does not exist; name a run's folder"),
-        ([], "experiments does not exist"),
-        (["--newest"], "unknown flag '--newest'; allowed: "),
-    ],
-)
-def test_what_cannot_be_watched_is_one_line(words, message, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert main(["watch", *words]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("coach: error: ")
-    assert message in line

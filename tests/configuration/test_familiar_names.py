@@ -5,7 +5,8 @@ import warnings
 
 import pytest
 
-from coach_rl.cli.flags import all_flags, flag_parser
+from coach_rl.cli.flags import RUNS
+from coach_rl.cli.parser import DEBUG, PLAIN
 from coach_rl.configuration.familiar_names import (
     FLAGS,
     SETTINGS,
@@ -43,7 +44,7 @@ def test_no_name_from_elsewhere_is_a_setting_of_every_preset(
 
 
 def test_every_flag_suggested_is_a_flag() -> None:
-    flags = all_flags(flag_parser(prog="", usage="", description=""))
+    flags = [spelling for flag in (*RUNS, PLAIN, DEBUG) for spelling in flag.spellings]
     assert [flag for names in FLAGS.values() for flag in names if flag not in flags] == []
     for name in SETTINGS:
         assert all(each.partition(" ")[0] in flags for each in familiar_flags(f"--{name}") or ())

@@ -246,8 +246,8 @@ def test_classes_of_a_script_are_warned_of_and_refused_where_another_process_nee
         return run_experiment(manager, name="script", root=tmp_path, settings=settings)
 
     unknown = r"OfTheScript is defined in the program itself \(__main__\), .* no other process"
-    with pytest.raises(ConfigurationError, match=f"{unknown}.*evaluate_aside=False"):
-        made(evaluate_aside=True)
+    with pytest.raises(ConfigurationError, match=f"{unknown}.*background_evaluation=False"):
+        made(background_evaluation=True)
     assert not list(tmp_path.iterdir())
     with pytest.warns(CoachWarning, match=f"{unknown}.* `coach` cannot resume"):
         assert made().environment_steps == 64

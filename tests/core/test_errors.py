@@ -8,10 +8,13 @@ from coach_rl.core.errors import (
     EnvironmentFault,
     NonFiniteError,
     ParameterError,
+    ProblemsError,
     RunError,
     SpaceError,
     UnknownNameError,
+    problems_of,
     require,
+    require_no_problems,
     suggestion,
 )
 
@@ -53,3 +56,18 @@ def test_require_raises_only_where_the_condition_fails():
     require(True, "fine")
     with pytest.raises(ParameterError, match=r"^x must be 1, got 2$"):
         require(False, "x must be 1, got 2")
+
+
+def test_problems_single_is_raised_as_its_own_error():
+    require_no_problems([])
+    with pytest.raises(UnknownNameError, match="unknown flag 'x'"):
+        require_no_problems([UnknownNameError("flag", "x", [])])
+    with pytest.raises(ParameterError, match=r"^too few$"):
+        require_no_problems(["too few"])
+
+
+def test_problems_several_are_one_error_with_a_line_each():
+    nested = problems_of(require_no_problems, ["b", "c"])
+    with pytest.raises(ProblemsError, match=r"^3 problems: \(1\) a; \(2\) b; \(3\) c$") as caught:
+        require_no_problems(["a", *nested])
+    assert caught.value.problems == ("a", "b", "c")

@@ -1,10 +1,9 @@
-"""The documentation keeps its word: programs run, commands parse, links lead somewhere.
+"""The programs of the pages run, commands parse, and links, metrics and tables are right.
 
 Every ```python block of a page is run from top to bottom in one namespace; every `coach` and `make`
 line of a ```bash block is checked against the command line and the Makefile.
 """
 
-import importlib
 import re
 import runpy
 import shlex
@@ -29,10 +28,8 @@ from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
-from coach_rl.cli.arguments import parse_arguments
-from coach_rl.cli.flag_overrides import overrides_of
-from coach_rl.cli.settings import Describe, Train
-from coach_rl.cli.subcommands import SUBCOMMANDS
+from coach_rl.cli.commands import COMMANDS, parse_arguments
+from coach_rl.cli.settings import overrides_of
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset, shipped_presets
 from coach_rl.core.errors import ConfigurationError
@@ -80,6 +77,7 @@ class Block:
     language: str
     line: int  # of its first line of text, from 1
     text: str
+    file: str  # that the text is to be saved as; empty for most
 
 
 def blocks(markdown, language):
@@ -91,8 +89,9 @@ def blocks(markdown, language):
         if opened is None:
             opened = (line.removeprefix("```").strip(), number + 1)
         else:
-            name, first = opened
-            found.append(Block(name, first, "\n".join(lines[first - 1 : number - 1]) + "\n"))
+            (name, _, file), first = opened[0].partition(" title="), opened[1]
+            text = "\n".join(lines[first - 1 : number - 1]) + "\n"
+            found.append(Block(name, first, text, file.strip('"')))
             opened = None
     assert opened is None, f"the block opened before line {opened[1]} is never closed"
     return [block for block in found if block.language == language]
@@ -116,19 +115,23 @@ def pages_with(language):
 
 
 @pytest.mark.parametrize("page", pages_with("python"), ids=name_of)
-def test_programs_run(page, tmp_path, monkeypatch):
+def test_page_programs_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     stand_in_for_ipython(monkeypatch)
     module = ModuleType(f"page_{page.stem}")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     for block in blocks(page.read_text(), "python"):
+        if block.file:
+            Path(block.file).write_text(block.text)
+            continue
         # Blank lines in front let a traceback name the line of the page.
         source = "\n" * (block.line - 1) + block.text
         exec(compile(source, str(page), "exec"), module.__dict__)
 
 
 @pytest.mark.parametrize("page", pages_with("bash"), ids=name_of)
-def test_commands_are_understood(page):
+def test_page_commands_parse(page):
     for block in blocks(page.read_text(), "bash"):
         for line in block.text.replace("\\\n", " ").splitlines():
             understand(line)
@@ -144,14 +147,11 @@ def understand(line):
     elif Path(program).name == "coach":
         if words == ["--help"]:
             return
-        if words[0] in SUBCOMMANDS:
-            importlib.import_module(SUBCOMMANDS[words[0]])._parser().read(words[1:])
-            return
-        read = parse_arguments(words)
-        described = isinstance(read, Train | Describe)
-        if described and not read.preset.partition(":")[0].endswith(".py"):
-            preset = load_preset(find_preset(read.preset))
-            preset.configure(overrides_of(read.changes, preset, read.length, read.keeping))
+        given = parse_arguments(words)
+        is_described = given.command in (COMMANDS["train"], COMMANDS["describe"])
+        if is_described and not given.preset.partition(":")[0].endswith(".py"):
+            preset = load_preset(find_preset(given.preset))
+            preset.configure(overrides_of(given, preset))
 
 
 @pytest.mark.parametrize(
@@ -163,17 +163,17 @@ def understand(line):
         "coach -crd run -lvl hopper",
     ],
 )
-def test_a_wrong_command_is_noticed(wrong):
+def test_understand_wrong_command_error(wrong):
     with pytest.raises(ConfigurationError):
         understand(wrong)
 
 
-def test_a_wrong_target_is_noticed():
+def test_understand_wrong_make_target_error():
     with pytest.raises(AssertionError, match="no target trian"):
         understand("make trian")
 
 
-def test_no_text_installs_a_package_that_is_not_published():
+def test_pages_install_from_a_checkout():
     """Until it is, extras are installed from a checkout: pip install -e ".[video]"."""
     places = [*PAGES, *(CHECKOUT / "benchmarks").rglob("*.md")]
     for folder in ("coach_rl", "environments", "filters", "presets", "benchmarks"):
@@ -191,7 +191,7 @@ def anchors(markdown):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_links_lead_somewhere(page):
+def test_page_links_exist(page):
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         if re.match(r"\w+://", target):
@@ -205,16 +205,6 @@ def test_links_lead_somewhere(page):
             )
 
 
-def test_every_page_is_in_the_index():
-    index = (DOCS / "README.md").read_text()
-    linked = {
-        (DOCS / target.partition("#")[0]).resolve()
-        for target in re.findall(r"\]\(([^)\s]+)\)", index)
-    }
-    missing = {page for page in DOCS.rglob("*.md") if page.name != "README.md"} - linked
-    assert not missing, f"docs/README.md does not link to {sorted(map(name_of, missing))}"
-
-
 def test_import_table_equals_the_enforced_matrix():
     allowed = runpy.run_path(str(CHECKOUT / "tests" / "test_architecture.py"))["ALLOWED"]
     section = (DOCS / "architecture.md").read_text().partition("## Who may import whom")[2]
@@ -225,20 +215,11 @@ def test_import_table_equals_the_enforced_matrix():
     assert table == allowed
 
 
-def test_reading_lists_are_as_long_as_they_say():
-    lists = 0
-    for section in (DOCS / "architecture.md").read_text().split("\n## "):
-        if (
-            told := re.search(r"^(\d+) files, at most ([\d,]+) lines", section, re.MULTILINE)
-        ) is None:
-            continue
-        files = set(re.findall(r"^\d+\. `([\w/]+\.py)`", section, re.MULTILINE))
-        lines = sum(len((CHECKOUT / file).read_text().splitlines()) for file in files)
-        most = int(told[2].replace(",", ""))
-        assert len(files) == int(told[1]), section
-        assert lines <= most, f"{section}{lines} lines"
-        lists += 1
-    assert lists
+def test_reading_lists_name_files_that_exist():
+    section = (DOCS / "architecture.md").read_text().partition("## Reading lists")[2]
+    files = re.findall(r"`((?:coach_rl|presets)/[\w/]+\.py)`", section)
+    assert len(files) > 20
+    assert [file for file in files if not (CHECKOUT / file).exists()] == []
 
 
 def metrics_in_the_source():
@@ -415,7 +396,7 @@ def metrics_of_runs():
     return {re.sub("signals/.+/", "signals/<signal>/", name) for name in names}
 
 
-def test_every_metric_is_documented():
+def test_metrics_are_documented():
     emitted = metrics_in_the_source() | metrics_of_runs()
     assert {
         "train/kl_coefficient",
@@ -432,13 +413,14 @@ def test_every_metric_is_documented():
         "evaluation_signals/<signal>/count",
     } <= emitted
     assert all(METRIC.fullmatch(name) for name in emitted), emitted
-    documented = set(METRIC.findall((DOCS / "metrics.md").read_text()))
-    assert not emitted - documented, "docs/metrics.md lacks these"
-    assert not documented - emitted, "docs/metrics.md has these, nobody logs them"
+    pages = (DOCS / "metrics.md").read_text() + (DOCS / "agent_metrics.md").read_text()
+    documented = set(METRIC.findall(pages))
+    assert not emitted - documented, "no page has these metrics"
+    assert not documented - emitted, "pages have metrics that are not logged"
 
 
-def test_every_preset_is_named_in_the_how_to():
-    text = (DOCS / "how_to_preset.md").read_text()
+def test_presets_page_names_every_preset():
+    text = (DOCS / "presets.md").read_text()
     assert not [name for name in shipped_presets() if f"`{name}`" not in text]
 
 
@@ -472,7 +454,7 @@ NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)((?:::\w+)*)`")
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if NAMED_TEST.search(page.read_text())], ids=name_of
 )
-def test_tests_that_a_page_names_exist(page):
+def test_named_tests_exist(page):
     for file, names in NAMED_TEST.findall(page.read_text()):
         assert (CHECKOUT / file).is_file(), file
         source = (CHECKOUT / file).read_text()

@@ -35,7 +35,7 @@ FIELDS = [  # level, fields of its description, kind of error, message
     ("pointmass", {}, U, "module:Class"),
     ("goal_pendulm", {}, U, "goal_pendulum"),
     ("ALE/Pong-v5", {}, U, "install it and write ale_py:ALE/Pong-v5"),
-    (MujocoParameters, {}, P, "level must be a name"),
+    (MujocoParameters, {}, P, "task must be a name"),
 ]
 KWARGS = [  # level, fields of its world or task, kind of error, message
     ("goal_pendulum", {"lengths": 1.0}, U, "'lengths' of GoalPendulum; did you mean 'length'"),

@@ -5,7 +5,7 @@
 makes short runs of every shipped preset, kills each at moments of several kinds, some twice, sends
 signals, lets its disk be full, resumes it to its end, and compares what it left behind: the last
 checkpoint's state, the logs, TensorBoard's entries, the summary. `--write` keeps the table in
-docs/reliability.md; with names of runs only their rows are made again.
+benchmarks/results/killed_runs.md; with names of runs only their rows are made again.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, read_che
 from coach_rl.runs.folder import RunFolder
 
 CHECKOUT = Path(__file__).parent.parent.parent
-RESULTS = CHECKOUT / "docs" / "reliability.md"
+RESULTS = CHECKOUT / "benchmarks" / "results" / "killed_runs.md"
 MARK = "<!-- killed runs -->"
 DIFFERENT = "different"
 """The last column of the table."""
@@ -373,7 +373,7 @@ def main() -> int:
     parser.add_argument(
         "--write",
         action="store_true",
-        help="write the table into docs/reliability.md; runs that are not named keep their rows",
+        help=f"write the table into {RESULTS.name}; runs that are not named keep their rows",
     )
     given = parser.parse_args()
     chosen = {name: run for name, run in runs().items() if name in (given.names or runs())}

@@ -31,7 +31,7 @@ PROMISES = {
         "tests/environments/test_gymnasium_faults.py",
         "tests/graph_managers/test_faulty_runs.py",
     ],
-    "What cannot be saved begins its episodes anew, and all else is exact": [
+    "What cannot be saved restarts its episodes, and all else is exact": [
         "tests/graph_managers/test_restarts.py",
         "tests/sessions/test_restarted_episodes.py",
         "tests/environments/test_gymnasium_saving.py",
@@ -44,7 +44,7 @@ PROMISES = {
         "tests/runs/test_lock.py",
         "tests/telemetry/test_log_files.py",
     ],
-    "Checkpoints stay and go as the policy says, whole or not at all": [
+    "Checkpoints are kept and deleted by their policy, and written whole or not at all": [
         "tests/runs/test_keeper.py",
         "tests/runs/test_checkpoint.py",
         "tests/runs/test_appended_entries.py",

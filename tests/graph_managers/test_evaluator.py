@@ -93,7 +93,7 @@ def test_a_run_says_that_it_waits_for_evaluations():
     evaluations(experiment.improve(evaluator=SlowEvaluator(parameters(), looks=10_000)))
     waits = [text for text in said if text.startswith("waiting for")]
     assert waits
-    assert waits[-1] == "waiting for 1 evaluation made aside"
+    assert waits[-1] == "waiting for 1 background evaluation"
     assert said[-1] == ""
 
 

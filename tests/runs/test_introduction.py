@@ -60,7 +60,7 @@ def test_run_of_a_program_has_settings_as_well(tmp_path):
     result = run_experiment(graph_manager, name="walk", root=tmp_path, settings=QUICK)
     about = introduction(result.folder, "level main")
     assert "without a preset" in about.texts["differences"]
-    assert about.settings == {"level": "line", "num_envs": 1, "seed": 0}
+    assert about.settings == {"task": "line", "num_envs": 1, "seed": 0}
 
 
 def test_differences_of_nested_parameters():

@@ -1,4 +1,4 @@
-"""Evaluations made aside are those of the run that makes them itself, bit for bit."""
+"""Background evaluations equal those that the run makes itself, bit for bit."""
 
 import json
 import os
@@ -49,8 +49,10 @@ PARAMETERS = BasicGraphParameters(
     ),
     checkpoints=CheckpointParameters(best_of="reward_mean", best_is="smallest"),
 )
-ASIDE = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(1), evaluate_aside=True)
-ORDINARY = replace(ASIDE, evaluate_aside=False)
+BACKGROUND = RunSettings(
+    tensorboard=False, final_episodes=EnvironmentEpisodes(1), background_evaluation=True
+)
+ORDINARY = replace(BACKGROUND, background_evaluation=False)
 
 
 def run(
@@ -114,10 +116,10 @@ def assert_same_run(result: RunResult, ordinary: RunResult) -> None:
     assert_same_state(state_of(result, "last"), state_of(ordinary, "last"))
 
 
-def test_evaluations_aside_equal_those_of_the_run_itself(
+def test_background_evaluations_equal_those_of_the_run_itself(
     tmp_path: Path, ordinary: RunResult
 ) -> None:
-    result = run(tmp_path, ASIDE)
+    result = run(tmp_path, BACKGROUND)
     assert_same_run(result, ordinary)
     checkpoints = result.folder.checkpoints
     kept = {pointed(checkpoints, pointer) for pointer in POINTERS}
@@ -129,7 +131,7 @@ def test_evaluations_to_come_at_a_stop_are_made_by_the_resumed_run(
     tmp_path: Path, ordinary: RunResult
 ) -> None:
     stop = AtRecord("progress", 320, lambda: os.kill(os.getpid(), signal.SIGTERM))
-    stopped = run(tmp_path, ASIDE, audience=Audience(sinks=(stop,)))
+    stopped = run(tmp_path, BACKGROUND, audience=Audience(sinks=(stop,)))
     assert stopped.signal == signal.SIGTERM
     assert not [each for each in records(stopped) if each["kind"] == "evaluation"]
     resumed = resume_experiment(stopped.folder.path, settings=ORDINARY)
@@ -151,10 +153,10 @@ def test_an_evaluation_process_that_dies_is_replaced(
 
     monkeypatch.setattr(EvaluationProcess, "ask", killed_at_first)
     with pytest.warns(CoachWarning, match=r"died \(signal SIGKILL.*another process repeats it"):
-        result = run(tmp_path, ASIDE)
+        result = run(tmp_path, BACKGROUND)
     assert_same_run(result, ordinary)
 
 
-def test_films_and_evaluations_aside_exclude_each_other() -> None:
-    with pytest.raises(ParameterError, match="evaluate_aside and video exclude each other"):
-        replace(ASIDE, video=VideoParameters())
+def test_background_evaluation_with_films_error() -> None:
+    with pytest.raises(ParameterError, match="background_evaluation and video exclude each other"):
+        replace(BACKGROUND, video=VideoParameters())

@@ -146,8 +146,8 @@ def test_on_a_gpu_every_call_waits_for_it(monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_process_that_evaluates_aside_has_a_profile_of_its_own(tmp_path):
-    settings = replace(SETTINGS, evaluate_aside=True)
+def test_profile_background_evaluation_has_its_own(tmp_path):
+    settings = replace(SETTINGS, background_evaluation=True)
     result = run(tmp_path, cart_pole(CartPolePanel(steps=512)), settings)
     document = json.loads((result.folder.path / "profile_evaluation.json").read_text())
     nodes = paths(document["tree"])

@@ -161,7 +161,7 @@ def test_intervals_of_normal_scores_cover_at_their_rate(seeds, statistic):
 @pytest.mark.parametrize("seeds", [5, 10])
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_intervals_cover_near_their_rate_whatever_the_distribution(name, seeds, statistic):
-    # What is below 0.95 is said in docs/comparing.md: few seeds don't show rare failures.
+    # What is below 0.95 is in benchmarks/results/intervals.md: few seeds don't show rare failures.
     assert coverage(name, seeds, statistic) >= (0.80 if seeds == 5 else 0.88)
 
 

@@ -55,7 +55,9 @@ FIRST = [
     record(5, {"train/policy_loss": 0.25}, level="main", agent="agent"),
     record(5, {"evaluation/reward_mean": 3.5}, kind="evaluation"),
     record(10, {"train/policy_loss": 0.125}, level="main", agent="agent"),
-    record(8, {"evaluation/reward_mean": 4.5}, kind="evaluation"),  # made aside, of earlier steps
+    record(
+        8, {"evaluation/reward_mean": 4.5}, kind="evaluation"
+    ),  # in the background, of earlier steps
     record(10, {"checkpoint/best": 1.0}, kind="checkpoint"),
 ]
 LATER = [record(15, {"train/policy_loss": 0.0625}, level="main", agent="agent")]

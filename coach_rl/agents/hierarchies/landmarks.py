@@ -3,7 +3,7 @@
 Some of the visited states are landmarks: few that cover all of them, and the most novel ones. A
 graph joins them by what the critic of the level below says it takes from one to the next, and
 sub-goals are drawn towards the first landmark on the cheapest way to the goal.
-docs/algorithms/higl.md lists every detail and its source.
+docs/algorithms/hrac.md lists every detail and its source.
 """
 
 import time

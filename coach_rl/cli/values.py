@@ -1,8 +1,14 @@
-"""Values of flags: what a flag's text may be, and what it means."""
+"""Values of flags: read from text, with an error that says what is allowed, and what they set."""
 
 import argparse
+from collections.abc import Mapping
 from decimal import Decimal
+from typing import Any
 
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, Hours
+
+MOMENTS = ("final", "last", "afterwards")
+"""The evaluations that can score a run, as in `studies.runs`."""
 _FACTORS = {"k": 1_000, "m": 1_000_000}
 """Factors by the letter that stands for them after a number."""
 
@@ -35,9 +41,9 @@ def seconds(text: str) -> float:
     return _above_zero(text, "seconds")
 
 
-def hours(text: str) -> float:
+def hours(text: str) -> Hours:
     """A number of hours above 0."""
-    return _above_zero(text, "hours")
+    return Hours(_above_zero(text, "hours"))
 
 
 def _above_zero(text: str, unit: str) -> float:
@@ -48,6 +54,16 @@ def _above_zero(text: str, unit: str) -> float:
     if not 0 < number < float("inf"):
         raise argparse.ArgumentTypeError(f"must be a number of {unit} above 0, got '{text}'")
     return number
+
+
+def steps(text: str) -> EnvironmentSteps:
+    """A number of environment steps of 1 or more."""
+    return EnvironmentSteps(positive(text))
+
+
+def episodes(text: str) -> EnvironmentEpisodes:
+    """A number of episodes of 1 or more."""
+    return EnvironmentEpisodes(positive(text))
 
 
 def target(text: str) -> str:
@@ -96,3 +112,67 @@ def seeds(text: str) -> tuple[int, ...]:
         if numbers.count(number) > 1:
             raise argparse.ArgumentTypeError(f"names the seed {number} twice, in '{text}'")
     return numbers
+
+
+def factor(text: str) -> float:
+    """A factor from 0.01 to 100."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.01 <= number <= 100:
+        raise argparse.ArgumentTypeError(f"must be a factor from 0.01 to 100, got '{text}'")
+    return number
+
+
+def port(text: str) -> int:
+    """A network port."""
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"'{text}' is no port: give a number from 0 to 65535")
+    return int(text)
+
+
+def moment(text: str) -> str | int:
+    """The evaluation that scores a run: one of `MOMENTS`, or a number of environment steps."""
+    digits = text.replace("_", "").replace(",", "")
+    if text not in MOMENTS and not digits.isdecimal():
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is none of {', '.join(MOMENTS)} and no number of environment steps"
+        )
+    return text if text in MOMENTS else int(digits)
+
+
+def until_solved(text: str) -> Mapping[str, object]:
+    """The parameters that a target stands for."""
+    # Not at the top, here and below: these import numpy or torch, and --help needs neither.
+    from coach_rl.graph_managers.parameters import ValidationParameters
+
+    name, _, number = text.partition("=")
+    changes: dict[str, object] = {"schedule.until_solved": name != "off"}
+    if number:
+        least: dict[str, Any] = {name: float(number)}
+        changes["validation"] = ValidationParameters(**least)
+    return changes
+
+
+def sinks(text: str) -> Mapping[str, object]:
+    """The parameters that a tracker stands for."""
+    from coach_rl.telemetry.tracker import TrackerParameters
+
+    service, _, project = text.partition(":")
+    named = {"project": project} if project else {}
+    return {"sinks": () if service == "off" else (TrackerParameters(service=service, **named),)}  # type: ignore[arg-type]  # checked by `tracker`
+
+
+def inspections(text: str) -> Mapping[str, object]:
+    """The parameters that inspections stand for."""
+    from coach_rl.core.inspection import parse_inspections
+
+    return {"inspect": parse_inspections(text)}
+
+
+def no_checkpoints(_: object) -> Mapping[str, object]:
+    """The parameters of a run without checkpoints."""
+    from coach_rl.graph_managers.parameters import CheckpointParameters
+
+    return {"checkpoints": CheckpointParameters(enabled=False)}

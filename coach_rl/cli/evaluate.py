@@ -1,0 +1,110 @@
+"""The commands that use a trained agent: evaluate, play; or one before any training."""
+
+from contextlib import ExitStack, closing
+
+from coach_rl.cli.parser import Given
+from coach_rl.cli.settings import opening, overrides_of, settings, video_parameters
+from coach_rl.cli.shell import short
+from coach_rl.cli.train import console_of, newest_run
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.core.errors import CheckpointError
+from coach_rl.core.file_writing import require_no_links
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.runs.finding import find_run
+from coach_rl.sessions.evaluation import (
+    FINAL_EPISODES,
+    evaluate_run,
+    evaluate_untrained,
+    evaluation_film,
+)
+from coach_rl.sessions.playing import play_run, video_of
+from coach_rl.telemetry.filmed_row import Take
+from coach_rl.telemetry.summary import evaluation_table
+from coach_rl.telemetry.window import KEYS, Window, has_display
+
+_EPISODES_SHOWN, _EPISODES_WRITTEN = EnvironmentEpisodes(5), EnvironmentEpisodes(1)
+
+
+def evaluate(given: Given) -> int:
+    """Evaluate a run; the exit code."""
+    video = video_parameters(given)
+    evaluation, file = evaluate_run(
+        newest_run(given.run),
+        episodes=given.episodes or FINAL_EPISODES,
+        overrides=overrides_of(given, without=["num_envs"]),
+        num_envs=given.num_envs,
+        **opening(given),
+        sampling=given.sampling,
+        seed=given.seed,
+        video=video,
+    )
+    console_of(plain=given.plain).print(evaluation_table(evaluation))
+    if file is not None:
+        print(f"written to {short(file)}")
+        for kind in () if video is None else video.formats:
+            film = evaluation_film(file).with_suffix(f".{kind}")
+            if film.exists():  # not where nothing can be drawn
+                print(f"filmed as  {short(film)}")
+    return 0
+
+
+def evaluate_preset(given: Given) -> int:
+    """Evaluate the agents of a preset before any training; the exit code."""
+    preset = load_preset(find_preset(given.preset))
+    evaluation = evaluate_untrained(
+        preset.configure(overrides_of(given, preset)),
+        settings(given, Runtime),
+        episodes=given.episodes or FINAL_EPISODES,
+        sampling=given.sampling,
+    )
+    print("agents as they are before any training:")
+    console_of(plain=given.plain).print(evaluation_table(evaluation))
+    return 0
+
+
+def play(given: Given) -> int:
+    """Show or film some episodes; the exit code."""
+    slow = given.slow or 1.0
+    path = newest_run(given.run)
+    folder, checkpoint = find_run(path, last_good=given.last_good)
+    if checkpoint is None:
+        raise CheckpointError(f"the run {folder.path} has no checkpoint yet; let it train first")
+    file = given.to
+    if file is None and not has_display():
+        require_no_links(folder.path)
+        file = folder.videos / f"{checkpoint.name}_play.gif"
+        print(f"there is no display here; the video is written to {short(file)} (--to FILE)")
+    if file is not None:
+        video_of(file, slow)  # a wrong name is reported before anything is built
+    episodes = given.episodes or (_EPISODES_SHOWN if file is None else _EPISODES_WRITTEN)
+    title = f"{folder.path.parent.name}: {folder.path.name}"
+    with ExitStack() as opened:
+        window = None
+        if file is None:
+            window = opened.enter_context(closing(Window(title, slow=slow)))
+            print(f"keys: {KEYS}")
+        play_run(
+            path,
+            window,
+            file=file,
+            episodes=episodes,
+            slow=slow,
+            overrides=overrides_of(given),
+            sampling=given.sampling,
+            seed=given.seed,
+            last_good=given.last_good,
+            trust=given.trust or (),
+            on_episode=_print_episode,
+        )
+    if file is not None:
+        print(f"written to {short(file)}")
+    return 0
+
+
+def _print_episode(episode: Take) -> None:
+    print(
+        f"episode {episode.number + 1}: return {episode.reward:.5g}, {episode.step} steps, "
+        f"{episode.ending}"
+    )

@@ -1,0 +1,269 @@
+"""Declarations of flags and commands, and the parser that is generated from them.
+
+Light on purpose: nothing here, in `flags` or in `commands` imports numpy, torch or rich, so every
+`--help` and every mistyped flag answers at once.
+"""
+
+import argparse
+import importlib
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, NoReturn
+
+import coach_rl
+from coach_rl.configuration.familiar_names import familiar_flags
+from coach_rl.core.errors import (
+    MOST_LISTED,
+    CoachWarning,
+    ConfigurationError,
+    UnknownNameError,
+    near_names,
+)
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A flag, or a word without one, of the command line."""
+
+    form: str
+    """Spellings and value, as the help shows them: `-n, --num_envs N`. A value in brackets may be
+    left out, `N ...` stands for several; without a spelling it is a word such as `FOLDER ...`."""
+    help: str
+    """Its meaning."""
+    read: Callable[[str], Any] = str
+    """Reader of the value's text."""
+    _: KW_ONLY
+    name: str = ""
+    """Its name for the command; empty: the last spelling, or the word. Flags that share a name
+    exclude each other."""
+    choices: tuple[str, ...] = ()
+    """The values that are allowed; empty: any."""
+    value: object = True
+    """Its value where none follows it."""
+    is_repeated: bool = False
+    """If True, it may be given several times; its value is a list."""
+    sets: str | Callable[[Any], Mapping[str, object]] = ""
+    """Target of its value: a path in the parameters of an experiment, such as
+    `checkpoints.keep_last`, or the field of a settings class, such as `Runtime.seed`; a function
+    from its value to values by path where these are several, or are made from it. Empty: nothing by
+    itself."""
+    of: str = ""
+    """The commands that take it, by name, separated by spaces; empty: all that list it."""
+    group: str = ""
+    """The title under which the help shows it."""
+    former: str = ""
+    """An earlier spelling, which keeps working with a warning."""
+
+    @property
+    def spellings(self) -> list[str]:
+        """The flag in every spelling; empty for a word."""
+        return [word.rstrip(",") for word in self.form.split() if word.startswith("-")]
+
+    @property
+    def placeholder(self) -> str:
+        """Placeholder of the value; empty if it takes none."""
+        return " ".join(word for word in self.form.split() if not word.startswith("-"))
+
+    @property
+    def dest(self) -> str:
+        """The name under which commands find its value."""
+        word = self.placeholder.strip("[]").partition(" ")[0].lower()
+        return self.name or (self.spellings[-1].lstrip("-") if self.spellings else word)
+
+    @property
+    def default(self) -> bool | None:
+        """Its value if it is not given: False of a switch, else None."""
+        return False if self.value is True and not self.placeholder else None
+
+    def add_to(self, group: argparse._ActionsContainer, *, is_shown: bool) -> None:
+        """Add it to a group of a parser."""
+        more: dict[str, Any] = {"help": self.help if is_shown else argparse.SUPPRESS}
+        more |= {"dest": self.dest} if self.spellings else {"default": None}
+        if not self.placeholder:
+            more |= {"action": "store_const", "const": self.value}
+        else:
+            is_optional, is_several = self.placeholder[0] == "[", "..." in self.placeholder
+            several = "*" if is_optional else "+"
+            more |= {
+                "metavar": self.placeholder.strip("[]").removesuffix(" ..."),
+                "type": self.read,
+                "choices": self.choices or None,
+                "action": "append" if self.is_repeated else "store",
+                "nargs": several if is_several else "?" if is_optional else None,
+            }
+            if is_optional and self.spellings and not is_several:
+                more |= {"const": self.value}
+        group.add_argument(*(self.spellings or [self.dest]), **more)
+
+
+PLAIN = Flag("--plain", "plain lines instead of a live, coloured panel", group="general")
+DEBUG = Flag("--debug", "show the traceback of an error", group="general")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command, what it takes, and what runs it."""
+
+    name: str
+    """The words that call it."""
+    arguments: str
+    """Its usage, after its name."""
+    description: str = ""
+    """Its purpose."""
+    _: KW_ONLY
+    run: str = ""
+    """The function that runs it, `module:function` of this room: from `Given` to the exit code."""
+    flags: Sequence[Flag] = ()
+    """Its flags, or a table that it shares with other commands."""
+    takes: str = ""
+    """Its name in `Flag.of`; empty: its own name."""
+    subject: str = ""
+    """The name of the flag that may also be given as a word without the flag."""
+    limits: str = ""
+    """The reason why it takes no other flags of the table."""
+
+    @property
+    def prog(self) -> str:
+        """Words that call it, `coach` first."""
+        return f"coach {self.name}".rstrip()
+
+    @property
+    def usage(self) -> str:
+        """Its usage."""
+        return f"{self.prog} {self.arguments}"
+
+    def taken(self) -> tuple[Flag, ...]:
+        """The flags that it takes."""
+        me = self.takes or self.name
+        return tuple(flag for flag in self.flags if not flag.of or me in flag.of.split())
+
+    def function(self) -> "Callable[[Given], int]":
+        """The function that runs it; imported now, which may take seconds."""
+        module, _, name = self.run.partition(":")
+        run: Callable[[Given], int] = getattr(
+            importlib.import_module(f"{__package__}.{module}"), name
+        )
+        return run
+
+
+class Given(argparse.Namespace):
+    """Values that a command line gives to the flags of its command, or their defaults."""
+
+    command: Command
+    words: tuple[str, ...]
+    """The command line as it was typed."""
+
+    def __init__(self, command: Command, values: Mapping[str, object]) -> None:
+        self.command, self.words = command, ()
+        defaults = {flag.dest: flag.default for flag in (*command.taken(), PLAIN, DEBUG)}
+        super().__init__(**{**dict.fromkeys(filter(None, [command.subject])), **defaults, **values})
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises our own error instead of printing the usage and exiting; flags are spelt in full.
+
+    Args:
+        command: The command; the parser knows all flags of its table.
+        also: Further commands whose flags the help shows.
+    """
+
+    def __init__(self, command: Command, also: Iterable[Command] = ()) -> None:
+        super().__init__(
+            prog=command.prog,
+            usage=command.usage,
+            description=command.description,
+            formatter_class=_Formatter,
+            allow_abbrev=False,
+            add_help=False,
+            argument_default=argparse.SUPPRESS,
+        )
+        self._now: dict[str, str] = {}  # flags by their former spelling
+        shown = {id(flag) for each in (command, *also) for flag in each.taken()}
+        groups: dict[str, argparse._ActionsContainer] = {"": self}
+        exclusive: dict[str, argparse._ActionsContainer] = {}
+        names = [flag.dest for flag in command.flags]
+        for flag in (*command.flags, PLAIN, DEBUG):
+            group = groups.get(flag.group) or self.add_argument_group(flag.group)
+            groups[flag.group] = group
+            if names.count(flag.dest) > 1:
+                again = exclusive.get(flag.dest) or group.add_mutually_exclusive_group()
+                exclusive[flag.dest] = group = again
+            flag.add_to(group, is_shown=id(flag) in shown or flag in (PLAIN, DEBUG))
+            if flag.former:
+                self._now[flag.former] = flag.spellings[0]
+        version = f"coach_rl {coach_rl.__version__}"
+        meaning = argparse.SUPPRESS if command.name else "show the version and exit"
+        group.add_argument("--version", action="version", version=version, help=meaning)
+        group.add_argument("-h", "--help", action="help", help="show this and exit")
+
+    def flags(self) -> list[str]:
+        """Every flag, in every spelling."""
+        return [flag for action in self._actions for flag in action.option_strings]
+
+    def read(self, words: Sequence[str]) -> tuple[dict[str, object], list[str]]:
+        """Values by name, and the words that belong to no flag.
+
+        Raises:
+            UnknownNameError: One is an unknown flag; names the nearest ones.
+            ConfigurationError: A value doesn't fit, or something else is wrong.
+        """
+        namespace, rest = self.parse_known_args([self._renamed(word) for word in words])
+        for word in rest:
+            if word.startswith("-"):
+                flag = word.partition("=")[0]
+                raise unknown_flag(flag, self.flags(), f"`{self.prog} --help` shows all")
+        return {name: value for name, value in vars(namespace).items() if value is not None}, rest
+
+    def _renamed(self, word: str) -> str:
+        flag, equals, value = word.partition("=")
+        if flag not in self._now:
+            return word
+        now = self._now[flag]
+        warnings.warn(f"{flag} is called {now} now", CoachWarning, stacklevel=2)
+        return now + equals + value
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse would print."""
+        raise ConfigurationError(f"{message} (`{self.prog} --help` shows all flags)")
+
+
+class _Formatter(argparse.HelpFormatter):
+    """The same layout in every terminal and Python version."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=34, width=100)
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if not action.option_strings:
+            return str(action.metavar)
+        names = ", ".join(action.option_strings)
+        if action.nargs == 0:
+            return names
+        value = f"[{action.metavar}]" if action.nargs == "?" else str(action.metavar)
+        return f"{names} {value}"
+
+
+def underscored(word: str) -> str:
+    """A word with its flag as it is declared: `--last-good` is `--last_good`."""
+    flag, equals, value = word.partition("=")
+    return f"--{flag[2:].replace('-', '_')}{equals}{value}" if word.startswith("--") else word
+
+
+def unknown_flag(flag: str, flags: Iterable[str], hint: str) -> UnknownNameError:
+    """The error about an unknown flag.
+
+    It suggests the same flag with another dash, or those with the same meaning or a similar name.
+
+    Args:
+        flag: The flag.
+        flags: All flags that exist.
+        hint: Where all are listed.
+    """
+    flags = list(flags)
+    by_name = {known.lstrip("-"): known for known in flags}
+    familiar = [each for each in familiar_flags(flag) or () if each.partition(" ")[0] in flags]
+    spelt = [by_name[name] for name in near_names(flag.lstrip("-"), by_name)]
+    near = [f"-{flag}"] if f"-{flag}" in flags else familiar or spelt
+    is_few = len(flags) <= MOST_LISTED
+    return UnknownNameError("flag", flag, flags if near or is_few else (), hint, near)

@@ -1,0 +1,51 @@
+"""Problems that keep a run from starting, all of them, before anything is built."""
+
+from collections.abc import Iterator
+
+from coach_rl.core.errors import ConfigurationError, problems_of, require_no_problems
+from coach_rl.core.runtime import Runtime
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.torch_settings import resolved_device
+from coach_rl.runs.creation import check_name
+from coach_rl.sessions.settings import RunSettings
+from coach_rl.telemetry.video import require_writable
+
+
+def require_startable(
+    graph_manager: GraphManager, runtime: Runtime, settings: RunSettings, *, name: str = ""
+) -> None:
+    """Raise the problems that keep a run from starting, as one error.
+
+    Args:
+        graph_manager: The experiment; its graph is not yet created.
+        runtime: Seed and device.
+        settings: How to run it.
+        name: The name of the folder that holds the run's; empty: the run has a folder.
+
+    Raises:
+        ConfigurationError: There is a problem; `ProblemsError` where there are several.
+    """
+    require_no_problems(problems(graph_manager, runtime, settings, name=name))
+
+
+def problems(
+    graph_manager: GraphManager, runtime: Runtime, settings: RunSettings, *, name: str = ""
+) -> Iterator[str | ConfigurationError]:
+    """The problems that keep a run from starting, each with what to do; see `require_startable`."""
+    parameters = graph_manager.parameters
+    if name:
+        yield from problems_of(check_name, name)
+    yield from problems_of(resolved_device, runtime.device)
+    yield from problems_of(parameters.schedule.check_heatup)
+    policy = settings.checkpoints or parameters.checkpoints
+    needs_memories = parameters.divergence.response == "roll_back"
+    if needs_memories and not (policy.enabled and policy.memories):
+        yield (
+            "divergence.response='roll_back' needs checkpoints with replay memories to go back to; "
+            "leave them on, or use 'skip' or 'stop'"
+        )
+    if settings.video is not None:
+        yield from problems_of(require_writable, settings.video)
+    for sink in parameters.sinks:
+        if not callable(sink):
+            yield from problems_of(sink.check)
