@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.agents.acting_only import ActingOnly
-from coach_rl.agents.scripted_agent import ScriptedRows
+from coach_rl.agents.scripted_agent import ActingOnly, ScriptedRows
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
 from coach_rl.core.divergence import DivergenceParameters

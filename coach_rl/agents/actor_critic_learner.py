@@ -6,10 +6,15 @@ from typing import Generic
 
 from torch import Tensor
 
-from coach_rl.agents.acting_policy import ActingPolicy, AnyActingPolicy, PerturbedPolicy
 from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.agents.hierarchies.sub_goal_guide import SubGoalGuide, SubGoalGuideParameters
-from coach_rl.agents.learner import REPAID_AFTER, LearnerContext
+from coach_rl.agents.learner import (
+    REPAID_AFTER,
+    ActingPolicy,
+    AnyActingPolicy,
+    LearnerContext,
+    PerturbedPolicy,
+)
 from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
 from coach_rl.architectures.batch import Batch
 from coach_rl.architectures.continuous_control import (

@@ -75,7 +75,6 @@ class DDPGLearner(ActorCriticLearner[TransitionBatch]):
         self.acting = deterministic_acting(params, context, self.actor, self.policy)
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
-        """One gradient step of the critic, one of the actor, and the targets follow."""
         return self.engine.step(self.prepared(batch))
 
     def critic_loss(

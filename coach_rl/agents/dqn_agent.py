@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coach_rl.agents.acting_policy import ActingPolicy, AnyActingPolicy
-from coach_rl.agents.learner import REPAID_AFTER, LearnerContext
+from coach_rl.agents.learner import REPAID_AFTER, ActingPolicy, AnyActingPolicy, LearnerContext
 from coach_rl.agents.off_policy_agent import (
     ClippedTargetParameters,
     LearningParameters,
@@ -106,7 +105,6 @@ class DQNLearner:
         )
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
-        """One gradient step, and the target follows."""
         return self.engine.step(batch)
 
     def loss(

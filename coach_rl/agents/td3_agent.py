@@ -92,7 +92,6 @@ class TD3Learner(ActorCriticLearner[TD3Batch]):
         self.acting = deterministic_acting(params, context, self.actor, self.policy)
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
-        """A gradient step of the critics; every `policy_delay` steps the actor and the targets."""
         noise = self._noise(*batch.action.shape)
         if (self.engine.steps + 1) % self._algorithm.policy_delay != 0:
             return self.engine.step(TD3Batch(batch, noise=noise), only=("critic",))

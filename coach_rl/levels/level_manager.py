@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from coach_rl.core.agents import AnyAgent, DrawnAgent, EndingAgent, PlanningAgent, following
+from coach_rl.core.agents import AnyAgent, DrawnAgent, EndingAgent, following
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
@@ -231,7 +231,7 @@ class LevelManager:
     def drain(self) -> dict[str, float]:
         """Figures of its sub-episodes, plans and forks since the last call."""
         agent = self.agent
-        plans = agent.planning(self.agent_rows) if isinstance(agent, PlanningAgent) else {}
+        plans = agent.planning(self.agent_rows) if isinstance(agent, DrawnAgent) else {}
         forks = {} if self.certifier is None else self.certifier.drain()
         return self.sub_episodes.drain() | plans | forks
 

@@ -22,6 +22,7 @@ from coach_rl.configuration.presets import find_preset
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ParameterError, SpaceError
+from coach_rl.core.parts import description_of
 from coach_rl.core.records import ActionRequest
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.schedules import ConstantSchedule, LinearSchedule
@@ -529,7 +530,7 @@ def test_the_same_seed_gives_the_same_agent_and_another_seed_another():
 
 
 def test_the_description_says_what_it_consists_of():
-    text = build().description()
+    text = description_of(build())
     assert "8 parameters" in text  # 3 * 2 + 2
     assert "updates: eager" in text
 

@@ -32,6 +32,7 @@ from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.parts import description_of
 from coach_rl.core.records import ActionRequest, Outcome
 from coach_rl.core.schedules import ConstantSchedule, LinearSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -1022,7 +1023,7 @@ def test_images_lamps_and_lone_numbers_are_observed(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_description_says_what_it_consists_of(kind):
     agent = build(kind)
-    text = agent.description()
+    text = description_of(agent)
     for name, each in agent.learner.networks.items():
         assert f"{name}: " in text
         assert f"{each.size:,} parameters" in text

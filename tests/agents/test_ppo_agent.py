@@ -14,6 +14,7 @@ from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import EnvironmentFault, ParameterError, SpaceError
+from coach_rl.core.parts import description_of
 from coach_rl.core.records import ActionRequest, Outcome
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.schedules import LinearSchedule
@@ -820,7 +821,7 @@ def test_the_same_seed_gives_the_same_agent_and_another_seed_another():
 
 
 def test_the_description_says_what_it_consists_of():
-    text = build().description()
+    text = description_of(build())
     # torsos 2 * (16 + 16), heads 16 * 3 + 3 and 16 + 1
     assert "132 parameters" in text
     assert "updates: eager" in text

@@ -18,8 +18,7 @@ from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
 from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
 from coach_rl.agents.planning.graph_agent import GraphAgentParameters
 from coach_rl.agents.planning.places import GridPlaces
-from coach_rl.agents.scripted_agent import ScriptedAgentParameters
-from coach_rl.agents.uniform_agent import UniformAgentParameters
+from coach_rl.agents.scripted_agent import ScriptedAgentParameters, UniformAgentParameters
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset, shipped_presets

@@ -128,6 +128,16 @@ def test_a_terminal_gets_a_panel_with_the_newest_numbers(clock):
     assert output.getvalue().endswith("\x1b[?25h")  # the cursor is back
 
 
+def test_panel_shows_newest_ranges_of_observations(clock):
+    sink, output = sink_and_output(terminal=True)
+    name = "signals/main/observations/position"
+    for low in (-1.0, -2.5):
+        ranges = {f"{name}/min": low, f"{name}/max": 3.0, f"{name}/mean": 0.0}
+        sink.write(record("signals", 512, **ranges))
+    sink.close()
+    assert "main position -2.5 to 3" in last_drawing(output.getvalue())
+
+
 def test_a_line_for_each_level_of_a_hierarchy(clock):
     sink, output = sink_and_output(terminal=True)
     sink.write(record("phase", 0))

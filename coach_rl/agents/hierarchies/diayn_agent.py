@@ -151,7 +151,6 @@ class DIAYNLearner(SACLearner):
         self.networks["discriminator"] = self.discriminator
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
-        """A gradient step of SAC under the discriminator's reward, then of the discriminator."""
         with torch.no_grad():
             logits = self.discriminator.call(self.discriminator.online, batch.next_observation)
             reward = diversity_reward(logits, _skill(batch))

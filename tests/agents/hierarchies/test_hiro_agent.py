@@ -10,8 +10,10 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.agents.hierarchies.hiro_agent import LOW_BEGIN, LOW_END, HIROAgentParameters
-from coach_rl.agents.hierarchies.sub_goal_correction import (
+from coach_rl.agents.hierarchies.hiro_agent import (
+    LOW_BEGIN,
+    LOW_END,
+    HIROAgentParameters,
     LevelBelow,
     SubGoalCorrection,
     SubGoalCorrectionParameters,
