@@ -6,12 +6,12 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import SpaceError, UnknownNameError
-from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
+from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.filters.stages import (
     InputStage,
     InputStageParameters,

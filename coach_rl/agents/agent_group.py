@@ -19,14 +19,6 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.agents.member_agents import ActionPart, MemberAgents, MemberRows
-from coach_rl.core.agent_info import (
-    REWARD,
-    TERMINATED,
-    TRUNCATED,
-    agent_info,
-    is_agent_end,
-    is_agent_reward,
-)
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import RunError, SpaceError, UnknownNameError, require
@@ -34,6 +26,9 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.parts import description_of
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import (
+    REWARD,
+    TERMINATED,
+    TRUNCATED,
     Action,
     ActionRequest,
     Array,
@@ -42,6 +37,9 @@ from coach_rl.core.records import (
     FloatArray,
     IntArray,
     Outcome,
+    agent_info,
+    is_agent_end,
+    is_agent_reward,
 )
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces, Space, actions_from_uniform, uniform_size

@@ -32,6 +32,7 @@ from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import (
     Action,
+    ActionInfo,
     ActionRequest,
     Array,
     BoolArray,
@@ -39,6 +40,7 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
     Outcome,
+    Transition,
     take,
 )
 from coach_rl.core.roles import MovableParameters
@@ -60,7 +62,6 @@ from coach_rl.core.spaces import (
 )
 from coach_rl.core.state import State, check_same_kind
 from coach_rl.core.symmetry import Symmetry
-from coach_rl.core.transitions import ActionInfo, Transition
 from coach_rl.core.update_modes import UpdateMode, cannot_run
 
 

@@ -24,18 +24,24 @@ from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.core.agents import AgentContext, RowState, TrainingReport
-from coach_rl.core.clock import Clock
+from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
 from coach_rl.core.errors import ConfigurationError, NonFiniteError, require
 from coach_rl.core.inspection_points import PointsFunction
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive, RisingPair, UnitInterval
-from coach_rl.core.records import ActionRequest, Array, BoolArray, Observation, Outcome
+from coach_rl.core.records import (
+    ActionInfo,
+    ActionRequest,
+    Array,
+    BoolArray,
+    Observation,
+    Outcome,
+    Transition,
+)
 from coach_rl.core.roles import KeepingParameters, LearnerParameters, SharedLearnerParameters
 from coach_rl.core.saved import SavedAttribute, SavedNames
-from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State
-from coach_rl.core.transitions import ActionInfo, Transition
 from coach_rl.memories.batches import TransitionBatch
 from coach_rl.memories.hindsight_comparison import HindsightComparison
 from coach_rl.memories.memory import Memory, MemoryParameters

@@ -7,13 +7,12 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.agents.learner import Learner
-from coach_rl.architectures.batch import as_arrays, mapped, named_tensors
+from coach_rl.architectures.gradient_step import as_arrays, mapped, named_tensors
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.filters import InputFilter
 from coach_rl.core.inspection_points import InspectionPoint, Look, after_calls, before_calls, flat
-from coach_rl.core.records import Array, Observation
+from coach_rl.core.records import Array, Observation, Transition
 from coach_rl.core.spaces import Space
-from coach_rl.core.transitions import Transition
 from coach_rl.memories.batches import Minibatch, TransitionBatch
 from coach_rl.memories.columns import Columns
 from coach_rl.memories.memory import Memory

@@ -24,29 +24,26 @@ from coach_rl.agents.filtered_agent import (
 from coach_rl.agents.own_filters import ScaledOutput, needs_scaling
 from coach_rl.agents.points import points_of_rollouts
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
-from coach_rl.architectures.gradient_step import Numbers, Objective
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import numpy_policy, torch_forward
-from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, TrainingReport
-from coach_rl.core.clock import Clock
+from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
 from coach_rl.core.errors import CoachWarning, SpaceError
 from coach_rl.core.inspection_points import PointsFunction
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
-from coach_rl.core.records import ActionRequest, Array, BoolArray, IntArray
+from coach_rl.core.records import ActionInfo, ActionRequest, Array, BoolArray, IntArray, Transition
 from coach_rl.core.roles import LearnerParameters, SharedLearnerParameters
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.saved import SavedAttribute, SavedNames
-from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.spaces import Space, first_action, has_finite_width
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.core.symmetry import SymmetryParameters
-from coach_rl.core.transitions import ActionInfo, Transition
 from coach_rl.exploration_policies.sampling import (
     CategoricalSampler,
     GaussianSampler,

@@ -19,11 +19,10 @@ from coach_rl.agents.off_policy_agent import (
     ValueLearningParameters,
 )
 from coach_rl.architectures.continuous_control import Critics, SquashedGaussianActor
-from coach_rl.architectures.gradient_step import Numbers, Objective
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective, TargetSync
 from coach_rl.architectures.layers import ScaleToBox
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import Forward
-from coach_rl.architectures.optimizers import AdamParameters, TargetSync
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive

@@ -22,20 +22,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coach_rl.architectures.all_reduce import merged_gradient, own_share
-from coach_rl.architectures.batch import Batch, as_arrays, named_tensors
-from coach_rl.architectures.divergence import Learner, diagnosis
 from coach_rl.architectures.gradient_step import (
     JUDGED,
+    Adam,
+    Batch,
     GradientStep,
     Numbers,
     Objective,
     Step,
     StepResult,
+    TargetSync,
+    as_arrays,
     eager_gradient,
+    merged_gradient,
+    named_tensors,
+    own_share,
 )
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.optimizers import Adam, TargetSync
 from coach_rl.architectures.recorded_steps import (
     COMPILE_REPAID_AFTER,
     CaptureError,
@@ -43,8 +46,7 @@ from coach_rl.architectures.recorded_steps import (
     compiled,
     resolved_mode,
 )
-from coach_rl.architectures.step_metrics import StepMetrics, is_sound
-from coach_rl.core.activity import COMPILING, RECORDING
+from coach_rl.architectures.step_metrics import Learner, StepMetrics, diagnosis, is_sound
 from coach_rl.core.errors import CoachWarning, ConfigurationError, DivergedError
 from coach_rl.core.inspection_points import (
     InspectionPoint,
@@ -54,7 +56,7 @@ from coach_rl.core.inspection_points import (
 )
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.records import Array, FloatArray
-from coach_rl.core.runtime import ON_CPU, Runtime
+from coach_rl.core.runtime import COMPILING, ON_CPU, RECORDING, Runtime
 from coach_rl.core.state import State
 from coach_rl.core.update_modes import UpdateMode, cannot_run
 

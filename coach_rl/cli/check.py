@@ -16,7 +16,7 @@ from coach_rl.configuration.trust import code_in_parameters
 from coach_rl.configuration.user_modules import let_import_named
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.interfaces import EnvironmentParameters
-from coach_rl.core.level_name import shown_level
+from coach_rl.core.shown_text import shown_level
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
 

@@ -19,13 +19,12 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CoachWarning, ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import EnvironmentParameters
-from coach_rl.core.level_name import shown_level
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parts import description_of
-from coach_rl.core.process_group import Order
 from coach_rl.core.records import EnvResponse
-from coach_rl.core.runtime import Runtime
+from coach_rl.core.runtime import Order, Runtime
 from coach_rl.core.seeding import integer_seed
+from coach_rl.core.shown_text import shown_level
 from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State

@@ -9,7 +9,6 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.interfaces import Environment
-from coach_rl.core.joined_answers import joined
 from coach_rl.core.levels import LevelDescription, LevelGoals
 from coach_rl.core.marks import GoalPlace, Mark
 from coach_rl.core.options import OptionSpace
@@ -23,6 +22,7 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
     Outcome,
+    joined,
     missed,
     take,
 )

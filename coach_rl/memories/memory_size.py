@@ -8,7 +8,7 @@ import psutil  # type: ignore[import-untyped]  # has no types
 import torch
 
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.sizes import readable
+from coach_rl.core.shown_text import readable
 
 CGROUP = Path("/sys/fs/cgroup")
 

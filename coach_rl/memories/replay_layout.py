@@ -8,9 +8,8 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import SpaceError
-from coach_rl.core.records import Array, BoolArray
+from coach_rl.core.records import Array, BoolArray, Transition
 from coach_rl.core.spaces import Space
-from coach_rl.core.transitions import Transition
 from coach_rl.memories.columns import (
     ACTION_PARTS,
     ACTIONS,

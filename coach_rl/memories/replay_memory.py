@@ -10,10 +10,9 @@ from torch import Tensor
 
 from coach_rl.core.errors import ConfigurationError, RunError
 from coach_rl.core.goals import GOAL_KEY
-from coach_rl.core.records import Array, IntArray, Observation
+from coach_rl.core.records import Array, IntArray, Observation, Transition
 from coach_rl.core.seeding import generator_state, load_generator_state
 from coach_rl.core.state import State
-from coach_rl.core.transitions import Transition
 from coach_rl.memories.batches import TransitionBatch, as_batch
 from coach_rl.memories.columns import FOLLOWS, MASK, REWARDS, ROWS, extra, shown_as
 from coach_rl.memories.hindsight import HindsightGoals

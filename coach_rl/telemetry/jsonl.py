@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from coach_rl.core.clock import Phase
-from coach_rl.core.printable_text import printable
+from coach_rl.core.shown_text import printable
 from coach_rl.telemetry.line_file import LineFile
 from coach_rl.telemetry.records import Kind, LogRecord
 

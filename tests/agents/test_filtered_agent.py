@@ -9,11 +9,10 @@ from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import NonFiniteError, ParameterError
 from coach_rl.core.goals import GOAL_KEY
-from coach_rl.core.records import ActionRequest, Outcome
+from coach_rl.core.records import ActionInfo, ActionRequest, Outcome
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import Saved
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
-from coach_rl.core.transitions import ActionInfo
 from coach_rl.filters import ObservationNormalizationFilter, OutputFilter
 
 BOX = spaces.Box(-1, 1, (1,), np.float32)

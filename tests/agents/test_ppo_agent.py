@@ -9,18 +9,16 @@ from gymnasium import spaces
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
-from coach_rl.architectures.optimizers import AdamParameters
+from coach_rl.architectures.gradient_step import AdamParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
-from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.clock import Clock, LinearSchedule, Phase
 from coach_rl.core.errors import EnvironmentFault, ParameterError, SpaceError
 from coach_rl.core.parts import description_of
-from coach_rl.core.records import ActionRequest, Outcome
+from coach_rl.core.records import ActionRequest, Outcome, Transition
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.core.transitions import Transition
 from coach_rl.memories import RolloutBatch
 from coach_rl.testing.states import assert_same_state
 

@@ -23,9 +23,9 @@ from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset, shipped_presets
 from coach_rl.configuration.trust import OURS_ALONE, code_in_json
+from coach_rl.core.clock import ConstantSchedule
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.schedules import ConstantSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.goal_worlds import AntSymmetry
 from coach_rl.environments.mujoco import SHORT_NAMES

@@ -20,10 +20,9 @@ from coach_rl.agents.sac_agent import (
     SACBatch,
     SACLearner,
 )
-from coach_rl.architectures.gradient_step import Numbers, Objective
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
 from coach_rl.architectures.layers import linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.torso import AnyTorsoParameters, TorsoParameters, last_layer
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ConfigurationError, SpaceError, require

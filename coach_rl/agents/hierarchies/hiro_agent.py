@@ -19,17 +19,15 @@ from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.td3_agent import TD3AgentParameters, TD3Learner
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.core.agents import AgentContext, LevelPlace
-from coach_rl.core.angles import wrapped
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, require
-from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace, wrapped
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative
-from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
+from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation, Transition
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.spaces import Space
-from coach_rl.core.transitions import Transition
 from coach_rl.memories.batches import TransitionBatch
 from coach_rl.memories.replay_memory import ReplayMemory
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters

@@ -15,10 +15,9 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from coach_rl.agents.hierarchies.critic_below import CriticBelow, ValuingAgent
-from coach_rl.architectures.gradient_step import Numbers, Objective
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
 from coach_rl.architectures.layers import linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext

@@ -22,10 +22,9 @@ from coach_rl.agents.hierarchies.critic_below import require_critic_below
 from coach_rl.agents.hierarchies.landmarks import LandmarkParameters, LandmarkPlanner, Novelty
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.own_filters import UnfilteredOutput
-from coach_rl.architectures.gradient_step import Numbers, Objective
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
 from coach_rl.architectures.layers import Activate, linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, LevelPlace, RowState
 from coach_rl.core.errors import ConfigurationError, require

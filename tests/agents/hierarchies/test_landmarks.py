@@ -14,8 +14,8 @@ from coach_rl.agents.hierarchies.landmarks import (
 from coach_rl.agents.own_filters import UnfilteredInput
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.records import Transition
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.core.transitions import Transition
 from coach_rl.memories import ReplayMemoryParameters
 
 BOX = spaces.Box(-9, 9, (2,), np.float32)
