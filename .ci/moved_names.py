@@ -21,6 +21,7 @@ FOLDERS = ("coach_rl", "environments", "filters")
 RENAMED = {
     "TaskParameters": "Runtime",
     "trouble": "write_failure",
+    "HeldInput": "FrozenStatisticsFilter",
     "PresetParcel": "PresetBundle",
     "Standing": "RunStatus",
     "StopsWhenAsked": "StopOnNote",

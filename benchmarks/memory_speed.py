@@ -24,7 +24,7 @@ import torch
 from gymnasium import spaces
 
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.transitions import Transition
+from coach_rl.core.records import Transition
 from coach_rl.memories import (
     HindsightParameters,
     PrioritisedParameters,

@@ -11,7 +11,7 @@ import gymnasium
 
 from coach_rl.core.errors import ParameterError, UnknownNameError, suggestion
 from coach_rl.core.interfaces import Environment, EnvironmentParameters
-from coach_rl.core.level_name import name_of_class
+from coach_rl.core.shown_text import name_of_class
 from coach_rl.environments.goal_worlds import GOAL_WORLDS, GoalWorldParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.gymnasium.recipe import how_to_name

@@ -26,12 +26,12 @@ from coach_rl.core.errors import (
     NonFiniteError,
     RunError,
 )
-from coach_rl.core.level_name import shown_level
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import Array, Fault, IntArray, Observation
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import integer_seed
+from coach_rl.core.shown_text import shown_level
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.processes.worker_messages import LIBRARIES, RemoteTraceback

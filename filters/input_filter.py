@@ -6,18 +6,17 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import SpaceError, UnknownNameError
-from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.profiling import TimedCall
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
-from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
+from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.filters.stages import (
     InputStage,
     InputStageParameters,
     RowMemory,
     load_stage_states,
-    note_stages_to,
     stage_states,
 )
 
@@ -54,7 +53,12 @@ class InputFilter:
         }
         reward_space = spaces.Box(-np.inf, np.inf, shape=(), dtype=np.float64)
         reward_stages = _build_stages("the reward", reward_space, self.reward)
-        return InputFilterChain(space=space, observation=stages, reward=reward_stages)
+        chain = InputFilterChain(space=space, observation=stages, reward=reward_stages)
+        named = {f"observation/{key}": filters for key, filters in self.observation.items()}
+        for where, filters in {**named, "reward": self.reward}.items():
+            for position, each in enumerate(filters):
+                chain.names[f"{where}/{position}"] = f"{where}/{position} {type(each).__name__}"
+        return chain
 
 
 class InputFilterChain:
@@ -97,6 +101,8 @@ class InputFilterChain:
             key: _links(f"observation/{key}", stages) for key, stages in observation.items()
         }
         self._reward = _links("reward", reward)
+        self.names: dict[str, str] = {}
+        """Names of filters for people, by the prefix of their row memory."""
 
     def new_rows(self, num_rows: int) -> dict[str, Array]:
         """Fresh row memory, each array [num_rows, ...]."""
@@ -145,10 +151,15 @@ class InputFilterChain:
         values = np.array(reward, dtype=np.float64)
         return _pass(self._reward, memory, rows, values, ends, learn=learn)
 
-    def note_to(self, signals: Signals) -> None:
-        """Let the filters that note signals do so there."""
-        for links in (*self._observation.values(), self._reward):
-            note_stages_to([stage for stage, *_ in links], signals)
+    def parts(self) -> dict[str, object]:
+        """The filters, by what they filter and where they stand."""
+        links = (link for own in (*self._observation.values(), self._reward) for link in own)
+        return {self.names.get(where, where): stage for stage, where, _ in links}
+
+    def timed_calls(self) -> list[TimedCall]:
+        """The calls whose times a profile shows; none where nothing is filtered."""
+        calls = {"observation": self.changed_keys, "reward": self.changes_reward}
+        return [TimedCall(self, method, "filter") for method, filters in calls.items() if filters]
 
     def state_dict(self) -> State:
         """The statistics of all filters that keep any."""

@@ -4,15 +4,14 @@ from collections.abc import Sequence
 
 from coach_rl.core.errors import ActionError, SpaceError
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.profiling import TimedCall
 from coach_rl.core.records import Action, Array
-from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
 from coach_rl.filters.stages import (
     ActionStage,
     ActionStageParameters,
     load_stage_states,
-    note_stages_to,
     stage_states,
 )
 
@@ -43,7 +42,9 @@ class OutputFilter:
             except SpaceError as error:
                 raise SpaceError(f"OutputFilter, filter {position}: {error}") from error
             reached = stages[-1].agent_space
-        return OutputFilterChain(space=space, stages=stages)
+        chain = OutputFilterChain(space=space, stages=stages)
+        chain.names = [f"action/{i} {type(each).__name__}" for i, each in enumerate(self.action)]
+        return chain
 
 
 class OutputFilterChain:
@@ -58,6 +59,8 @@ class OutputFilterChain:
         self.agent_space: Space = stages[-1].agent_space if stages else space
         """The agent's action space."""
         self._outwards = tuple(stages)
+        self.names = [f"action/{i}" for i in range(len(stages))]
+        """Names of filters for people, from the environment's side to the agent's."""
         self._inwards = self._outwards[::-1]
 
     def apply(self, action: Action) -> Action:
@@ -77,9 +80,13 @@ class OutputFilterChain:
             action = stage.inverse(_plain(action))
         return action
 
-    def note_to(self, signals: Signals) -> None:
-        """Let the filters that note signals do so there."""
-        note_stages_to(self._outwards, signals)
+    def parts(self) -> dict[str, object]:
+        """The filters by their place."""
+        return dict(zip(self.names, self._outwards, strict=True))
+
+    def timed_calls(self) -> list[TimedCall]:
+        """The calls whose times a profile shows; none where nothing is filtered."""
+        return [TimedCall(self, "apply", "filter")] if self._outwards else []
 
     def state_dict(self) -> State:
         """Return the states of the filters that have one."""

@@ -14,7 +14,7 @@ function.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,6 @@ from gymnasium import spaces
 from coach_rl.core.errors import CheckpointError, SpaceError
 from coach_rl.core.records import Array, BoolArray, IntArray
 from coach_rl.core.saved import Saved
-from coach_rl.core.signals import Signals, SignalSource
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State, Stateful
 
@@ -37,6 +36,8 @@ class InputStage(Saved, ABC):
     Args:
         output_space: What comes out of `apply`, for one row.
     """
+
+    TIMED: ClassVar[Mapping[str, str]] = {"advance": "", "update": "", "apply": ""}
 
     def __init__(self, output_space: Space) -> None:
         self.output_space = output_space
@@ -117,6 +118,8 @@ class StatelessActionStage(Saved):
         backward: The way back.
     """
 
+    TIMED: ClassVar[Mapping[str, str]] = {"apply": ""}
+
     def __init__(
         self,
         agent_space: Space,
@@ -142,13 +145,6 @@ class ActionStageParameters(Protocol):
     def build(self, space: Space) -> ActionStage:
         """The filter for an environment side that takes `space`; SpaceError when it can't."""
         ...
-
-
-def note_stages_to(stages: Sequence[object], signals: Signals) -> None:
-    """Let those stages that note signals do so there."""
-    for stage in stages:
-        if isinstance(stage, SignalSource):
-            stage.note_to(signals)
 
 
 def stage_states(stages: Sequence[Stateful]) -> State:

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.agents.acting_only import ActingOnly
-from coach_rl.agents.scripted_agent import ScriptedRows
+from coach_rl.agents.scripted_agent import ActingOnly, ScriptedRows
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
-from coach_rl.core.divergence import DivergenceParameters
 from coach_rl.core.errors import ConfigurationError, DivergedError, NonFiniteError, require
 from coach_rl.core.records import Action, ActionRequest, FloatArray, Observation
+from coach_rl.core.runtime import DivergenceParameters
 from coach_rl.core.saved import SavedAttribute
 from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import EnvironmentSpaces

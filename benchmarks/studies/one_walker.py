@@ -17,7 +17,7 @@ from pathlib import Path
 
 from coach_rl import Published, Study, Variant
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.frozen import FrozenMapping
+from coach_rl.core.typed_values import FrozenMapping
 
 WALKERS = (160, 161, 162, 163, 164)
 """Their seeds; those of the graphs above them are 100 higher, or 200."""

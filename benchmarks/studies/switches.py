@@ -10,7 +10,7 @@ from coach_rl import CriticSteps, FarthestPoints, Study, Variant
 
 PLACES, COSTS = "stack.0.agent.places", "stack.0.agent.costs"
 FARTHEST = {PLACES: FarthestPoints(count=100)}
-FEW, FEW_NOVEL = (FarthestPoints(count=20, novelty=novelty) for novelty in (0.0, 0.5))
+FEW = FarthestPoints(count=20)
 
 
 def timed() -> Study:
@@ -52,8 +52,7 @@ def graphs() -> Study:
     """Where the places of a graph are, and what its edges cost.
 
     Edges cost their lengths, or steps by the critic of the level below; "both" learns besides how
-    often they are passed, as graphs whose edges cost lengths do. Where there are few places, they
-    are also chosen by novelty.
+    often they are passed, as graphs whose edges cost lengths do.
     """
     return switches(
         "graphs",
@@ -69,7 +68,6 @@ def graphs() -> Study:
                 | {COSTS: CriticSteps(), "stack.0.agent.forgetting": 0.0},
                 "farthest, both": FARTHEST | {COSTS: CriticSteps()},
                 "farthest, 20 places": {PLACES: FEW},
-                "farthest, 20 places, novelty": {PLACES: FEW_NOVEL},
             }.items()
         },
         baseline="grid",

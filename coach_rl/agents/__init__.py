@@ -11,30 +11,38 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from coach_rl.agents.acting_policy import ActingPolicy
     from coach_rl.agents.agent_group import AgentGroup, AgentGroupParameters, GroupMember
     from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
     from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
     from coach_rl.agents.filtered_agent import FilteredAgent
-    from coach_rl.agents.hierarchies.adjacency import AdjacencyParameters
     from coach_rl.agents.hierarchies.diayn_agent import (
         DIAYNAgentParameters,
         DiscriminatorParameters,
     )
     from coach_rl.agents.hierarchies.hac import HACAgentParameters
-    from coach_rl.agents.hierarchies.hiro_agent import HIROAgent, HIROAgentParameters
-    from coach_rl.agents.hierarchies.landmark_graph import costs_to, farthest_points, path_costs
-    from coach_rl.agents.hierarchies.landmarks import LandmarkParameters
-    from coach_rl.agents.hierarchies.novelty import NoveltyParameters
+    from coach_rl.agents.hierarchies.hiro_agent import (
+        HIROAgent,
+        HIROAgentParameters,
+        SubGoalCorrectionParameters,
+    )
+    from coach_rl.agents.hierarchies.landmarks import (
+        LandmarkParameters,
+        NoveltyParameters,
+        costs_to,
+        farthest_points,
+        path_costs,
+    )
     from coach_rl.agents.hierarchies.option_critic_agent import (
         OptionCriticAgent,
         OptionCriticAgentParameters,
         TerminationParameters,
     )
     from coach_rl.agents.hierarchies.skill_agents import SkillAgents, SkillAgentsParameters
-    from coach_rl.agents.hierarchies.sub_goal_correction import SubGoalCorrectionParameters
-    from coach_rl.agents.hierarchies.sub_goal_guide import SubGoalGuideParameters
-    from coach_rl.agents.learner import Guide, Learner, LearnerContext
+    from coach_rl.agents.hierarchies.sub_goal_guide import (
+        AdjacencyParameters,
+        SubGoalGuideParameters,
+    )
+    from coach_rl.agents.learner import ActingPolicy, Guide, Learner, LearnerContext
     from coach_rl.agents.off_policy_agent import (
         LearningParameters,
         OffPolicyAgent,
@@ -45,9 +53,13 @@ if TYPE_CHECKING:
     from coach_rl.agents.planning.places import FarthestPoints, GridPlaces
     from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters, PPOAlgorithmParameters
     from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
-    from coach_rl.agents.scripted_agent import ScriptedAgent, ScriptedAgentParameters
+    from coach_rl.agents.scripted_agent import (
+        ScriptedAgent,
+        ScriptedAgentParameters,
+        UniformAgent,
+        UniformAgentParameters,
+    )
     from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
-    from coach_rl.agents.uniform_agent import UniformAgent, UniformAgentParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 

@@ -6,12 +6,16 @@ from typing import Generic
 
 from torch import Tensor
 
-from coach_rl.agents.acting_policy import ActingPolicy, AnyActingPolicy, PerturbedPolicy
 from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.agents.hierarchies.sub_goal_guide import SubGoalGuide, SubGoalGuideParameters
-from coach_rl.agents.learner import REPAID_AFTER, LearnerContext
+from coach_rl.agents.learner import (
+    REPAID_AFTER,
+    ActingPolicy,
+    AnyActingPolicy,
+    LearnerContext,
+    PerturbedPolicy,
+)
 from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
-from coach_rl.architectures.batch import Batch
 from coach_rl.architectures.continuous_control import (
     ActorParameters,
     CriticParameters,
@@ -19,10 +23,16 @@ from coach_rl.architectures.continuous_control import (
     DeterministicActor,
     SquashedGaussianActor,
 )
-from coach_rl.architectures.gradient_step import Loss, Numbers, Objective
+from coach_rl.architectures.gradient_step import (
+    AdamParameters,
+    Batch,
+    Loss,
+    Numbers,
+    Objective,
+    TargetSync,
+)
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import Forward, quick_forward, torch_forward
-from coach_rl.architectures.optimizers import AdamParameters, TargetSync
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.parameter_classes import parameter_class

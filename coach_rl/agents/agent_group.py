@@ -18,22 +18,17 @@ from typing import Any, Self, TypeVar, cast
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.agents.action_part import ActionPart
-from coach_rl.agents.member_agents import MemberAgents, MemberRows
-from coach_rl.core.agent_info import (
-    REWARD,
-    TERMINATED,
-    TRUNCATED,
-    agent_info,
-    is_agent_end,
-    is_agent_reward,
-)
+from coach_rl.agents.member_agents import ActionPart, MemberAgents, MemberRows
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import RunError, SpaceError, UnknownNameError, require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.parts import description_of
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import (
+    REWARD,
+    TERMINATED,
+    TRUNCATED,
     Action,
     ActionRequest,
     Array,
@@ -42,6 +37,9 @@ from coach_rl.core.records import (
     FloatArray,
     IntArray,
     Outcome,
+    agent_info,
+    is_agent_end,
+    is_agent_reward,
 )
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces, Space, actions_from_uniform, uniform_size
@@ -127,6 +125,12 @@ class AgentGroupParameters:
                 f"'{member.shares}', and their agents differ in more than their names",
             )
 
+    @property
+    def info_keys(self) -> tuple[str, ...]:
+        """The names under which members find rewards and ends of their own in infos."""
+        keys = ((each.reward, each.terminated, each.truncated) for each in self.members)
+        return tuple(key for own in keys for key in own if key is not None)
+
     def build(self, context: AgentContext) -> "AgentGroup":
         """The group.
 
@@ -152,7 +156,7 @@ class AgentGroupParameters:
                     f" has {spaces_of_member}, the first {own[member.agent_name][0]}"
                 )
         agents: dict[str, AnyAgent] = {}
-        seats: list[Seat] = []
+        bound: list[BoundMember] = []
         for member, keys, part in zip(self.members, seen, parts, strict=True):
             name = member.agent_name
             count = len(own[name])
@@ -166,11 +170,11 @@ class AgentGroupParameters:
                         planned_steps=context.planned_steps * count,
                     )
                 )
-            place = sum(seat.agent_name == name for seat in seats)
-            seats.append(
-                Seat(member=member, observations=keys, part=part, place=place, places=count)
+            place = sum(each.agent_name == name for each in bound)
+            bound.append(
+                BoundMember(member=member, observations=keys, part=part, place=place, places=count)
             )
-        return AgentGroup(agents, tuple(seats), whole.action)
+        return AgentGroup(agents, tuple(bound), whole.action)
 
     def _parts(self, space: Space) -> list[ActionPart]:
         """Each member's part of the action; the keys are all given out, once each."""
@@ -207,8 +211,8 @@ class AgentGroupParameters:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seat:
-    """A member at work."""
+class BoundMember:
+    """A group member with its part of the level, and its rows of an agent."""
 
     member: GroupMember
     observations: Mapping[str, str]
@@ -321,7 +325,6 @@ class GroupRows(MemberRows):
     """Number of members that share each agent, by its name."""
 
     def decisions(self) -> State:
-        """Each agent's, arrays [N, ...]; ConfigurationError where one cannot be followed."""
         made = super().decisions()
         return {
             name: _reshaped(made[name], (-1, places), 1) if places > 1 else made[name]
@@ -329,7 +332,6 @@ class GroupRows(MemberRows):
         }
 
     def follow(self, decisions: State) -> None:
-        """Let each agent follow its part."""
         super().follow(
             {
                 name: _reshaped(decisions[name], (-1,), 2) if places > 1 else decisions[name]
@@ -346,57 +348,55 @@ class AgentGroup(MemberAgents):
 
     Args:
         agents: The agents by name.
-        seats: The members, several of which may share an agent.
+        bound: The members, several of which may share an agent.
         action_space: What they act in together.
     """
 
     def __init__(
-        self, agents: Mapping[str, AnyAgent], seats: tuple[Seat, ...], action_space: Space
+        self, agents: Mapping[str, AnyAgent], bound: tuple[BoundMember, ...], action_space: Space
     ) -> None:
         super().__init__(agents)
         by_part = _by_part(action_space)
         assert isinstance(by_part, spaces.Dict)
         self._space = action_space
-        self._seats = seats
-        self._seats_of = {
-            name: [seat for seat in seats if seat.agent_name == name] for name in agents
+        self._bound = bound
+        self._bound_to = {
+            name: [each for each in bound if each.agent_name == name] for name in agents
         }
         self._idle = {key: _idle(part) for key, part in by_part.spaces.items()}
 
     def new_rows(self, num_envs: int, seed: int) -> GroupRows:
-        """Row state for a stack of that many environments."""
-        places = {name: len(seats) for name, seats in self._seats_of.items()}
+        places = {name: len(bound) for name, bound in self._bound_to.items()}
         return GroupRows(
             members={
                 name: agent.new_rows(num_envs * places[name], integer_seed(seed, "member", name))
                 for name, agent in self.members.items()
             },
-            playing={seat.name: np.ones(num_envs, np.bool_) for seat in self._seats},
+            playing={each.name: np.ones(num_envs, np.bool_) for each in self._bound},
             places=places,
         )
 
     def act(self, row_state: GroupRows, request: ActionRequest, clock: Clock) -> Action:
-        """Let each member choose where it is playing; see `core.agents.Agent`."""
         action: dict[str, Array] = {}
         for name, agent in self.members.items():
             acting, requests = [], []
-            for seat in self._seats_of[name]:
-                playing = row_state.playing[seat.name]
+            for each in self._bound_to[name]:
+                playing = row_state.playing[each.name]
                 playing[request.rows[request.episode_start]] = True
                 here = playing[request.rows]
                 if not here.all():
                     count = len(here)
-                    action |= {key: self._idle[key].repeat(count, 0) for key in seat.part.keys}
+                    action |= {key: self._idle[key].repeat(count, 0) for key in each.part.keys}
                 if here.any():
-                    acting.append((seat, here))
-                    requests.append(seat.request(request).rows_of(here))
+                    acting.append((each, here))
+                    requests.append(each.request(request).rows_of(here))
             if not acting:
                 continue
             chosen = agent.act(row_state.members[name], _joined(requests), clock)
             begin = 0
-            for (seat, here), own in zip(acting, requests, strict=True):
+            for (each, here), own in zip(acting, requests, strict=True):
                 end = begin + len(own.rows)
-                for key, values in seat.part.split(_part_of(chosen, slice(begin, end))).items():
+                for key, values in each.part.split(_part_of(chosen, slice(begin, end))).items():
                     if here.all():
                         action[key] = values
                     else:
@@ -405,55 +405,45 @@ class AgentGroup(MemberAgents):
         return _whole(action, self._space)
 
     def observe(self, row_state: GroupRows, outcome: Outcome, clock: Clock) -> None:
-        """Tell each member what came of its decisions; nothing where it made none."""
         for name, agent in self.members.items():
             outcomes = []
-            for seat in self._seats_of[name]:
-                playing = row_state.playing[seat.name]
+            for each in self._bound_to[name]:
+                playing = row_state.playing[each.name]
                 here = playing[outcome.rows]
                 if not here.any():
                     continue
-                own, ended = seat.outcome(outcome)
+                own, ended = each.outcome(outcome)
                 playing[outcome.rows[ended]] = False
                 outcomes.append(own if here.all() else own.rows_of(here))
             if outcomes:
                 agent.observe(row_state.members[name], _joined(outcomes), clock)
 
     def cut_off(self, row_state: GroupRows, rows: IntArray, clock: Clock) -> None:
-        """Let the members' episodes end in these rows, where they still continue."""
-        for seat in self._seats:
-            here = rows[row_state.playing[seat.name][rows]]
+        for each in self._bound:
+            here = rows[row_state.playing[each.name][rows]]
             if len(here):
-                agent, name = self.members[seat.agent_name], seat.agent_name
-                agent.cut_off(row_state.members[name], seat.rows(here), clock)
+                agent, name = self.members[each.agent_name], each.agent_name
+                agent.cut_off(row_state.members[name], each.rows(here), clock)
 
     def restart_rows(self, row_state: GroupRows) -> None:
-        """Let every member give up the open episodes of all rows; all are playing again."""
         for name, agent in self.members.items():
             agent.restart_rows(row_state.members[name])
         for playing in row_state.playing.values():
             playing[:] = True
 
-    @property
-    def info_keys(self) -> tuple[str, ...]:
-        """The names under which members find rewards and ends of their own."""
-        members = (seat.member for seat in self._seats)
-        keys = ((each.reward, each.terminated, each.truncated) for each in members)
-        return tuple(key for own in keys for key in own if key is not None)
-
     def description(self) -> str:
         """The members one after the other, for people."""
         lines = []
-        for seat in self._seats:
+        for each in self._bound:
             lines += [
-                f"member {seat.name}" + (f" (shares {seat.agent_name})" * (seat.places > 1)),
-                f"  observes {', '.join(seat.observations)}",
-                f"  acts under {', '.join(seat.part.keys)} in {seat.part.space}",
-                f"  reward: {seat.member.reward or 'the level'}",
+                f"member {each.name}" + (f" (shares {each.agent_name})" * (each.places > 1)),
+                f"  observes {', '.join(each.observations)}",
+                f"  acts under {', '.join(each.part.keys)} in {each.part.space}",
+                f"  reward: {each.member.reward or 'the level'}",
             ]
-            if seat.place == seat.places - 1:
-                agent = self.members[seat.agent_name]
-                lines += [f"  {line}" for line in agent.description().splitlines()]
+            if each.place == each.places - 1:
+                agent = self.members[each.agent_name]
+                lines += [f"  {line}" for line in description_of(agent).splitlines()]
         return "\n".join(lines)
 
 

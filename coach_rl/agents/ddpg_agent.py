@@ -20,8 +20,7 @@ from coach_rl.agents.off_policy_agent import (
     OffPolicyAgent,
 )
 from coach_rl.architectures.continuous_control import Critics, DeterministicActor
-from coach_rl.architectures.gradient_step import Numbers
-from coach_rl.architectures.optimizers import TargetSync
+from coach_rl.architectures.gradient_step import Numbers, TargetSync
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative
@@ -75,7 +74,6 @@ class DDPGLearner(ActorCriticLearner[TransitionBatch]):
         self.acting = deterministic_acting(params, context, self.actor, self.policy)
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
-        """One gradient step of the critic, one of the actor, and the targets follow."""
         return self.engine.step(self.prepared(batch))
 
     def critic_loss(

@@ -12,18 +12,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coach_rl.agents.acting_policy import ActingPolicy, AnyActingPolicy
-from coach_rl.agents.learner import REPAID_AFTER, LearnerContext
+from coach_rl.agents.learner import REPAID_AFTER, ActingPolicy, AnyActingPolicy, LearnerContext
 from coach_rl.agents.off_policy_agent import (
     ClippedTargetParameters,
     LearningParameters,
     OffPolicyAgent,
     OffPolicyAgentParameters,
 )
-from coach_rl.architectures.gradient_step import Numbers, Objective
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective, TargetSync
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import Forward, quick_forward
-from coach_rl.architectures.optimizers import AdamParameters, TargetSync
 from coach_rl.architectures.q_network import QNetwork, QNetworkParameters
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext
@@ -106,7 +104,6 @@ class DQNLearner:
         )
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
-        """One gradient step, and the target follows."""
         return self.engine.step(batch)
 
     def loss(

@@ -1,18 +1,16 @@
 """The shared half of an agent that filters: heat-up, making transitions, alternatives."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
-from typing import Generic, Self
+from typing import Any, ClassVar, Generic, Self
 
 import numpy as np
 from gymnasium.spaces import Discrete, MultiDiscrete
 
-from coach_rl.agents.agent_rows import AgentRows, Exploration
-from coach_rl.agents.held_input import HeldInput
-from coach_rl.agents.info_columns import InfoColumns
+from coach_rl.agents.agent_rows import AgentRows, Exploration, InfoColumns
+from coach_rl.agents.own_filters import UnfilteredInput, UnfilteredOutput
 from coach_rl.agents.points import points_of_filters
-from coach_rl.agents.unfiltered import UnfilteredInput, UnfilteredOutput
 from coach_rl.core.agents import TrainingReport
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import (
@@ -28,13 +26,13 @@ from coach_rl.core.filters import (
     OutputFilter,
     OutputFilterParameters,
 )
-from coach_rl.core.inspection_points import InspectionPoint
+from coach_rl.core.inspection_points import PointsFunction
 from coach_rl.core.levels import DIRECTIVE_KEYS
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
-from coach_rl.core.profiling import TimedCall
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import (
     Action,
+    ActionInfo,
     ActionRequest,
     Array,
     BoolArray,
@@ -42,12 +40,19 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
     Outcome,
+    Transition,
     take,
 )
 from coach_rl.core.roles import MovableParameters
 from coach_rl.core.row_noise import RowNoise
-from coach_rl.core.saved import Saved
-from coach_rl.core.signals import SILENT, Signals, SignalSource
+from coach_rl.core.saved import (
+    Saved,
+    SavedAttribute,
+    SavedNames,
+    load_policy_state,
+    policy_state,
+)
+from coach_rl.core.signals import SILENT, Signals, note_signals
 from coach_rl.core.spaces import (
     EnvironmentSpaces,
     actions_from_uniform,
@@ -57,7 +62,6 @@ from coach_rl.core.spaces import (
 )
 from coach_rl.core.state import State, check_same_kind
 from coach_rl.core.symmetry import Symmetry
-from coach_rl.core.transitions import ActionInfo, Transition
 from coach_rl.core.update_modes import UpdateMode, cannot_run
 
 
@@ -97,6 +101,31 @@ class FilteredAgentParameters(MovableParameters):
         return f"update_mode='{self.update_mode}' runs a step as a whole; use 'auto' or 'eager'"
 
 
+_POLICY = "list what acting needs in SAVED, as SavedAttribute(name, policy=True)"
+REPLACED = {
+    "networks_state_dict": _POLICY,
+    "load_networks": _POLICY,
+    "keeps_heatup": "set is_on_policy = True where decisions of heat-up are dropped",
+    "truncate": "return the memory in parts(), as `memory`",
+    "hold_statistics": "leave it out",
+    "filters_state_dict": "leave it out",
+    "load_filters_state_dict": "leave it out",
+    "timed_calls": "name the calls in TIMED = {method: name}",
+    "inspection_points": "name functions that make points in POINTS",
+    "learned": "return the update engine in parts()",
+    "updates": "return the update engine in parts()",
+    "modules": "return each NetworkWrapper in parts()",
+    "trajectories": "return the memory in parts(), as `memory`",
+}
+"""Methods of agents of earlier versions, and what to write instead."""
+_COMPARED = {
+    "filters": "filters",
+    "networks": "networks",
+    "normaliser": "normalised observations",
+}
+"""Parts of a policy that must hold the same things, by key, and their names in messages."""
+
+
 class FilteredAgent(Saved, ABC, Generic[Exploration]):
     """The shared half of an agent: an algorithm adds `choose`, `store` and `train`.
 
@@ -109,6 +138,25 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         symmetry: What the filters see stands for all situations of its kind; None: for itself.
         signals: Takes what the agent and its filters want to see in the logs.
     """
+
+    SAVED: ClassVar[SavedNames] = (SavedAttribute("_filters", policy=True),)
+    TIMED: ClassVar[Mapping[str, str]] = {"choose": "choose", "store": "store"}
+    POINTS: ClassVar[tuple[PointsFunction, ...]] = (points_of_filters,)
+
+    is_on_policy: bool = False
+    """True if it learns only from what its newest policy did: decisions of HEATUP aren't stored."""
+    explores: bool = True
+    """True if it acts otherwise in training than greedily."""
+    proposes: bool = True
+    """True if exploring leads to alternatives."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for old in REPLACED.keys() & vars(cls).keys():
+            raise ConfigurationError(
+                f"{cls.__name__}.{old}() is not called any more; instead, {REPLACED[old]}; see "
+                "docs/how_to_agent.md"
+            )
 
     def __init__(
         self,
@@ -126,7 +174,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         self.signals = signals
         """Takes what is to be seen in the logs: `self.signals.note(name, values)`."""
         self._infos = InfoColumns(infos, agent=name)
-        self._acts_in = spaces.action
+        self.acts_in = spaces.action
         self._counted = {
             key: space
             for key, space in spaces.observation.spaces.items()
@@ -149,14 +197,11 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             )
         self.observation_space = self.input_filter.observation_space
         self.action_space = self.output_filter.agent_space
-        for each in (self.input_filter, self.output_filter):
-            if isinstance(each, SignalSource):
-                each.note_to(signals)
-
-    @property
-    def explores(self) -> bool:
-        """True if it acts otherwise in training than greedily."""
-        return True
+        self._conditions: dict[str, str] = (
+            {} if symmetry is None else {"symmetry": symmetry.description}
+        )
+        for each in self._filters.values():
+            note_signals(each, signals)
 
     @abstractmethod
     def new_rows(self, num_envs: int, seed: int) -> AgentRows[Exploration]:
@@ -180,64 +225,50 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         """Keep transitions of decisions made in HEATUP or TRAIN."""
 
     @abstractmethod
-    def keeps_heatup(self) -> bool:
-        """Return whether decisions made in HEATUP are stored; on-policy agents drop them."""
-
-    @abstractmethod
     def train(self, clock: Clock) -> TrainingReport | None:
         """Learn if it is due; None when nothing was due."""
 
-    def networks_state_dict(self) -> State:
-        """Return the part of `state_dict` that `load_networks` loads."""
-        return {}
-
-    def load_networks(self, state: State) -> None:
-        """Load the networks, and whatever they need to mean the same, from a saved state.
-
-        An agent that has networks does it here. What does not fit raises a `CheckpointError` or,
-        where it is not there, a `KeyError`.
-        """
-        raise SpaceError(f"agent '{self.name}' has nothing that could be loaded")
+    def parts(self) -> Mapping[str, object]:
+        """The agent's parts by name; a subclass adds its networks, engine and memory."""
+        return self._filters
 
     def state_dict(self) -> State:
-        """Policy and listed attributes; rows belong to the levels."""
-        return {**self.policy_state_dict(), **super().state_dict()}
-
-    def load_state_dict(self, state: State) -> None:
-        """Load a saved state; there may be no networks."""
-        if self.networks_state_dict():
-            self.load_networks(state)
-        self.load_filters_state_dict(state["filters"])
-        super().load_state_dict(state)
+        return {**super().state_dict(), **self._conditions}
 
     def policy_state_dict(self) -> State:
-        """Networks and the statistics of filters; see `core.agents.Agent`."""
-        symmetry = {} if self.symmetry is None else {"symmetry": self.symmetry.description}
-        return {**self.networks_state_dict(), "filters": self.filters_state_dict(), **symmetry}
+        return {**policy_state(self), **self._conditions}
 
     def load_policy(self, state: State) -> None:
-        """Start from what an equal agent knew elsewhere; see `core.agents.Agent`."""
-        own = None if self.symmetry is None else self.symmetry.description
-        if state.get("symmetry") != own:
-            raise SpaceError(
-                f"what was saved was learned with symmetry={state.get('symmetry')}, and this agent "
-                f"has symmetry={own}; give it the same"
-            )
+        own = policy_state(self)
+        if own.keys() == {"filters"}:
+            raise SpaceError(f"agent '{self.name}' has nothing that could be loaded")
+        self._check_conditions(state)
+        if missing := [key for key in own if key not in state]:
+            raise SpaceError(f"what was saved has no '{missing[0]}': it is another kind of agent")
         try:
-            self.load_networks(state)
-            check_same_kind("filters", state["filters"], self.filters_state_dict())
-            self.load_filters_state_dict(state["filters"])
-        except KeyError as error:
-            raise SpaceError(
-                f"what was saved has no '{error.args[0]}': it is another kind of agent"
-            ) from error
+            for key, part in own.items():
+                if key in _COMPARED:
+                    check_same_kind(_COMPARED[key], *map(_shallow(key), (state[key], part)))
+            load_policy_state(self, state)
         except CheckpointError as error:
             raise SpaceError(str(error)) from error
+
+    def _check_conditions(self, state: State) -> None:
+        """Raise `SpaceError` where a policy that was saved would mean something else here."""
+        saved, own = state.get("symmetry"), self._conditions.get("symmetry")
+        if saved != own:
+            raise SpaceError(
+                f"what was saved was learned with symmetry={saved}, and this agent has "
+                f"symmetry={own}; give it the same"
+            )
+
+    @property
+    def _filters(self) -> dict[str, InputFilter | OutputFilter]:
+        return {"input": self.input_filter, "output": self.output_filter}
 
     def act(
         self, row_state: AgentRows[Exploration], request: ActionRequest, clock: Clock
     ) -> Action:
-        """Choose for the rows of the request and keep the choice; see `core.agents.Agent`."""
         rows = request.rows
         if request.starts.any():
             self._filter_starts(row_state, request, clock.learns)
@@ -259,11 +290,6 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         _write(row_state.choice, rows, choice, len(row_state.heatup))
         return self._sent(choice, request.observation)
 
-    @property
-    def proposes(self) -> bool:
-        """True if exploring leads to alternatives."""
-        return self.explores
-
     def propose(
         self,
         row_state: AgentRows[Exploration],
@@ -271,7 +297,6 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         request: ActionRequest,
         clock: Clock,
     ) -> Array:
-        """Draw other actions by exploring, [R, count, ...]; see `core.agents.ProposingAgent`."""
         total = len(alternatives.heatup)
         count = total // len(row_state.heatup)
         rows = np.arange(total).reshape(-1, count)[request.rows].ravel()  # [R * count]
@@ -297,13 +322,11 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         rows: IntArray,
         numbers: IntArray,
     ) -> None:
-        """Keep alternatives as the rows' choices; see `core.agents.ProposingAgent`."""
         total = len(row_state.heatup)
         chosen = take(alternatives.choice, rows * (len(alternatives.heatup) // total) + numbers)
         _write(row_state.choice, rows, chosen, total)
 
     def observe(self, row_state: AgentRows[Exploration], outcome: Outcome, clock: Clock) -> None:
-        """Filter what came of the rows' decisions and store the transitions, unless in TEST."""
         rows, learn = outcome.rows, clock.learns
         _check_finite(rows, outcome.observation, outcome.reward)
         self._check_counted(rows, outcome.observation)
@@ -311,7 +334,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         next_observation = self.input_filter.observation(
             row_state.filters,
             rows,
-            self.canonical(outcome.observation),
+            self._canonical(outcome.observation),
             starts=np.zeros(len(rows), np.bool_),
             learn=learn,
         )
@@ -325,56 +348,25 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             self._filter_moved_goals(row_state, outcome)
 
     def cut_off(self, row_state: AgentRows[Exploration], rows: IntArray, clock: Clock) -> None:
-        """Let the episodes of these rows end before their open decisions."""
         ends = np.ones(len(rows), np.bool_)
         nothing = np.zeros(len(rows), np.float64)
         self.input_filter.reward(row_state.filters, rows, nothing, ends=ends, learn=False)
         row_state.follows[rows] = False
         if clock.learns:
-            self.truncate(rows)
+            self._truncate(rows)
 
-    def truncate(self, rows: IntArray) -> None:
+    def _truncate(self, rows: IntArray) -> None:
         """Mark the transition that each of these rows stored last as truncated.
 
-        Not where it ended an episode anyway. For an agent that keeps transitions in a memory which
-        has to know where episodes end.
+        Not where it ended an episode anyway.
         """
+        memory: Any = self.parts().get("memory")
+        if memory is not None:
+            memory.truncate(rows)
 
     def restart_rows(self, row_state: AgentRows[Exploration]) -> None:
-        """Give up the open episodes of all rows; see `core.agents.Agent`."""
         row_state.follows[:] = False
         row_state.filters = self.input_filter.new_rows(len(row_state.follows))
-
-    def hold_statistics(self, held: State | None = None) -> State:
-        """Filter by statistics that stand still; see `core.agents.HoldingAgent`."""
-        if not isinstance(self.input_filter, HeldInput):
-            self.input_filter = HeldInput(self.input_filter)
-        return self.input_filter.hold(held)
-
-    def timed_calls(self) -> list[TimedCall]:
-        """The calls whose times a profile shows."""
-        filtering = {
-            "observation": bool(self.input_filter.changed_keys),
-            "reward": self.input_filter.changes_reward,
-        }
-        return [
-            *(TimedCall(self.input_filter, of, "filter") for of in filtering if filtering[of]),
-            TimedCall(self, "choose", "choose"),
-            TimedCall(self, "store", "store"),
-        ]
-
-    def inspection_points(self) -> list[InspectionPoint]:
-        """Points at its filters, and where its transitions are stored."""
-        return points_of_filters(self, acts_in=self._acts_in)
-
-    def filters_state_dict(self) -> State:
-        """The filters' statistics."""
-        return {"input": self.input_filter.state_dict(), "output": self.output_filter.state_dict()}
-
-    def load_filters_state_dict(self, state: State) -> None:
-        """Load the filters' statistics."""
-        self.input_filter.load_state_dict(state["input"])
-        self.output_filter.load_state_dict(state["output"])
 
     def _rows(self, num_envs: int, seed: int, exploration: Exploration) -> AgentRows[Exploration]:
         return AgentRows(
@@ -404,7 +396,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             filtered = self.input_filter.observation(
                 row_state.filters,
                 rows[first],
-                self.canonical(seen),
+                self._canonical(seen),
                 starts=np.ones(int(first.sum()), np.bool_),
                 learn=learn,
             )
@@ -454,7 +446,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
                     "environment, or what it shows"
                 )
 
-    def canonical(self, observation: Observation) -> Observation:
+    def _canonical(self, observation: Observation) -> Observation:
         """The observation [R, ...] that the filters see."""
         return observation if self.symmetry is None else self.symmetry.canonical(observation)
 
@@ -474,7 +466,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         next_observation: Observation,
     ) -> None:
         kept: slice | BoolArray = slice(None)
-        if not self.keeps_heatup():
+        if self.is_on_policy:
             trained = ~row_state.heatup[outcome.rows]
             if not trained.all():
                 row_state.follows[outcome.rows[~trained]] = False
@@ -527,6 +519,11 @@ def combined(
         for values, others in zip(chosen, explored(exploring), strict=True):
             values[exploring] = others
     return chosen
+
+
+def _shallow(key: str) -> Callable[[State], State]:
+    """Return a function to the compared part of a state: of networks the names alone."""
+    return dict.fromkeys if key == "networks" else dict
 
 
 def _flat(info: ActionInfo) -> dict[str, Array]:

@@ -1,27 +1,169 @@
-"""The parts of an off-policy algorithm: networks, their gradient step, and how they act.
+"""The parts of an off-policy algorithm: how it acts, its networks and their gradient step.
 
 `OffPolicyAgent` decides when to learn and keeps the memory; a learner knows nothing of either.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
+import numpy as np
 import torch
 from gymnasium import spaces
 from torch import Tensor
 
-from coach_rl.agents.acting_policy import AnyActingPolicy
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.numpy_policy import Forward, torch_forward
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.update_engine import UpdateEngine
-from coach_rl.core.profiling import TimedCall
+from coach_rl.core.agents import RowState
+from coach_rl.core.clock import Clock
+from coach_rl.core.records import ActionRequest, Array, FloatArray, Observation
 from coach_rl.core.runtime import Runtime
+from coach_rl.core.saved import Saved
 from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import Stateful
+from coach_rl.exploration_policies import (
+    AnyExplorationPolicy,
+    AnyParameterExploration,
+    ParameterExplorationParameters,
+)
+from coach_rl.exploration_policies.exploration_policy import GreedyPolicy
 from coach_rl.memories.batches import TransitionBatch
+
+Rows = TypeVar("Rows", bound=RowState)
+
+
+class ActingPolicy(Generic[Rows]):
+    """Chooses actions by a network, with or without exploration.
+
+    Args:
+        network: Outputs [R, P] of filtered observations [R, ...] each: greedy actions, action
+            values or parameters of a distribution.
+        exploration: Turns outputs into actions.
+    """
+
+    def __init__(self, network: Forward, exploration: AnyExplorationPolicy) -> None:
+        self.outputs, self.exploration = network, exploration
+
+    @property
+    def explores(self) -> bool:
+        """True if exploring may choose other actions than the greedy ones."""
+        return not isinstance(self.exploration, GreedyPolicy)
+
+    def new_rows(self, num_envs: int, seed: int) -> Rows:
+        rows: Rows = self.exploration.new_rows(num_envs, seed)
+        return rows
+
+    def greedy(self, observation: Observation, outputs: FloatArray) -> Array:
+        """Actions [R, ...] without exploration.
+
+        Args:
+            observation: Filtered, [R, ...] each.
+            outputs: The network's for it, [R, P].
+        """
+        return self.exploration.greedy(outputs)
+
+    def explore(
+        self, row_state: Rows, request: ActionRequest, outputs: FloatArray, clock: Clock
+    ) -> Array:
+        """Actions [R, ...] with exploration; advances the rows of the request."""
+        return self.exploration.explore(
+            row_state, request.rows, outputs, starts=request.starts, clock=clock
+        )
+
+    def metrics(self, clock: Clock) -> dict[str, float]:
+        """Return the metrics to log now, e.g. `exploration/epsilon`."""
+        return self.exploration.metrics(clock)
+
+
+AnyActingPolicy: TypeAlias = ActingPolicy[Any]
+"""An acting policy, whatever its row state."""
+
+
+@dataclass(kw_only=True)
+class PerturbedRows(Saved):
+    """Row state of a policy that explores with its parameters as well as with its actions."""
+
+    SAVED = ("actions", "parameters")
+
+    actions: RowState
+    """Row state of the exploration policy."""
+    parameters: RowState
+    """Row state of the perturbations."""
+
+
+class PerturbedPolicy(ActingPolicy[PerturbedRows]):
+    """A deterministic actor of which every exploring row has its own perturbed copy.
+
+    Args:
+        network: The actor's actions [R, A] of observations [R, ...] each.
+        exploration: Adds noise to the perturbed actor's actions.
+        parameter_noise: How the parameters are perturbed.
+        actor: The actor that `network` stands for.
+        action_space: Where it acts.
+    """
+
+    def __init__(
+        self,
+        network: Forward,
+        exploration: AnyExplorationPolicy,
+        *,
+        parameter_noise: ParameterExplorationParameters,
+        actor: NetworkWrapper,
+        action_space: Space,
+    ) -> None:
+        super().__init__(network, exploration)
+        self.perturbations: AnyParameterExploration = parameter_noise.build(
+            action_space, perturbable=np.ones(actor.size, np.bool_)
+        )
+        self._actor = actor
+        self._metrics: dict[str, float] = {}
+
+        def one_row(flat: Tensor, observation: dict[str, Tensor]) -> Tensor:
+            single = {key: values[None] for key, values in observation.items()}
+            action: Tensor = actor.call(flat, single)
+            return action[0]
+
+        self._forward: Callable[[Tensor, dict[str, Tensor]], Tensor] = torch.func.vmap(one_row)
+
+    @property
+    def explores(self) -> bool:
+        """True: its parameters are perturbed."""
+        return True
+
+    def new_rows(self, num_envs: int, seed: int) -> PerturbedRows:
+        return PerturbedRows(
+            actions=self.exploration.new_rows(num_envs, seed),
+            parameters=self.perturbations.new_rows(num_envs, seed),
+        )
+
+    def explore(
+        self, row_state: PerturbedRows, request: ActionRequest, outputs: FloatArray, clock: Clock
+    ) -> Array:
+        """Actions [R, A] of the rows' own parameters, with the exploration policy's noise."""
+        rows, online = request.rows, self._actor.online
+        own = torch.from_numpy(
+            self.perturbations.perturbed(
+                row_state.parameters, rows, online.cpu().numpy(), starts=request.starts
+            )
+        ).to(online.device)
+        perturbed = torch_forward(lambda seen: self._forward(own, seen), online.device)
+        actions = perturbed(request.observation)
+        self.perturbations.note_actions(
+            row_state.parameters, rows, perturbed=actions, greedy=outputs
+        )
+        self._metrics = self.perturbations.metrics(row_state.parameters)
+        return self.exploration.explore(
+            row_state.actions, rows, actions, starts=request.starts, clock=clock
+        )
+
+    def metrics(self, clock: Clock) -> dict[str, float]:
+        """The exploration policy's, and how the rows that explored last are perturbed."""
+        return super().metrics(clock) | self._metrics
+
 
 REPAID_AFTER = 15_000
 """Updates after which compiling has repaid itself: two variants of 15 s at 2 to 3 ms saved each."""
@@ -72,10 +214,6 @@ class Guide(Stateful, Protocol):
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics since the last call."""
-        ...
-
-    def timed_calls(self) -> list[TimedCall]:
-        """The calls whose times a profile shows."""
         ...
 
 

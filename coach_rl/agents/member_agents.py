@@ -1,29 +1,108 @@
-"""Several agents as one, whoever of them acts where: what they learn, keep and know together."""
+"""Several agents as one: their parts of an action, and what they learn, save and know together."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
+
+import numpy as np
+from gymnasium import spaces
 
 from coach_rl.core.agents import (
     AnyAgent,
     EndingAgent,
-    ExploringAgent,
-    HoldingAgent,
-    Learning,
-    NetworkOwner,
     PacedAgent,
     RowState,
     TrainingReport,
-    UpdatingAgent,
     following,
 )
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.inspection_points import Inspectable, InspectionPoint
-from coach_rl.core.profiling import HasTimedCalls, TimedCall
-from coach_rl.core.records import Array
+from coach_rl.core.records import Action, Array
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
+from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
+
+DISCRETE = (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
+
+
+class ActionPart:
+    """Some keys of a Dict action space as the space one agent acts in.
+
+    One key is the agent's space as it stands. Several keys become one space that any agent can
+    act in, with the elements of the keys in a row: Boxes of floats a flat Box; Discrete,
+    MultiDiscrete and MultiBinary a flat MultiDiscrete. Keys of both kinds stay a Dict, which is
+    for agents that can act in one.
+
+    Args:
+        keys: Which, in this order; one at least.
+        whole: The space they belong to.
+    """
+
+    def __init__(self, keys: tuple[str, ...], whole: spaces.Dict) -> None:
+        self.keys = keys
+        self._parts: dict[str, Space] = {key: whole[key] for key in keys}
+        self.space, self._split = self._joined()
+
+    def split(self, action: Action) -> dict[str, Array]:
+        """The agent's actions [R, ...] by key, [R, ...] each."""
+        return self._split(action)
+
+    def _joined(self) -> tuple[Space, Callable[[Action], dict[str, Array]]]:
+        parts = list(self._parts.values())
+        if len(parts) == 1:
+            return parts[0], self._split_one
+        if all(isinstance(part, DISCRETE) for part in parts):
+            return _joined_discrete(parts), self._split_flat
+        boxes = [part for part in parts if isinstance(part, spaces.Box)]
+        if len(boxes) == len(parts) and all(np.issubdtype(box.dtype, np.floating) for box in boxes):
+            return _joined_boxes(boxes), self._split_flat
+        return spaces.Dict(self._parts), self._split_dict
+
+    def _split_one(self, action: Action) -> dict[str, Array]:
+        assert not isinstance(action, dict)
+        return {self.keys[0]: action}
+
+    def _split_dict(self, action: Action) -> dict[str, Array]:
+        assert isinstance(action, dict)
+        return action
+
+    def _split_flat(self, action: Action) -> dict[str, Array]:
+        assert not isinstance(action, dict)
+        found: dict[str, Array] = {}
+        begin = 0
+        for key, part in self._parts.items():
+            shape = part.shape or ()
+            end = begin + int(np.prod(shape))
+            values = action[:, begin:end].reshape(len(action), *shape)
+            found[key] = values.astype(part.dtype, copy=False)
+            begin = end
+        return found
+
+
+def _joined_boxes(boxes: list[spaces.Box]) -> spaces.Box:
+    return spaces.Box(
+        np.concatenate([box.low.reshape(-1) for box in boxes]),
+        np.concatenate([box.high.reshape(-1) for box in boxes]),
+        dtype=np.result_type(*[box.dtype for box in boxes]).type,
+    )
+
+
+def _joined_discrete(parts: list[Space]) -> spaces.MultiDiscrete:
+    counts, starts = zip(*[_choices(part) for part in parts], strict=True)
+    return spaces.MultiDiscrete(
+        np.concatenate(counts).astype(np.int64), start=np.concatenate(starts).astype(np.int64)
+    )
+
+
+def _choices(space: Space) -> tuple[Array, Array]:
+    """Return how many choices each element of a discrete space has, and its first one, [A] each."""
+    match space:
+        case spaces.Discrete():
+            return np.array([space.n]), np.array([space.start])
+        case spaces.MultiDiscrete():
+            return space.nvec.reshape(-1), space.start.reshape(-1)
+    size = int(np.prod(space.shape or ()))
+    return np.full(size, 2), np.zeros(size, np.int64)
 
 
 @dataclass(kw_only=True)
@@ -36,11 +115,9 @@ class MemberRows(Saved):
     """Each member's own row state."""
 
     def decisions(self) -> State:
-        """Each member's; ConfigurationError where one cannot be followed."""
         return {name: following(rows, name).decisions() for name, rows in self.members.items()}
 
     def follow(self, decisions: State) -> None:
-        """Let each member follow its part."""
         for name, rows in self.members.items():
             following(rows, name).follow(decisions[name])
 
@@ -64,35 +141,21 @@ class MemberAgents(Saved):
                 )
 
     @property
-    def explores(self) -> bool:
-        """True if any member does."""
-        return any(
-            isinstance(agent, ExploringAgent) and agent.explores for agent in self.members.values()
-        )
-
-    @property
     def is_on_policy(self) -> bool:
         """True if any member is."""
         agents = self.members.values()
         return any(isinstance(agent, PacedAgent) and agent.is_on_policy for agent in agents)
 
+    def parts(self) -> dict[str, AnyAgent]:
+        return self.members
+
     def decisions_until_training(self) -> int:
-        """Decisions until the first member trains."""
         return min(
             agent.decisions_until_training() if isinstance(agent, PacedAgent) else 1
             for agent in self.members.values()
         )
 
-    def hold_statistics(self, held: State | None = None) -> State:
-        """Let every member that filters hold its statistics; see `core.agents.HoldingAgent`."""
-        return {
-            name: agent.hold_statistics(None if held is None else held[name])
-            for name, agent in self.members.items()
-            if isinstance(agent, HoldingAgent)
-        }
-
     def train(self, clock: Clock) -> TrainingReport | None:
-        """Let every member learn that is due; the report names them."""
         reports = {name: agent.train(clock) for name, agent in self.members.items()}
         learned = {name: report for name, report in reports.items() if report is not None}
         if not learned:
@@ -103,67 +166,13 @@ class MemberAgents(Saved):
             members={name: report.metrics for name, report in learned.items()},
         )
 
-    def inspection_points(self) -> list[InspectionPoint]:
-        """The members' points."""
-        inspected = (agent for agent in self.members.values() if isinstance(agent, Inspectable))
-        return [point for agent in inspected for point in agent.inspection_points()]
-
-    def timed_calls(self) -> list[TimedCall]:
-        """The calls whose times a profile shows: those of each member below its name."""
-        calls: list[TimedCall] = []
-        for name, agent in self.members.items():
-            calls += [TimedCall(agent, method, name) for method in ("act", "observe", "train")]
-            calls += agent.timed_calls() if isinstance(agent, HasTimedCalls) else ()
-        return calls
-
-    def trajectories(self) -> dict[str, Array]:
-        """Return the members' memories by flat path, each member's below `/agents/<name>`.
-
-        `/agents/<name>/observations/<key>`, `/agents/<name>/actions`, `/agents/<name>/rewards` and
-        the other paths of `memories.batches.shown_as`, [N, T, ...] each; T and
-        `/agents/<name>/mask` are the member's own, for each has its own memory and its own life.
-        """
-        found: dict[str, Array] = {}
-        for name, agent in self.members.items():
-            below = f"/agents/{name}"
-            for path, values in agent.trajectories().items():
-                found[path if path.startswith(f"{below}/") else f"{below}{path}"] = values
-        return found
-
     def policy_state_dict(self) -> State:
-        """Return what every member knows, by its name; see `core.agents`."""
         return {name: agent.policy_state_dict() for name, agent in self.members.items()}
 
     def load_policy(self, state: State) -> None:
-        """Let every member start from what the member of its name knew; see `core.agents`."""
         for name, agent in self.members.items():
             if name not in state:
                 raise SpaceError(
                     f"what was saved has no member '{name}'; it has {', '.join(sorted(state))}"
                 )
             agent.load_policy(state[name])
-
-    @property
-    def updates(self) -> dict[str, str]:
-        """Modes of the members' gradient steps; see `core.agents.UpdatingAgent`."""
-        updating = (agent for agent in self.members.values() if isinstance(agent, UpdatingAgent))
-        return {name: mode for agent in updating for name, mode in agent.updates.items()}
-
-    def learned(self) -> dict[str, Array]:
-        """Parameters and gradients of the members, theirs after their name."""
-        return {
-            f"{kind}/{name}/{rest}": values
-            for name, agent in self.members.items()
-            if isinstance(agent, Learning)
-            for path, values in agent.learned().items()
-            for kind, _, rest in [path.partition("/")]
-        }
-
-    @property
-    def modules(self) -> dict[str, Mapping[str, object]]:
-        """The networks of every member that has any, by the member's name."""
-        return {
-            name: agent.modules
-            for name, agent in self.members.items()
-            if isinstance(agent, NetworkOwner)
-        }

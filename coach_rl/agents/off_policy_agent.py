@@ -1,6 +1,7 @@
 """Shared half of agents with a replay memory: when to learn, exploration, bookkeeping."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import field, replace
 from fractions import Fraction
 from typing import Annotated, ClassVar
@@ -9,7 +10,6 @@ import numpy as np
 import torch
 from annotated_types import Interval
 from torch import Tensor
-from torch.nn import Module
 
 from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.filtered_agent import (
@@ -21,21 +21,27 @@ from coach_rl.agents.hindsight_filters import check_filters
 from coach_rl.agents.learner import Guide, LearnerContext, MakeLearner
 from coach_rl.agents.points import points_of_replay
 from coach_rl.architectures.gradient_step import Numbers
+from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.core.agents import AgentContext, RowState, TrainingReport
-from coach_rl.core.clock import Clock
-from coach_rl.core.errors import CheckpointError, ConfigurationError, NonFiniteError, require
-from coach_rl.core.inspection_points import InspectionPoint
+from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
+from coach_rl.core.errors import ConfigurationError, NonFiniteError, require
+from coach_rl.core.inspection_points import PointsFunction
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.profiling import TimedCall
 from coach_rl.core.ranges import Positive, RisingPair, UnitInterval
-from coach_rl.core.records import ActionRequest, Array, BoolArray, IntArray, Observation, Outcome
+from coach_rl.core.records import (
+    ActionInfo,
+    ActionRequest,
+    Array,
+    BoolArray,
+    Observation,
+    Outcome,
+    Transition,
+)
 from coach_rl.core.roles import KeepingParameters, LearnerParameters, SharedLearnerParameters
 from coach_rl.core.saved import SavedAttribute, SavedNames
-from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.state import State, check_same_kind
-from coach_rl.core.transitions import ActionInfo, Transition
+from coach_rl.core.state import State
 from coach_rl.memories.batches import TransitionBatch
 from coach_rl.memories.hindsight_comparison import HindsightComparison
 from coach_rl.memories.memory import Memory, MemoryParameters
@@ -146,6 +152,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
     """
 
     SAVED: ClassVar[SavedNames] = (
+        SavedAttribute("_networks", policy=True),
+        SavedAttribute("_normaliser", policy=True),
         SavedAttribute("guide", optional=True),
         "_engine",
         "memory",
@@ -154,6 +162,11 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         "_reported_at",
         "training_steps",
     )
+    TIMED: ClassVar[Mapping[str, str]] = {
+        "memory.sample": "sample",
+        "memory.note_errors": "priorities",
+    }
+    POINTS: ClassVar[tuple[PointsFunction, ...]] = (points_of_replay,)
 
     def __init__(
         self,
@@ -195,6 +208,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             )
         )
         self._engine = self.learner.engine
+        self.explores = self.proposes = self.learner.acting.explores
         check_filters(self, params.memory, context.place)
         keeping = _keeping(params.memory, self._infos.extras)
         if context.runtime.acts_only and isinstance(keeping, KeepingParameters):
@@ -222,19 +236,12 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         self._reported_at = 0
         self.training_steps = 0
 
-    @property
-    def explores(self) -> bool:
-        """True if it has an exploration policy that explores."""
-        return self.learner.acting.explores
-
     def new_rows(self, num_envs: int, seed: int) -> AgentRows[RowState]:
-        """Row state for a stack of that many environments."""
         return self._rows(num_envs, seed, self.learner.acting.new_rows(num_envs, seed))
 
     def choose(
         self, row_state: AgentRows[RowState], request: ActionRequest, clock: Clock
     ) -> ActionInfo:
-        """The network's choice, with exploration where it isn't greedy."""
         acting, observation = self.learner.acting, request.observation
         outputs = self._engine.checked(acting.outputs(observation))
 
@@ -253,46 +260,28 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         acting = self.learner.acting
         return acting.exploration.greedy(acting.outputs(observation))
 
-    def keeps_heatup(self) -> bool:
-        """Off-policy: random decisions are as good to learn from as any."""
-        return True
-
     def store(self, transition: Transition) -> None:
-        """Store transitions in the replay memory and count what it will show in the statistics."""
         self.memory.add(transition)
         if self._comparison is not None:
             self._comparison.compare(transition)
         if self.normaliser is not None:
             self.normaliser.update(self.memory.as_shown(transition.observation))
 
-    def truncate(self, rows: IntArray) -> None:
-        """Mark the newest transition of each of these rows in the memory as truncated."""
-        self.memory.truncate(rows)
-
     def observe(self, row_state: AgentRows[RowState], outcome: Outcome, clock: Clock) -> None:
-        """Observe; decisions made in TRAIN earn gradient steps once learning has begun."""
         if clock.learns and len(self.memory) >= self.params.learning.learning_starts:
             self.earned += int((~row_state.heatup[outcome.rows]).sum())
         super().observe(row_state, outcome, clock)
 
     def restart_rows(self, row_state: AgentRows[RowState]) -> None:
-        """Give up the open episodes of all rows; in the memory they end by truncation."""
         super().restart_rows(row_state)
-        self.truncate(np.arange(len(row_state.follows)))
-
-    @property
-    def is_on_policy(self) -> bool:
-        """False: it learns from whatever its memory holds."""
-        return False
+        self._truncate(np.arange(len(row_state.follows)))
 
     def decisions_until_training(self) -> int:
-        """Decisions that bring the next gradient step."""
         learning = self.params.learning
         missing = max(0, learning.learning_starts - len(self.memory))
         return max(1, missing + math.ceil((self.training_steps + 1) / learning.ratio) - self.earned)
 
     def train(self, clock: Clock) -> TrainingReport | None:
-        """The gradient steps that the decisions since the last call have earned."""
         due = int(self.params.learning.ratio * self.earned) - self.training_steps
         if due <= 0:
             return None
@@ -309,7 +298,6 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         return TrainingReport(training_steps=due, metrics=self._report(clock, rates))
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
-        """One gradient step; the losses' metrics of each sample, `td_error` [B] among them."""
         per_sample = self.learner.learn_from_batch(batch)
         self.training_steps += 1
         return per_sample
@@ -319,69 +307,20 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         guide = {} if self.guide is None else self.guide.metrics()
         return self.memory.metrics() | self.learner.acting.metrics(clock) | guide
 
-    def inspection_points(self) -> list[InspectionPoint]:
-        """Points at its filters, memory and sampler, at batches, network and updates."""
-        own = points_of_replay(self.name, self.memory, self.learner)
-        return [*super().inspection_points(), *own]
-
-    def timed_calls(self) -> list[TimedCall]:
-        """The calls whose times a profile shows."""
-        return [
-            *super().timed_calls(),
-            TimedCall(self.memory, "sample", "sample"),
-            TimedCall(self.memory, "note_errors", "priorities"),
-            *self._engine.timed_calls(),
-            *(() if self.guide is None else self.guide.timed_calls()),
-        ]
-
-    def trajectories(self) -> dict[str, Array]:
-        """Return the memory's contents by flat path, see `memories.batches.shown_as`."""
-        return self.memory.trajectories(self.name)
+    def parts(self) -> Mapping[str, object]:
+        own = {"engine": self.learner.engine, "memory": self.memory, "guide": self.guide}
+        return {**super().parts(), **self.learner.networks, **own}
 
     def note_loaded(self) -> None:
-        """Let a diagnosis count gradient steps from those that were saved."""
         self._engine.steps = self.training_steps
 
-    def networks_state_dict(self) -> State:
-        """The networks and the statistics by which they see."""
-        return {
-            "networks": {name: each.state_dict() for name, each in self.learner.networks.items()},
-            "normaliser": {} if self.normaliser is None else self.normaliser.state_dict(),
-        }
-
-    def load_networks(self, state: State) -> None:
-        """Load the networks and the statistics by which they see."""
-        networks = self.learner.networks
-        check_same_kind("networks", dict.fromkeys(state["networks"]), dict.fromkeys(networks))
-        normaliser = {} if self.normaliser is None else self.normaliser.state_dict()
-        check_same_kind("normalised observations", state["normaliser"], normaliser)
-        for name, network in networks.items():
-            try:
-                network.load_state_dict(state["networks"][name])
-            except CheckpointError as error:
-                raise CheckpointError(f"{name}: {error}") from error
-        if self.normaliser is not None:
-            self.normaliser.load_state_dict(state["normaliser"])
-
-    def learned(self) -> dict[str, Array]:
-        """Parameters and mean gradients; see `core.agents.Learning`."""
-        return self._engine.learned()
+    @property
+    def _networks(self) -> Mapping[str, NetworkWrapper]:
+        return dict(self.learner.networks)
 
     @property
-    def updates(self) -> dict[str, str]:
-        """Modes of its gradient steps; see `core.agents.UpdatingAgent`."""
-        return {self.name: self._engine.updates}
-
-    @property
-    def modules(self) -> dict[str, Module]:
-        """The learner's networks; their targets are no modules of their own."""
-        return {name: network.module for name, network in self.learner.networks.items()}
-
-    def description(self) -> str:
-        """The networks and how they are updated, for people."""
-        networks = self.learner.networks.items()
-        summaries = [f"{name}: {each.summary()}" for name, each in networks]
-        return "\n".join([*summaries, f"updates: {self._engine.updates}"])
+    def _normaliser(self) -> ObservationNormaliser | State:
+        return {} if self.normaliser is None else self.normaliser
 
     def _note_errors(self, positions: Tensor, errors: Tensor) -> None:
         """Note the batch's new errors; a step that was skipped has none."""

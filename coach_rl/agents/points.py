@@ -1,20 +1,18 @@
 """Points of agents where an inspection can look at what passes; see `core.inspection_points`."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.agents.learner import Learner
-from coach_rl.architectures.batch import as_arrays, mapped, named_tensors
+from coach_rl.architectures.gradient_step import as_arrays, mapped, named_tensors
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.filters import InputFilter
 from coach_rl.core.inspection_points import InspectionPoint, Look, after_calls, before_calls, flat
-from coach_rl.core.records import Array, Observation
+from coach_rl.core.records import Array, Observation, Transition
 from coach_rl.core.spaces import Space
-from coach_rl.core.transitions import Transition
 from coach_rl.memories.batches import Columns, Minibatch, TransitionBatch
 from coach_rl.memories.memory import Memory
 from coach_rl.memories.replay_memory import ReplayMemory
@@ -37,29 +35,29 @@ _KEPT = (
 
 
 class FilteringAgent(Protocol):
-    """The parts of an agent at which `points_of_filters` looks; it also has `act` and `store`."""
+    """The attributes of an agent that `points_of_filters` needs; it acts and stores."""
 
-    name: str
     input_filter: InputFilter
     observation_space: spaces.Dict
+    acts_in: Space
+
+
+class ReplayAgent(Protocol):
+    """The attributes of an agent that `points_of_replay` needs."""
+
+    memory: Memory
+    learner: Learner
 
 
 class RolloutAgent(Protocol):
-    """The parts of an agent at which `points_of_rollouts` looks."""
+    """The attributes of an agent that `points_of_rollouts` needs."""
 
-    name: str
     engine: UpdateEngine[Any]
     training_steps: int
 
 
-def points_of_filters(agent: FilteringAgent, *, acts_in: Space) -> list[InspectionPoint]:
-    """Points at the filters of an agent, and where its transitions are stored.
-
-    Args:
-        agent: The agent.
-        acts_in: The space of its actions behind the OutputFilter.
-    """
-    point = partial(InspectionPoint, agent=agent.name)
+def points_of_filters(agent: FilteringAgent) -> list[InspectionPoint]:
+    """Points at the filters of an agent, and where its transitions are stored."""
     observed = agent.observation_space.spaces
 
     def filtered(observation: Observation, *_: object, **__: object) -> Observation:
@@ -72,20 +70,20 @@ def points_of_filters(agent: FilteringAgent, *, acts_in: Space) -> list[Inspecti
         return flat({name: getattr(transition, name) for name in _KEPT})
 
     return [
-        point(
+        InspectionPoint(
             name="filter/observation",
             watch=after_calls(agent.input_filter, "observation", filtered),
             spaces=observed,
         ),
-        point(
+        InspectionPoint(
             name="filter/reward", watch=after_calls(agent.input_filter, "reward", filtered_reward)
         ),
-        point(
+        InspectionPoint(
             name="filter/action",
             watch=after_calls(agent, "act", lambda action, *_: flat({"": action})),
-            spaces=flat({"": acts_in}),
+            spaces=flat({"": agent.acts_in}),
         ),
-        point(
+        InspectionPoint(
             name="memory",
             watch=before_calls(agent, "store", stored),
             spaces=flat({"observation": observed, "next_observation": observed}),
@@ -93,15 +91,12 @@ def points_of_filters(agent: FilteringAgent, *, acts_in: Space) -> list[Inspecti
     ]
 
 
-def points_of_replay(agent: str, memory: Memory, learner: Learner) -> list[InspectionPoint]:
-    """Points at the sampler of a replay memory, and at batches, network and updates.
+def points_of_replay(agent: ReplayAgent) -> list[InspectionPoint]:
+    """Points at the sampler of a replay memory, at batches and at the network.
 
-    Args:
-        agent: The agent's name.
-        memory: Its memory; only ours has a sampler with points, and knows the age of a transition.
-        learner: Learns from its batches.
+    Only our memory has a sampler with points, and knows the age of a transition.
     """
-    point = partial(InspectionPoint, agent=agent)
+    memory, learner = agent.memory, agent.learner
     replay = memory if isinstance(memory, ReplayMemory) else None
 
     def learned_from(batch: TransitionBatch) -> dict[str, Array]:
@@ -115,25 +110,23 @@ def points_of_replay(agent: str, memory: Memory, learner: Learner) -> list[Inspe
     sampler = SamplerChain(()) if replay is None else replay.sampler
     return [
         *(
-            point(name=f"sampler/{each.name}", watch=_made_by(each, sampler))
+            InspectionPoint(name=f"sampler/{each.name}", watch=_made_by(each, sampler))
             for each in sampler.units
         ),
-        point(
+        InspectionPoint(
             name="batch",
             watch=before_calls(learner, "learn_from_batch", learned_from),
             ages=() if replay is None else (AGE_IN_DECISIONS,),
         ),
-        point(
+        InspectionPoint(
             name="network",
             watch=after_calls(learner.acting, "outputs", lambda outputs, *_: {"": outputs}),
         ),
-        *learner.engine.inspection_points(agent),
     ]
 
 
 def points_of_rollouts(agent: RolloutAgent) -> list[InspectionPoint]:
-    """Points at minibatches of a rollout, and at network and updates."""
-    point = partial(InspectionPoint, agent=agent.name)
+    """Points at minibatches of a rollout, and at the network."""
 
     def learned_from(minibatch: Minibatch) -> dict[str, Array]:
         batch = mapped(lambda column: column[minibatch.positions], minibatch.rollout)
@@ -142,13 +135,14 @@ def points_of_rollouts(agent: RolloutAgent) -> list[InspectionPoint]:
         return {**as_arrays(named_tensors(batch)), AGE_IN_UPDATES: ages}
 
     return [
-        point(
+        InspectionPoint(
             name="batch",
             watch=before_calls(agent, "learn_from_batch", learned_from),
             ages=(AGE_IN_UPDATES,),
         ),
-        point(name="network", watch=after_calls(agent, "policy", lambda made, *_: {"": made})),
-        *agent.engine.inspection_points(agent.name),
+        InspectionPoint(
+            name="network", watch=after_calls(agent, "policy", lambda made, *_: {"": made})
+        ),
     ]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from annotated_types import Ge
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
-from torch import Tensor, nn
+from torch import Tensor
 
 from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.filtered_agent import (
@@ -21,33 +21,29 @@ from coach_rl.agents.filtered_agent import (
     FilteredAgentParameters,
     combined,
 )
+from coach_rl.agents.own_filters import ScaledOutput, needs_scaling
 from coach_rl.agents.points import points_of_rollouts
-from coach_rl.agents.scaled_output import ScaledOutput, needs_scaling
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
-from coach_rl.architectures.gradient_step import Numbers, Objective
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import numpy_policy, torch_forward
-from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, TrainingReport
-from coach_rl.core.clock import Clock
+from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
 from coach_rl.core.errors import CoachWarning, SpaceError
-from coach_rl.core.inspection_points import InspectionPoint
+from coach_rl.core.inspection_points import PointsFunction
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.profiling import TimedCall
 from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
-from coach_rl.core.records import ActionRequest, Array, BoolArray, IntArray
+from coach_rl.core.records import ActionInfo, ActionRequest, Array, BoolArray, IntArray, Transition
 from coach_rl.core.roles import LearnerParameters, SharedLearnerParameters
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.running_statistics import RunningStatistics
-from coach_rl.core.saved import SavedNames
-from coach_rl.core.schedules import ConstantSchedule, Schedule
+from coach_rl.core.saved import SavedAttribute, SavedNames
 from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.spaces import Space, first_action, has_finite_width
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.core.symmetry import SymmetryParameters
-from coach_rl.core.transitions import ActionInfo, Transition
 from coach_rl.exploration_policies.sampling import (
     CategoricalSampler,
     GaussianSampler,
@@ -181,12 +177,22 @@ class PPOAgent(FilteredAgent[RowNoise]):
     """Collects a rollout with the current policy, improves on it, forgets the rollout."""
 
     SAVED: ClassVar[SavedNames] = (
+        SavedAttribute("network", policy=True),
+        SavedAttribute("returns", policy=True),
         "engine",
         "memory",
         "shuffle",
         "_kl_coefficient",
         "training_steps",
     )
+    TIMED: ClassVar[Mapping[str, str]] = {
+        "memory.rollout": "sample",
+        "memory.grid": "sample",
+        "rollout_batch": "advantages",
+    }
+    POINTS: ClassVar[tuple[PointsFunction, ...]] = (points_of_rollouts,)
+
+    is_on_policy = True
 
     def __init__(self, params: PPOAgentParameters, context: AgentContext) -> None:
         super().__init__(
@@ -244,10 +250,10 @@ class PPOAgent(FilteredAgent[RowNoise]):
             )
         if needs_scaling(box).any():
             self.output_filter = ScaledOutput(self.output_filter, box)
+            self._conditions[ACTION_UNITS] = SCALED
             self.action_space = self.output_filter.agent_space
 
     def new_rows(self, num_envs: int, seed: int) -> AgentRows[RowNoise]:
-        """Row state for a stack of that many environments."""
         noise = RowNoise(
             num_rows=num_envs,
             size=self.sampler.noise_size,
@@ -260,7 +266,6 @@ class PPOAgent(FilteredAgent[RowNoise]):
     def choose(
         self, row_state: AgentRows[RowNoise], request: ActionRequest, clock: Clock
     ) -> ActionInfo:
-        """Sample from the policy, or take its mode where greedy; keeps the log-probability."""
         parameters = self.engine.checked(self.policy(request.observation))
 
         def explored(where: BoolArray | None) -> tuple[Array, ...]:
@@ -276,29 +281,13 @@ class PPOAgent(FilteredAgent[RowNoise]):
             extras["policy"] = parameters
         return ActionInfo(action=action + self._first_action, extras=extras)
 
-    def keeps_heatup(self) -> bool:
-        """Return False: PPO is on-policy, so random decisions are dropped."""
-        return False
-
     def store(self, transition: Transition) -> None:
-        """Append to the rollout."""
         self.memory.add(transition)
 
-    def truncate(self, rows: IntArray) -> None:
-        """Mark the last transition of each of these rows in the rollout as truncated."""
-        self.memory.truncate(rows)
-
-    @property
-    def is_on_policy(self) -> bool:
-        """True: it forgets a rollout that it has learned from."""
-        return True
-
     def decisions_until_training(self) -> int:
-        """Decisions that the rollout still needs."""
         return max(1, self.params.algorithm.rollout.count - len(self.memory))
 
     def train(self, clock: Clock) -> TrainingReport | None:
-        """A round of updates once the rollout is full."""
         algorithm = self.params.algorithm
         if len(self.memory) < algorithm.rollout.count:
             return None
@@ -321,41 +310,21 @@ class PPOAgent(FilteredAgent[RowNoise]):
         return TrainingReport(training_steps=steps, metrics=named)
 
     def learn_from_batch(self, batch: Minibatch) -> Numbers:
-        """One gradient step; the loss has no metrics of each sample."""
         if self.engine.is_shared:
             whole = batch.rollout.advantage[batch.positions]
             self.engine.scalars[WHOLE_MINIBATCH] = whole
         return self.engine.step(batch.rollout, batch.positions)
 
-    def inspection_points(self) -> list[InspectionPoint]:
-        """Points at its filters and rollout, at minibatches, network and updates."""
-        return [*super().inspection_points(), *points_of_rollouts(self)]
-
-    def timed_calls(self) -> list[TimedCall]:
-        """The calls whose times a profile shows."""
-        return [
-            *super().timed_calls(),
-            TimedCall(self.memory, "rollout", "sample"),
-            TimedCall(self.memory, "grid", "sample"),
-            TimedCall(self, "rollout_batch", "advantages"),
-            *self.engine.timed_calls(),
-        ]
-
-    def trajectories(self) -> dict[str, Array]:
-        """The rollout so far by flat path, see `memories.batches.shown_as`; empty when it is."""
-        return self.memory.trajectories(self.name) if len(self.memory) else {}
+    def parts(self) -> Mapping[str, object]:
+        own = {"actor_critic": self.network, "engine": self.engine, "memory": self.memory}
+        return {**super().parts(), **own}
 
     def note_loaded(self) -> None:
-        """Let a diagnosis count gradient steps from those that were saved."""
         self.engine.steps = self.training_steps
 
-    def policy_state_dict(self) -> State:
-        """Networks and statistics, and the units of actions where these are scaled to a Box."""
-        units = {ACTION_UNITS: SCALED} if isinstance(self.output_filter, ScaledOutput) else {}
-        return {**super().policy_state_dict(), **units}
-
-    def load_policy(self, state: State) -> None:
-        """Start from what an equal agent knew elsewhere; SpaceError where units differ."""
+    def _check_conditions(self, state: State) -> None:
+        """Raise `SpaceError` where the units of actions differ as well."""
+        super()._check_conditions(state)
         saved = state.get(ACTION_UNITS) == SCALED
         own = isinstance(self.output_filter, ScaledOutput)
         if self._acts_in_units and saved != own:
@@ -363,34 +332,6 @@ class PPOAgent(FilteredAgent[RowNoise]):
                 f"what was saved was learned with scale_actions={saved}, and agent '{self.name}' "
                 f"has scale_actions={own}: its actions would mean something else; give it the same"
             )
-        super().load_policy(state)
-
-    def networks_state_dict(self) -> State:
-        """The network, and the scale in which its critic predicts."""
-        return {"network": self.network.state_dict(), "returns": self.returns.state_dict()}
-
-    def load_networks(self, state: State) -> None:
-        """Load the network, and the scale in which its critic predicts."""
-        self.network.load_state_dict(state["network"])
-        self.returns.load_state_dict(state["returns"])
-
-    def learned(self) -> dict[str, Array]:
-        """Parameters and mean gradients; see `core.agents.Learning`."""
-        return self.engine.learned()
-
-    @property
-    def updates(self) -> dict[str, str]:
-        """Modes of its gradient steps; see `core.agents.UpdatingAgent`."""
-        return {self.name: self.engine.updates}
-
-    @property
-    def modules(self) -> dict[str, nn.Module]:
-        """The policy and the value on top of what they share."""
-        return {"actor_critic": self.model}
-
-    def description(self) -> str:
-        """The network and how it is updated, for people."""
-        return f"{self.network.summary()}\nupdates: {self.engine.updates}"
 
     def _when_the_rollout_began(self, clock: Clock) -> Clock:
         """Return the clock for schedules: read now, a fall to 0 would waste the last round."""

@@ -12,19 +12,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from coach_rl.agents.acting_policy import ActingPolicy
 from coach_rl.agents.actor_critic_learner import ActorCriticAgentParameters, ActorCriticLearner
-from coach_rl.agents.learner import LearnerContext
+from coach_rl.agents.learner import ActingPolicy, LearnerContext
 from coach_rl.agents.off_policy_agent import (
     OffPolicyAgent,
     ValueLearningParameters,
 )
 from coach_rl.architectures.continuous_control import Critics, SquashedGaussianActor
-from coach_rl.architectures.gradient_step import Numbers, Objective
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective, TargetSync
 from coach_rl.architectures.layers import ScaleToBox
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import Forward
-from coach_rl.architectures.optimizers import AdamParameters, TargetSync
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
@@ -47,7 +45,7 @@ class SACAlgorithmParameters(ValueLearningParameters):
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(rate=0.005))
     """Update rule of the critics' targets."""
     initial_temperature: Positive[float] = 1.0
-    """Alpha, what a nat of entropy is worth, at the start."""
+    """Alpha, the initial temperature: the weight of the entropy in the objective."""
     learn_temperature: bool = True
     """Adapt alpha so that the policy keeps the target entropy (section 5); else it stays."""
     target_entropy: float | None = None
@@ -167,7 +165,6 @@ class SACLearner(ActorCriticLearner[SACBatch]):
             )
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
-        """A gradient step of the critics, the actor and the temperature; the targets follow."""
         shape = batch.action.shape
         noise, next_noise = self._noise(*shape), self._noise(*shape)
         batch = self.prepared(batch)

@@ -7,22 +7,125 @@ ScriptedAgentParameters(policy="desired_goal")           # one that is built in
 
 import importlib
 import inspect
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.agents.acting_only import ActingOnly
-from coach_rl.core.agents import AgentContext
+from coach_rl.core.agents import AgentContext, RowState, TrainingReport
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import Action, ActionRequest, Observation
+from coach_rl.core.records import Action, ActionRequest, FloatArray, IntArray, Observation, Outcome
 from coach_rl.core.roles import CodeNamingParameters
+from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import Saved
-from coach_rl.core.spaces import Space, check_actions, clipped_to_space
+from coach_rl.core.spaces import (
+    Space,
+    actions_from_uniform,
+    check_actions,
+    clipped_to_space,
+    uniform_size,
+)
 from coach_rl.core.state import State
+
+
+class ActingOnly(Saved):
+    """An agent without a memory or anything to learn; its kinds add `new_rows` and `act`.
+
+    Args:
+        name: The agent's name in logs.
+    """
+
+    is_on_policy = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def observe(self, row_state: RowState, outcome: Outcome, clock: Clock) -> None:
+        """Nothing is kept."""
+
+    def cut_off(self, row_state: RowState, rows: IntArray, clock: Clock) -> None:
+        """Nothing is kept."""
+
+    def restart_rows(self, row_state: RowState) -> None:
+        """Nothing is kept."""
+
+    def decisions_until_training(self) -> int:
+        return sys.maxsize
+
+    def train(self, clock: Clock) -> TrainingReport | None:
+        return None
+
+    def policy_state_dict(self) -> State:
+        return {}
+
+    def load_policy(self, state: State) -> None:
+        raise SpaceError(f"agent '{self.name}' learns nothing, so nothing can be loaded into it")
+
+
+@parameter_class
+class UniformAgentParameters:
+    """An agent that acts at random; see `core.spaces.actions_from_uniform`."""
+
+    name: str = "uniform"
+    """The agent's name in logs and files."""
+
+    def build(self, context: AgentContext) -> "UniformAgent":
+        """The agent; SpaceError where nothing can be drawn from its action space."""
+        return UniformAgent(self.name, context.spaces.action)
+
+
+@dataclass(kw_only=True)
+class UniformRows(Saved):
+    """The random streams of the rows, and what was drawn from them last."""
+
+    SAVED = ("noise", "drawn")
+
+    noise: RowNoise
+    drawn: FloatArray
+    """[N, D] the uniform numbers of each row's last action."""
+    followed: FloatArray | None = None
+    """Numbers drawn elsewhere, [N, D], that the next actions are made of; None where the agent
+    draws its own."""
+
+    def decisions(self) -> State:
+        return {"drawn": self.drawn}
+
+    def follow(self, decisions: State) -> None:
+        self.followed = decisions["drawn"]
+
+
+class UniformAgent(ActingOnly):
+    """Acts at random in every phase.
+
+    Args:
+        name: The agent's name in logs.
+        space: Where it acts.
+    """
+
+    def __init__(self, name: str, space: Space) -> None:
+        super().__init__(name)
+        self._space, self._size = space, uniform_size(space)
+
+    def new_rows(self, num_envs: int, seed: int) -> UniformRows:
+        noise = RowNoise(
+            num_rows=num_envs, size=self._size, kind="uniform", seed=seed, name="uniform"
+        )
+        return UniformRows(noise=noise, drawn=np.zeros((num_envs, self._size), np.float32))
+
+    def act(self, row_state: UniformRows, request: ActionRequest, clock: Clock) -> Action:
+        rows, followed = request.rows, row_state.followed
+        row_state.drawn[rows] = row_state.noise.draw(rows) if followed is None else followed[rows]
+        return actions_from_uniform(self._space, row_state.drawn[rows])
+
+    def description(self) -> str:
+        """The space it draws from, for people."""
+        return f"uniform over {self._space}"
+
 
 Policy = Callable[[Observation, Space], Action]
 """(observations [R, ...] each, where to act) to actions [R, ...]; a function of just these."""
@@ -86,7 +189,6 @@ class ScriptedRows(Saved):
     """A script remembers nothing of its rows."""
 
     def decisions(self) -> State:
-        """Nothing: it decides the same anywhere."""
         return {}
 
     def follow(self, decisions: State) -> None:
@@ -111,11 +213,9 @@ class ScriptedAgent(ActingOnly):
         self._policy = _checked(found, self._label)
 
     def new_rows(self, num_envs: int, seed: int) -> ScriptedRows:
-        """Nothing is remembered."""
         return ScriptedRows()
 
     def act(self, row_state: ScriptedRows, request: ActionRequest, clock: Clock) -> Action:
-        """Act as the script says; ActionError names the script if its action is invalid."""
         try:
             action = clipped_to_space(self._space, self._policy(request.observation, self._space))
             check_actions(self._space, action)
@@ -124,7 +224,6 @@ class ScriptedAgent(ActingOnly):
         return action
 
     def load_policy(self, state: State) -> None:
-        """Refused: a script does what its function says."""
         raise SpaceError(f"agent '{self.name}' follows a script, into which nothing can be loaded")
 
     def description(self) -> str:

@@ -21,8 +21,7 @@ from coach_rl.agents.off_policy_agent import (
     OffPolicyAgent,
 )
 from coach_rl.architectures.continuous_control import Critics, DeterministicActor
-from coach_rl.architectures.gradient_step import Numbers
-from coach_rl.architectures.optimizers import TargetSync
+from coach_rl.architectures.gradient_step import Numbers, TargetSync
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
@@ -92,7 +91,6 @@ class TD3Learner(ActorCriticLearner[TD3Batch]):
         self.acting = deterministic_acting(params, context, self.actor, self.policy)
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
-        """A gradient step of the critics; every `policy_delay` steps the actor and the targets."""
         noise = self._noise(*batch.action.shape)
         if (self.engine.steps + 1) % self._algorithm.policy_delay != 0:
             return self.engine.step(TD3Batch(batch, noise=noise), only=("critic",))

@@ -19,10 +19,9 @@ if TYPE_CHECKING:
         DeterministicActor,
         SquashedGaussianActor,
     )
-    from coach_rl.architectures.gradient_step import Objective
+    from coach_rl.architectures.gradient_step import AdamParameters, Objective, TargetSync
     from coach_rl.architectures.network_wrapper import NetworkWrapper
     from coach_rl.architectures.observation_normaliser import ObservationNormaliser
-    from coach_rl.architectures.optimizers import AdamParameters, TargetSync
     from coach_rl.architectures.q_network import (
         CategoricalHead,
         MeanHead,

@@ -5,19 +5,161 @@ that those before it have just moved, and what they computed for every sample.
 
 A step also returns the numbers by which it is judged: every objective's loss, the norm of its
 gradient, and the norm of its parameters afterwards. It is sound if all of them are finite.
+
+Processes that train together take the gradient of a part of each batch, and all get the mean. Every
+loss is a mean over its batch, so the mean of the gradients of equal parts is the gradient of the
+whole. Losses and metrics travel with the gradient, in one all-reduce: clipping, the checks that
+numbers are finite, and what is logged see those of the whole batch.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, NamedTuple
+from typing import Annotated, Generic, NamedTuple, TypeVar
 
 import torch
+from annotated_types import Interval
 from torch import Tensor
 from torch.linalg import vector_norm
 
-from coach_rl.architectures.batch import Batch, mapped
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.optimizers import Adam, AdamParameters
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative, Positive
+from coach_rl.core.records import Array
+from coach_rl.core.runtime import ProcessGroup
+from coach_rl.core.saved import Saved, SavedAttribute
+from coach_rl.functional.adam import adam_step, clipped_gradient, next_powers
+
+Batch = TypeVar("Batch")
+"""The input of a loss: a NamedTuple of tensors [B, ...], of dicts of tensors, and of None."""
+
+
+def mapped(change: Callable[[Tensor], Tensor], batch: Batch) -> Batch:
+    """The batch with every tensor changed."""
+    return _mapped(change, batch)  # type: ignore[return-value]  # the same kind comes out
+
+
+def named_tensors(batch: object, name: str = "") -> dict[str, Tensor]:
+    """Every tensor of a batch by its path, e.g. `action` or `observation/position`.
+
+    Args:
+        batch: A NamedTuple or dict, which may hold others, or None where something is left out.
+        name: Path of the batch itself.
+    """
+    if isinstance(batch, Tensor):
+        return {name: batch}
+    prefix = f"{name}/" if name else ""
+    return {
+        path: tensor
+        for key, part in _parts(batch).items()
+        for path, tensor in named_tensors(part, f"{prefix}{key}").items()
+    }
+
+
+def as_arrays(tensors: Mapping[str, Tensor]) -> dict[str, Array]:
+    """The tensors as arrays; waits for the device."""
+    return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+
+
+def _mapped(change: Callable[[Tensor], Tensor], value: object) -> object:
+    if isinstance(value, Tensor):
+        return change(value)
+    if value is None:
+        return None
+    parts = {key: _mapped(change, part) for key, part in _parts(value).items()}
+    return parts if isinstance(value, dict) else type(value)(**parts)
+
+
+def _parts(value: object) -> Mapping[str, object]:
+    if value is None:
+        return {}
+    if isinstance(value, Mapping):
+        return value
+    assert isinstance(value, tuple), f"a batch holds tensors, not {type(value).__name__}"
+    return dict(zip(value._fields, value, strict=True))  # type: ignore[attr-defined]  # NamedTuple
+
+
+Decay = Annotated[float, Interval(ge=0, lt=1)]
+"""Factor on a moving average, per step."""
+
+
+@parameter_class
+class AdamParameters:
+    """Adam with gradient clipping. Defaults: PyTorch's."""
+
+    learning_rate: Positive[float] = 1e-3
+    """Learning rate; an agent may multiply it by a schedule."""
+    betas: tuple[Decay, Decay] = (0.9, 0.999)
+    """Decay of the two moments."""
+    epsilon: float = 1e-8
+    """Added to the root of the second moment."""
+    max_gradient_norm: Positive[float] | None = None
+    """Largest norm of the whole gradient; None never clips."""
+    l2: NonNegative[float] = 0.0
+    """L2 regularisation: this times the parameters, biases too, is added to their gradient."""
+
+
+@parameter_class
+class TargetSync:
+    """Update rule of a target network: how it follows its online network."""
+
+    rate: Annotated[float, Interval(gt=0, le=1)] = 1.0
+    """Polyak's tau: target += rate * (online - target); 1 copies."""
+    every: Positive[int] = 1
+    """Gradient steps from one sync to the next."""
+
+
+class Adam(Saved):
+    """Adam on the online parameters of one network.
+
+    Args:
+        network: The network whose parameters are updated in place.
+        params: Adam's settings.
+    """
+
+    SAVED = (
+        SavedAttribute("_first", key="first_moment"),
+        SavedAttribute("_second", key="second_moment"),
+        "_powers",
+    )
+
+    def __init__(self, network: NetworkWrapper, params: AdamParameters) -> None:
+        self.network, self.params = network, params
+        device = network.online.device
+        self._first = torch.zeros(network.size, device=device)
+        self._second = torch.zeros(network.size, device=device)
+        self._betas = torch.tensor(params.betas, device=device)
+        self._powers = torch.ones(2, device=device)
+
+    def step(self, gradient: Tensor, learning_rate: Tensor) -> Tensor:
+        """Clip the gradient [P] and update the parameters; returns its norm before clipping."""
+        params, online = self.params, self.network.online
+        if params.l2:
+            gradient = gradient + params.l2 * online
+        gradient, norm = clipped_gradient(gradient, params.max_gradient_norm)
+        self._powers.copy_(next_powers(self._powers, self._betas))
+        parameters, first, second = adam_step(
+            online,
+            gradient,
+            self._first,
+            self._second,
+            self._powers,
+            learning_rate,
+            betas=params.betas,
+            epsilon=params.epsilon,
+        )
+        online.copy_(parameters)
+        self._first.copy_(first)
+        self._second.copy_(second)
+        return norm
+
+    def mean_gradient(self) -> Tensor:
+        """The mean gradient [P] of about the last ten steps, after clipping; 0 before the first."""
+        return self._first / (1 - self._powers[0]).clamp(min=1e-8)
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Every tensor that `step` writes to."""
+        return self.network.online, self._first, self._second, self._powers
+
 
 Numbers = dict[str, Tensor]
 """Named scalars or values per sample."""
@@ -131,3 +273,51 @@ class GradientStep(Generic[Batch]):
         """Every tensor that the step writes to."""
         own = [tensor for _, adam in self.learners for tensor in adam.tensors()]
         return [*own, *(network.target for network, _ in self.targets)]
+
+
+EXTREMES = {"_lowest": torch.amin, "_highest": torch.amax}
+"""Functions that merge metrics that are no means, by the end of their names."""
+
+
+def own_share(
+    group: ProcessGroup, data: Batch, index: Tensor | None
+) -> tuple[Batch, Tensor | None]:
+    """This process's part of a batch, see `GradientStep`; the parts are of one size."""
+    if index is not None:
+        return data, index.chunk(group.size)[group.rank]
+    size = len(next(iter(named_tensors(data).values()))) // group.size
+    own = slice(group.rank * size, (group.rank + 1) * size)
+    return mapped(lambda column: column[own], data), None
+
+
+def merged_gradient(group: ProcessGroup) -> Gradient[Batch]:
+    """A method that computes the gradient of a batch of which this process has only its share."""
+
+    def gradient(
+        loss: Loss[Batch], parameters: Tensor, batch: Batch, scalars: Numbers
+    ) -> tuple[Tensor, Tensor, Numbers]:
+        own, value, metrics = eager_gradient(loss, parameters, batch, scalars)
+        names = [name for name, metric in metrics.items() if not metric.ndim]
+        numbers = torch.stack([value, *(metrics[name] for name in names)])
+        # The gradient, and a line of numbers for each process, all but its own 0: [P + K * M].
+        sent = torch.zeros(own.numel() + group.size * numbers.numel(), device=own.device)
+        sent[: own.numel()] = own
+        by_process = sent[own.numel() :].view(group.size, -1)
+        by_process[group.rank] = numbers
+        group.add_up(sent)
+        means = by_process.mean(dim=0)
+        merged = {
+            name: _merged(name, by_process[:, column], means[column])
+            for column, name in enumerate(names, start=1)
+        }
+        return sent[: own.numel()] / group.size, means[0], {**metrics, **merged}
+
+    return gradient
+
+
+def _merged(name: str, by_process: Tensor, mean: Tensor) -> Tensor:
+    """A metric [K] of equal parts of a batch as one of the whole."""
+    for ending, extreme in EXTREMES.items():
+        if name.endswith(ending):
+            return extreme(by_process)
+    return mean

@@ -15,8 +15,16 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
-from coach_rl.architectures.batch import Batch, mapped, named_tensors
-from coach_rl.architectures.gradient_step import GradientStep, Loss, Numbers, Step, StepResult
+from coach_rl.architectures.gradient_step import (
+    Batch,
+    GradientStep,
+    Loss,
+    Numbers,
+    Step,
+    StepResult,
+    mapped,
+    named_tensors,
+)
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.update_modes import UpdateMode, cannot_run
 

@@ -16,26 +16,29 @@
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Generic
+from typing import Any, ClassVar, Generic
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from coach_rl.architectures.all_reduce import merged_gradient, own_share
-from coach_rl.architectures.batch import Batch, as_arrays, named_tensors
-from coach_rl.architectures.divergence import Learner, diagnosis
 from coach_rl.architectures.gradient_step import (
     JUDGED,
+    Adam,
+    Batch,
     GradientStep,
     Numbers,
     Objective,
     Step,
     StepResult,
+    TargetSync,
+    as_arrays,
     eager_gradient,
+    merged_gradient,
+    named_tensors,
+    own_share,
 )
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.optimizers import Adam, TargetSync
 from coach_rl.architectures.recorded_steps import (
     COMPILE_REPAID_AFTER,
     CaptureError,
@@ -43,18 +46,47 @@ from coach_rl.architectures.recorded_steps import (
     compiled,
     resolved_mode,
 )
-from coach_rl.architectures.step_metrics import StepMetrics, is_sound
-from coach_rl.core.activity import COMPILING, RECORDING
+from coach_rl.architectures.step_metrics import Learner, StepMetrics, diagnosis, is_sound
 from coach_rl.core.errors import CoachWarning, ConfigurationError, DivergedError
-from coach_rl.core.inspection_points import InspectionPoint, after_calls, before_calls
+from coach_rl.core.inspection_points import (
+    InspectionPoint,
+    PointsFunction,
+    after_calls,
+    before_calls,
+)
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.records import Array, FloatArray
-from coach_rl.core.runtime import ON_CPU, Runtime
+from coach_rl.core.runtime import COMPILING, ON_CPU, RECORDING, Runtime
 from coach_rl.core.state import State
 from coach_rl.core.update_modes import UpdateMode, cannot_run
 
 FIRST_STEP = {"compiled": COMPILING, "captured": RECORDING}
 """The slow work of the first step in a mode."""
+
+
+def points_of_updates(engine: "UpdateEngine[Any]") -> list[InspectionPoint]:
+    """Points at the numbers of each step, at its samples, and at the networks after it."""
+
+    def numbers(names: tuple[str, ...], values: Tensor) -> dict[str, Array]:
+        plain = (name.removeprefix(JUDGED) for name in names)
+        return dict(zip(plain, values.cpu().numpy(), strict=True))
+
+    def of(kind: str) -> Callable[..., dict[str, Array]]:
+        return lambda *_, **__: {
+            path.removeprefix(f"{kind}/"): values
+            for path, values in engine.learned().items()
+            if path.startswith(f"{kind}/")
+        }
+
+    watched = {
+        "update": before_calls(engine._metrics, "add", numbers),
+        "update/samples": after_calls(
+            engine, "step", lambda per_sample, *_, **__: as_arrays(per_sample)
+        ),
+        "update/parameters": after_calls(engine, "step", of("parameters")),
+        "update/gradients": after_calls(engine, "step", of("gradients")),
+    }
+    return [InspectionPoint(name=name, watch=watch) for name, watch in watched.items()]
 
 
 class UpdateEngine(Generic[Batch]):
@@ -79,6 +111,8 @@ class UpdateEngine(Generic[Batch]):
             capture and cannot becomes eager when it is first taken.
         scalars: The numbers that the next step reads, by name; written by `set_scalars`.
     """
+
+    POINTS: ClassVar[tuple[PointsFunction, ...]] = (points_of_updates,)
 
     def __init__(
         self,
@@ -209,7 +243,7 @@ class UpdateEngine(Generic[Batch]):
         return outputs
 
     def learned(self) -> dict[str, Array]:
-        """Online parameters and mean gradients by name, see `core.agents.Learning`."""
+        """Copies of parameters and mean gradients: `parameters/<name>`, `gradients/<name>`."""
         found = {}
         for each, adam in self._learners:
             flats = {"parameters": each.network.online, "gradients": adam.mean_gradient()}
@@ -219,38 +253,8 @@ class UpdateEngine(Generic[Batch]):
                     found[f"{path}{name}"] = tensor.cpu().numpy().copy()
         return found
 
-    def inspection_points(self, agent: str) -> list[InspectionPoint]:
-        """Points at the numbers of each step, at its samples, and at the networks after it.
-
-        Args:
-            agent: The agent that owns the engine.
-        """
-
-        def numbers(names: tuple[str, ...], values: Tensor) -> dict[str, Array]:
-            plain = (name.removeprefix(JUDGED) for name in names)
-            return dict(zip(plain, values.cpu().numpy(), strict=True))
-
-        def of(kind: str) -> Callable[..., dict[str, Array]]:
-            return lambda *_, **__: {
-                path.removeprefix(f"{kind}/"): values
-                for path, values in self.learned().items()
-                if path.startswith(f"{kind}/")
-            }
-
-        watched = {
-            "update": before_calls(self._metrics, "add", numbers),
-            "update/samples": after_calls(
-                self, "step", lambda per_sample, *_, **__: as_arrays(per_sample)
-            ),
-            "update/parameters": after_calls(self, "step", of("parameters")),
-            "update/gradients": after_calls(self, "step", of("gradients")),
-        }
-        return [
-            InspectionPoint(name=name, agent=agent, watch=watch) for name, watch in watched.items()
-        ]
-
     def timed_calls(self) -> list[TimedCall]:
-        """The calls whose times a profile shows; it can't look into a recorded step."""
+        """The calls whose times a profile shows; those inside a recorded step can't be timed."""
         is_eager = self.mode == "eager"
         optimisers = [adam for _, adam in self._learners if is_eager]
         synced = [network for network, sync in self._targets if is_eager or sync.every > 1]

@@ -25,11 +25,11 @@ from torch import Tensor, nn
 
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
-from coach_rl.core.frozen import FrozenMapping, thawed
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.roles import CodeNamingParameters
 from coach_rl.core.spaces import Space
+from coach_rl.core.typed_values import FrozenMapping, thawed
 
 Input = Tensor | dict[str, Tensor]
 """Observations by key, or actions, [B, ...] each."""

@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from coach_rl.configuration.trust import code_in_parameters
 from coach_rl.configuration.user_modules import let_import_named
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.interfaces import EnvironmentParameters
-from coach_rl.core.level_name import shown_level
+from coach_rl.core.shown_text import shown_level
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
 
@@ -60,16 +60,23 @@ def check_environment(environment: EnvironmentParameters) -> int:
         obstacle = obstacle_to_restoring(built, environment)
     short = _with_short_episodes(environment)
     print(f"checking {shown_level(environment.level)}")
-    verdicts: Counter[str] = Counter()
     is_vector = getattr(environment, "vectorization", "") == "vector"
     recipe = None if is_vector else getattr(short or environment, "recipe", None)
-    for finding in testing.examine(
-        lambda num_envs: environment.build(num_envs=num_envs),
-        build_short=None if short is None else lambda num_envs: short.build(num_envs=num_envs),
-        obstacle_to_restoring=obstacle,
-        steps_together=is_vector,
-        single=None if recipe is None else recipe().make,
-    ):
+    return _exit_code(
+        testing.examine(
+            lambda num_envs: environment.build(num_envs=num_envs),
+            build_short=None if short is None else lambda num_envs: short.build(num_envs=num_envs),
+            obstacle_to_restoring=obstacle,
+            steps_together=is_vector,
+            single=None if recipe is None else recipe().make,
+        )
+    )
+
+
+def _exit_code(findings: Iterable[testing.Finding]) -> int:
+    """Print findings, a line each, and their numbers; 1 if a promise is broken, else 0."""
+    verdicts: Counter[str] = Counter()
+    for finding in findings:
         verdicts[finding.verdict] += 1
         text = f": {finding.text}" if finding.text else ""
         print(f"{finding.verdict:<8} {finding.subject}{text}")
@@ -89,6 +96,13 @@ def _environment_suite(graph_manager: GraphManager) -> int:
     return check_environment(graph_manager.parameters.environment)
 
 
-_SUITES: tuple[Callable[[GraphManager], int], ...] = (_environment_suite,)
+def _agents_suite(graph_manager: GraphManager) -> int:
+    agents = ", ".join(level.agent.name for level in graph_manager.parameters.levels)
+    print(f"checking {agents}")
+    with graph_manager:
+        return _exit_code(testing.examine_agents(graph_manager))
+
+
+_SUITES: tuple[Callable[[GraphManager], int], ...] = (_environment_suite, _agents_suite)
 """The suites that `coach check -p PRESET` runs: each prints its findings, and returns 1 if a
-promise is broken, else 0. That of agents belongs here."""
+promise is broken, else 0."""

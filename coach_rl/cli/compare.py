@@ -11,7 +11,7 @@ from coach_rl.cli.shell import short
 from coach_rl.cli.tables import table_console
 from coach_rl.configuration.strict_json import write_text
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
-from coach_rl.core.printable_text import one_line
+from coach_rl.core.shown_text import one_line
 from coach_rl.sessions.session import DEFAULT_ROOT
 from coach_rl.studies.comparison import (
     compare,

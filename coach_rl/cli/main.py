@@ -29,7 +29,7 @@ from coach_rl.core.errors import (
     in_one_line,
     require_unix,
 )
-from coach_rl.core.printable_text import one_line
+from coach_rl.core.shown_text import one_line
 
 _FIRST_COMMANDS = """Reinforcement-learning experiments that are described by presets. To begin:
 

@@ -12,8 +12,7 @@ from coach_rl.cli.shell import program, short, word
 from coach_rl.cli.tables import table_console
 from coach_rl.cli.train import console_of, resume_advice
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
-from coach_rl.core.printable_text import one_line, printable
-from coach_rl.core.sizes import readable
+from coach_rl.core.shown_text import one_line, printable, readable
 from coach_rl.runs.folder import MANIFEST, ONLY_RECORDS, RunFolder, read_manifest, remove_run
 from coach_rl.runs.lock import RunInUseError, holder_of
 from coach_rl.sessions.session import DEFAULT_ROOT

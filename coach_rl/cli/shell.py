@@ -5,7 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from coach_rl.core.printable_text import printable
+from coach_rl.core.shown_text import printable
 
 
 def program(name: str) -> str:

@@ -16,8 +16,8 @@ from coach_rl.cli.train import console_of
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import ConfigurationError, RunError
-from coach_rl.core.level_name import shown_level
 from coach_rl.core.runtime import Runtime
+from coach_rl.core.shown_text import shown_level
 from coach_rl.graph_managers.torch_settings import resolved_device
 from coach_rl.runs.folder import check_name
 from coach_rl.sessions.session import DEFAULT_ROOT

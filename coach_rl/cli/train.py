@@ -13,10 +13,8 @@ from coach_rl.cli.shell import program, short, word
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CheckpointError, ConfigurationError, DivergedError, RunError
-from coach_rl.core.level_name import shown_level
-from coach_rl.core.printable_text import printable
-from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
-from coach_rl.core.runtime import Runtime
+from coach_rl.core.runtime import ONE_PROCESS, ProcessGroup, Runtime
+from coach_rl.core.shown_text import printable, shown_level
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.processes.torch_processes import joined_processes
 from coach_rl.runs.checkpoint import list_checkpoints

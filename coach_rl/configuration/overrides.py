@@ -26,6 +26,7 @@ import coach_rl
 from coach_rl.configuration.familiar_names import FLAGS, familiar_settings
 from coach_rl.configuration.parameters_json import constructor_fields, encode, is_frozen_dataclass
 from coach_rl.configuration.strict_json import Json
+from coach_rl.core.clock import ConstantSchedule, Schedule
 from coach_rl.core.errors import (
     ConfigurationError,
     ParameterError,
@@ -34,10 +35,8 @@ from coach_rl.core.errors import (
     require_no_problems,
     suggestion,
 )
-from coach_rl.core.protocols import belongs
-from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.steps import StepUnit
-from coach_rl.core.typed_values import declared_types, describe_type, fit
+from coach_rl.core.typed_values import belongs, declared_types, describe_type, fit
 
 
 def parse_overrides(text: str) -> dict[str, object]:

@@ -270,7 +270,10 @@ REFERENCE_TAG = "$reference"
 
 
 LIST_TAG = "$list"
-REMOVED_FIELDS: Mapping[str, Mapping[str, Json]] = {"GraphAgentParameters": {"novelty": False}}
+REMOVED_FIELDS: Mapping[str, Mapping[str, Json]] = {
+    "FarthestPoints": {"novelty": 0.0, "surroundings": 0.5},
+    "GraphAgentParameters": {"novelty": False},
+}
 """Fields by class that documents may have and classes have not, with their defaults at the end."""
 
 

@@ -18,8 +18,15 @@ if TYPE_CHECKING:
         RowState,
         TrainingReport,
     )
-    from coach_rl.core.clock import Clock, Phase
-    from coach_rl.core.divergence import DivergenceParameters
+    from coach_rl.core.clock import (
+        Clock,
+        ConstantSchedule,
+        ExponentialSchedule,
+        LinearSchedule,
+        Phase,
+        PiecewiseSchedule,
+        Schedule,
+    )
     from coach_rl.core.errors import (
         ActionError,
         CheckpointError,
@@ -56,6 +63,7 @@ if TYPE_CHECKING:
     from coach_rl.core.profiling import HasTimedCalls, TimedCall
     from coach_rl.core.records import (
         Action,
+        ActionInfo,
         ActionRequest,
         Array,
         BoolArray,
@@ -67,19 +75,13 @@ if TYPE_CHECKING:
         IntArray,
         Observation,
         Outcome,
+        Transition,
     )
     from coach_rl.core.roles import KeepingParameters, LearnerParameters, MovableParameters
     from coach_rl.core.row_noise import RowNoise
     from coach_rl.core.running_statistics import RunningStatistics
-    from coach_rl.core.runtime import Runtime
+    from coach_rl.core.runtime import DivergenceParameters, Runtime
     from coach_rl.core.saved import Saved, SavedAttribute
-    from coach_rl.core.schedules import (
-        ConstantSchedule,
-        ExponentialSchedule,
-        LinearSchedule,
-        PiecewiseSchedule,
-        Schedule,
-    )
     from coach_rl.core.seeding import generator
     from coach_rl.core.signals import Signals
     from coach_rl.core.spaces import ActionUnit, EnvironmentSpaces, Space
@@ -94,7 +96,6 @@ if TYPE_CHECKING:
     )
     from coach_rl.core.symmetry import Symmetry, SymmetryParameters
     from coach_rl.core.timed_goals import TIME_KEY, TimedGoalSpace
-    from coach_rl.core.transitions import ActionInfo, Transition
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 

@@ -9,6 +9,7 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.marks import GoalPlace, Mark
+from coach_rl.core.parts import walk
 from coach_rl.core.records import (
     Action,
     ActionRequest,
@@ -60,8 +61,9 @@ def following(rows: RowState, owner: str) -> FollowingRows:
 def require_whole_policies(agents: Mapping[str, "AnyAgent"]) -> None:
     """Raise `ConfigurationError` where a policy may lack a part of the state that an agent saves.
 
-    Other processes and runs get the policy alone. A subclass outside this package that saves more
-    must say what of it belongs to the policy, by a `networks_state_dict` of its own.
+    Other processes and runs get the policy alone. A class outside this package has to say of
+    each attribute in `SAVED` whether acting needs it, and write no `state_dict` of its own without
+    a `policy_state_dict`.
 
     Args:
         agents: By their level's name, or a group's members by theirs.
@@ -69,16 +71,19 @@ def require_whole_policies(agents: Mapping[str, "AnyAgent"]) -> None:
     for name, agent in agents.items():
         require_whole_policies(getattr(agent, "members", {}))
         for kind in type(agent).__mro__:
-            said = {"networks_state_dict", "policy_state_dict"} & set(vars(kind))
-            if said or kind.__module__.startswith("coach_rl."):
+            if kind.__module__.startswith("coach_rl.") or "policy_state_dict" in vars(kind):
                 break
-            if "state_dict" in vars(kind) or vars(kind).get("SAVED"):
-                how = "state_dict" if "state_dict" in vars(kind) else "SAVED"
+            unknown = [
+                each if isinstance(each, str) else each.name
+                for each in vars(kind).get("SAVED", ())
+                if isinstance(each, str) or each.policy is None
+            ]
+            if "state_dict" in vars(kind) or unknown:
+                what = "state_dict" if "state_dict" in vars(kind) else f"SAVED: {unknown[0]}"
                 raise ConfigurationError(
-                    f"agent of '{name}': {kind.__name__} saves state of its own ({how}), "
-                    "which other processes and runs that load the agent would not get; override "
-                    "networks_state_dict() and load_networks() with what acting needs of it, or, "
-                    "if that is nothing, let networks_state_dict() return super()'s"
+                    f"agent of '{name}': {kind.__name__} saves state of its own ({what}), and "
+                    "processes and runs that load the agent need to know if acting needs it; "
+                    "write SavedAttribute(name, policy=True) in SAVED, or policy=False"
                 )
 
 
@@ -129,19 +134,19 @@ class Agent(Stateful, Protocol[Rows]):
         ...
 
     def cut_off(self, row_state: Rows, rows: IntArray, clock: Clock) -> None:
-        """Nothing comes of the open decisions of these rows.
+        """Drop the open decisions of these rows.
 
-        Their simulators failed, or the agent is frozen for a time. There is no transition to make.
+        Their simulators failed, or the agent is frozen for a time; these decisions have no outcome.
         The last transition that is stored of a row was the end of its episode, truncated; the next
         one begins another.
         """
         ...
 
     def restart_rows(self, row_state: Rows) -> None:
-        """Give up the open episodes of all rows, which begin anew after a gap.
+        """Drop the open episodes of all rows, which restart after a gap.
 
-        Nothing that is stored from now on may go on from what was stored before; random streams
-        and statistics continue.
+        Transitions stored from now on must not continue those stored before; random streams and
+        statistics continue.
         """
         ...
 
@@ -149,19 +154,12 @@ class Agent(Stateful, Protocol[Rows]):
         """Learn if it is due; None when nothing was due."""
         ...
 
-    def trajectories(self) -> dict[str, Array]:
-        """Return the contents of the agent's memory, by the paths of `memories.batches.shown_as`.
-
-        Empty where nothing is kept.
-        """
-        ...
-
     def policy_state_dict(self) -> State:
         """Return the part of `state_dict` that `load_policy` loads."""
         ...
 
     def load_policy(self, state: State) -> None:
-        """Start from what an equal agent knew elsewhere.
+        """Load the policy of an equal agent.
 
         Loads networks, those of targets included, and the statistics of filters and normalisers;
         memory, counters and optimisers stay as they are.
@@ -172,29 +170,6 @@ class Agent(Stateful, Protocol[Rows]):
         Raises:
             SpaceError: It is another kind of agent, or its networks have other shapes.
         """
-        ...
-
-    def description(self) -> str:
-        """Human-readable description of the agent's parts; may have several lines."""
-        ...
-
-
-@runtime_checkable
-class ExploringAgent(Protocol):
-    """An agent that may act otherwise in training than greedily."""
-
-    @property
-    def explores(self) -> bool:
-        """True if it does."""
-        ...
-
-
-@runtime_checkable
-class PlanningAgent(Protocol[Held]):
-    """An agent that plans its decisions."""
-
-    def planning(self, row_state: Held) -> dict[str, float]:
-        """Return figures of its plans for a stack since the last call; names in docs/metrics.md."""
         ...
 
 
@@ -208,10 +183,8 @@ class ProposingAgent(Protocol[Held]):
     agent.adopt(rows, alternatives, request.rows[:1], np.array([2]))    # the third of these
     """
 
-    @property
-    def proposes(self) -> bool:
-        """True if they differ from the decision."""
-        ...
+    proposes: bool
+    """True if they differ from the decision."""
 
     def propose(
         self, row_state: Held, alternatives: Held, request: ActionRequest, clock: Clock
@@ -223,7 +196,7 @@ class ProposingAgent(Protocol[Held]):
         ...
 
     def adopt(self, row_state: Held, alternatives: Held, rows: IntArray, numbers: IntArray) -> None:
-        """Let these rows [R] have decided for their alternatives of these numbers [R]."""
+        """Replace the decisions of these rows [R] by their alternatives of these numbers [R]."""
         ...
 
 
@@ -234,7 +207,7 @@ class ForkLearner(Protocol[Held]):
     def observe_fork(
         self, row_state: Held, alternatives: Held, rows: IntArray, below: Array, *, learns: bool
     ) -> None:
-        """Take note of what came of tries; `adopt` follows where an alternative is taken.
+        """Record the outcomes of tries; `adopt` follows where an alternative is taken.
 
         Args:
             row_state: What holds the decisions of these rows.
@@ -269,10 +242,8 @@ class EndingAgent(Protocol[Held]):
 class PacedAgent(Protocol):
     """An agent that knows how long its policy stays as it is."""
 
-    @property
-    def is_on_policy(self) -> bool:
-        """True if it learns only from what its newest policy did."""
-        ...
+    is_on_policy: bool
+    """True if it learns only from what its newest policy did."""
 
     def decisions_until_training(self) -> int:
         """Return how many decisions, over all rows, it makes at least before training is due."""
@@ -280,63 +251,12 @@ class PacedAgent(Protocol):
 
 
 @runtime_checkable
-class HoldingAgent(Protocol):
-    """An agent whose observations can be filtered by statistics that stand still for a while."""
-
-    def hold_statistics(self, held: State | None = None) -> State:
-        """Filter observations in training by these statistics from now on; others are learned.
-
-        Args:
-            held: What this returned before; None takes the statistics as they are now.
-
-        Returns:
-            The statistics held.
-        """
-        ...
-
-
-@runtime_checkable
-class NetworkOwner(Protocol):
-    """An agent that has networks."""
-
-    @property
-    def modules(self) -> Mapping[str, object]:
-        """Its networks by name, as torch modules; those of a group's members by member first."""
-        ...
-
-
-@runtime_checkable
-class Learning(Protocol):
-    """An agent whose parameters and gradients can be looked at."""
-
-    def learned(self) -> Mapping[str, Array]:
-        """Its parameters and gradients: `parameters/<name>`, `gradients/<name>`; copies.
-
-        Gradients are means over about the last ten steps, as Adam keeps them.
-        """
-        ...
-
-
-@runtime_checkable
-class UpdatingAgent(Protocol):
-    """An agent that takes gradient steps."""
-
-    @property
-    def updates(self) -> Mapping[str, str]:
-        """Modes of its gradient steps, by the agent's name and that of a part with own steps.
-
-        The mode, e.g. `captured`, followed by the reason in brackets where `auto` stands for
-        another one on this device.
-        """
-        ...
-
-
-@runtime_checkable
 class DrawnAgent(Protocol[Held]):
-    """An agent with something to draw into the films of its level, such as the graph it plans on.
+    """An agent that plans decisions on goals of the level below, with something to draw of it."""
 
-    It decides on goals of the level below.
-    """
+    def planning(self, row_state: Held) -> dict[str, float]:
+        """Return figures of its plans for a stack since the last call; names in docs/metrics.md."""
+        ...
 
     def marks(self, row_state: Held, row: int, place: GoalPlace) -> Sequence[Mark]:
         """Return what to draw into a frame of a row.
@@ -346,16 +266,6 @@ class DrawnAgent(Protocol[Held]):
             row: Which row is filmed.
             place: From a goal of the level below to its position in the scene.
         """
-        ...
-
-
-@runtime_checkable
-class InfoReader(Protocol):
-    """An agent that reads arrays of the environment's info."""
-
-    @property
-    def info_keys(self) -> tuple[str, ...]:
-        """The names of the arrays, one number a row each."""
         ...
 
 
@@ -434,6 +344,11 @@ class LevelPlace:
                 f"{owner} computes with goals that are elements of an observation, and "
                 f"{type(goal).__name__} overrides {own[0]}; give the level below a GoalSpace"
             )
+
+
+def explores(agent: AnyAgent) -> bool:
+    """True if an agent, or a member of a group, may act otherwise in training than greedily."""
+    return any(each.is_agent and getattr(each.value, "explores", False) for each in walk(agent))
 
 
 ALONE = LevelPlace()

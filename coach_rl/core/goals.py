@@ -7,7 +7,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.angles import turned_into, wrapped
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
@@ -314,3 +313,30 @@ def length_of(difference: FloatArray) -> FloatArray:
     """Euclidean norm of each row, float64 [R]."""
     difference = difference.astype(np.float64, copy=False)
     return np.asarray(np.sqrt(np.einsum("rg,rg->r", difference, difference)))
+
+
+def wrapped(values: FloatArray, elements: tuple[int, ...]) -> FloatArray:
+    """The values [..., G], these elements brought within half a turn of 0 in place."""
+    if elements:
+        turned = values[..., elements]
+        values[..., elements] = turned - 2 * np.pi * np.round(turned / (2 * np.pi))
+    return values
+
+
+def turned_into(
+    values: FloatArray, elements: tuple[int, ...], bounds: tuple[FloatArray, FloatArray]
+) -> FloatArray:
+    """Values [..., G] with these elements within half a turn of the middle of their bounds.
+
+    Elements that are within the bounds [G], and the others, stay as they are to the bit.
+    """
+    if not elements:
+        return values
+    chosen = list(elements)
+    low, high = (bound[chosen] for bound in bounds)
+    angles = values[..., chosen]
+    turns = np.round((angles - (low + high) / 2) / (2 * np.pi))
+    is_within = (low <= angles) & (angles <= high)
+    values = values.copy()
+    values[..., chosen] = np.where(is_within, angles, angles - 2 * np.pi * turns)
+    return values

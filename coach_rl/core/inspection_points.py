@@ -2,13 +2,16 @@
 
 Nothing stands at a point as long as nobody looks: `after_calls` and `before_calls` put a function
 before a method of one object when an inspection begins.
+
+A class names its points: `POINTS = (points_of_updates,)`, functions from an object to its points.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.parts import declared, walk
 from coach_rl.core.records import Array
 from coach_rl.core.spaces import Space
 
@@ -36,11 +39,38 @@ class InspectionPoint:
 
 @runtime_checkable
 class Inspectable(Protocol):
-    """An object that has points where something can look at what passes."""
+    """An object whose points depend on more than its class."""
 
     def inspection_points(self) -> Sequence[InspectionPoint]:
-        """Return its own, and those of its parts."""
+        """Return its own; parts name theirs."""
         ...
+
+
+def points_of(agent: object) -> list[InspectionPoint]:
+    """The points of an agent and its parts, with the name of the agent that they belong to.
+
+    Where two parts have points of one name, the second gets its part's name in front.
+    """
+    found: list[InspectionPoint] = []
+    for part in walk(agent):
+        own: list[InspectionPoint] = []
+        for functions in declared(type(part.value), "POINTS"):
+            for function in functions:
+                own += function(part.value)
+        if isinstance(part.value, Inspectable):
+            own += part.value.inspection_points()
+        name = getattr(part.agent, "name", "")
+        for each in own:
+            taken = {(other.agent, other.name) for other in found}
+            point = replace(each, agent=each.agent or name)
+            if (point.agent, point.name) in taken:
+                point = replace(point, name=f"{part.name}/{point.name}")
+            found.append(point)
+    return found
+
+
+PointsFunction: TypeAlias = Callable[[Any], Iterable[InspectionPoint]]
+"""A function from an object to its points, which leave `agent` empty."""
 
 
 def after_calls(

@@ -1,14 +1,15 @@
 """The records that pass between the rooms: records of arrays, with one row per environment.
 
 Downwards goes a `Directive`, upwards an `EnvResponse`; a level passes its agent the `Outcome` of
-each decision. What the agent keeps of it is in `transitions`.
+each decision. The agent and its memory keep a `Transition` of it, with the `ActionInfo` of the
+choice.
 
 `rows` is always an index array: the environments that the other arrays belong to, in
 the same order. numpy up to the memory or the network's door, torch behind it.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntFlag
 from typing import Any
 
@@ -295,3 +296,135 @@ def take(observation: Observation, index: Array | slice) -> Observation:
     if index.dtype == np.bool_:
         (index,) = index.nonzero()
     return {key: values.take(index, axis=0) for key, values in observation.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActionInfo:
+    """An agent's choice, and whatever it wants kept with it."""
+
+    action: Action
+    """[R, ...] in the agent's own action space, before its OutputFilter."""
+    extras: dict[str, Array] = field(default_factory=dict)
+    """[R, ...] each, e.g. `log_prob`, `value`, `hidden_state`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transition:
+    """One decision and its outcome, as a memory keeps it; each array [R, ...]."""
+
+    rows: IntArray
+    observation: Observation
+    action: Action
+    reward: FloatArray
+    next_observation: Observation
+    terminated: BoolArray
+    truncated: BoolArray
+    duration: IntArray
+    below: npt.NDArray[np.uint8] | None = None
+    """Bits of `End` that the level below reported; None: not known, as in data from elsewhere."""
+    tested: BoolArray | None = None
+    """The decision was tested; None: none was."""
+    follows: BoolArray | None = None
+    """True where it begins at the end of the row's previous transition: in the same episode, under
+    the same goal, with no decision left out between them. None: not known, taken as true within an
+    episode."""
+    extras: dict[str, Array] = field(default_factory=dict)
+    """The extras of the ActionInfo."""
+
+    @property
+    def follows_or_all(self) -> BoolArray:
+        """`follows`, true everywhere where it is not known."""
+        return np.ones(len(self.rows), np.bool_) if self.follows is None else self.follows
+
+
+def joined(parts: Sequence[EnvResponse], *, faults: tuple[Fault, ...]) -> EnvResponse:
+    """Answers of different rows, with the same keys, as one."""
+
+    def whole(arrays: Iterable[Array]) -> Array:
+        return np.concatenate(list(arrays))
+
+    def by_key(dicts: Sequence[dict[str, Array]]) -> dict[str, Array]:
+        return {key: whole(each[key] for each in dicts) for key in dicts[0]}
+
+    return EnvResponse(
+        rows=whole(part.rows for part in parts),
+        observation=by_key([part.observation for part in parts]),
+        first_observation=by_key([part.first_observation for part in parts]),
+        reward=whole(part.reward for part in parts),
+        terminated=whole(part.terminated for part in parts),
+        truncated=whole(part.truncated for part in parts),
+        end=whole(part.end for part in parts),
+        duration=whole(part.duration for part in parts),
+        info=by_key([part.info for part in parts]),
+        faults=faults,
+    )
+
+
+def joined_blocks(parts: Sequence[EnvResponse]) -> EnvResponse:
+    """Answers of blocks of rows, which may have different infos, as one; with all faults."""
+    infos = infos_with_same_keys([part.info for part in parts], [len(part) for part in parts])
+    faults = tuple(fault for part in parts for fault in part.faults)
+    alike = [replace(part, info=info) for part, info in zip(parts, infos, strict=True)]
+    return joined(alike, faults=faults)
+
+
+def infos_with_same_keys(
+    infos: Sequence[Mapping[str, Array]], sizes: Sequence[int]
+) -> list[dict[str, Array]]:
+    """Infos of different rows with the same keys, as an environment of all rows reports them.
+
+    A key that only some report is zeros for the others, and `_<key>` says whose it is.
+
+    Args:
+        infos: Of each part, [R, ...] each.
+        sizes: R of each part.
+    """
+    known = {key: values for info in infos for key, values in info.items()}
+    masks = {f"_{key}" for key in known} & known.keys()
+    partial = {
+        key
+        for key in known.keys() - masks
+        if f"_{key}" in masks or any(key not in info for info in infos)
+    }
+    completed = []
+    for info, size in zip(infos, sizes, strict=True):
+        own: dict[str, Array] = {}
+        for key, like in known.items():
+            if key in masks:
+                continue
+            blank = np.zeros((size, *like.shape[1:]), like.dtype)
+            own[key] = info.get(key, blank)
+            if key in partial:
+                own[f"_{key}"] = info.get(f"_{key}", np.full(size, key in info))
+        completed.append(own)
+    return completed
+
+
+AGENTS = "agents"
+"""The info under which each agent has its place."""
+REWARD, TERMINATED, TRUNCATED = "reward", "terminated", "truncated"
+
+
+def agent_info(name: str, what: str) -> str:
+    """The name of an info array about one agent, e.g. `agents/left/reward`."""
+    return f"{AGENTS}/{name}/{what}"
+
+
+def is_agent_reward(key: str) -> bool:
+    """Return whether an info array is the own reward of an agent."""
+    return key.startswith(f"{AGENTS}/") and key.endswith(f"/{REWARD}")
+
+
+def is_agent_end(key: str) -> bool:
+    """Return whether an info array says where an agent's own episode ended."""
+    return key.startswith(f"{AGENTS}/") and key.endswith((f"/{TERMINATED}", f"/{TRUNCATED}"))
+
+
+def agent_rewards(info: Mapping[str, Array]) -> dict[str, Array]:
+    """Every agent's own reward, [R] each, by the agent's name; empty where there is but one."""
+    before, after = f"{AGENTS}/", f"/{REWARD}"
+    return {
+        name.removeprefix(before).removesuffix(after): values
+        for name, values in info.items()
+        if is_agent_reward(name)
+    }

@@ -4,18 +4,161 @@
 
 Seed, device, precision and threads are recorded in a run's manifest. The rest belongs to the
 running process: the processes that train together, callbacks, channels.
+
+Processes that train together build the same experiment and take the same ticks. Each steps its own
+share of the environments and takes the gradient of its own share of each batch; answers of
+environments are joined, gradients are added up, and everything else is the same in each. The first
+process *leads*: it alone evaluates, logs, saves and decides when to stop, and announces each tick
+to the others, which *follow*.
 """
 
+from collections.abc import Callable
 from dataclasses import field, fields, replace
-from typing import Any, Literal, Self
+from enum import IntEnum
+from typing import Any, Literal, NamedTuple, Protocol, Self, TypeVar
 
-from coach_rl.core.activity import OnActivity, ignore_activity
-from coach_rl.core.divergence import STOP, DivergenceParameters
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.signals import SILENT, Signals
+
+OnActivity = Callable[[str], None]
+"""Called with what takes long before it begins, and with an empty text when it is over."""
+
+COMPILING = "compiling"
+RECORDING = "recording"
+
+
+def ignore_activity(_activity: str) -> None:
+    """Ignore the activity."""
+
+
+def waiting_for(evaluations: int) -> str:
+    """Waiting for evaluations that another process makes."""
+    return f"waiting for {evaluations} background evaluation{'s' * (evaluations > 1)}"
+
+
+def is_first_step(activity: str) -> bool:
+    """True for the slow work of a first gradient step: nothing has been learned since the start."""
+    return activity.startswith((COMPILING, RECORDING))
+
+
+Value = TypeVar("Value")
+
+
+class Order(IntEnum):
+    """Something the leading process wants of the others."""
+
+    HEATUP = 0
+    """Take a tick of heat-up."""
+    TRAIN = 1
+    """Take a tick of training."""
+    STATE = 2
+    """Hand over the state of your environments."""
+    RUN = 3
+    """Note the folder of the run, which comes with it."""
+    END = 4
+    """Leave: the run is over."""
+    RESUME = 5
+    """Read the checkpoint, or the run without one, whose path comes with it."""
+
+
+class Announcement(NamedTuple):
+    """An order, as the others receive it."""
+
+    order: Order
+    seconds: float
+    """The run's own time."""
+    text: str
+    """Text that comes with it."""
+
+
+class ProcessGroup(Protocol):
+    """The processes of a run, and this process's place among them.
+
+    group.announce(Order.TRAIN)          # in the leading process
+    order = group.next_order()           # in the others
+    answers = group.gather(answer)       # in all of them, and so is what follows
+    group.add_up(gradient)
+    """
+
+    @property
+    def rank(self) -> int:
+        """Number of this process; 0 leads."""
+        ...
+
+    @property
+    def local_rank(self) -> int:
+        """Number of this process among those of its machine."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Number of processes."""
+        ...
+
+    def announce(self, order: Order, *, seconds: float = 0.0, text: str = "") -> None:
+        """Tell the others what comes next; nothing happens where this process follows itself."""
+        ...
+
+    def next_order(self) -> Announcement:
+        """Wait for what the leading process announces."""
+        ...
+
+    def gather(self, value: Value) -> list[Value]:
+        """Every process's value, by rank."""
+        ...
+
+    def add_up(self, numbers: Any) -> None:
+        """Replace a tensor by its sum over all processes, the same to the last bit in each."""
+        ...
+
+
+class OneProcess:
+    """A run in one process: nobody to tell, nothing to add."""
+
+    rank, local_rank, size = 0, 0, 1
+
+    def announce(self, order: Order, *, seconds: float = 0.0, text: str = "") -> None:
+        """Nobody follows."""
+
+    def next_order(self) -> Announcement:
+        """Nobody leads."""
+        raise AssertionError("a process on its own follows nobody")
+
+    def gather(self, value: Value) -> list[Value]:
+        """The value."""
+        return [value]
+
+    def add_up(self, numbers: Any) -> None:
+        """A sum of one."""
+
+
+ONE_PROCESS = OneProcess()
+
+
+@parameter_class
+class DivergenceParameters:
+    """The response to a gradient step with a loss, gradient or parameter that is not finite."""
+
+    response: Literal["stop", "skip", "roll_back"] = "stop"
+    """`stop` ends the run with a diagnosis. `skip` leaves networks, optimisers and targets as they
+    were before the step. `roll_back` goes back to the last checkpoint and continues with new random
+    numbers; only runs that write checkpoints can, others stop."""
+    most_skipped: Positive[int] = 100
+    """Steps skipped in a row after which the run stops all the same (response `skip`)."""
+    most_roll_backs: Positive[int] = 3
+    """Times a run is rolled back before it stops all the same (response `roll_back`)."""
+
+    @property
+    def skips(self) -> bool:
+        """True if such a step is undone and the next one taken."""
+        return self.response == "skip"
+
+
+STOP = DivergenceParameters()
+"""The default: a run stops."""
+
 
 MatmulPrecision = Literal["highest", "high", "medium"]
 

@@ -35,6 +35,9 @@ class SavedAttribute:
     """True if the saved value, a plain one, may have another form; it replaces the one here."""
     inline: bool = False
     """True if its state, a dict, is merged into the owner's state instead of having a key there."""
+    policy: bool | None = None
+    """True if an agent needs it for acting: other processes, and runs that load the agent, get it
+    then. None: that is not known, and such agents of users are refused there."""
 
 
 SavedNames: TypeAlias = tuple[str | SavedAttribute, ...]
@@ -94,6 +97,31 @@ class Saved:
 
     def note_loaded(self) -> None:
         """Derive what follows from the listed attributes; called once all of them are loaded."""
+
+
+def policy_state(owner: Saved) -> State:
+    """The listed attributes that acting needs, by key."""
+    state: State = {}
+    for each in _attributes(owner):
+        if each.policy:
+            value = _copied(getattr(owner, each.name))
+            state |= value if each.inline else {each.key: value}
+    return state
+
+
+def load_policy_state(owner: Saved, state: State) -> None:
+    """Load the attributes that acting needs from a `policy_state` or a `state_dict`.
+
+    Raises:
+        CheckpointError: One is missing, or has another form; nothing tells which are loaded then.
+    """
+    for each in _attributes(owner):
+        if each.policy:
+            now, path = getattr(owner, each.name), each.key
+            saved = state if each.inline else _part(state, each.key, type(owner).__name__)
+            if (loaded := _loaded(now, saved, path, extra=each.inline)) is not now:
+                setattr(owner, each.name, loaded)
+    owner.note_loaded()
 
 
 def _attributes(owner: object) -> tuple[SavedAttribute, ...]:

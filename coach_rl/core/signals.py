@@ -11,6 +11,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import ArrayLike
 
+from coach_rl.core.parts import walk
+
 Listener = Callable[[str, ArrayLike], None]
 """Takes a signal's name and its values in."""
 
@@ -66,8 +68,15 @@ SILENT = Signals()
 
 @runtime_checkable
 class SignalSource(Protocol):
-    """A filter that notes signals, or has parts that do."""
+    """A filter that notes signals."""
 
     def note_to(self, signals: Signals) -> None:
         """Note signals there from now on."""
         ...
+
+
+def note_signals(whole: object, signals: Signals) -> None:
+    """Let the parts of an object that note signals do so there."""
+    for part in walk(whole):
+        if isinstance(part.value, SignalSource):
+            part.value.note_to(signals)

@@ -5,11 +5,12 @@ nothing is done: a whole number for a float, `1e6` for a whole number, a number 
 list for a tuple, a member's name for an enum. Ranges that a type declares (see `ranges`) hold.
 """
 
+import inspect
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from typeguard import (
@@ -20,10 +21,136 @@ from typeguard import (
 )
 
 from coach_rl.core.errors import ConfigurationError, ParameterError, suggestion
-from coach_rl.core.frozen import FrozenMapping, frozen
-from coach_rl.core.protocols import builds
 from coach_rl.core.ranges import describe_range, is_in_range
 from coach_rl.core.steps import Hours, StepUnit
+
+K = TypeVar("K", bound=Hashable)
+Arguments = Mapping[str, Any]
+"""Keyword arguments of something that a preset names."""
+
+
+class FrozenMapping(Mapping[K, Any]):
+    """A dict without writers.
+
+    It keeps a copy of what it is given: mappings inside become `FrozenMapping`s, and lists and
+    arrays are handed out as copies, so that nothing that is done to them reaches the original.
+
+    Args:
+        content: A mapping, or pairs of key and value.
+    """
+
+    def __init__(self, content: Mapping[K, object] | Iterable[tuple[K, object]] = ()) -> None:
+        self._content = {key: _owned(value) for key, value in dict(content).items()}
+
+    def __getitem__(self, key: K) -> Any:
+        return _owned(self._content[key])
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._content)
+
+    def __len__(self) -> int:
+        return len(self._content)
+
+    def __hash__(self) -> int:
+        return hash(frozenset((key, frozen(value)) for key, value in self._content.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._content)
+
+
+def frozen(value: object) -> object:
+    """The same value with lists and arrays in it as tuples, mappings as `FrozenMapping`s."""
+    match value:
+        case np.ndarray():
+            return frozen(value.tolist())
+        case list() | tuple():
+            return tuple(frozen(part) for part in value)
+        case Mapping():
+            return FrozenMapping({key: frozen(part) for key, part in value.items()})
+    return value
+
+
+def thawed(value: object) -> Any:
+    """The same value with mappings in it as plain dicts, for code that expects those."""
+    match value:
+        case Mapping():
+            return {key: thawed(part) for key, part in value.items()}
+        case list():
+            return [thawed(part) for part in value]
+        case tuple() if type(value) is tuple:
+            return tuple(thawed(part) for part in value)
+    return value
+
+
+def _owned(value: object) -> object:
+    """The value, or a copy where somebody else could write to it."""
+    match value:
+        case np.ndarray() | set():
+            return value.copy()
+        case list():
+            return [_owned(part) for part in value]
+        case tuple() if type(value) is tuple:
+            return tuple(_owned(part) for part in value)
+        case Mapping() if not isinstance(value, FrozenMapping):
+            return FrozenMapping(value)
+    return value
+
+
+def belongs(kind: type[object], wanted: type[object]) -> bool:
+    """Return whether objects of a class satisfy another class or a protocol.
+
+    Of a protocol, every member has to be there with a signature that fits, and `build` must return
+    what is asked for: a filter of one observation is no filter of them all.
+    """
+    if not getattr(wanted, "_is_protocol", False):
+        return issubclass(kind, wanted)
+    return _has_members(kind, wanted) and builds(kind, wanted)
+
+
+def builds(kind: type[object], protocol: type[object]) -> bool:
+    """Return whether `build` returns what the protocol's does; methods are compared by name.
+
+    A `build` that doesn't say what it returns is taken at its word.
+    """
+    built, asked_for = (_return_type(getattr(each, "build", None)) for each in (kind, protocol))
+    if not (inspect.isclass(built) and inspect.isclass(asked_for)):
+        return True
+    if not getattr(asked_for, "_is_protocol", False):
+        return issubclass(built, asked_for)
+    methods = _members_of(asked_for).items()
+    return all(hasattr(built, name) for name, member in methods if inspect.isfunction(member))
+
+
+def _members_of(protocol: type[object]) -> dict[str, object]:
+    """Return the members that a protocol requires, by name."""
+    return {
+        name: member
+        for each in protocol.__mro__
+        if getattr(each, "_is_protocol", False)
+        for name, member in vars(each).items()
+        if name == "__call__" or not name.startswith("_")
+    }
+
+
+def _has_members(kind: type[object], protocol: type[object]) -> bool:
+    # Fields without a default are in annotations alone, which `vars` doesn't hold from 3.14 on.
+    own = {name for each in kind.__mro__ for name in (*vars(each), *inspect.get_annotations(each))}
+    if not set(_members_of(protocol)) <= own:
+        return False
+    try:
+        check_type(kind, type[protocol], forward_ref_policy=ForwardRefPolicy.IGNORE)
+    except TypeCheckError:
+        return False
+    return True
+
+
+def _return_type(function: object) -> object:
+    try:
+        declared = get_type_hints(function).get("return")
+    except (TypeError, NameError):  # no function, or names that only type checkers import
+        return None
+    return None if declared in (Any, object) else declared
+
 
 _LOOKALIKES = {"true": "True", "false": "False", "none": "None", "null": "None"}
 

@@ -4,12 +4,28 @@ import os
 import shutil
 from typing import Literal
 
+from coach_rl.core.parts import walk
+
 UpdateMode = Literal["auto", "eager", "compiled", "captured"]
 
 
 def compiler_present() -> bool:
     """Return whether torch.compile finds a C++ compiler: `$CXX`, else `g++`, on the PATH."""
     return shutil.which(os.environ.get("CXX", "g++")) is not None
+
+
+def update_modes(agent: object) -> dict[str, str]:
+    """Modes of an agent's gradient steps, by its name, and by that of a part with own steps.
+
+    The mode, e.g. `captured`, followed by the reason in brackets where `auto` stands for another
+    one on this device.
+    """
+    modes = {}
+    for part in walk(agent):
+        if isinstance(mode := getattr(part.value, "updates", None), str):
+            of = part.name.removesuffix("engine").rstrip("_")
+            modes[f"{part.agent.name}/{of}".rstrip("/")] = mode
+    return modes
 
 
 def cannot_run(mode: UpdateMode, device: str) -> str | None:

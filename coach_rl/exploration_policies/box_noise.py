@@ -14,14 +14,13 @@ import numpy as np
 from annotated_types import Interval
 
 from coach_rl.core.agents import RowState
-from coach_rl.core.clock import Clock
+from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
 from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import Saved
-from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import ActionUnit, Space
 from coach_rl.exploration_policies.exploration_policy import (

@@ -4,11 +4,10 @@ from dataclasses import field
 
 import numpy as np
 
-from coach_rl.core.clock import Clock
+from coach_rl.core.clock import Clock, ConstantSchedule, LinearSchedule, Schedule
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
-from coach_rl.core.schedules import ConstantSchedule, LinearSchedule, Schedule
 from coach_rl.core.spaces import Space
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.exploration_policies.exploration_policy import DiscreteActions, check_ends, scheduled

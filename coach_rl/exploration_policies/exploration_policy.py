@@ -7,12 +7,11 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.agents import RowState
-from coach_rl.core.clock import Clock
+from coach_rl.core.clock import Clock, Schedule
 from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
 from coach_rl.core.saved import Saved
-from coach_rl.core.schedules import Schedule
 from coach_rl.core.spaces import Space, require_finite_width
 from coach_rl.core.steps import EnvironmentSteps
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coach_rl.core.agents import InfoReader
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     Action,
@@ -95,8 +94,9 @@ class Actor:
             seed=seed,
             purpose="acting",
         )
-        readers = (agent for agent in agents.values() if isinstance(agent, InfoReader))
-        self._info = {key: np.zeros(num_envs) for agent in readers for key in agent.info_keys}
+        described = (level.agent for level in graph.levels)
+        keys = (key for each in described for key in getattr(each, "info_keys", ()))
+        self._info = {key: np.zeros(num_envs) for key in keys}
         self._has_begun = False
 
     @property

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from coach_rl.core.agents import AnyAgent, HoldingAgent, PacedAgent, require_whole_policies
+from coach_rl.core.agents import AnyAgent, PacedAgent, require_whole_policies
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.frozen_statistics import freeze_statistics
 from coach_rl.core.records import EnvResponse, IntArray
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
@@ -149,8 +150,7 @@ class CollectedStack(Stack):
         """Go on from a saved state; workers filter by the statistics that they had then."""
         super().load_state_dict(state, with_simulators=with_simulators)
         for level in self.levels:
-            if isinstance(level.agent, HoldingAgent):
-                level.agent.hold_statistics(self.blocks.held.get(level.name))
+            freeze_statistics(level.agent, self.blocks.held.get(level.name))
 
     def _load_simulators(self, state: State) -> None:
         self.blocks.load_state_dict(state)
@@ -158,8 +158,8 @@ class CollectedStack(Stack):
     def _message(self) -> bytes:
         """Parameters and progress for workers; what they filter by stands still from here on."""
         for level in self.levels:
-            if isinstance(level.agent, HoldingAgent):
-                self.blocks.held[level.name] = level.agent.hold_statistics()
+            if (frozen := freeze_statistics(level.agent)) is not None:
+                self.blocks.held[level.name] = frozen
         policies = {level.name: level.agent.policy_state_dict() for level in self.levels}
         message = {
             "policies": {name: _on_cpu(policy) for name, policy in policies.items() if policy},
@@ -223,8 +223,7 @@ def build_collected_stack(
 
     def holding(index: int, spaces: EnvironmentSpaces) -> AnyAgent:
         agent = agents(index, spaces)
-        if isinstance(agent, HoldingAgent):
-            agent.hold_statistics()
+        freeze_statistics(agent)
         return agent
 
     stack = build_stack(

@@ -16,11 +16,11 @@ from typing import Protocol
 
 import numpy as np
 
-from coach_rl.core.activity import OnActivity, ignore_activity, waiting_for
 from coach_rl.core.agents import require_whole_policies
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, EnvironmentFault
 from coach_rl.core.records import Array, EnvResponse, Fault, IntArray
+from coach_rl.core.runtime import OnActivity, ignore_activity, waiting_for
 from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, require_unit

@@ -9,8 +9,8 @@ from coach_rl.core.agents import AnyAgent, ForkLearner, PacedAgent, ProposingAge
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import Environment, EnvironmentParameters, ReplayedEnvironment
-from coach_rl.core.level_name import shown_level
 from coach_rl.core.levels import LevelDescription
+from coach_rl.core.shown_text import shown_level
 from coach_rl.core.signals import SignalChannel
 from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.graph_managers.restoring import obstacle_to_restoring

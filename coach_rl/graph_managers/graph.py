@@ -14,21 +14,22 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from coach_rl.core.agents import AnyAgent, ExploringAgent, UpdatingAgent
+from coach_rl.core.agents import AgentContext, AnyAgent, explores
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CoachWarning, ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import EnvironmentParameters
-from coach_rl.core.level_name import shown_level
 from coach_rl.core.options import OptionSpace
-from coach_rl.core.process_group import Order
+from coach_rl.core.parts import description_of
 from coach_rl.core.records import EnvResponse
-from coach_rl.core.runtime import Runtime
+from coach_rl.core.runtime import Order, Runtime
 from coach_rl.core.seeding import integer_seed
+from coach_rl.core.shown_text import shown_level
 from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.timed_goals import TimedGoalSpace
+from coach_rl.core.update_modes import update_modes
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.level_phases import LevelPhases
 from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
@@ -130,6 +131,11 @@ class Graph:
         return {level.name: self._agents.built[level.name] for level in self.levels}
 
     @property
+    def contexts(self) -> Mapping[str, AgentContext]:
+        """The contexts that the agents were built with, by their level's name."""
+        return self._agents.contexts
+
+    @property
     def training(self) -> Stack:
         """The stack of levels that trains; ConfigurationError in a graph that only evaluates."""
         if self._training is None:
@@ -226,12 +232,11 @@ class Graph:
 
     @property
     def updates(self) -> dict[str, str]:
-        """Modes of gradient steps, by `level/agent`; see `core.agents.UpdatingAgent`."""
+        """Modes of gradient steps, by `level/agent`; see `core.update_modes`."""
         return {
             f"{level}/{name}": mode
             for level, agent in self.agents.items()
-            if isinstance(agent, UpdatingAgent)
-            for name, mode in agent.updates.items()
+            for name, mode in update_modes(agent).items()
         }
 
     @property
@@ -304,7 +309,7 @@ def describe_stack(
             *(f"  {line}" for line in _of_level(params, depth == 0, level.name in unloaded)),
             f"  observes {spaces.observation}",
             f"  acts in {spaces.action}",
-            *(f"  {line}" for line in agent.description().splitlines()),
+            *(f"  {line}" for line in description_of(agent).splitlines()),
             *([] if below is None else [f"  asks level {below.name} for {_orders(below)}"]),
         ]
         lines += _at(depth, about)
@@ -397,7 +402,7 @@ def _require_exploring(
     still = []
     for level, agent in zip(levels, agents, strict=True):
         is_frozen = level.frozen or clock.levels.get(level.name) is Phase.TEST
-        if is_frozen or not (isinstance(agent, ExploringAgent) and agent.explores):
+        if is_frozen or not explores(agent):
             still.append(f"agent '{level.agent.name}' of level '{level.name}'")
     if len(still) == len(levels):
         raise ConfigurationError(

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from coach_rl.core.agents import Learning
 from coach_rl.core.clock import Phase
+from coach_rl.core.parts import walk
 from coach_rl.core.records import Action, Array, Observation
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers.graph import Graph
@@ -47,7 +47,7 @@ class Histograms:
         self._due = self._next_after(record.environment_steps)
         for level in self._graph.levels:
             agent, kept = self._graph.agents[level.name], self._seen[level.name]
-            arrays = dict(agent.learned()) if isinstance(agent, Learning) else {}
+            arrays = learned(agent)
             for name in kept[-1] if kept else ():
                 arrays[name] = np.concatenate([each[name] for each in kept])
             yield replace(
@@ -62,6 +62,20 @@ class Histograms:
 
     def _next_after(self, steps: int) -> int:
         return (steps // self._every + 1) * self._every
+
+
+def learned(agent: object) -> dict[str, Array]:
+    """Parameters and mean gradients of an agent: `parameters/<name>`, `gradients/<name>`; copies.
+
+    Those of a group's members have the member's name in front of theirs.
+    """
+    found = {}
+    for part in walk(agent):
+        if hasattr(part.value, "learned"):
+            for path, values in part.value.learned().items():
+                kind, _, name = path.partition("/")
+                found["/".join([kind, *part.members, name])] = values
+    return found
 
 
 def _named(seen: Observation, action: Action) -> dict[str, Array]:

@@ -6,11 +6,11 @@ from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.inspection_points import (
     Columns,
-    Inspectable,
     InspectionPoint,
     Look,
     after_calls,
     flat,
+    points_of,
     stand_before,
 )
 from coach_rl.core.records import Array, EnvResponse
@@ -108,12 +108,8 @@ def inspection_points(graph: Graph) -> Points:
         watch=after_calls(simulators, "recv", answered),
         spaces=flat({"observation": space}),
     )
-    agents = {
-        name: agent.inspection_points()
-        for name, agent in graph.agents.items()
-        if isinstance(agent, Inspectable)
-    }
-    return {"": [environment], **agents}
+    agents = {name: points_of(agent) for name, agent in graph.agents.items()}
+    return {"": [environment], **{name: points for name, points in agents.items() if points}}
 
 
 def _chosen(params: InspectParameters, points: Points) -> list[tuple[str, InspectionPoint, str]]:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.levels import LevelDescription
+from coach_rl.core.observation_ranges import note_observations
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import Hours, RunLength
@@ -28,6 +29,8 @@ class LevelAgents:
     ) -> None:
         self.built: dict[str, AnyAgent] = {}
         """The agents built so far, by their level's name."""
+        self.contexts: dict[str, AgentContext] = {}
+        """The contexts that they were built with."""
         self._parameters, self._runtime = parameters, runtime
 
     def __call__(self, index: int, spaces: EnvironmentSpaces) -> AnyAgent:
@@ -42,14 +45,16 @@ class LevelAgents:
                     agent_below=self.built[below[0].name] if below else None,
                 )
                 planned = self._parameters.schedule.training
-                context = AgentContext(
+                context = self.contexts[level.name] = AgentContext(
                     spaces=spaces,
                     num_envs=self._parameters.num_envs,
                     planned_steps=0 if runtime.acts_only else _decisions(levels, index, planned),
                     place=place,
                     runtime=runtime.for_part("agent", level.name, signals=level.name),
                 )
-                self.built[level.name] = level.agent.build(context)
+                agent = self.built[level.name] = level.agent.build(context)
+                if self._parameters.signals.observations:
+                    note_observations(agent, context.signals)
         return self.built[level.name]
 
 

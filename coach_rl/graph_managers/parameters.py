@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 from annotated_types import Interval
 
 from coach_rl.core.agents import AgentParameters
-from coach_rl.core.divergence import DivergenceParameters
 from coach_rl.core.errors import (
     ConfigurationError,
     UnknownNameError,
@@ -22,6 +21,7 @@ from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive, UnitInterval
+from coach_rl.core.runtime import DivergenceParameters
 from coach_rl.core.steps import (
     EnvironmentEpisodes,
     EnvironmentSteps,

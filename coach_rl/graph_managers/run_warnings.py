@@ -4,10 +4,10 @@ import warnings
 
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CoachWarning
-from coach_rl.core.level_name import shown_level
 from coach_rl.core.levels import Moment
 from coach_rl.core.records import IntArray
 from coach_rl.core.roles import LearnerParameters
+from coach_rl.core.shown_text import shown_level
 from coach_rl.core.steps import EnvironmentSteps, RunLength
 from coach_rl.graph_managers.parameters import GraphParameters, ScheduleParameters
 

@@ -12,14 +12,14 @@ import numpy as np
 
 from coach_rl.core.errors import CheckpointError, CoachError, EnvironmentFault
 from coach_rl.core.interfaces import Environment
-from coach_rl.core.joined_answers import joined_blocks
-from coach_rl.core.process_group import Order, ProcessGroup
 from coach_rl.core.records import (
     Action,
     Directive,
     EnvResponse,
     IntArray,
+    joined_blocks,
 )
+from coach_rl.core.runtime import Order, ProcessGroup
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 

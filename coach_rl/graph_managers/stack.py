@@ -24,11 +24,14 @@ MOST_NAMED = 30
 
 @parameter_class
 class SignalParameters:
-    """The infos of the environment that are logged."""
+    """The infos of the environment, and the observations of agents, that are logged."""
 
     infos: tuple[str, ...] = ()
     """Names of infos whose statistics are logged, or patterns such as `reward_*`; one number a row
     each."""
+    observations: bool = False
+    """True to log the ranges of what agents observe, by key: the minimum and maximum of
+    `signals/<level>/observations/<key>`."""
 
 
 class StackSignals(Saved):

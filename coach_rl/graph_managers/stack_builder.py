@@ -5,8 +5,7 @@ from contextlib import ExitStack
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.interfaces import DrawableParameters, EnvironmentParameters
-from coach_rl.core.process_group import ONE_PROCESS, ProcessGroup
-from coach_rl.core.runtime import Runtime
+from coach_rl.core.runtime import ONE_PROCESS, ProcessGroup, Runtime
 from coach_rl.graph_managers.collected_stack import build_collected_stack
 from coach_rl.graph_managers.forks import Forks
 from coach_rl.graph_managers.parameters import GraphParameters

@@ -15,7 +15,6 @@ from coach_rl.core.agents import AnyAgent, ForkLearner, ProposingAgent, RowState
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import Environment
-from coach_rl.core.joined_answers import joined
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import (
     ActionRequest,
@@ -26,6 +25,7 @@ from coach_rl.core.records import (
     EnvResponse,
     FloatArray,
     IntArray,
+    joined,
 )
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.signals import SignalChannel

@@ -5,12 +5,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.agents import AnyAgent, DrawnAgent, EndingAgent, PlanningAgent, following
+from coach_rl.core.agents import AnyAgent, DrawnAgent, EndingAgent, following
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.interfaces import Environment
-from coach_rl.core.joined_answers import joined
 from coach_rl.core.levels import LevelDescription, LevelGoals, LevelSpace
 from coach_rl.core.marks import GoalPlace, Mark
 from coach_rl.core.options import OptionSpace
@@ -24,6 +23,7 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
     Outcome,
+    joined,
     missed,
     take,
 )
@@ -293,7 +293,7 @@ class LevelManager:
     def drain(self) -> dict[str, float]:
         """Figures of its sub-episodes, plans and forks since the last call."""
         agent = self.agent
-        plans = agent.planning(self.agent_rows) if isinstance(agent, PlanningAgent) else {}
+        plans = agent.planning(self.agent_rows) if isinstance(agent, DrawnAgent) else {}
         forks = {} if self.certifier is None else self.certifier.drain()
         return self.sub_episodes.drain() | plans | forks
 

@@ -7,10 +7,18 @@ from typing import Self
 
 import numpy as np
 
-from coach_rl.core.agent_info import is_agent_end, is_agent_reward
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelSpace
-from coach_rl.core.records import Array, BoolArray, Directive, EnvResponse, FloatArray, IntArray
+from coach_rl.core.records import (
+    Array,
+    BoolArray,
+    Directive,
+    EnvResponse,
+    FloatArray,
+    IntArray,
+    is_agent_end,
+    is_agent_reward,
+)
 from coach_rl.core.saved import Saved, SavedAttribute
 
 EVERY_ROW = slice(None)

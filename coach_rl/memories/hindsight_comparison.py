@@ -11,8 +11,7 @@ import numpy as np
 
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.goals import GOAL_KEY, Verdict
-from coach_rl.core.records import Array, BoolArray, FloatArray, missed
-from coach_rl.core.transitions import Transition
+from coach_rl.core.records import Array, BoolArray, FloatArray, Transition, missed
 from coach_rl.memories.hindsight import Hindsight
 from coach_rl.memories.memory import Memory
 from coach_rl.memories.replay_memory import ReplayMemory

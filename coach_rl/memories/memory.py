@@ -8,10 +8,9 @@ from torch import Tensor
 
 from coach_rl.core.agents import ALONE, LevelPlace
 from coach_rl.core.filters import OutputFilter
-from coach_rl.core.records import Array, IntArray, Observation
+from coach_rl.core.records import Array, IntArray, Observation, Transition
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import Stateful
-from coach_rl.core.transitions import Transition
 from coach_rl.memories.batches import TransitionBatch
 
 

@@ -20,13 +20,12 @@ from torch import Tensor
 
 from coach_rl.core.errors import ConfigurationError, RunError, SpaceError
 from coach_rl.core.goals import GOAL_KEY
-from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
+from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation, Transition
 from coach_rl.core.saved import Saved
 from coach_rl.core.seeding import generator_state, load_generator_state
-from coach_rl.core.sizes import readable
+from coach_rl.core.shown_text import readable
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
-from coach_rl.core.transitions import Transition
 from coach_rl.memories.batches import (
     ACTION_PARTS,
     ACTIONS,

@@ -6,9 +6,8 @@ import numpy as np
 import torch
 
 from coach_rl.core.errors import RunError
-from coach_rl.core.records import Array, BoolArray, IntArray
+from coach_rl.core.records import Array, BoolArray, IntArray, Transition
 from coach_rl.core.state import State
-from coach_rl.core.transitions import Transition
 from coach_rl.memories.batches import (
     ACTIONS,
     DURATIONS,

@@ -13,7 +13,6 @@ import numpy as np
 
 from coach_rl.core.errors import CheckpointError, CoachWarning, RunError
 from coach_rl.core.interfaces import Environment
-from coach_rl.core.joined_answers import joined_blocks
 from coach_rl.core.profiling import TimedCall
 from coach_rl.core.records import (
     Action,
@@ -24,6 +23,7 @@ from coach_rl.core.records import (
     Fault,
     IntArray,
     Observation,
+    joined_blocks,
 )
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import integer_seed

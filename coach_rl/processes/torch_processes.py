@@ -18,7 +18,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from coach_rl.core.errors import RunError
-from coach_rl.core.process_group import ONE_PROCESS, Announcement, Order, ProcessGroup, Value
+from coach_rl.core.runtime import ONE_PROCESS, Announcement, Order, ProcessGroup, Value
 
 PATIENCE = timedelta(days=365)
 """Time that a process waits for the others; one that has ended is not waited for."""

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Literal
 
 from coach_rl.configuration.strict_json import Json
-from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
-from coach_rl.core.sizes import readable
+from coach_rl.core.runtime import OnActivity, ignore_activity
+from coach_rl.core.shown_text import readable
 from coach_rl.core.state import Appended, State
 from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import (

@@ -21,7 +21,7 @@ import psutil  # type: ignore[import-untyped]  # has no types
 from coach_rl.configuration.strict_json import from_json, require_regular_file, to_json
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError, require_unix
 from coach_rl.core.file_writing import require_no_links, without_links
-from coach_rl.core.printable_text import printable
+from coach_rl.core.shown_text import printable
 
 require_unix()
 import fcntl  # noqa: E402 - Windows, which has no such module, gets a sentence instead

@@ -32,8 +32,8 @@ from coach_rl.configuration.trust import code_in_json, code_in_parameters, remem
 from coach_rl.configuration.user_modules import imported_folders, imported_neighbours
 from coach_rl.core.errors import CoachError, CoachWarning, ConfigurationError
 from coach_rl.core.file_writing import sha256_of
-from coach_rl.core.level_name import shown_level
 from coach_rl.core.runtime import Runtime
+from coach_rl.core.shown_text import shown_level
 from coach_rl.core.steps import RunLength
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import CheckpointParameters, ScheduleParameters

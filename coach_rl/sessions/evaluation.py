@@ -24,9 +24,8 @@ from coach_rl.core.errors import (
     require,
 )
 from coach_rl.core.file_writing import make_folder, unused
-from coach_rl.core.level_name import shown_level
-from coach_rl.core.process_group import Order
-from coach_rl.core.runtime import Runtime
+from coach_rl.core.runtime import Order, Runtime
+from coach_rl.core.shown_text import shown_level
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.core.typed_values import describe_value
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters

@@ -7,7 +7,7 @@ import torch
 
 from coach_rl.configuration.strict_json import plain_json, write_json
 from coach_rl.core.interfaces import MarkRenderable, Renderable
-from coach_rl.core.profiling import HasTimedCalls
+from coach_rl.core.profiling import timed_calls
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.telemetry.profiler import Profile, Profiler
 
@@ -52,10 +52,9 @@ class RunProfile:
         self._profiler.time(owner, method, name)
 
     def time_parts(self, whole: object) -> None:
-        """Time the calls that an object names, if it names any."""
-        if isinstance(whole, HasTimedCalls):
-            for call in whole.timed_calls():
-                self.time(*call)
+        """Time the calls that an object names, and those of its parts."""
+        for call in timed_calls(whole):
+            self.time(*call)
 
     def close(self) -> None:
         """Time no more calls."""

@@ -25,8 +25,7 @@ from coach_rl.configuration.strict_json import Json, read_text
 from coach_rl.configuration.trust import code_in_parameters, remember_own_code
 from coach_rl.configuration.user_modules import imported_folders, let_import_named
 from coach_rl.core.errors import CheckpointError, ConfigurationError, UnknownNameError
-from coach_rl.core.process_group import ONE_PROCESS, Order, ProcessGroup
-from coach_rl.core.runtime import Runtime
+from coach_rl.core.runtime import ONE_PROCESS, Order, ProcessGroup, Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.run_warnings import warn_of_restarts

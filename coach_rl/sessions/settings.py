@@ -4,10 +4,9 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from coach_rl.core.activity import OnActivity, ignore_activity
 from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.runtime import Runtime
+from coach_rl.core.runtime import OnActivity, Runtime, ignore_activity
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters
 from coach_rl.graph_managers.graph_manager import GraphManager

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Self
 
-from coach_rl.core.activity import OnActivity, is_first_step
+from coach_rl.core.runtime import OnActivity, is_first_step
 
 Handler = Callable[[int, FrameType | None], object] | int | None
 """A handler of signals, as `signal.signal` takes and returns it."""

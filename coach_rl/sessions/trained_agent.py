@@ -15,8 +15,9 @@ from typing import Any, Unpack
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.agents import NetworkOwner, require_whole_policies
+from coach_rl.core.agents import require_whole_policies
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError
+from coach_rl.core.parts import modules_of
 from coach_rl.core.records import Action, Array, BoolArray, IntArray, Observation
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces, Space
@@ -93,9 +94,9 @@ class TrainedAgent:
         changed in them changes how it acts.
         """
         levels = {
-            name: dict(agent.modules)
+            name: modules
             for name, agent in self._graph.agents.items()
-            if isinstance(agent, NetworkOwner)
+            if (modules := modules_of(agent))
         }
         return levels if len(self._graph.levels) > 1 else next(iter(levels.values()), {})
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import CheckpointError, ConfigurationError
-from coach_rl.core.printable_text import one_line, printable
+from coach_rl.core.shown_text import one_line, printable
 from coach_rl.runs.folder import MANIFEST
 from coach_rl.runs.lock import holder_of, lost_holder_of
 from coach_rl.runs.manifest import checkpoint_policy, level_names, planned_lengths

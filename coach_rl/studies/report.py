@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from coach_rl.configuration.overrides import said
-from coach_rl.core.level_name import shown_level
+from coach_rl.core.shown_text import shown_level
 from coach_rl.studies.comparison import (
     Comparison,
     comparison_table,

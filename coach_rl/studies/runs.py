@@ -18,8 +18,8 @@ from typing import Self
 import numpy as np
 
 from coach_rl.core.errors import CheckpointError, ConfigurationError, UnknownNameError
-from coach_rl.core.printable_text import printable
 from coach_rl.core.records import Array, FloatArray, IntArray
+from coach_rl.core.shown_text import printable
 from coach_rl.runs.folder import MANIFEST
 from coach_rl.studies.scores import (
     SUCCESS,

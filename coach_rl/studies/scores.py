@@ -20,9 +20,8 @@ import numpy as np
 from coach_rl.configuration.parameters_json import decode
 from coach_rl.configuration.strict_json import Json, read_json, require_regular_file, write_text
 from coach_rl.core.errors import CheckpointError
-from coach_rl.core.level_name import shown_level
-from coach_rl.core.printable_text import one_line, printable
 from coach_rl.core.records import FloatArray, IntArray
+from coach_rl.core.shown_text import one_line, printable, shown_level
 from coach_rl.runs.folder import MANIFEST, RunFolder, read_manifest
 from coach_rl.runs.lock import Holder, holder_of
 from coach_rl.runs.manifest import flat

@@ -69,6 +69,8 @@ class LivePanel:
             ):
                 if table.row_count:
                     yield from console.render(table, own)
+            if figures.observed:
+                yield Text(_observed(figures.observed))
             if figures.problems:
                 yield Text(figures.problems, style="yellow")
         for line in (self.activity, *self.notices):
@@ -225,6 +227,12 @@ def _losses(scalars: Mapping[str, float]) -> list[tuple[str, str]]:
     names = {name: name.removeprefix("train/") for name in scalars}
     chosen = [name for name, short in names.items() if short in SHOWN or short.endswith("_loss")]
     return [(names[name].replace("_", " "), f"{scalars[name]:.3g}") for name in chosen]
+
+
+def _observed(ranges: Mapping[str, tuple[float, float]]) -> str:
+    """The newest ranges of observations, in one line."""
+    shown = (f"{name} {low:.3g} to {high:.3g}" for name, (low, high) in ranges.items())
+    return ", ".join(name.replace("/observations/", " ") for name in shown)
 
 
 def _evaluation(figures: Figures) -> str:

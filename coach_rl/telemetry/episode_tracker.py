@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from coach_rl.core.agent_info import agent_rewards
-from coach_rl.core.records import Array, EnvResponse, FloatArray, IntArray
+from coach_rl.core.records import Array, EnvResponse, FloatArray, IntArray, agent_rewards
 from coach_rl.core.saved import Saved, SavedAttribute
 
 SUCCESS_KEYS = ("is_success", "success")

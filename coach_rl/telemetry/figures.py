@@ -172,6 +172,8 @@ class Figures:
     """Mean reward of the final evaluation; None before it."""
     final_success: float | None = None
     """Success rate of the final evaluation; None if the environment does not report success."""
+    observed: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """The newest lowest and highest values of what agents observe: by `level/observations/key`."""
     _rewards: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT_EPISODES))
     _progress: deque[LogRecord] = field(default_factory=lambda: deque(maxlen=RECENT_SPEEDS))
     _trained: dict[tuple[str, str], LogRecord] = field(default_factory=dict)
@@ -186,8 +188,8 @@ class Figures:
     def add(self, record: LogRecord) -> None:
         """Update the figures from a record."""
         scalars = record.scalars
-        if record.kind != "level_phase":  # the phase of a level is not the run's
-            self.last = record
+        # The phase of a level is not the run's.
+        self.last = self.last if record.kind == "level_phase" else record
         match record.kind:
             case "episode":
                 self._rewards.append(scalars["episode/reward"])
@@ -202,6 +204,8 @@ class Figures:
                 self.final_success = scalars.get("final_evaluation/success_rate")
             case "train":
                 self._trained[record.level, record.agent] = record
+            case "signals":
+                self.observed |= dict(_ranges(scalars))
             case "level_phase":
                 learns = float(record.phase is Phase.TRAIN)
                 self._levels.setdefault(record.level, {})["level/learns"] = learns
@@ -316,3 +320,11 @@ def _of_evaluation(scalars: Mapping[str, float]) -> dict[str, float]:
 
 def _training_seconds(record: LogRecord) -> float:
     return record.scalars["time/training_seconds"]
+
+
+def _ranges(scalars: Mapping[str, float]) -> Iterator[tuple[str, tuple[float, float]]]:
+    """The ranges among signals, by the signal's name without its room."""
+    for name, low in scalars.items():
+        signal = name.removeprefix("signals/").removesuffix("/min")
+        if name == f"signals/{signal}/min" and "/observations/" in signal:
+            yield signal, (low, scalars[f"signals/{signal}/max"])

@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.file_writing import replacing, without_links
-from coach_rl.core.printable_text import printable
+from coach_rl.core.shown_text import printable
 from coach_rl.telemetry.records import Kind, LogRecord
 
 

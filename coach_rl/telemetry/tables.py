@@ -16,7 +16,7 @@ from typing import Any
 
 from rich.table import Table as RichTable
 
-from coach_rl.core.printable_text import printable
+from coach_rl.core.shown_text import printable
 
 _LONG = 24
 """Characters from which a cell of HTML may be broken into lines."""

@@ -10,6 +10,14 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from coach_rl.testing.agent_contract import (
+        AGENT_CHECKS,
+        AgentContract,
+        check_agent,
+        examine_agent,
+        examine_agents,
+    )
+    from coach_rl.testing.agent_trial import AgentTrial
     from coach_rl.testing.environment_contract import (
         ENVIRONMENT_CHECKS,
         EnvironmentContract,
@@ -23,6 +31,7 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "ENVIRONMENT_CHECKS", "ContractViolation", "EnvironmentContract", "Finding", "Trial",
-    "assert_same_state", "check_environment", "examine",
+    "AGENT_CHECKS", "ENVIRONMENT_CHECKS", "AgentContract", "AgentTrial", "ContractViolation",
+    "EnvironmentContract", "Finding", "Trial", "assert_same_state", "check_agent",
+    "check_environment", "examine", "examine_agent", "examine_agents",
 ]  # fmt: skip

@@ -8,12 +8,12 @@ from gymnasium import spaces
 
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError, require
-from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.environments.goal_worlds.goal_task import GoalTask, empty_scene, set_damping
 from coach_rl.environments.mujoco import MujocoState
 from coach_rl.environments.mujoco.engine import mujoco

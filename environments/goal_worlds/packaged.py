@@ -14,12 +14,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.marks import Place
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Array, BoolArray, FloatArray
+from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.environments.goal_worlds.ant import (
     GOAL_COLOR,
     GROUND_COLOR,

@@ -7,11 +7,11 @@ import numpy as np
 from annotated_types import Interval
 
 from coach_rl.core.errors import require
-from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Array, BoolArray, FloatArray
+from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.environments.goal_worlds.goal_task import (
     GoalTask,
     add_goal_disc,

@@ -9,8 +9,8 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import EnvironmentFault, SpaceError
-from coach_rl.core.level_name import shown_level
 from coach_rl.core.records import Action, Array, Observation
+from coach_rl.core.shown_text import shown_level
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 
 PLAIN_KEY = "observation"

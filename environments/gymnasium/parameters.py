@@ -12,14 +12,14 @@ from typing import Literal, Self
 import numpy as np
 
 from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning, RunError, require
-from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.interfaces import Environment
-from coach_rl.core.level_name import name_of_class
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Action, EnvResponse
 from coach_rl.core.roles import CodeNamingParameters
+from coach_rl.core.shown_text import name_of_class
 from coach_rl.core.spaces import actions_from_uniform, uniform_size
+from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.environments.faults import WORKER_SECONDS, FaultParameters, SettingsWatch
 from coach_rl.environments.gymnasium.environment import GymnasiumEnvironment
 from coach_rl.environments.gymnasium.recipe import Recipe, Wrapper, resolved

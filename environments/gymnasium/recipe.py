@@ -12,8 +12,8 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError, how_to_install
-from coach_rl.core.frozen import FrozenMapping, thawed
-from coach_rl.core.level_name import shown_level
+from coach_rl.core.shown_text import shown_level
+from coach_rl.core.typed_values import FrozenMapping, thawed
 from coach_rl.environments.faults import raised_at
 
 T = TypeVar("T")

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 
 from coach_rl.core.errors import CheckpointError, ConfigurationError, EnvironmentFault, SpaceError
-from coach_rl.core.level_name import shown_level
 from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.seeding import generator_state, load_generator_state
+from coach_rl.core.shown_text import shown_level
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
 from coach_rl.core.typed_values import describe_value

@@ -24,7 +24,6 @@ from coach_rl.core.errors import (
     ConfigurationError,
     EnvironmentFault,
 )
-from coach_rl.core.frozen import Arguments, thawed
 from coach_rl.core.records import (
     Action,
     Array,
@@ -37,6 +36,7 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
+from coach_rl.core.typed_values import Arguments, thawed
 from coach_rl.environments.faults import (
     SettingsWatch,
     SpaceWatch,

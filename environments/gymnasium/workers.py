@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from coach_rl.core.errors import CoachError, ConfigurationError
-from coach_rl.core.level_name import shown_level
 from coach_rl.core.records import Action, Array, IntArray, Observation
+from coach_rl.core.shown_text import shown_level
 from coach_rl.core.state import State
 from coach_rl.environments.faults import Cause, RowFailure, first_of_each
 from coach_rl.environments.gymnasium.layout import Info, Layout

@@ -4,10 +4,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from coach_rl.core.frozen import FrozenMapping
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative
 from coach_rl.core.records import Array, BoolArray, FloatArray
+from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.environments.mujoco.gymnasium_task import (
     NoisyStartTask,
     clip,

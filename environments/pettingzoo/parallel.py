@@ -9,11 +9,11 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.core import RenderFrame
 
-from coach_rl.core.agent_info import AGENTS, REWARD, TERMINATED, TRUNCATED
 from coach_rl.core.errors import ConfigurationError, EnvironmentFault
-from coach_rl.core.frozen import thawed
-from coach_rl.core.level_name import name_of_class
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
+from coach_rl.core.records import AGENTS, REWARD, TERMINATED, TRUNCATED
+from coach_rl.core.shown_text import name_of_class
+from coach_rl.core.typed_values import thawed
 from coach_rl.environments.gymnasium.parameters import SingleEnvironmentsParameters
 from coach_rl.environments.gymnasium.recipe import (
     Env,

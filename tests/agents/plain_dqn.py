@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from coach_rl.architectures.batch import mapped
+from coach_rl.architectures.gradient_step import mapped
 from coach_rl.architectures.q_network import CategoricalHead, MeanHead
 from coach_rl.memories import TransitionBatch
 

@@ -11,9 +11,8 @@ from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParamet
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
-from coach_rl.architectures.batch import mapped
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
-from coach_rl.architectures.optimizers import AdamParameters
+from coach_rl.architectures.gradient_step import AdamParameters, mapped
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase

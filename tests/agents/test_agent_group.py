@@ -7,9 +7,9 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.agents.action_part import ActionPart
-from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember, Seat
+from coach_rl.agents.agent_group import AgentGroupParameters, BoundMember, GroupMember
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.member_agents import ActionPart
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
@@ -26,6 +26,7 @@ from coach_rl.core.errors import (
 )
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.parts import trajectories_of
 from coach_rl.core.records import End, Outcome
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
@@ -291,7 +292,7 @@ def test_each_member_gets_exactly_its_own_transitions():
     list(manager.improve())
     training = BUILT[0]
     rows = params.num_envs
-    shown = group_of(manager).trajectories()
+    shown = trajectories_of(group_of(manager))
     random_steps = params.schedule.heatup.count // rows
     sent = sent_by_row(training, rows)
     assert [len(actions) for actions in sent] == [200] * rows
@@ -333,7 +334,7 @@ def test_a_member_without_ends_of_its_own_plays_to_the_real_end():
     shared = replace(RIGHT, reward=None, truncated=None, agent=ddpg(learning_starts=3_000))
     manager = created(experiment(replace(LEFT, agent=ppo(rollout=5_000)), shared))
     list(manager.improve())
-    shown = group_of(manager).trajectories()
+    shown = trajectories_of(group_of(manager))
     assert shown["/agents/right/mask"].all()
     assert shown["/agents/right/mask"].shape == (3, 200)
     assert not (shown["/agents/right/rewards"] == NEVER_SEEN).any()
@@ -658,7 +659,7 @@ def test_a_group_can_be_the_lower_level():
     records = list(manager.improve())
     learned = {(record.level, record.agent) for record in records if record.kind == "train"}
     assert learned == {("high", "high"), ("low", "left"), ("low", "right")}
-    shown = manager.graph.agents["low"].trajectories()
+    shown = trajectories_of(manager.graph.agents["low"])
     rewards = shown["/agents/right/rewards"][shown["/agents/right/mask"]]
     assert set(rewards) == {-1.0, 0.0}
     assert any("episode/reward/left" in record.scalars for record in records)
@@ -740,7 +741,7 @@ def test_an_end_that_is_both_is_final():
         end=np.zeros(2, np.uint8),
     )
     member = GroupMember(agent=ppo(), actions="left", terminated="over", truncated="cut")
-    own, ended = Seat(member=member, observations={"x": "x"}, part=None).outcome(outcome)
+    own, ended = BoundMember(member=member, observations={"x": "x"}, part=None).outcome(outcome)
     assert own.terminated.tolist() == [True, False]
     assert own.truncated.tolist() == [False, True]
     assert own.end.tolist() == [End.TERMINATED | End.TRUNCATED, End.TRUNCATED]
@@ -753,11 +754,11 @@ def test_an_end_of_ones_own_needs_decisions_of_one_step():
     flags = {"dead": np.array([0.0, 1.0]), "agents/left/terminated": np.array([True, False])}
     outcome = replace(outcome, info=flags)
     with pytest.raises(RunError, match=r"'left' has an end of its own, 'dead'.* last 3 steps"):
-        Seat(
+        BoundMember(
             member=replace(LEFT, reward=None, terminated="dead"), observations={}, part=None
         ).outcome(outcome)
     named = replace(LEFT, reward=None, terminated="agents/left/terminated")
-    assert Seat(member=named, observations={}, part=None).outcome(outcome)[1].tolist() == [
+    assert BoundMember(member=named, observations={}, part=None).outcome(outcome)[1].tolist() == [
         True,
         False,
     ]
@@ -818,7 +819,7 @@ def test_an_end_in_the_middle_of_a_decision_is_the_end_of_the_member():
     with manager:
         manager.run()
         for name, kind in (("one", "terminated"), ("two", "truncated")):
-            kept = manager.graph.agents["top"].members[name].trajectories()
+            kept = trajectories_of(manager.graph.agents["top"].members[name])
             ends = kept[f"/{kind}"]
             assert ends.shape == (2, 4), "one decision in each of 4 episodes"
             assert ends.all()
@@ -830,6 +831,6 @@ def test_a_reward_of_ones_own_needs_decisions_of_one_step():
     member = replace(LEFT, reward="pay", terminated=None)
     outcome = replace(outcome, info={"pay": np.ones(2), "agents/left/reward": np.array([1.0, 5.0])})
     with pytest.raises(RunError, match=r"'left' has a reward of its own.* decisions last 3 steps"):
-        Seat(member=member, observations={"x": "x"}, part=None).outcome(outcome)
-    seat = Seat(member=replace(LEFT, terminated=None), observations={"x": "x"}, part=None)
-    assert seat.outcome(outcome)[0].reward.tolist() == [1.0, 5.0]
+        BoundMember(member=member, observations={"x": "x"}, part=None).outcome(outcome)
+    bound = BoundMember(member=replace(LEFT, terminated=None), observations={"x": "x"}, part=None)
+    assert bound.outcome(outcome)[0].reward.tolist() == [1.0, 5.0]

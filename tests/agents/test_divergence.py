@@ -14,10 +14,9 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
-from coach_rl.architectures.optimizers import AdamParameters
-from coach_rl.core.divergence import STOP, DivergenceParameters
+from coach_rl.architectures.gradient_step import AdamParameters
 from coach_rl.core.errors import DivergedError
-from coach_rl.core.runtime import Runtime
+from coach_rl.core.runtime import STOP, DivergenceParameters, Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import OneStepParameters, PointMassParameters

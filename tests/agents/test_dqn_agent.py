@@ -8,7 +8,7 @@ from gymnasium import spaces
 
 from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.architectures.optimizers import AdamParameters, TargetSync
+from coach_rl.architectures.gradient_step import AdamParameters, TargetSync
 from coach_rl.architectures.q_network import (
     CategoricalHead,
     MeanHead,
@@ -20,14 +20,13 @@ from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.agents import AgentContext
-from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.clock import Clock, ConstantSchedule, LinearSchedule, Phase
 from coach_rl.core.errors import ParameterError, SpaceError
-from coach_rl.core.records import ActionRequest
+from coach_rl.core.parts import description_of
+from coach_rl.core.records import ActionRequest, Transition
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.schedules import ConstantSchedule, LinearSchedule
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.core.transitions import Transition
 from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import ChainParameters, OneStepParameters
 from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy
@@ -529,7 +528,7 @@ def test_the_same_seed_gives_the_same_agent_and_another_seed_another():
 
 
 def test_the_description_says_what_it_consists_of():
-    text = build().description()
+    text = description_of(build())
     assert "8 parameters" in text  # 3 * 2 + 2
     assert "updates: eager" in text
 

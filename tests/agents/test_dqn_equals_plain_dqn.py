@@ -6,7 +6,7 @@ from gymnasium import spaces
 from plain_dqn import PlainDQN
 
 from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
-from coach_rl.architectures.optimizers import AdamParameters, TargetSync
+from coach_rl.architectures.gradient_step import AdamParameters, TargetSync
 from coach_rl.architectures.q_network import (
     CategoricalHead,
     MeanHead,

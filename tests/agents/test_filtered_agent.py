@@ -9,11 +9,10 @@ from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import NonFiniteError, ParameterError
 from coach_rl.core.goals import GOAL_KEY
-from coach_rl.core.records import ActionRequest, Outcome
+from coach_rl.core.records import ActionInfo, ActionRequest, Outcome
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import Saved
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
-from coach_rl.core.transitions import ActionInfo
 from coach_rl.filters import ObservationNormalizationFilter, OutputFilter
 
 BOX = spaces.Box(-1, 1, (1,), np.float32)
@@ -70,7 +69,8 @@ class Scribe(FilteredAgent):
             input_filter=CountingFilter() if filtered else None,
             output_filter=TimesTen() if scaled else None,
         )
-        self.heatup, self.stored, self.saw, self.greedy = heatup, [], [], []
+        self.is_on_policy = not heatup
+        self.stored, self.saw, self.greedy = [], [], []
         self.script = lambda rows: ActionInfo(
             action=rows[:, None].astype(np.float32) / 10,
             extras={"log_prob": -rows.astype(np.float32)},
@@ -88,9 +88,6 @@ class Scribe(FilteredAgent):
 
     def store(self, transition):
         self.stored.append(transition)
-
-    def keeps_heatup(self):
-        return self.heatup
 
     def train(self, clock):
         return None
@@ -512,7 +509,7 @@ def test_an_agent_without_filters_sees_and_acts_as_it_is():
     sent = act(agent, index(1), [5], [7], starts=[1], fresh=[1], state=state)
     np.testing.assert_allclose(sent, [[0.1]])
     assert agent.saw == [{"x": [5], GOAL_KEY: [7]}]
-    assert agent.filters_state_dict() == {"input": {}, "output": {}}
+    assert agent.policy_state_dict()["filters"] == {"input": {}, "output": {}}
 
 
 @pytest.mark.parametrize(
@@ -527,10 +524,10 @@ def test_filters_outside_an_input_filter_are_told_where_they_belong(given):
 def test_the_filters_state_is_saved_and_restored():
     agent = Scribe()
     started(agent)
-    saved = agent.filters_state_dict()
+    saved = agent.policy_state_dict()["filters"]
     assert saved == {"input": {"learned": 3}, "output": {"kind": "ten"}}
     other = Scribe()
-    other.load_filters_state_dict(saved)
+    other.load_state_dict({"filters": saved})
     assert other.input_filter.learned == 3
 
 

@@ -11,7 +11,7 @@ from coach_rl.agents.dqn_agent import DQNAgentParameters
 from coach_rl.agents.hierarchies.hac import HACAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
-from coach_rl.architectures.batch import mapped
+from coach_rl.architectures.gradient_step import mapped
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.runtime import Runtime

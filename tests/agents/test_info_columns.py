@@ -3,11 +3,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from coach_rl.agents.agent_rows import InfoColumns
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.info_columns import InfoColumns
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.core.errors import CoachWarning, SpaceError
+from coach_rl.core.parts import trajectories_of
 from coach_rl.core.records import Outcome
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.mujoco import MujocoParameters
@@ -28,14 +29,14 @@ def trajectories(agent, steps=48, then=lambda agent: None):
         graph_manager.run()
         agent = graph_manager.graph.agents["main"]
         then(agent)
-        return agent.trajectories()
+        return trajectories_of(agent)
 
 
 def test_replay_keeps_infos_and_shows_them_in_batches():
     def check(agent):
         batch = agent.memory.sample(8)
         assert batch.extras["infos/x_velocity"].shape == (8,)
-        assert np.isin(batch.extras["infos/x_velocity"], agent.trajectories()[INFO]).all()
+        assert np.isin(batch.extras["infos/x_velocity"], trajectories_of(agent)[INFO]).all()
 
     agent = DDPGAgentParameters(
         infos=("x_velocity",),

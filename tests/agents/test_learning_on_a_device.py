@@ -22,8 +22,7 @@ from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
-from coach_rl.architectures.batch import named_tensors
-from coach_rl.architectures.optimizers import AdamParameters
+from coach_rl.architectures.gradient_step import AdamParameters, named_tensors
 from coach_rl.architectures.q_network import (
     CategoricalHead,
     MeanHead,
@@ -32,9 +31,9 @@ from coach_rl.architectures.q_network import (
     ReturnHead,
 )
 from coach_rl.core.agents import AgentContext
+from coach_rl.core.records import Transition
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.core.transitions import Transition
 from coach_rl.memories import Minibatch, ReplayMemoryParameters, RolloutBatch, TransitionBatch
 
 DEVICE = torch.device("meta")

@@ -26,16 +26,14 @@ from plain_learners import (
 )
 
 from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.architectures.batch import mapped
-from coach_rl.architectures.optimizers import TargetSync
+from coach_rl.architectures.gradient_step import TargetSync, mapped
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.clock import Clock, ConstantSchedule, LinearSchedule, Phase
 from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.records import ActionRequest, Outcome
-from coach_rl.core.schedules import ConstantSchedule, LinearSchedule
+from coach_rl.core.parts import description_of
+from coach_rl.core.records import ActionRequest, Outcome, Transition
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.core.transitions import Transition
 from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import (
     GoalPointMassParameters,
@@ -1022,7 +1020,7 @@ def test_images_lamps_and_lone_numbers_are_observed(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_description_says_what_it_consists_of(kind):
     agent = build(kind)
-    text = agent.description()
+    text = description_of(agent)
     for name, each in agent.learner.networks.items():
         assert f"{name}: " in text
         assert f"{each.size:,} parameters" in text

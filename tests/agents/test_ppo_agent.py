@@ -9,17 +9,16 @@ from gymnasium import spaces
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
-from coach_rl.architectures.optimizers import AdamParameters
+from coach_rl.architectures.gradient_step import AdamParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
-from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.clock import Clock, LinearSchedule, Phase
 from coach_rl.core.errors import EnvironmentFault, ParameterError, SpaceError
-from coach_rl.core.records import ActionRequest, Outcome
+from coach_rl.core.parts import description_of
+from coach_rl.core.records import ActionRequest, Outcome, Transition
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.core.transitions import Transition
 from coach_rl.memories import RolloutBatch
 from coach_rl.testing.states import assert_same_state
 
@@ -820,7 +819,7 @@ def test_the_same_seed_gives_the_same_agent_and_another_seed_another():
 
 
 def test_the_description_says_what_it_consists_of():
-    text = build().description()
+    text = description_of(build())
     # torsos 2 * (16 + 16), heads 16 * 3 + 3 and 16 + 1
     assert "132 parameters" in text
     assert "updates: eager" in text

@@ -8,7 +8,7 @@ from plain_ppo import PlainPPO
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
-from coach_rl.architectures.optimizers import AdamParameters
+from coach_rl.architectures.gradient_step import AdamParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase

@@ -27,7 +27,7 @@ from torch.distributions import Independent, Normal, TransformedDistribution
 from torch.distributions.transforms import TanhTransform
 
 from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
-from coach_rl.architectures.optimizers import TargetSync
+from coach_rl.architectures.gradient_step import TargetSync
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.core.errors import ParameterError
 from coach_rl.core.records import ActionRequest

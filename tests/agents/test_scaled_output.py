@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from coach_rl.agents.own_filters import ScaledOutput, UnfilteredOutput
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.agents.scaled_output import ScaledOutput
-from coach_rl.agents.unfiltered import UnfilteredOutput
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CoachWarning, SpaceError
@@ -91,7 +90,8 @@ def test_scaling_equals_a_linear_map_in_the_output_filter(box, inner):
         found, expected = (sent(each, 5, **options) for each in (scaled, filtered))
         np.testing.assert_array_equal(found, expected)
         assert found.dtype == box.dtype
-    assert_same_state(scaled.networks_state_dict(), filtered.networks_state_dict())
+    saved, same = scaled.policy_state_dict(), filtered.policy_state_dict()
+    assert_same_state(saved["network"], same["network"])
 
 
 def test_a_box_of_unit_width_and_switched_off_scaling_change_nothing():

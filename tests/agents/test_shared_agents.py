@@ -16,6 +16,7 @@ from coach_rl.architectures.continuous_control import ActorParameters, CriticPar
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.parts import trajectories_of
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -139,7 +140,7 @@ def test_a_shared_agent_learns_from_what_every_member_does():
     list(shared.train_and_act(EnvironmentSteps(3 * 60)))
     ((name, agent),) = group.members.items()
     assert name == "walker"
-    kept, fewest = agent.trajectories(), 60
+    kept, fewest = trajectories_of(agent), 60
     assert kept["/mask"].shape[0] == 2 * 3, "a row of the agent for each member of each row"
     for row in range(3):
         for number, member in enumerate(("left", "right")):
@@ -271,7 +272,7 @@ def test_members_of_a_group_above_share_out_the_sub_goal_and_have_rewards_of_the
     training.simulators.recv = heard
     list(graph_manager.train_and_act(EnvironmentSteps(100)))
     group = graph_manager.graph.agents["top"]
-    kept = [group.members[name].trajectories() for name in ("x", "y")]
+    kept = [trajectories_of(group.members[name]) for name in ("x", "y")]
     count = kept[0]["/mask"].sum()
     assert count > 20
     durations = np.diff([begin for begin, _ in goals])

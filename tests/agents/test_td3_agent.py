@@ -20,7 +20,7 @@ from plain_learners import (
 )
 
 from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters, TD3Batch
-from coach_rl.architectures.optimizers import TargetSync
+from coach_rl.architectures.gradient_step import TargetSync
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.core.errors import ParameterError
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coach_rl.agents.uniform_agent import UniformAgentParameters
+from coach_rl.agents.scripted_agent import UniformAgentParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import SpaceError

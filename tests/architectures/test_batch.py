@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from coach_rl.architectures.batch import mapped, named_tensors
+from coach_rl.architectures.gradient_step import mapped, named_tensors
 
 
 class Inner(NamedTuple):

@@ -5,10 +5,9 @@ import torch
 from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from coach_rl.architectures.gradient_step import Objective
+from coach_rl.architectures.gradient_step import AdamParameters, Objective
 from coach_rl.architectures.matrix_products import OneDNNProducts
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.update_engine import UpdateEngine
 from tests.architectures.test_recorded_steps import compiles
 

@@ -1,6 +1,6 @@
 import pytest
 
-from coach_rl.architectures.optimizers import AdamParameters, TargetSync
+from coach_rl.architectures.gradient_step import AdamParameters, TargetSync
 from coach_rl.core.errors import ParameterError
 
 

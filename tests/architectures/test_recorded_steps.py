@@ -6,9 +6,8 @@ from torch import Tensor, nn
 from torch._dynamo.exc import TorchDynamoException
 from torch._inductor.exc import InductorError
 
-from coach_rl.architectures.gradient_step import Objective
+from coach_rl.architectures.gradient_step import AdamParameters, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.recorded_steps import (
     COMPILE_REPAID_AFTER,
     CaptureError,

@@ -6,14 +6,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from coach_rl.architectures.gradient_step import Objective
+from coach_rl.architectures.gradient_step import AdamParameters, Objective, TargetSync
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.optimizers import AdamParameters, TargetSync
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core import update_modes
-from coach_rl.core.divergence import STOP, DivergenceParameters
 from coach_rl.core.errors import CoachWarning, DivergedError
-from coach_rl.core.runtime import Runtime
+from coach_rl.core.runtime import STOP, DivergenceParameters, Runtime
 from coach_rl.core.update_modes import compiler_present
 from coach_rl.testing import assert_same_state
 

@@ -37,8 +37,8 @@ from coach_rl.core import (
     EnvironmentParameters,
     InputFilterParameters,
 )
+from coach_rl.core.clock import Schedule
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
-from coach_rl.core.schedules import Schedule
 from coach_rl.exploration_policies import ExplorationPolicyParameters
 
 

@@ -18,7 +18,7 @@ from coach_rl.configuration import parameters_json
 from coach_rl.configuration.parameters_json import encode
 from coach_rl.configuration.strict_json import from_json, read_json, to_json, write_json
 from coach_rl.configuration.trust import Trust
-from coach_rl.core.clock import Phase
+from coach_rl.core.clock import LinearSchedule, Phase, PiecewiseSchedule
 from coach_rl.core.errors import (
     CheckpointError,
     CoachWarning,
@@ -27,7 +27,6 @@ from coach_rl.core.errors import (
     require,
 )
 from coach_rl.core.options import OptionSpace
-from coach_rl.core.schedules import LinearSchedule, PiecewiseSchedule
 from coach_rl.core.steps import EnvironmentSteps, StepUnit
 
 decode = partial(

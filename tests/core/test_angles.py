@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from coach_rl.core.angles import turned_into, wrapped
+from coach_rl.core.goals import turned_into, wrapped
 
 BOUNDS = np.array([-np.pi, -9.0]), np.array([np.pi, 9.0])
 

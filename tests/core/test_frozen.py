@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from coach_rl.core.frozen import FrozenMapping, frozen, thawed
+from coach_rl.core.typed_values import FrozenMapping, frozen, thawed
 
 
 def test_nothing_reaches_into_a_frozen_mapping():

@@ -1,6 +1,6 @@
 import numpy as np
 
-from coach_rl.core.joined_answers import infos_with_same_keys
+from coach_rl.core.records import infos_with_same_keys
 
 
 def test_infos_that_only_some_rows_report_have_a_mask():

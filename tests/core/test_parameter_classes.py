@@ -6,10 +6,10 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from coach_rl.core.clock import ConstantSchedule, Schedule
 from coach_rl.core.errors import ParameterError, UnknownNameError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
-from coach_rl.core.schedules import ConstantSchedule, Schedule
 from coach_rl.core.steps import EnvironmentSteps
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coach_rl.core.printable_text import one_line, printable
+from coach_rl.core.shown_text import one_line, printable
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,13 @@
 import pytest
 
-from coach_rl.core.clock import Clock
-from coach_rl.core.errors import ParameterError
-from coach_rl.core.schedules import (
+from coach_rl.core.clock import (
+    Clock,
     ConstantSchedule,
     ExponentialSchedule,
     LinearSchedule,
     PiecewiseSchedule,
 )
+from coach_rl.core.errors import ParameterError
 from coach_rl.core.steps import EnvironmentSteps
 
 

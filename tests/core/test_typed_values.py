@@ -5,10 +5,9 @@ from typing import Any, Literal
 
 import pytest
 
-from coach_rl.core.clock import Phase
+from coach_rl.core.clock import LinearSchedule, Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.ranges import Positive
-from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.steps import (
     EnvironmentEpisodes,
     EnvironmentSteps,

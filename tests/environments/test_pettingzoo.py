@@ -10,14 +10,13 @@ from gymnasium import spaces
 
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.configuration.trust import OURS_ALONE
-from coach_rl.core.agent_info import agent_info, agent_rewards
 from coach_rl.core.errors import (
     CheckpointError,
     ConfigurationError,
     EnvironmentFault,
     UnknownNameError,
 )
-from coach_rl.core.records import End
+from coach_rl.core.records import End, agent_info, agent_rewards
 from coach_rl.core.spaces import actions_from_uniform, uniform_size
 from coach_rl.environments import make
 from coach_rl.environments.pettingzoo import PettingZooParameters

@@ -7,14 +7,14 @@ import pytest
 from gymnasium import spaces
 
 from coach_rl.configuration.parameters_json import decode, encode
-from coach_rl.core.clock import Clock
-from coach_rl.core.errors import ParameterError, SpaceError
-from coach_rl.core.schedules import (
+from coach_rl.core.clock import (
+    Clock,
     ConstantSchedule,
     ExponentialSchedule,
     LinearSchedule,
     PiecewiseSchedule,
 )
+from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.core.spaces import check_actions
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.exploration_policies import (

@@ -16,6 +16,7 @@ from coach_rl.agents.planning.places import FarthestPoints
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.parts import trajectories_of
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
@@ -227,7 +228,7 @@ def test_a_killed_worker_is_replaced_and_its_rows_are_cut_off():
         faults = [each for each in records if each.kind == "fault"]
         assert len(faults) == 2
         assert manager.graph.tracker.faults == {"died": 2}
-        kept = manager.graph.agents["main"].trajectories()
+        kept = trajectories_of(manager.graph.agents["main"])
         assert kept["/truncated"][2:].sum() > kept["/truncated"][:2].sum()
         assert manager.graph.clock.environment_steps >= 120
         list(manager.train_and_act(EnvironmentSteps(20)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from small_runs import parameters
 
-from coach_rl.agents.uniform_agent import UniformAgentParameters
+from coach_rl.agents.scripted_agent import UniformAgentParameters
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import CoachWarning, ParameterError
 from coach_rl.core.runtime import Runtime

@@ -12,6 +12,7 @@ from coach_rl.agents.dqn_agent import DQNAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.core.errors import CoachWarning, EnvironmentFault, NonFiniteError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.parts import trajectories_of
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.faults import FaultParameters
@@ -162,7 +163,7 @@ def test_ppo_bootstraps_before_a_fault():
         learn = agent.rollout_batch
 
         def spied(rollout, grid):
-            seen.append(agent.trajectories())
+            seen.append(trajectories_of(agent))
             return learn(rollout, grid)
 
         agent.rollout_batch = spied

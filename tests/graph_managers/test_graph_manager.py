@@ -11,11 +11,10 @@ import torch
 from small_runs import parameters, ppo
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.core.clock import Phase
+from coach_rl.core.clock import LinearSchedule, Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.environments.toy import OneStepParameters, PointMassParameters

@@ -12,13 +12,16 @@ from coach_rl import AgentGroupParameters, GroupMember
 from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.saved import SavedAttribute
 from coach_rl.testing.states import assert_same_state
 
-REFUSED = r"saves state of its own \(state_dict\), .* override networks_state_dict\(\)"
+REFUSED = r"saves state of its own \(state_dict\), .* write SavedAttribute\(name, policy=True\)"
 
 
 class ShiftedAgent(PPOAgent):
     """PPO whose actions are shifted by a number that grows with every update; saved as advised."""
+
+    SAVED = (SavedAttribute("shift", policy=True),)
 
     def __init__(self, params, context):
         super().__init__(params, context)
@@ -32,13 +35,6 @@ class ShiftedAgent(PPOAgent):
     def choose(self, row_state, request, clock):
         chosen = super().choose(row_state, request, clock)
         return replace(chosen, action=chosen.action + np.float32(self.shift))
-
-    def networks_state_dict(self):
-        return {**super().networks_state_dict(), "shift": self.shift}
-
-    def load_networks(self, state):
-        super().load_networks(state)
-        self.shift = state["shift"]
 
 
 class ForgottenAgent(PPOAgent):
@@ -98,7 +94,7 @@ def test_state_in_the_policy_reaches_evaluators_and_workers():
     ("kind", "name", "how"),
     [
         (ForgottenParameters, "ForgottenAgent", "state_dict"),
-        (DeclaredParameters, "DeclaredAgent", "SAVED"),
+        (DeclaredParameters, "DeclaredAgent", "SAVED: shift"),
     ],
 )
 def test_state_that_no_policy_carries_is_refused_where_policies_are_used(kind, name, how):

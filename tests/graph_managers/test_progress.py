@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 from small_runs import parameters, ppo
 
-from coach_rl.core.clock import Clock
+from coach_rl.core.clock import Clock, LinearSchedule
 from coach_rl.core.errors import CoachWarning, ParameterError
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.schedules import LinearSchedule
 from coach_rl.core.steps import (
     EnvironmentEpisodes,
     EnvironmentSteps,

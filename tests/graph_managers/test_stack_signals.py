@@ -95,6 +95,15 @@ def test_agents_and_filters_note_signals_in_training_and_evaluations():
     }  # fmt: skip
 
 
+def test_ranges_of_observations_are_logged_by_key():
+    params = replace(counting(), signals=SignalParameters(observations=True))
+    (first, *_) = signals_of(records_of(params))
+    ranges = first["main/observations/observation"]
+    assert (ranges["min"], ranges["max"], ranges["count"]) == (0, 0, 80), (
+        "40 decisions on 2 zeros each"
+    )
+
+
 def test_listening_changes_no_number():
     def learned(*infos):
         return [
@@ -109,6 +118,7 @@ def test_listening_changes_no_number():
 @pytest.mark.parametrize("after", [3, 11, 25])
 def test_a_resumed_run_has_the_same_statistics(after):
     params = counting("steps", "bonus")
+    params = replace(params, signals=replace(params.signals, observations=True))
     whole = [r for r in records_of(params) if r.kind == "signals"]
     with BasicRLGraphManager(params) as graph_manager:
         for number, _ in enumerate(graph_manager.improve()):

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from coach_rl.architectures.batch import named_tensors
-from coach_rl.core.transitions import Transition
+from coach_rl.architectures.gradient_step import named_tensors
+from coach_rl.core.records import Transition
 from coach_rl.memories import ReplayMemoryParameters
 
 CPU = torch.device("cpu")

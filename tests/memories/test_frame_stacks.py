@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from replay_worlds import Cameras, build, observed, same_batches
 
 from coach_rl.core.errors import RunError
-from coach_rl.core.transitions import Transition
+from coach_rl.core.records import Transition
 from coach_rl.memories import PrioritisedParameters
 
 

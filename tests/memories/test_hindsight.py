@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 from replay_worlds import build, same_batches
 
 from coach_rl import LevelParameters, ScriptedAgentParameters
-from coach_rl.architectures.batch import mapped
+from coach_rl.architectures.gradient_step import mapped
 from coach_rl.core.agents import ALONE, LevelPlace
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import End
-from coach_rl.core.transitions import Transition
+from coach_rl.core.records import End, Transition
 from coach_rl.memories import HindsightParameters, PrioritisedParameters, ReplayMemoryParameters
 from coach_rl.memories.hindsight import goal_steps, relabelled
 from coach_rl.testing.states import assert_same_state

@@ -7,7 +7,7 @@ from gymnasium import spaces
 from replay_worlds import ACTED, OBSERVED, Stream, build
 
 from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.transitions import Transition
+from coach_rl.core.records import Transition
 from coach_rl.memories import PrioritisedParameters, RolloutMemory
 from coach_rl.memories.minari_data import read_minari, write_minari
 

@@ -8,8 +8,8 @@ from plain_replay import ALWAYS, GOAL_KEY, PlainReplay, achieved, is_reached
 from replay_worlds import build
 
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.records import Transition
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.core.transitions import Transition
 from coach_rl.memories import (
     HindsightParameters,
     PrioritisedParameters,

@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from replay_worlds import Stream, build, same_batches
 
-from coach_rl.architectures.batch import mapped, named_tensors
+from coach_rl.architectures.gradient_step import mapped, named_tensors
 from coach_rl.core.errors import (
     ConfigurationError,
     RunError,
 )
-from coach_rl.core.sizes import readable
-from coach_rl.core.transitions import Transition
+from coach_rl.core.records import Transition
+from coach_rl.core.shown_text import readable
 from coach_rl.memories import PrioritisedParameters, replay_memory
 from coach_rl.testing import assert_same_state
 

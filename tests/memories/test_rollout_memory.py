@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from coach_rl.core.errors import RunError
-from coach_rl.core.transitions import Transition
+from coach_rl.core.records import Transition
 from coach_rl.memories import RolloutMemory
 
 

@@ -19,9 +19,8 @@ from torch.distributed import TCPStore
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
-from coach_rl.core.divergence import DivergenceParameters
 from coach_rl.core.errors import CoachWarning, ConfigurationError
-from coach_rl.core.process_group import ONE_PROCESS, OneProcess
+from coach_rl.core.runtime import ONE_PROCESS, DivergenceParameters, OneProcess
 from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
@@ -53,7 +52,7 @@ ALONE = """
 import sys
 from pathlib import Path
 from shared_runs import EXPERIMENTS, run
-from coach_rl.core.process_group import ONE_PROCESS
+from coach_rl.core.runtime import ONE_PROCESS
 run(EXPERIMENTS[sys.argv[1]], Path(sys.argv[2]), ONE_PROCESS)
 """
 """A run of one process, with as many threads as those of torchrun have."""

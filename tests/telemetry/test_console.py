@@ -128,6 +128,16 @@ def test_console_terminal_shows_panel(clock):
     assert output.getvalue().endswith("\x1b[?25h")  # the cursor is back
 
 
+def test_panel_shows_newest_ranges_of_observations(clock):
+    sink, output = sink_and_output(terminal=True)
+    name = "signals/main/observations/position"
+    for low in (-1.0, -2.5):
+        ranges = {f"{name}/min": low, f"{name}/max": 3.0, f"{name}/mean": 0.0}
+        sink.write(record("signals", 512, **ranges))
+    sink.close()
+    assert "main position -2.5 to 3" in last_drawing(output.getvalue())
+
+
 def test_console_hierarchy_has_line_per_level(clock):
     sink, output = sink_and_output(terminal=True)
     sink.write(record("phase", 0))

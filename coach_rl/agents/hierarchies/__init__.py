@@ -9,24 +9,33 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from coach_rl.agents.hierarchies.adjacency import AdjacencyParameters
     from coach_rl.agents.hierarchies.diayn_agent import (
         DIAYNAgentParameters,
         DiscriminatorParameters,
     )
     from coach_rl.agents.hierarchies.hac import HACAgentParameters
-    from coach_rl.agents.hierarchies.hiro_agent import HIROAgent, HIROAgentParameters
-    from coach_rl.agents.hierarchies.landmark_graph import costs_to, farthest_points, path_costs
-    from coach_rl.agents.hierarchies.landmarks import LandmarkParameters
-    from coach_rl.agents.hierarchies.novelty import NoveltyParameters
+    from coach_rl.agents.hierarchies.hiro_agent import (
+        HIROAgent,
+        HIROAgentParameters,
+        SubGoalCorrectionParameters,
+    )
+    from coach_rl.agents.hierarchies.landmarks import (
+        LandmarkParameters,
+        NoveltyParameters,
+        costs_to,
+        farthest_points,
+        path_costs,
+    )
     from coach_rl.agents.hierarchies.option_critic_agent import (
         OptionCriticAgent,
         OptionCriticAgentParameters,
         TerminationParameters,
     )
     from coach_rl.agents.hierarchies.skill_agents import SkillAgents, SkillAgentsParameters
-    from coach_rl.agents.hierarchies.sub_goal_correction import SubGoalCorrectionParameters
-    from coach_rl.agents.hierarchies.sub_goal_guide import SubGoalGuideParameters
+    from coach_rl.agents.hierarchies.sub_goal_guide import (
+        AdjacencyParameters,
+        SubGoalGuideParameters,
+    )
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 

@@ -48,7 +48,7 @@ class ValuingAgent(Protocol):
 
 
 class CriticBelow:
-    """Says what heading for goals is worth to the level below.
+    """Values of goals, according to the critic of the level below.
 
     Args:
         goal: The goals of the level below.

@@ -20,10 +20,9 @@ from coach_rl.agents.sac_agent import (
     SACBatch,
     SACLearner,
 )
-from coach_rl.architectures.gradient_step import Numbers, Objective
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
 from coach_rl.architectures.layers import linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.torso import AnyTorsoParameters, TorsoParameters, last_layer
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ConfigurationError, SpaceError, require
@@ -151,7 +150,6 @@ class DIAYNLearner(SACLearner):
         self.networks["discriminator"] = self.discriminator
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
-        """A gradient step of SAC under the discriminator's reward, then of the discriminator."""
         with torch.no_grad():
             logits = self.discriminator.call(self.discriminator.online, batch.next_observation)
             reward = diversity_reward(logits, _skill(batch))

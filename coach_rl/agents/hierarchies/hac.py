@@ -11,13 +11,13 @@ from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParamet
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
-from coach_rl.architectures.optimizers import TargetSync
+from coach_rl.architectures.gradient_step import TargetSync
 from coach_rl.core.agents import AgentContext, LevelPlace
+from coach_rl.core.clock import ConstantSchedule
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.roles import LearnerParameters
-from coach_rl.core.schedules import ConstantSchedule
 from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.exploration_policies import EpsilonGreedyNoise, GaussianNoise
 from coach_rl.memories.hindsight import HindsightParameters, Strategy

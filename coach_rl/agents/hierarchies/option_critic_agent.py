@@ -5,9 +5,10 @@ docs/skills.md lists every detail and its source.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -17,11 +18,10 @@ from torch import Tensor, nn
 
 from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters
-from coach_rl.architectures.gradient_step import Numbers, Objective
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
 from coach_rl.architectures.layers import linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import quick_forward
-from coach_rl.architectures.optimizers import AdamParameters
 from coach_rl.architectures.torso import AnyTorsoParameters, TorsoParameters, last_layer
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext
@@ -29,12 +29,11 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.profiling import TimedCall
 from coach_rl.core.ranges import NonNegative
-from coach_rl.core.records import Array, BoolArray, End, IntArray, Observation, Outcome
+from coach_rl.core.records import BoolArray, End, IntArray, Observation, Outcome
 from coach_rl.core.row_noise import RowNoise
+from coach_rl.core.saved import SavedAttribute
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.state import State
 from coach_rl.functional.policy_gradient import termination_loss
 from coach_rl.memories.batches import Rollout, RolloutBatch, Tensors
 from coach_rl.memories.rollout_memory import RowGrid
@@ -141,7 +140,12 @@ class OptionCriticAgent(PPOAgent):
         context: What is known only now.
     """
 
-    SAVED = ("_termination_engine", "_termination_steps")
+    SAVED = (
+        SavedAttribute("termination", policy=True),
+        "_termination_engine",
+        "_termination_steps",
+    )
+    TIMED: ClassVar[Mapping[str, str]] = {"ends": "choose"}
 
     def __init__(self, params: OptionCriticAgentParameters, context: AgentContext) -> None:
         super().__init__(params, context)
@@ -174,7 +178,6 @@ class OptionCriticAgent(PPOAgent):
         )
 
     def new_rows(self, num_envs: int, seed: int) -> OptionCriticRows:
-        """Row state for a stack of that many environments."""
         noise = RowNoise(num_rows=num_envs, size=1, kind="uniform", seed=seed, name="termination")
         return OptionCriticRows(**vars(super().new_rows(num_envs, seed)), termination=noise)
 
@@ -189,7 +192,7 @@ class OptionCriticAgent(PPOAgent):
         seen = self.input_filter.observation(
             memory,
             rows,
-            self.canonical(observation),
+            self._canonical(observation),
             starts=np.zeros(len(rows), np.bool_),
             learn=False,
         )
@@ -211,7 +214,6 @@ class OptionCriticAgent(PPOAgent):
         return torch.stack(values, dim=1)
 
     def observe(self, row_state: AgentRows[RowNoise], outcome: Outcome, clock: Clock) -> None:
-        """Observe, and keep where the real episode is over, not the option alone."""
         over = row_state.choice.setdefault(OVER, np.zeros(len(row_state.heatup), np.bool_))
         over[outcome.rows] = (outcome.end & REAL_END) > 0
         super().observe(row_state, outcome, clock)
@@ -257,13 +259,9 @@ class OptionCriticAgent(PPOAgent):
         chance = torch.sigmoid(self.termination.call(flat, batch.observation))
         return termination_loss(chance, batch.advantage, batch.counts, self._cost)
 
-    def timed_calls(self) -> list[TimedCall]:
-        """The calls whose times a profile shows."""
-        return [
-            *super().timed_calls(),
-            TimedCall(self, "ends", "choose"),
-            *self._termination_engine.timed_calls(),
-        ]
+    def parts(self) -> Mapping[str, object]:
+        own = {"termination": self.termination, "termination_engine": self._termination_engine}
+        return {**super().parts(), **own}
 
     @property
     def _termination_steps(self) -> int:
@@ -273,34 +271,6 @@ class OptionCriticAgent(PPOAgent):
     @_termination_steps.setter
     def _termination_steps(self, steps: int) -> None:
         self._termination_engine.steps = steps
-
-    def networks_state_dict(self) -> State:
-        """The networks, and the scale in which the critic predicts."""
-        return {**super().networks_state_dict(), "termination": self.termination.state_dict()}
-
-    def load_networks(self, state: State) -> None:
-        """Load the networks, and the scale in which the critic predicts."""
-        super().load_networks(state)
-        self.termination.load_state_dict(state["termination"])
-
-    def learned(self) -> dict[str, Array]:
-        """Parameters and mean gradients; see `core.agents.Learning`."""
-        return {**super().learned(), **self._termination_engine.learned()}
-
-    @property
-    def updates(self) -> dict[str, str]:
-        """Modes of its gradient steps; see `core.agents.UpdatingAgent`."""
-        own = self._termination_engine.updates
-        return {**super().updates, f"{self.name}/termination": own}
-
-    @property
-    def modules(self) -> dict[str, nn.Module]:
-        """The policy and the value on top of what they share, and the termination."""
-        return {**super().modules, "termination": self.termination.module}
-
-    def description(self) -> str:
-        """The networks and how they are updated, for people."""
-        return f"{super().description()}\ntermination: {self.termination.summary()}"
 
 
 def continued(rollout: Rollout, grid: RowGrid) -> Rollout:
@@ -317,7 +287,7 @@ def continued(rollout: Rollout, grid: RowGrid) -> Rollout:
     for key, seen in rollout.observation.items():
         if key != OPTION_KEY:
             same = rollout.next_observation[key][before] == seen[after]
-            same_episode &= same.flatten(1).all(dim=1)
+            same_episode &= same.reshape(len(same), -1).all(dim=1)
     truncated, follows = rollout.truncated.clone(), rollout.follows.clone()
     truncated[before[same_episode]] = False
     follows[after[same_episode]] = True

@@ -23,6 +23,7 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.parts import description_of
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import (
     Action,
@@ -104,7 +105,6 @@ class SkillAgents(MemberAgents):
     """
 
     def new_rows(self, num_envs: int, seed: int) -> SkillRows:
-        """Row state for a stack of that many environments."""
         return SkillRows(
             members={
                 name: agent.new_rows(num_envs, integer_seed(seed, "member", name))
@@ -114,7 +114,6 @@ class SkillAgents(MemberAgents):
         )
 
     def act(self, row_state: SkillRows, request: ActionRequest, clock: Clock) -> Action:
-        """Let each agent choose where its option is carried out; see `core.agents.Agent`."""
         option = request.observation[OPTION_KEY].argmax(axis=1)
         is_new = row_state.latest[request.rows] != option
         row_state.latest[request.rows] = option
@@ -132,7 +131,6 @@ class SkillAgents(MemberAgents):
         return chosen.pop("") if "" in chosen else chosen
 
     def observe(self, row_state: SkillRows, outcome: Outcome, clock: Clock) -> None:
-        """Tell each agent what came of its own decisions."""
         option = outcome.observation[OPTION_KEY].argmax(axis=1)
         own = replace(outcome, observation=_without_option(outcome.observation))
         for number, (name, agent) in enumerate(self.members.items()):
@@ -141,14 +139,12 @@ class SkillAgents(MemberAgents):
                 agent.observe(row_state.members[name], own.rows_of(here), clock)
 
     def cut_off(self, row_state: SkillRows, rows: IntArray, clock: Clock) -> None:
-        """Let the episodes of these rows end for the agents that act there."""
         for number, (name, agent) in enumerate(self.members.items()):
             here = rows[row_state.latest[rows] == number]
             if len(here):
                 agent.cut_off(row_state.members[name], here, clock)
 
     def restart_rows(self, row_state: SkillRows) -> None:
-        """Let every agent give up the open episodes of all rows."""
         for name, agent in self.members.items():
             agent.restart_rows(row_state.members[name])
         row_state.latest[:] = -1
@@ -157,7 +153,7 @@ class SkillAgents(MemberAgents):
         """The agents one after the other, for people."""
         lines = []
         for number, (name, agent) in enumerate(self.members.items()):
-            own = agent.description().splitlines()
+            own = description_of(agent).splitlines()
             lines += [f"option {number}: {name}", *(f"  {line}" for line in own)]
         return "\n".join(lines)
 

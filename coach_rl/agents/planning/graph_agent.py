@@ -9,20 +9,18 @@ copy of its graph, and the run learns from what came of their plans.
 """
 
 import time
+from collections.abc import Mapping
 from dataclasses import field
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from annotated_types import Interval
 
 from coach_rl.agents.planning.edge_costs import EdgeCosts, EdgeCostsParameters, EdgeLengths
-from coach_rl.agents.planning.graph_marks import graph_marks
-from coach_rl.agents.planning.graph_memory import GraphMemory
-from coach_rl.agents.planning.graph_planner import GraphPlanner
-from coach_rl.agents.planning.graph_rows import NOWHERE, GraphRows
-from coach_rl.agents.planning.place_records import PlaceRecords
+from coach_rl.agents.planning.graph_memory import GraphMemory, GraphPlanner
+from coach_rl.agents.planning.graph_rows import NOWHERE, GraphRows, graph_marks
 from coach_rl.agents.planning.place_space import PlaceSpace
-from coach_rl.agents.planning.places import GridPlaces, PlacesParameters
+from coach_rl.agents.planning.places import GridPlaces, PlaceRecords, PlacesParameters
 from coach_rl.agents.planning.way_points import WayPointGraph
 from coach_rl.core.agents import AgentContext, TrainingReport
 from coach_rl.core.clock import Clock, Phase
@@ -30,7 +28,6 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.marks import GoalPlace, Mark
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.profiling import TimedCall
 from coach_rl.core.ranges import NonEmpty, Positive, UnitInterval
 from coach_rl.core.records import (
     ActionRequest,
@@ -84,10 +81,6 @@ class GraphAgentParameters:
     such as where a block lies. Goals leave them open."""
     exploring: UnitInterval = 0.2
     """Fraction of training's (sub-)episodes that head for a rarely visited goal, not their own."""
-    novelty: bool = False
-    """True if these head for the most novel of all places: the one that decisions have begun at, or
-    headed for to explore it, least often. So places that nobody gets to, such as those in walls,
-    don't stay novel. False: for the least visited one of eight that are drawn at random."""
     report_every: Positive[int] = 1000
     """Decisions between reports to the log."""
 
@@ -120,7 +113,7 @@ class GraphAgentParameters:
 
 
 class GraphAgent(Saved):
-    """Plans anew at every decision; learns from what came of its way-points.
+    """Plans at every decision; learns from the outcomes of its way-points.
 
     Args:
         params: The agent's parameters.
@@ -128,6 +121,7 @@ class GraphAgent(Saved):
         costs: What edges cost.
     """
 
+    TIMED: ClassVar[Mapping[str, str]] = {"_plan": "plan"}
     SAVED = (SavedAttribute("_memory", inline=True), "_decisions", "_reported_at", "_priced_at")
 
     def __init__(
@@ -135,6 +129,9 @@ class GraphAgent(Saved):
     ) -> None:
         self.name, self._params = params.name, params
         self._space = space
+        self.explores = params.exploring > 0
+        # There are other ways, unless a fork can't tell whether a place was reached.
+        self.proposes = space.asks_for_all
         self._memory = GraphMemory(params, space=space, costs=costs)
         self._planner = GraphPlanner(self._memory, space)
         self._decisions = self._reported_at = self._priced_at = 0
@@ -150,13 +147,7 @@ class GraphAgent(Saved):
         """Records of the places."""
         return self._memory.records
 
-    @property
-    def explores(self) -> bool:
-        """True if it heads for other places than the goal in training."""
-        return self._params.exploring > 0
-
     def new_rows(self, num_envs: int, seed: int) -> GraphRows:
-        """Row state for a stack of that size; row i draws from the stream (seed, i)."""
         noise = RowNoise(
             num_rows=num_envs,
             size=1 + self.records.numbers,
@@ -181,7 +172,6 @@ class GraphAgent(Saved):
         )
 
     def act(self, row_state: GraphRows, request: ActionRequest, clock: Clock) -> FloatArray:
-        """The next way-points [R, S], as the level below is to be asked for them."""
         if row_state.followed is not None:
             row_state.take(row_state.followed, request.rows)
         elif clock.phase is Phase.HEATUP:
@@ -193,14 +183,14 @@ class GraphAgent(Saved):
         return row_state.asked[request.rows]
 
     def _ask_at_random(self, row_state: GraphRows, request: ActionRequest) -> None:
-        """Ask for goals of the level below that no place stands for, so that no edge is tried."""
+        """Send random goals of the level below that belong to no place: no edge is tried then."""
         rows = request.rows
         places = self.graph.roadmap.nearest(self._space.achieved(request.observation))
         row_state.missed[rows[request.starts]] = NOWHERE
         row_state.heading[rows] = np.nan
         row_state.place[rows] = row_state.target[rows] = places
         row_state.way_point[rows] = NOWHERE
-        row_state.is_as_asked[rows] = False
+        row_state.starts_as_requested[rows] = False
         row_state.changes[rows] = self.records.changes
         row_state.asked[rows] = self._space.asked_at_random(row_state.heatup_noise.draw(rows))
 
@@ -222,7 +212,7 @@ class GraphAgent(Saved):
         way_points[arrives] = NOWHERE
         row_state.place[rows], row_state.way_point[rows] = places, way_points
         row_state.target[rows] = targets
-        row_state.is_as_asked[rows] = self._space.is_as_asked(request.observation)
+        row_state.starts_as_requested[rows] = self._space.starts_as_requested(request.observation)
         row_state.changes[rows] = self.records.changes
         row_state.asked[rows] = self._planner.asked(way_points, aims, request.observation)
         seconds = time.perf_counter() - began
@@ -232,7 +222,6 @@ class GraphAgent(Saved):
             self._planning_seconds += seconds
 
     def observe(self, row_state: GraphRows, outcome: Outcome, clock: Clock) -> None:
-        """Remember which way-points were missed; learn which edges were passed if it may."""
         rows, passed, missed = outcome.rows, *_came_of(outcome.below)
         way_points = row_state.way_point[rows]
         ends = self._planner.ends(way_points, outcome.observation)
@@ -244,9 +233,6 @@ class GraphAgent(Saved):
         since = row_state.changes[rows]
         began_there = self.records.have_stood(row_state.place[rows], since)
         self.records.visit(row_state.place[rows[began_there]])
-        seeks = ~np.isnan(row_state.heading[rows]).any(axis=1)
-        seeks &= self.records.have_stood(row_state.target[rows], since)
-        self.records.seek(row_state.target[rows[seeks]])
         now = np.full(len(rows), NOWHERE)
         achieved = self._space.achieved(take(outcome.observation, in_vain))
         now[in_vain] = self.graph.roadmap.nearest(achieved)
@@ -286,11 +272,6 @@ class GraphAgent(Saved):
                 now=np.full(len(tries), NOWHERE),
             )
 
-    @property
-    def proposes(self) -> bool:
-        """True: there are other ways; not where a fork can't say whether a place was met."""
-        return self._space.asks_for_all
-
     def propose(
         self, row_state: GraphRows, alternatives: GraphRows, request: ActionRequest, clock: Clock
     ) -> FloatArray:
@@ -315,7 +296,9 @@ class GraphAgent(Saved):
             if len(ranked):
                 others[i] = ranked[np.minimum(np.arange(count), len(ranked) - 1)]
         alternatives.place.reshape(-1, count)[rows] = places[:, None]
-        alternatives.is_as_asked.reshape(-1, count)[rows] = row_state.is_as_asked[rows, None]
+        alternatives.starts_as_requested.reshape(-1, count)[rows] = row_state.starts_as_requested[
+            rows, None
+        ]
         alternatives.way_point.reshape(-1, count)[rows] = others
         alternatives.changes.reshape(-1, count)[rows] = self.records.changes
         repeated = np.arange(len(rows)).repeat(count)
@@ -329,21 +312,18 @@ class GraphAgent(Saved):
     def adopt(
         self, row_state: GraphRows, alternatives: GraphRows, rows: IntArray, numbers: IntArray
     ) -> None:
-        """Let rows head for alternatives instead; see `core.agents.ProposingAgent`."""
         count = len(alternatives.place) // len(row_state.place)
         row_state.way_point[rows] = alternatives.way_point[rows * count + numbers]
         row_state.asked[rows] = alternatives.asked[rows * count + numbers]
 
     def cut_off(self, row_state: GraphRows, rows: IntArray, clock: Clock) -> None:
-        """Nothing is learned from a decision that nothing came of."""
+        """Does nothing: nothing is learned from decisions without an outcome."""
 
     def restart_rows(self, row_state: GraphRows) -> None:
-        """Rows that begin anew head for a place chosen anew."""
         row_state.heading[:] = np.nan
         row_state.missed[:] = NOWHERE
 
     def train(self, clock: Clock) -> TrainingReport | None:
-        """Report what was learned, every so many decisions; there are no gradient steps."""
         every = self._params.costs.every
         if every is not None and self._decisions - self._priced_at >= every:
             self._memory.reprice()
@@ -386,20 +366,10 @@ class GraphAgent(Saved):
             heading=row_state.heading[row],
         )
 
-    def timed_calls(self) -> list[TimedCall]:
-        """The call whose time a profile shows."""
-        return [TimedCall(self, "_plan", "plan")]
-
-    def trajectories(self) -> dict[str, Array]:
-        """Nothing is kept but counts."""
-        return {}
-
     def policy_state_dict(self) -> State:
-        """The graph, with what was learned of its edges."""
         return self._memory.state_dict()
 
     def load_policy(self, state: State) -> None:
-        """Start from what an equal agent knew elsewhere; SpaceError for another graph's."""
         self._memory.load_state_dict(state)
 
     def description(self) -> str:
@@ -410,7 +380,7 @@ class GraphAgent(Saved):
     def _choose_heading(
         self, row_state: GraphRows, request: ActionRequest, places: IntArray, *, explores: bool
     ) -> None:
-        """Choose what to head for where (sub-)episodes start.
+        """Choose places to explore where (sub-)episodes start.
 
         A row heads for its own goal again when it has reached the place that it explored, or has
         been sent to a goal between places.

@@ -1,7 +1,4 @@
-"""The memory of an agent that plans: places, the edges between them, and what came of tries.
-
-`GraphAgent` plans on it.
-"""
+"""The graph that an agent plans on, with what it learns of it, and the choice of ways over it."""
 
 from typing import TYPE_CHECKING
 
@@ -9,13 +6,12 @@ import numpy as np
 
 from coach_rl.agents.planning.edge_costs import EdgeCosts
 from coach_rl.agents.planning.graph_rows import NOWHERE, GraphRows
-from coach_rl.agents.planning.place_records import PlaceRecords
 from coach_rl.agents.planning.place_space import PlaceSpace
-from coach_rl.agents.planning.places import Places
-from coach_rl.agents.planning.way_points import WayPointGraph
+from coach_rl.agents.planning.places import PlaceRecords, Places
+from coach_rl.agents.planning.way_points import Tries, WayPointGraph
 from coach_rl.core.errors import SpaceError
 from coach_rl.core.goals import GOAL_KEY
-from coach_rl.core.records import BoolArray, IntArray, Observation
+from coach_rl.core.records import BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.state import State
 
 if TYPE_CHECKING:
@@ -43,7 +39,7 @@ class GraphMemory:
         self._take(self._new_places())
 
     def visit(self, observation: Observation) -> None:
-        """Take note of where rows are; there may be other places then."""
+        """Record visited positions; may change the set of places."""
         if not self._params.places.grow:
             return
         states = {key: values for key, values in observation.items() if key != GOAL_KEY}
@@ -55,7 +51,7 @@ class GraphMemory:
         self.records.change(changed)
 
     def reprice(self) -> None:
-        """Ask anew what all edges cost."""
+        """Recompute the costs of all edges."""
         self._price(np.arange(len(self.graph.roadmap.begins)))
 
     def note(
@@ -68,19 +64,19 @@ class GraphMemory:
         missed: BoolArray,
         now: IntArray,
     ) -> None:
-        """Learn from what came of the decisions of rows [R].
+        """Update edge statistics from the outcomes of decisions of rows [R].
 
         Args:
             row_state: Their decisions.
             rows: [R].
-            ends: The places they have passed to, [R].
-            passed: Which have passed to their way-points, [R].
-            missed: Which have missed them, [R].
-            now: Where those that have missed go on from, [R]; -1 where that teaches nothing.
+            ends: Places where the decisions ended, [R].
+            passed: Rows that reached their way-points, [R].
+            missed: Rows that missed them, [R].
+            now: Places from which rows that missed continue, [R]; -1 where that teaches nothing.
         """
         begins, way_points = row_state.place[rows], row_state.way_point[rows]
         since = row_state.changes[rows]
-        known = (passed | missed) & (way_points != NOWHERE) & row_state.is_as_asked[rows]
+        known = (passed | missed) & (way_points != NOWHERE) & row_state.starts_as_requested[rows]
         known &= self.records.have_stood(begins, since)
         known &= self.records.have_stood(way_points, since)
         targets = row_state.target[rows]
@@ -94,7 +90,6 @@ class GraphMemory:
             )
 
     def state_dict(self) -> State:
-        """The graph, with what was learned of its edges."""
         return {
             "places": self._places.state_dict(),
             "graph": self.graph.state_dict(),
@@ -102,7 +97,6 @@ class GraphMemory:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from what an equal agent knew; SpaceError for another graph's."""
         places, graph = self._new_places(), state.get("graph")
         another = f"agent '{self._params.name}' has another graph than the one that was saved"
         try:
@@ -133,10 +127,10 @@ class GraphMemory:
             asked=self._space.asked_size,
             goal=self._space.goal_size,
         )
-        self.records = PlaceRecords(places, novelty=params.novelty)
+        self.records = PlaceRecords(places)
 
     def _price(self, edges: IntArray) -> None:
-        """Ask what these edges cost."""
+        """Recompute the costs of these edges."""
         costs = self.graph.try_costs.copy()
         costs[edges] = self._costs.of(self.graph.roadmap, self._places.states, edges)
         self.graph.try_costs = costs
@@ -152,3 +146,104 @@ class GraphMemory:
         places, targets = np.array([begin, now]), np.array([target, target])
         before, after = self.graph.costs(places, targets, cautious=True)
         return float(after - before) if np.isfinite(before) else None
+
+
+class GraphPlanner:
+    """Paths of rows over a graph.
+
+    Args:
+        memory: The graph.
+        space: What its places are made of.
+    """
+
+    def __init__(self, memory: GraphMemory, space: PlaceSpace) -> None:
+        self._memory, self._space = memory, space
+
+    def targets(
+        self, aims: FloatArray, places: IntArray, missed: list[Tries], *, explores: bool
+    ) -> IntArray:
+        """The places that are nearest to aims, [R].
+
+        Of several that are equally near, and of what an aim leaves open, it is what the cheapest
+        way leads to.
+
+        Args:
+            aims: Goals that the rows head for, [R, P]; nan where they leave an element open.
+            places: The places that the rows are at, [R].
+            missed: What each row has missed in its episode.
+            explores: Whether changes of the rest are counted on that have never come about.
+        """
+        roadmap, targets = self._graph.roadmap, np.zeros_like(places)
+        if not len(roadmap.places):
+            return targets
+        for row, (aim, place) in enumerate(zip(aims, places.tolist(), strict=True)):
+            position = aim[: self._space.goal_size] if np.isnan(aim).any() else aim
+            nearest = roadmap.all_nearest(position, to=place)
+            targets[row] = nearest[0]
+            if len(nearest) > 1:
+                targets[row] = self._graph.cheapest(
+                    place, nearest, missed=missed[row], cautious=not explores
+                )
+        return targets
+
+    def ways(
+        self,
+        places: IntArray,
+        targets: IntArray,
+        missed: list[Tries],
+        observation: Observation,
+        *,
+        explores: bool,
+    ) -> tuple[IntArray, IntArray]:
+        """The places before the next way-points that are not reached yet, and these, [R] each.
+
+        Args:
+            places: The places that the rows are at, [R].
+            targets: Where their ways lead, [R].
+            missed: What each row has missed in its episode.
+            observation: What they observe, [R, ...] each.
+            explores: Whether changes of the rest are counted on that have never come about.
+        """
+        if not len(self._graph.roadmap.places):
+            return places, places.copy()
+        cautious = not explores
+        while True:
+            way_points = self._graph.next_places(places, targets, missed=missed, cautious=cautious)
+            ends = self._graph.roadmap.places[way_points]
+            reached = (places != targets) & self._space.reached(ends, observation)
+            reached &= self._are_alike(places, way_points)
+            if not reached.any():
+                return places, way_points
+            places = np.where(reached, way_points, places)
+
+    def ends(self, way_points: IntArray, observation: Observation) -> IntArray:
+        """The way-points [R], with the rest of their places as it is in an observation, [R]."""
+        if self._space.asks_for_all:
+            return way_points
+        asked = slice(self._space.asked_size)
+        position = self._space.achieved(observation).astype(np.float64)
+        position[:, asked] = self._graph.roadmap.places[way_points, asked]
+        return np.where(way_points == NOWHERE, NOWHERE, self._graph.roadmap.nearest(position))
+
+    def asked(self, way_points: IntArray, aims: FloatArray, observation: Observation) -> FloatArray:
+        """The goals of the level below that lead it to way-points [R]; to the aims without one."""
+        goals, is_place = aims.astype(np.float64), way_points != NOWHERE
+        goals[is_place] = self._graph.roadmap.places[way_points[is_place]]
+        return self._space.asked(goals, observation)
+
+    def are_at(self, places: IntArray, goals: FloatArray) -> BoolArray:
+        """Return which goals [R, P] are these places [R]; never where there is no goal."""
+        if not len(self._graph.roadmap.places):
+            return np.zeros(len(goals), np.bool_)
+        at: BoolArray = (self._graph.roadmap.places[places] == goals).all(axis=1)
+        return at
+
+    def _are_alike(self, places: IntArray, others: IntArray) -> BoolArray:
+        """Return which places [R] agree with others in what way-points don't ask for."""
+        rest = self._graph.roadmap.places[:, self._space.asked_size :]
+        alike: BoolArray = (rest[places] == rest[others]).all(axis=1)
+        return alike
+
+    @property
+    def _graph(self) -> WayPointGraph:
+        return self._memory.graph

@@ -1,15 +1,17 @@
-"""The memory that an agent that plans has of each row of a stack."""
+"""The state that a planning agent keeps of each row, and the marks it draws into films."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from coach_rl.agents.planning.place_records import PlaceRecords
-from coach_rl.agents.planning.way_points import Tries
+from coach_rl.agents.planning.places import PlaceRecords
+from coach_rl.agents.planning.way_points import Tries, WayPointGraph
+from coach_rl.core.marks import Colour, GoalPlace, Mark
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
-from coach_rl.core.saved import Saved
+from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.state import State
 
 NOWHERE = -1
@@ -24,7 +26,7 @@ class GraphRows(Saved):
 
     SAVED = (
         "place",
-        "is_as_asked",
+        SavedAttribute("starts_as_requested", key="is_as_asked"),
         "way_point",
         "target",
         "heading",
@@ -38,7 +40,7 @@ class GraphRows(Saved):
 
     place: IntArray
     """[N] the place where the open decision began."""
-    is_as_asked: BoolArray
+    starts_as_requested: BoolArray
     """[N] it began as way-points ask for, `fixed_goal` included."""
     way_point: IntArray
     """[N] the place it heads for; -1 where that is the goal itself."""
@@ -87,7 +89,7 @@ class GraphRows(Saved):
         """
         return cls(
             place=np.zeros(num_envs, np.int64),
-            is_as_asked=np.ones(num_envs, np.bool_),
+            starts_as_requested=np.ones(num_envs, np.bool_),
             way_point=np.full(num_envs, NOWHERE),
             target=np.zeros(num_envs, np.int64),
             heading=np.full((num_envs, place_size), np.nan),
@@ -100,10 +102,9 @@ class GraphRows(Saved):
         )
 
     def decisions(self) -> State:
-        """The plan behind each row's last decision, and what it asks for."""
         return {
             "place": self.place,
-            "is_as_asked": self.is_as_asked,
+            "is_as_asked": self.starts_as_requested,
             "way_point": self.way_point,
             "target": self.target,
             "heading": self.heading,
@@ -112,11 +113,10 @@ class GraphRows(Saved):
         }
 
     def follow(self, decisions: State) -> None:
-        """Take the next decisions from here."""
         self.followed = decisions
 
     def take(self, decisions: State, rows: IntArray) -> None:
-        """Let these rows have decided so; decisions are arrays [N, ...]."""
+        """Copy the decisions of these rows from arrays [N, ...]."""
         for name, kept in self.decisions().items():
             kept[rows] = decisions[name][rows]
 
@@ -130,8 +130,63 @@ class GraphRows(Saved):
         ]
 
     def remember_misses(self, rows: IntArray) -> None:
-        """Take note that the last decisions of these rows have missed their way-points."""
+        """Record that the last decisions of these rows missed their way-points."""
         self.missed[rows, 1:] = self.missed[rows, :-1]
         self.missed[rows, 0, 0], self.missed[rows, 0, 1] = self.place[rows], self.way_point[rows]
         self.missed_at[rows, 1:] = self.missed_at[rows, :-1]
         self.missed_at[rows, 0] = self.changes[rows]
+
+
+_WAY, _HEADING = (0.0, 0.0, 0.0, 1.0), (0.2, 0.5, 1.0, 1.0)
+"""Colours of the edge that is to be passed now, and of the place that is explored."""
+_EDGE_SIZE, _WAY_SIZE, _BALL_SIZE = 0.04, 0.1, 0.2
+"""Radii, as shares of the distance between neighbouring places."""
+
+
+def graph_marks(
+    graph: WayPointGraph, place: GoalPlace, *, begin: int, way_point: int, heading: FloatArray
+) -> list[Mark]:
+    """The edges that were tried, coloured by the chance to pass, and what a row is about.
+
+    An edge that was tried both ways has the colour of the worse. Where places are more than the
+    level below is asked for, the edges are those between places with the rest of where it is.
+
+    Args:
+        graph: The graph.
+        place: From a place of the graph, [G], to its position in the scene.
+        begin: The place where the row's decision began.
+        way_point: The place it is to get to; -1 where that is none of the graph's.
+        heading: The goal that it explores, [G]; nan for none.
+    """
+    places, spacing = graph.roadmap.places, graph.roadmap.spacing
+    tried = graph.tried_around(begin) if len(places) else ()
+    marks = [*_edges(graph, place, tried, size=_EDGE_SIZE * spacing)]
+    if way_point not in (-1, begin):
+        here, there = place(places[begin]), place(places[way_point])
+        if here is not None and there is not None:
+            marks.append(Mark(place=here, line_to=there, colour=_WAY, size=_WAY_SIZE * spacing))
+    explored = None if np.isnan(heading).any() else place(heading)
+    if explored is not None:
+        size = _BALL_SIZE * spacing
+        marks.append(Mark(place=explored, colour=_HEADING, size=size, label="heading"))
+    return marks
+
+
+def _edges(
+    graph: WayPointGraph, place: GoalPlace, edges: Iterable[int], *, size: float
+) -> Iterator[Mark]:
+    roadmap, passed = graph.roadmap, graph.passed
+    worst: dict[tuple[int, int], float] = {}
+    for edge in edges:
+        ends = sorted((int(roadmap.begins[edge]), int(roadmap.ends[edge])))
+        between = ends[0], ends[1]
+        worst[between] = min(worst.get(between, 1.0), float(passed[edge]))
+    for (first, last), chance in worst.items():
+        one, other = place(roadmap.places[first]), place(roadmap.places[last])
+        if one is not None and other is not None:
+            yield Mark(place=one, line_to=other, colour=passing_colour(chance), size=size)
+
+
+def passing_colour(chance: float) -> Colour:
+    """The colour of an edge: red where it is never passed, over yellow to green where always."""
+    return min(1.0, 2 - 2 * chance), min(1.0, 2 * chance), 0.1, 1.0

@@ -151,7 +151,7 @@ class PlaceSpace:
         """Return which rows [R] have what the level below would be asked for to get there."""
         return self._sub_goal.reached(self._way_points(places), observation)
 
-    def is_as_asked(self, observation: Observation) -> BoolArray:
+    def starts_as_requested(self, observation: Observation) -> BoolArray:
         """Return which rows [R] have what is asked for besides places; one that fell has not."""
         size, space = self.asked_size, self._sub_goal
         away = np.abs(space.achieved(observation)[:, size:] - self._fixed_goal)

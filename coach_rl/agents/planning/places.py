@@ -10,11 +10,11 @@ from typing import Protocol
 import numpy as np
 
 from coach_rl.agents.planning.roadmap import Roadmap, squared_distances
-from coach_rl.agents.planning.visit_counts import VisitCounts
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
-from coach_rl.core.records import FloatArray, IntArray, Observation, take
+from coach_rl.core.records import BoolArray, FloatArray, IntArray, Observation, take
+from coach_rl.core.saved import Saved
 from coach_rl.core.state import State
 
 
@@ -139,8 +139,6 @@ class FarthestPoints:
     sampling, as in HIGL and DHRL; Kim et al. 2021, Lee et al. 2022). They choose anew out of a
     replay memory from time to time; here places come one by one, and stay, so that what was learned
     of the edges between them stays as well.
-
-    With `novelty` there are fewer places where many visits are made, and more where few are.
     """
 
     count: Positive[int] = 100
@@ -148,13 +146,6 @@ class FarthestPoints:
     two closest places are from one another, one of which is given up for it."""
     spacing: NonNegative[float] = 0.0
     """Distance from all places, in units of the goal, at which a goal does not become one."""
-    novelty: NonNegative[float] = 0.0
-    """Weight of novelty in the choice of places: of a goal whose surroundings were visited n times
-    it is n ** -novelty, and the distance between two goals is multiplied by the root of the product
-    of theirs. 0: places are chosen by distances alone. 0.5: novelty is the bonus for exploration of
-    Tang et al. 2017 ("#Exploration", equation 1), 1 / sqrt(n)."""
-    surroundings: Positive[float] = 0.5
-    """Side of the cells in which visits are counted for novelty, in units of the goal."""
     neighbours: Positive[int] = 8
     """Number of nearest places to which each has edges, in both directions."""
 
@@ -262,8 +253,6 @@ class _Cover:
         self._params, self._low, self._width = params, low, high - low
         self.numbers = len(low)
         self.states: Observation = {}
-        self._visits = VisitCounts(low, params.surroundings) if params.novelty else None
-        """Visits, for novelty; None without it."""
         self.roadmap = Roadmap.of_neighbours(np.zeros((0, len(low))), params.neighbours)
 
     def drawn(self, numbers: FloatArray) -> FloatArray:
@@ -279,14 +268,11 @@ class _Cover:
         """Add goals that are far from all places, the farthest first."""
         places, changed = self.roadmap.places.copy(), set[int]()
         kept = {key: values.copy() for key, values in self.states.items()}
-        if self._visits is not None:
-            self._visits.visit(goals)
         closest, slot = self._closest(places)
         while True:
             squares = squared_distances(goals, places)
             far = squares.min(axis=1, initial=np.inf) > self._params.spacing**2
-            weighted = self._weighted(squares, goals, places)
-            gaps = np.where(far, weighted.min(axis=1, initial=np.inf), 0.0)
+            gaps = np.where(far, squares.min(axis=1, initial=np.inf), 0.0)  # [R]
             chosen = int(gaps.argmax())
             if gaps[chosen] <= closest:
                 break
@@ -306,48 +292,84 @@ class _Cover:
         return np.array(sorted(changed), np.int64)
 
     def _closest(self, places: FloatArray) -> tuple[float, int]:
-        """The weighted squared distance that a new place must exceed, and which it replaces.
+        """The squared distance that a new place must exceed, and the place that it replaces.
 
         As long as there are not enough places it is the next one and replaces none.
         """
         if len(places) < self._params.count:
             return 0.0, len(places)
-        weighted = self._weighted(squared_distances(places, places), places, places)
-        np.fill_diagonal(weighted, np.inf)
-        _, later = np.unravel_index(weighted.argmin(), weighted.shape)
-        return float(weighted.min()), int(later)
-
-    def _weighted(self, squares: FloatArray, goals: FloatArray, places: FloatArray) -> FloatArray:
-        """Squared distances from goals [R, G] to places [M, G], times both novelties, [R, M]."""
-        if self._visits is None:
-            return squares
-        of_goals, of_places = (
-            self._visits.of(each).astype(np.float64) ** -self._params.novelty
-            for each in (goals, places)
-        )
-        weighted: FloatArray = squares * of_goals[:, None] * of_places
-        return weighted
+        squares = squared_distances(places, places)  # [M, M]
+        np.fill_diagonal(squares, np.inf)
+        _, later = np.unravel_index(squares.argmin(), squares.shape)
+        return float(squares.min()), int(later)
 
     def state_dict(self) -> State:
-        """Places, what was observed there, and visits."""
+        """Places, and what was observed there."""
         states = {key: values.copy() for key, values in self.states.items()}
-        saved: State = {"places": self.roadmap.places.copy(), "states": states}
-        if self._visits is not None:
-            saved["visits"] = self._visits.state_dict()
-        return saved
+        return {"places": self.roadmap.places.copy(), "states": states}
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state; SpaceError for goals of another size."""
         places = state.get("places")
         if places is None or places.shape[1:] != self.roadmap.places.shape[1:]:
             raise SpaceError("the places that were saved are goals of another kind")
-        by_novelty = "visits" in state
-        if by_novelty != (self._visits is not None):
-            raise SpaceError(
-                f"the places that were saved were chosen {'by' if by_novelty else 'without'} "
-                f"novelty, and this graph has FarthestPoints(novelty={self._params.novelty})"
-            )
         self.states = {key: values.copy() for key, values in state["states"].items()}
-        if self._visits is not None:
-            self._visits.load_state_dict(state["visits"])
         self.roadmap = Roadmap.of_neighbours(places.copy(), self._params.neighbours)
+
+
+_DRAWN = 8
+"""Goals drawn at random for a row that explores."""
+
+
+class PlaceRecords(Saved):
+    """Counts of visits to M places, and when each came to where it is.
+
+    Args:
+        places: The places; how many there are changes with theirs.
+    """
+
+    SAVED = ("visits", "changes", "stands_since")
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self.numbers = _DRAWN * places.numbers
+        """Uniform numbers that a goal to explore is chosen by."""
+        self.changes = 1
+        """Number of times that places have changed, their beginning included."""
+        count = len(places.roadmap.places)
+        self.visits = np.zeros(count, np.int64)
+        """[M] decisions that began nearest to each place."""
+        self.stands_since = np.full(count, self.changes)
+        """[M] how often places had changed when each came to where it is."""
+
+    def visit(self, places: IntArray) -> None:
+        """Decisions have begun nearest to these places, [R]."""
+        np.add.at(self.visits, places, 1)
+
+    def change(self, changed: IntArray) -> None:
+        """These places are new, or elsewhere now."""
+        added = np.zeros(len(self._places.roadmap.places) - len(self.visits), np.int64)
+        self.visits = np.append(self.visits, added)
+        self.stands_since = np.append(self.stands_since, added)
+        self.changes += 1
+        self.visits[changed] = 0
+        self.stands_since[changed] = self.changes
+
+    def have_stood(self, places: IntArray, since: IntArray) -> BoolArray:
+        """Return which places [R] are where they were when places had changed so often [R]."""
+        have_stood = (places >= 0) & (places < len(self.stands_since))
+        there = places[have_stood]
+        have_stood[have_stood] = self.stands_since[there] <= since[have_stood]
+        return have_stood
+
+    def to_explore(self, numbers: FloatArray) -> FloatArray:
+        """Goals to explore, [R, P], by uniform `numbers` [R, K * ...].
+
+        Of K goals that are drawn it is the one whose nearest place was visited least often.
+        """
+        roadmap = self._places.roadmap
+        goals = self._places.drawn(numbers.reshape(len(numbers), _DRAWN, -1))
+        near = roadmap.nearest(goals.reshape(-1, goals.shape[2])).reshape(goals.shape[:2])
+        least = (self.visits[near] if len(self.visits) else near).argmin(axis=1)
+        chosen: FloatArray = goals[np.arange(len(goals)), least]
+        return chosen

@@ -53,7 +53,7 @@ class _Averages(Saved):
         self.counts[indices] += 1
 
     def change(self, values: FloatArray, here: Array, there: IntArray) -> None:
-        """Begin with these values, but go on `here` with the averages that were `there`."""
+        """Reset to `values` [M], keeping the averages of `there` [K] at `here`."""
         counts = np.zeros(len(values), np.int64)
         values[here], counts[here] = self.values[there], self.counts[there]
         self.values, self.counts = values, counts

@@ -5,7 +5,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.agents.hierarchies.adjacency import Adjacency, AdjacencyParameters, VisitedCells
+from coach_rl.agents.hierarchies.sub_goal_guide import Adjacency, AdjacencyParameters, VisitedCells
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ParameterError
 from coach_rl.core.spaces import EnvironmentSpaces

@@ -10,8 +10,10 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.agents.hierarchies.hiro_agent import LOW_BEGIN, LOW_END, HIROAgentParameters
-from coach_rl.agents.hierarchies.sub_goal_correction import (
+from coach_rl.agents.hierarchies.hiro_agent import (
+    LOW_BEGIN,
+    LOW_END,
+    HIROAgentParameters,
     LevelBelow,
     SubGoalCorrection,
     SubGoalCorrectionParameters,
@@ -23,16 +25,15 @@ from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
+from coach_rl.core.clock import ConstantSchedule
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import End
+from coach_rl.core.records import End, Transition
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.schedules import ConstantSchedule
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.core.transitions import Transition
 from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.exploration_policies import GaussianNoise
 from coach_rl.filters import (

@@ -5,13 +5,17 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.agents.hierarchies.landmarks import LandmarkParameters, LandmarkPlanner
-from coach_rl.agents.hierarchies.novelty import Novelty, NoveltyParameters
-from coach_rl.agents.unfiltered import UnfilteredInput
+from coach_rl.agents.hierarchies.landmarks import (
+    LandmarkParameters,
+    LandmarkPlanner,
+    Novelty,
+    NoveltyParameters,
+)
+from coach_rl.agents.own_filters import UnfilteredInput
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.records import Transition
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.core.transitions import Transition
 from coach_rl.memories import ReplayMemoryParameters
 
 BOX = spaces.Box(-9, 9, (2,), np.float32)

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from coach_rl.agents.hierarchies.novelty import Novelty, NoveltyParameters
+from coach_rl.agents.hierarchies.landmarks import Novelty, NoveltyParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.testing.states import assert_same_state

@@ -10,6 +10,7 @@ from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.parts import trajectories_of
 from coach_rl.core.steps import EnvironmentSteps
 
 
@@ -30,7 +31,7 @@ def transitions(agent, name):
     """The transitions of each row in order: where from, where to, reward, terminated, truncated."""
     shown = {
         path.removeprefix(f"/agents/{name}"): values
-        for path, values in agent.trajectories().items()
+        for path, values in trajectories_of(agent).items()
     }
     return [
         [

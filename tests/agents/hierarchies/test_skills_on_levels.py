@@ -6,7 +6,7 @@ import torch
 from skill_stacks import KINDS, SPACE, learning_top, low_agent, option_critic, ppo, stack
 
 from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
-from coach_rl.agents.uniform_agent import UniformAgentParameters
+from coach_rl.agents.scripted_agent import UniformAgentParameters
 from coach_rl.core.clock import Phase
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps

@@ -11,12 +11,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.hierarchies.adjacency import AdjacencyParameters
 from coach_rl.agents.hierarchies.hiro_agent import HIROAgentParameters
-from coach_rl.agents.hierarchies.landmarks import LandmarkParameters
-from coach_rl.agents.hierarchies.novelty import NoveltyParameters
+from coach_rl.agents.hierarchies.landmarks import LandmarkParameters, NoveltyParameters
 from coach_rl.agents.hierarchies.sub_goal_guide import (
     LANDMARK,
+    AdjacencyParameters,
     SubGoalGuideParameters,
     trajectories,
 )

@@ -144,9 +144,8 @@ def success_rate(manager, episodes=40):
         GridPlaces(spacing=0.5),
         GridPlaces(spacing=0.5, visited=True),
         FarthestPoints(spacing=0.5),
-        FarthestPoints(count=60, novelty=0.5),
     ],
-    ids=["grid", "visited_grid", "visited", "novel"],
+    ids=["grid", "visited_grid", "visited"],
 )
 def test_a_walker_that_knows_nothing_of_walls_finds_its_way_through_a_maze(places):
     manager = experiment(8_000, level="point_maze_medium", places=places, retry_discount=0.0)
@@ -589,29 +588,6 @@ def test_rows_that_explore_head_for_places_that_were_seldom_visited():
     assert np.isnan(rows.heading).all(axis=1).tolist() == [True, False, True]
 
 
-def test_rows_that_explore_by_novelty_head_for_the_place_sought_least_of_all():
-    agent, clock = build(exploring=1.0, novelty=True), Clock(phase=Phase.TRAIN)
-    agent.records.visits[:] = 9
-    agent.records.visits[[14, 15]] = 2, 0
-    rows, places = agent.new_rows(3, 0), agent.graph.roadmap.places
-    starts = request([[0.5, 0.5]] * 3, [[0.5, 3.5]] * 3, starts=[True] * 3)
-    for novel in (15, 14):
-        agent.act(rows, starts, clock)
-        assert rows.heading.tolist() == [places[novel].tolist()] * 3
-        agent.observe(rows, outcome([End.HORIZON] * 3), clock)  # nobody gets there
-
-
-def test_a_novel_place_at_the_border_leads_to_goals_beyond_it():
-    agent = visited([0, 0], [1, 1], [3, 3], exploring=1.0, novelty=True)
-    agent.records.visits[:] = 5
-    agent.records.visits[number(agent, [3, 3])] = 1
-    rows = agent.new_rows(64, 0)
-    starts = request([[0, 0]] * 64, [[0.0, 0.0]] * 64, starts=[True] * 64)
-    agent.act(rows, starts, Clock(phase=Phase.TRAIN, collects=True))
-    assert set(agent.graph.roadmap.nearest(rows.heading)) == {number(agent, [3, 3])}
-    assert len(np.unique(rows.heading, axis=0)) > 50
-
-
 def ant_experiment(level, **settings):
     """The shipped graph above an ant that PPO teaches, which knows that its legs are alike."""
     panel = {"level": level, "num_envs": 4, "horizon": 8, "rollout": 64, "epochs": 1}
@@ -678,12 +654,9 @@ TILTED = (-0.05,)
 """What way-points ask for where an ant mustn't stand upright: some decisions begin as asked."""
 RUNS = {
     "grid": partial(experiment, 3_000),
-    "pruned": partial(experiment, 3_000, prune_after=2, novelty=True, exploring=0.5),
-    "visited grid": partial(
-        experiment, 3_000, places=GridPlaces(spacing=0.5, visited=True), novelty=True
-    ),
+    "pruned": partial(experiment, 3_000, prune_after=2, exploring=0.5),
+    "visited grid": partial(experiment, 3_000, places=GridPlaces(spacing=0.5, visited=True)),
     "visited": partial(experiment, 3_000, places=FarthestPoints(count=15)),
-    "novel": partial(experiment, 3_000, places=FarthestPoints(count=15, novelty=0.5)),
     "critic": partial(
         experiment,
         3_000,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from coach_rl.agents.planning.graph_marks import graph_marks, passing_colour
+from coach_rl.agents.planning.graph_rows import graph_marks, passing_colour
 from coach_rl.agents.planning.roadmap import Roadmap
 from coach_rl.agents.planning.way_points import WayPointGraph
 

@@ -1,19 +1,18 @@
 """Which places of a graph were visited, and which one is worth exploring."""
 
 import numpy as np
-import pytest
 
 from coach_rl import FarthestPoints, GridPlaces
-from coach_rl.agents.planning.place_records import PlaceRecords
+from coach_rl.agents.planning.places import PlaceRecords
 from coach_rl.testing import assert_same_state
 
 LOW, HIGH = np.zeros(1), np.full(1, 4.0)
 
 
-def records_of_grid(*, novelty=False):
+def records_of_grid():
     """Four places at 0.5, 1.5, 2.5 and 3.5."""
     places = GridPlaces(spacing=1.0).build(LOW, HIGH, 1)
-    return PlaceRecords(places, novelty=novelty)
+    return PlaceRecords(places)
 
 
 def numbers_for(*positions):
@@ -33,19 +32,9 @@ def test_the_least_visited_of_eight_drawn_places_is_explored():
     assert records.to_explore(both).tolist() == [[1.5], [2.5]]
 
 
-def test_the_most_novel_place_is_explored_though_it_was_not_drawn():
-    records = records_of_grid(novelty=True)
-    records.visit(np.array([0, 0, 1, 3]))
-    assert records.to_explore(numbers_for(0.1)).tolist() == [[2.5]]
-    records.seek(np.array([2, 2, 2]))  # nobody gets there
-    assert records.to_explore(numbers_for(0.1)).tolist() == [[1.5]]
-    assert records.to_explore(numbers_for(3.9)).tolist() == [[3.5]], "the last of two as novel"
-
-
-@pytest.mark.parametrize("novelty", [False, True])
-def test_a_goal_drawn_beyond_the_known_places_is_headed_for(novelty):
+def test_a_goal_drawn_beyond_the_known_places_is_headed_for():
     places = FarthestPoints(spacing=1.0).build(LOW, HIGH, 1)
-    records = PlaceRecords(places, novelty=novelty)
+    records = PlaceRecords(places)
     assert records.to_explore(numbers_for(3.0)).tolist() == [[3.0]], "nothing is known yet"
     records.change(places.visit(np.array([[0.0], [1.5]]), {}))
     records.visit(np.array([0]))
@@ -55,7 +44,7 @@ def test_a_goal_drawn_beyond_the_known_places_is_headed_for(novelty):
 
 def test_counts_of_places_that_have_moved_begin_anew():
     places = FarthestPoints(count=2).build(LOW, HIGH, 1)
-    records = PlaceRecords(places, novelty=False)
+    records = PlaceRecords(places)
     records.change(places.visit(np.array([[0.0], [1.0]]), {}))
     assert records.changes == 2
     records.visit(np.array([0, 1, 1]))
@@ -70,11 +59,10 @@ def test_counts_of_places_that_have_moved_begin_anew():
 
 
 def test_saved_counts_go_on_alike():
-    one, other = records_of_grid(novelty=True), records_of_grid(novelty=True)
+    one, other = records_of_grid(), records_of_grid()
     one.visit(np.array([0, 0, 1, 3]))
-    one.seek(np.array([2, 2, 2]))
     other.load_state_dict(one.state_dict())
     assert_same_state(other.state_dict(), one.state_dict())
-    assert other.to_explore(numbers_for(0.1)).tolist() == [[1.5]]
+    assert other.to_explore(numbers_for(0.1, 2.1)).tolist() == [[2.5]]
     other.visit(np.array([1]))
     assert one.visits[1] == 1, "states are copies"

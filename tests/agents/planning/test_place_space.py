@@ -72,7 +72,7 @@ def test_an_ant_on_its_back_has_not_what_asks_for_all():
     space = places()
     there = np.array([[1.2, 2.0, 0.0, 0.0], [3.0, 4.0, 0.0, 8.0]])  # in x and y, each row's own
     np.testing.assert_array_equal(space.reached(there, SEEN), [True, False])
-    np.testing.assert_array_equal(space.is_as_asked(SEEN), [True, False])
+    np.testing.assert_array_equal(space.starts_as_requested(SEEN), [True, False])
 
 
 @pytest.mark.parametrize("turning", ["own", "sub_goal", "conditions"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from coach_rl import FarthestPoints, GridPlaces
-from coach_rl.agents.hierarchies.landmark_graph import farthest_points
+from coach_rl.agents.hierarchies.landmarks import farthest_points
 from coach_rl.core.errors import SpaceError
 from coach_rl.testing import assert_same_state
 
@@ -102,44 +102,14 @@ def test_full_places_give_way_to_farther_ones_and_never_come_closer():
     assert gaps.max() <= apart, "all that was visited is within the least distance of places"
 
 
-def test_novelty_keeps_places_apart_where_many_visits_were_made():
-    line = FarthestPoints(count=2, novelty=0.5, surroundings=0.5)
-    places = line.build(np.zeros(1), np.full(1, 4.0), 1)
-    for position in (0.0, 0.0, 0.0, 0.0, 1.0):  # n = 4 at 0 and 1 at 1
-        visit(places, [[position]])
-    # Squared distances are multiplied by (n n')^-0.5: of the two places it is 1 / 2.
-    assert visit(places, [[1.7]]).tolist() == [], "0.7^2 = 0.49"
-    assert visit(places, [[0.6]]).tolist() == [], "0.4^2 = 0.16"
-    assert visit(places, [[2.2]]).tolist() == [1], "1.2^2 = 1.44"
-    # From 0 to 2.2 it is 4.84 / 2 = 2.42 now.
-    assert visit(places, [[3.7]]).tolist() == [], "1.5^2 = 2.25"
-    assert visit(places, [[3.8]]).tolist() == [], "1.6^2 / 2^0.5 = 1.81, the second visit there"
-    assert visit(places, [[4.0]]).tolist() == [1], "1.8^2 = 3.24"
-
-
-def test_with_novelty_there_are_more_places_where_few_visits_were_made():
-    rng, shares = np.random.default_rng(3), []
-    goals = rng.uniform(LOW, HIGH, (1_500, 3))
-    goals[::3, 0] *= 0.5  # twice as many visits to a half that is 2 m wide
-    goals[1::3, 0] *= 0.5
-    for novelty in (0.0, 1.0):
-        places = cover(count=40, novelty=novelty, surroundings=2.0)
-        for goal in goals:
-            visit(places, [goal])
-        shares.append((places.roadmap.places[:, 0] < 2).mean())
-    assert shares[0] > 0.45
-    assert shares[1] < 0.35
-
-
 def test_goals_to_explore_are_drawn_from_anywhere_within_the_bounds():
     places = cover()
     assert places.numbers == 3
     assert places.drawn(np.array([[0.0, 0.5, 0.25]])).tolist() == [[0.0, 2.0, 1.0]]
 
 
-@pytest.mark.parametrize("settings", [{}, {"novelty": 0.5}], ids=["distances", "novelty"])
-def test_saved_places_go_on_alike(settings):
-    one, other = (cover(count=5, **settings) for _ in range(2))
+def test_saved_places_go_on_alike():
+    one, other = (cover(count=5) for _ in range(2))
     rng = np.random.default_rng(2)
     visit(one, rng.uniform(LOW, HIGH, (9, 3)))
     other.load_state_dict(one.state_dict())
@@ -147,14 +117,4 @@ def test_saved_places_go_on_alike(settings):
     assert visit(one, goals).tolist() == visit(other, goals).tolist()
     assert_same_state(one.state_dict(), other.state_dict())
     with pytest.raises(SpaceError, match="goals of another kind"):
-        FarthestPoints(**settings).build(LOW[:2], HIGH[:2], 2).load_state_dict(one.state_dict())
-
-
-def test_places_chosen_by_novelty_go_on_by_novelty_only():
-    for one, other, how in ((0.0, 0.5, "without novelty"), (0.5, 0.0, "by novelty")):
-        places = cover(novelty=one)
-        visit(places, [[0, 0, 0]])
-        with pytest.raises(
-            SpaceError, match=rf"{how}, and this graph has FarthestPoints\(novelty={other}\)"
-        ):
-            cover(novelty=other).load_state_dict(places.state_dict())
+        FarthestPoints().build(LOW[:2], HIGH[:2], 2).load_state_dict(one.state_dict())

@@ -1,8 +1,18 @@
-"""Names of environments: `module:Class`, which manifests hold and other processes can import."""
+"""Values as people see them: sizes, names of tasks, text without control characters."""
 
 import re
 import sys
 from pathlib import Path
+
+
+def readable(size: float) -> str:
+    """Bytes as people read them, in powers of 1000."""
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:,.1f} GB"
+
 
 _LEVEL_LENGTH = 40
 """Characters of a level's name in a folder's at most."""
@@ -35,3 +45,17 @@ def folder_name(level: str) -> str:
     """The level's name as part of a folder's: `MyEnv` of `my_module:MyEnv`, `ALE_Pong-v5`."""
     name = re.sub(r"[^\w.-]+", "_", level.rpartition(":")[2]).strip("._-")
     return name[:_LEVEL_LENGTH] or "level"
+
+
+def printable(text: str) -> str:
+    """The text in one line: control characters, line ends and invisible marks shown escaped."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )
+
+
+def one_line(text: str) -> str:
+    """A message in one line: its line ends are spaces, other control characters shown escaped."""
+    return printable(" ".join(text.split()))

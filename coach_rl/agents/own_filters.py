@@ -1,12 +1,62 @@
-"""The bounds of a Box of actions for a policy whose own units are [-1, 1]."""
+"""Filters that agents have by themselves: none at all, and actions scaled to a Box."""
 
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.filters import OutputFilter
-from coach_rl.core.records import Action, Array, BoolArray
+from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.saved import Saved, SavedAttribute
-from coach_rl.core.spaces import has_finite_width, stretched
+from coach_rl.core.spaces import Space, has_finite_width, stretched
+
+
+class UnfilteredInput(Saved):
+    """Passes observations and rewards through."""
+
+    changed_keys: frozenset[str] = frozenset()
+    changes_reward = False
+
+    def __init__(self, space: spaces.Dict) -> None:
+        self.observation_space = space
+
+    def new_rows(self, num_rows: int) -> dict[str, Array]:
+        return {}
+
+    def observation(
+        self,
+        memory: dict[str, Array],
+        rows: IntArray,
+        observation: Observation,
+        *,
+        starts: BoolArray,
+        learn: bool,
+    ) -> Observation:
+        """Return the argument."""
+        return observation
+
+    def reward(
+        self,
+        memory: dict[str, Array],
+        rows: IntArray,
+        reward: FloatArray,
+        *,
+        ends: BoolArray,
+        learn: bool,
+    ) -> FloatArray:
+        """Return the argument."""
+        return reward
+
+
+class UnfilteredOutput(Saved):
+    """Passes actions through."""
+
+    def __init__(self, space: Space) -> None:
+        self.agent_space = space
+
+    def apply(self, action: Action) -> Action:
+        return action
+
+    def inverse(self, action: Action) -> Action:
+        return action
 
 
 class ScaledOutput(Saved):
@@ -21,6 +71,9 @@ class ScaledOutput(Saved):
 
     SAVED = (SavedAttribute("_inner", inline=True),)
 
+    def parts(self) -> dict[str, object]:
+        return {"inner": self._inner}
+
     def __init__(self, inner: OutputFilter, box: spaces.Box) -> None:
         self._inner, self._box = inner, box
         self._moves = needs_scaling(box)
@@ -32,12 +85,10 @@ class ScaledOutput(Saved):
         )
 
     def apply(self, action: Action) -> Action:
-        """Map actions from the agent's [-1, 1] to the Box, and on from there, [R, ...]."""
         assert not isinstance(action, dict), "a Box of actions is one array"
         return self._inner.apply(self._mapped(action, self.agent_space, self._box))
 
     def inverse(self, action: Action) -> Action:
-        """Map actions back to the Box, and from there to [-1, 1], [R, ...]."""
         back = self._inner.inverse(action)
         assert not isinstance(back, dict), "a Box of actions is one array"
         return self._mapped(back, self._box, self.agent_space)

@@ -1,0 +1,115 @@
+"""The parts of an object, named once; services find what they work on among them.
+
+    class Planner:
+        def parts(self):
+            return {"network": self.network, "memory": self.memory}
+
+    for part in walk(planner):
+        part.name, part.value                    # "" and the planner, then "network", "memory"
+
+A service is a function that walks this tree when it begins: `timed_calls`, `points_of`,
+`note_signals`, `update_modes`, `freeze_statistics`, `description_of`. None of them runs in a tick.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from coach_rl.core.records import Array
+
+
+@runtime_checkable
+class HasParts(Protocol):
+    """An object that is made of others."""
+
+    def parts(self) -> Mapping[str, object]:
+        """The parts by name; those that are None are skipped."""
+        ...
+
+
+@dataclass(frozen=True)
+class Part:
+    """A node of the tree."""
+
+    name: str
+    """Its name in the object that it is a part of; empty for the root."""
+    value: Any
+    agent: Any
+    """The innermost agent that it is part of, itself if it is one; None outside agents."""
+    members: tuple[str, ...] = ()
+    """Names of that agent in the groups around it, outermost first; empty if it is in none."""
+
+    @property
+    def is_agent(self) -> bool:
+        """True if it acts and learns."""
+        return self.agent is self.value
+
+
+def walk(root: object) -> Iterator[Part]:
+    """The root, and all parts below it, each object once; parts follow their owner."""
+    yield from _walked(Part("", root, root if _is_agent(root) else None), set())
+
+
+def _walked(part: Part, seen: set[int]) -> Iterator[Part]:
+    seen.add(id(part.value))
+    yield part
+    if not isinstance(part.value, HasParts):
+        return
+    for name, value in part.value.parts().items():
+        if value is None or id(value) in seen:
+            continue
+        if not _is_agent(value):
+            yield from _walked(Part(name, value, part.agent, part.members), seen)
+        else:
+            yield from _walked(Part(name, value, value, (*part.members, name)), seen)
+
+
+def _is_agent(value: object) -> bool:
+    return all(hasattr(value, method) for method in ("act", "observe", "train"))
+
+
+def declared(kind: type, name: str) -> tuple[Any, ...]:
+    """The values that a class and its bases give a class attribute, those of bases first."""
+    return tuple(vars(each)[name] for each in reversed(kind.__mro__) if name in vars(each))
+
+
+def description_of(agent: Any) -> str:
+    """An agent for people: its own `description()`, or else its networks and their updates."""
+    if hasattr(agent, "description"):
+        return str(agent.description())
+    parts = list(walk(agent))
+    networks = [f"{each.name}: {each.value.summary()}" for each in parts if _is_network(each.value)]
+    updates = [f"updates: {each.value.updates}" for each in parts if hasattr(each.value, "updates")]
+    return "\n".join([*networks, *updates])
+
+
+def modules_of(agent: object) -> dict[str, Any]:
+    """The networks of an agent by name, torch modules; those of a group by the member first."""
+    found: dict[str, Any] = {}
+    for part in walk(agent):
+        if _is_network(part.value):
+            level = found
+            for member in part.members:
+                level = level.setdefault(member, {})
+            level[part.name] = part.value.module
+    return found
+
+
+def trajectories_of(agent: Any) -> dict[str, Array]:
+    """The contents of an agent's memory, by the paths of `memories.batches.shown_as`.
+
+    Those of a group's member are below `/agents/<name>`, [N, T, ...] each: every memory has its own
+    T and `/agents/<name>/mask`. Empty where nothing is kept.
+    """
+    found: dict[str, Array] = {}
+    for part in walk(agent):
+        if part.name == "memory" and len(part.value):
+            below = "".join(f"/agents/{name}" for name in part.members[-1:])
+            for path, values in part.value.trajectories(part.agent.name).items():
+                is_below = not below or path.startswith(f"{below}/")
+                found[path if is_below else f"{below}{path}"] = values
+    return found
+
+
+def _is_network(value: object) -> bool:
+    return hasattr(value, "module") and hasattr(value, "summary")
