@@ -104,7 +104,6 @@ def planners(draw, own):
             count=draw(st.sampled_from([4, 9])),
             spacing=draw(st.sampled_from([0.0, 1.0])),
             neighbours=draw(st.sampled_from([3, 1])),
-            novelty=draw(st.sampled_from([0.0, 0.5])),
         )
     if kind == "critic":
         costs = [CriticSteps(every=9, longest=4.0), CriticSteps(every=None)]
