@@ -27,6 +27,12 @@ from coach_rl.filters.stages import (
     image_of,
 )
 
+# ITU-R BT.601-7, section 2.5.1: the luma of red, green, blue.
+_WEIGHTS = (0.299, 0.587, 0.114)
+# The same in 1/65536, as in pillow's convert("L"). All sums of byte times weight stay below 2**24,
+# so float32 holds them exactly in whatever order they are added.
+_INTEGER_WEIGHTS = (19595.0, 38470.0, 7471.0)
+
 
 @parameter_class
 class ObservationClippingFilter:
@@ -242,13 +248,6 @@ class ObservationRescaleToSizeFilter:
         """Build the filter for images, channels last or none."""
         source = image_of("ObservationRescaleToSizeFilter", space)
         return resizing_stage(source, self.height, self.width)
-
-
-# ITU-R BT.601-7, section 2.5.1: the luma of red, green, blue.
-_WEIGHTS = (0.299, 0.587, 0.114)
-# The same in 1/65536, as in pillow's convert("L"). All sums of byte times weight stay below 2**24,
-# so float32 holds them exactly in whatever order they are added.
-_INTEGER_WEIGHTS = (19595.0, 38470.0, 7471.0)
 
 
 @parameter_class

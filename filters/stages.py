@@ -30,6 +30,9 @@ RowMemory = Mapping[str, Array]
 """State of one stage per row, by the stage's own names, each [N, ...]; written in place."""
 
 
+_LARGEST_CHANNEL_COUNT = 4
+
+
 class InputStage(Saved, ABC):
     """One filter for observations or rewards, as built for one space.
 
@@ -167,9 +170,6 @@ def load_stage_states(stages: Sequence[Stateful], state: State, *, owner: str) -
         )
     for index, saved in state.items():
         stages[int(index)].load_state_dict(saved)
-
-
-_LARGEST_CHANNEL_COUNT = 4
 
 
 def describe(space: Space) -> str:

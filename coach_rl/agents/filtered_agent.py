@@ -64,6 +64,30 @@ from coach_rl.core.state import State, check_same_kind
 from coach_rl.core.symmetry import Symmetry
 from coach_rl.core.update_modes import UpdateMode, cannot_run
 
+_POLICY = "list what acting needs in SAVED, as SavedAttribute(name, policy=True)"
+REPLACED = {
+    "networks_state_dict": _POLICY,
+    "load_networks": _POLICY,
+    "keeps_heatup": "set is_on_policy = True where decisions of heat-up are dropped",
+    "truncate": "return the memory in parts(), as `memory`",
+    "hold_statistics": "leave it out",
+    "filters_state_dict": "leave it out",
+    "load_filters_state_dict": "leave it out",
+    "timed_calls": "name the calls in TIMED = {method: name}",
+    "inspection_points": "name functions that make points in POINTS",
+    "learned": "return the update engine in parts()",
+    "updates": "return the update engine in parts()",
+    "modules": "return each NetworkWrapper in parts()",
+    "trajectories": "return the memory in parts(), as `memory`",
+}
+"""Methods of agents of earlier versions, and what to write instead."""
+_COMPARED = {
+    "filters": "filters",
+    "networks": "networks",
+    "normaliser": "normalised observations",
+}
+"""Parts of a policy that must hold the same things, by key, and their names in messages."""
+
 
 def _describe_input_filter(_value: object) -> str:
     example = "InputFilter(observation={'observation': (ObservationNormalizationFilter(),)})"
@@ -99,31 +123,6 @@ class FilteredAgentParameters(MovableParameters):
         if self.update_mode in ("auto", "eager"):
             return None
         return f"update_mode='{self.update_mode}' runs a step as a whole; use 'auto' or 'eager'"
-
-
-_POLICY = "list what acting needs in SAVED, as SavedAttribute(name, policy=True)"
-REPLACED = {
-    "networks_state_dict": _POLICY,
-    "load_networks": _POLICY,
-    "keeps_heatup": "set is_on_policy = True where decisions of heat-up are dropped",
-    "truncate": "return the memory in parts(), as `memory`",
-    "hold_statistics": "leave it out",
-    "filters_state_dict": "leave it out",
-    "load_filters_state_dict": "leave it out",
-    "timed_calls": "name the calls in TIMED = {method: name}",
-    "inspection_points": "name functions that make points in POINTS",
-    "learned": "return the update engine in parts()",
-    "updates": "return the update engine in parts()",
-    "modules": "return each NetworkWrapper in parts()",
-    "trajectories": "return the memory in parts(), as `memory`",
-}
-"""Methods of agents of earlier versions, and what to write instead."""
-_COMPARED = {
-    "filters": "filters",
-    "networks": "networks",
-    "normaliser": "normalised observations",
-}
-"""Parts of a policy that must hold the same things, by key, and their names in messages."""
 
 
 class FilteredAgent(Saved, ABC, Generic[Exploration]):

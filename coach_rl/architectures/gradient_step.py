@@ -33,6 +33,12 @@ Batch = TypeVar("Batch")
 """The input of a loss: a NamedTuple of tensors [B, ...], of dicts of tensors, and of None."""
 
 
+JUDGED = "_"
+"""Beginning of the names of the numbers by which a step is judged; they are not reported."""
+EXTREMES = {"_lowest": torch.amin, "_highest": torch.amax}
+"""Functions that merge metrics that are no means, by the end of their names."""
+
+
 def mapped(change: Callable[[Tensor], Tensor], batch: Batch) -> Batch:
     """The batch with every tensor changed."""
     return _mapped(change, batch)  # type: ignore[return-value]  # the same kind comes out
@@ -171,8 +177,6 @@ later objectives find them among their scalars, and a step returns them.
 """
 Gradient = Callable[[Loss[Batch], Tensor, Batch, Numbers], tuple[Tensor, Tensor, Numbers]]
 """(loss, flat parameters [P], batch, scalars) to (gradient [P], the loss's value, metrics)."""
-JUDGED = "_"
-"""Beginning of the names of the numbers by which a step is judged; they are not reported."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,10 +277,6 @@ class GradientStep(Generic[Batch]):
         """Every tensor that the step writes to."""
         own = [tensor for _, adam in self.learners for tensor in adam.tensors()]
         return [*own, *(network.target for network, _ in self.targets)]
-
-
-EXTREMES = {"_lowest": torch.amin, "_highest": torch.amax}
-"""Functions that merge metrics that are no means, by the end of their names."""
 
 
 def own_share(

@@ -18,6 +18,16 @@ FOLD_AT = 10_000
 """Steps whose numbers are kept apart at most, for the memory they take."""
 
 
+ADVICE = (
+    "Lower the learning rate, scale the rewards down with a reward filter, or clip gradients "
+    "(max_gradient_norm), and start a new run"
+)
+PAY = ("reward", "target")
+"""Columns of a batch by which the scale of rewards is seen; reported first."""
+MOST_COLUMNS = 4
+"""Columns of the last batch that are reported."""
+
+
 class StepMetrics:
     """Numbers of gradient steps, left on the device until somebody asks for them.
 
@@ -155,16 +165,6 @@ def is_sound(names: Names, numbers: FloatArray) -> BoolArray:
     """
     judged = [column for column, name in enumerate(names) if name.startswith(JUDGED)]
     return np.asarray(np.isfinite(numbers[..., judged]).all(axis=-1))
-
-
-ADVICE = (
-    "Lower the learning rate, scale the rewards down with a reward filter, or clip gradients "
-    "(max_gradient_norm), and start a new run"
-)
-PAY = ("reward", "target")
-"""Columns of a batch by which the scale of rewards is seen; reported first."""
-MOST_COLUMNS = 4
-"""Columns of the last batch that are reported."""
 
 
 @dataclass(frozen=True, kw_only=True)

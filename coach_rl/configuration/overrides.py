@@ -38,6 +38,12 @@ from coach_rl.core.errors import (
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import belongs, declared_types, describe_type, fit
 
+_PATH = re.compile(r"[A-Za-z_]\w*(\.\w+)*")
+_BARE_WORD = re.compile(r"[^\s'\"()\[\]{},=]+")
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+_SUFFIX = "Parameters"
+_UNIONS = (Union, types.UnionType)
+
 
 def parse_overrides(text: str) -> dict[str, object]:
     """The assignments in `name=value; path.to.name=value`.
@@ -267,21 +273,6 @@ class _Leaf:
 
     def __init__(self, value: object) -> None:
         self.value = value
-
-
-_PATH = re.compile(r"[A-Za-z_]\w*(\.\w+)*")
-
-
-_BARE_WORD = re.compile(r"[^\s'\"()\[\]{},=]+")
-
-
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
-
-
-_SUFFIX = "Parameters"
-
-
-_UNIONS = (Union, types.UnionType)
 
 
 def _split(text: str) -> list[str]:

@@ -50,6 +50,17 @@ from coach_rl.core.records import Array
 from coach_rl.core.runtime import LIVE
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 
+TYPE_TAG = "$type"
+ENUM_TAG = "$enum"
+REFERENCE_TAG = "$reference"
+LIST_TAG = "$list"
+REMOVED_FIELDS: Mapping[str, Mapping[str, Json]] = {
+    "FarthestPoints": {"novelty": 0.0, "surroundings": 0.5},
+    "GraphAgentParameters": {"novelty": False},
+}
+"""Fields by class that documents may have and classes have not, with their defaults at the end."""
+ITEMS_TAG = "$items"
+
 
 def encode(value: object, path: str = "parameters") -> Json:
     """A parameter tree as a JSON document.
@@ -258,26 +269,6 @@ def spaces_from_json(document: Json, *, source: str) -> EnvironmentSpaces:
         ValueError,
     ) as error:
         raise CheckpointError(f"{source} describes no spaces: {error}") from error
-
-
-TYPE_TAG = "$type"
-
-
-ENUM_TAG = "$enum"
-
-
-REFERENCE_TAG = "$reference"
-
-
-LIST_TAG = "$list"
-REMOVED_FIELDS: Mapping[str, Mapping[str, Json]] = {
-    "FarthestPoints": {"novelty": 0.0, "surroundings": 0.5},
-    "GraphAgentParameters": {"novelty": False},
-}
-"""Fields by class that documents may have and classes have not, with their defaults at the end."""
-
-
-ITEMS_TAG = "$items"
 
 
 _DECODERS: dict[str, Callable[[dict[str, Json], str], object]] = {

@@ -43,6 +43,11 @@ from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import declared_types, fit
 from coach_rl.graph_managers.graph_manager import GraphManager
 
+_ON_PANEL = {"environment.level": "level", "schedule.training": "steps"}
+"""Names on a panel that stand for a path."""
+REQUIRED = inspect.Parameter.empty
+"""The default of a panel argument that has none."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PanelArgument:
@@ -280,14 +285,6 @@ def documented(thing: Callable[..., object]) -> dict[str, str]:
     for each in reversed(thing.__mro__):
         meanings |= _field_docstrings(each.__module__).get(each.__qualname__, {})
     return meanings
-
-
-_ON_PANEL = {"environment.level": "level", "schedule.training": "steps"}
-"""Names on a panel that stand for a path."""
-
-
-REQUIRED = inspect.Parameter.empty
-"""The default of a panel argument that has none."""
 
 
 def _undefined(reference: PresetReference, module: ModuleType) -> ConfigurationError:

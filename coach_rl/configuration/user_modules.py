@@ -29,6 +29,9 @@ from coach_rl.configuration.trust import OURS_ALONE, PRESET_MODULE, own_folders
 from coach_rl.core.errors import ConfigurationError, suggestion
 from coach_rl.core.file_writing import sha256_of, sha256_of_file
 
+_INSTALLED = ("site-packages", "dist-packages")
+"""Folders of installed packages, which Python searches anyway."""
+
 
 def load_module(
     module_name: str, source: str, *, path: Path, file: Path, kind: str = "preset"
@@ -175,10 +178,6 @@ def imported_folders(names: Iterable[str]) -> dict[str, Json]:
     modules = (sys.modules.get(package) for package, _ in _own_packages(names))
     folders = {folder for module in modules if module and (folder := _home(module)) is not None}
     return {str(folder): imported_neighbours(folder) for folder in sorted(folders)}
-
-
-_INSTALLED = ("site-packages", "dist-packages")
-"""Folders of installed packages, which Python searches anyway."""
 
 
 def _advice(error: BaseException) -> str:

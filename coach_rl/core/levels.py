@@ -20,6 +20,9 @@ DIRECTIVE_KEYS = (GOAL_KEY, TIME_KEY, OPTION_KEY)
 """The observation keys of a level's goal or option, which changes with every sub-episode."""
 
 
+_SCHEDULE = ("frozen_from", "frozen_until", "warmup", "turn")
+
+
 @parameter_class
 class SuccessRate:
     """The moment of training at which a level reaches enough of its goals for the first time."""
@@ -126,9 +129,6 @@ class LevelDescription:
     def ends_frozen(self) -> bool:
         """True if the agent does not learn at the end of the run, however long it is."""
         return self.frozen or (self.frozen_from is not None and self.frozen_until is None)
-
-
-_SCHEDULE = ("frozen_from", "frozen_until", "warmup", "turn")
 
 
 @dataclass(frozen=True, kw_only=True)

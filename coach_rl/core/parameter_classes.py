@@ -30,6 +30,9 @@ ADVICE = "advice"
 of the error message: what to write instead."""
 
 
+_MARK = "__is_parameter_class__"
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 def parameter_class(cls: type[T]) -> type[T]:
     """Make a class a frozen dataclass of keyword arguments, checked against the declared types.
@@ -57,9 +60,6 @@ def parameter_class(cls: type[T]) -> type[T]:
 
     described.__init__ = construct  # type: ignore[method-assign]  # the checks come first
     return described
-
-
-_MARK = "__is_parameter_class__"
 
 
 def _is_parameter_class(cls: type) -> bool:

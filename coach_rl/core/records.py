@@ -26,6 +26,10 @@ Action = Array | dict[str, Array]
 """[rows, ...], or one such array per part of a Dict action space."""
 
 
+AGENTS = "agents"
+"""The info under which each agent has its place."""
+
+
 class End(IntFlag):
     """The reasons why a (sub-)episode ended; several may apply at once."""
 
@@ -400,8 +404,6 @@ def infos_with_same_keys(
     return completed
 
 
-AGENTS = "agents"
-"""The info under which each agent has its place."""
 REWARD, TERMINATED, TRUNCATED = "reward", "terminated", "truncated"
 
 

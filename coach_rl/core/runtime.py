@@ -29,6 +29,11 @@ COMPILING = "compiling"
 RECORDING = "recording"
 
 
+LIVE = "live"
+"""Under this name the metadata of a field that belongs to the running process is true: such a field
+is neither recorded nor compared."""
+
+
 def ignore_activity(_activity: str) -> None:
     """Ignore the activity."""
 
@@ -161,10 +166,6 @@ STOP = DivergenceParameters()
 
 
 MatmulPrecision = Literal["highest", "high", "medium"]
-
-LIVE = "live"
-"""Under this name the metadata of a field that belongs to the running process is true: such a field
-is neither recorded nor compared."""
 
 
 def _live(default: object) -> Any:

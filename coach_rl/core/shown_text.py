@@ -4,6 +4,9 @@ import re
 import sys
 from pathlib import Path
 
+_LEVEL_LENGTH = 40
+"""Characters of a level's name in a folder's at most."""
+
 
 def readable(size: float) -> str:
     """Bytes as people read them, in powers of 1000."""
@@ -12,10 +15,6 @@ def readable(size: float) -> str:
             return f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:,.1f} GB"
-
-
-_LEVEL_LENGTH = 40
-"""Characters of a level's name in a folder's at most."""
 
 
 def name_of_class(level: object) -> str:

@@ -29,6 +29,9 @@ Arguments = Mapping[str, Any]
 """Keyword arguments of something that a preset names."""
 
 
+_LOOKALIKES = {"true": "True", "false": "False", "none": "None", "null": "None"}
+
+
 class FrozenMapping(Mapping[K, Any]):
     """A dict without writers.
 
@@ -150,9 +153,6 @@ def _return_type(function: object) -> object:
     except (TypeError, NameError):  # no function, or names that only type checkers import
         return None
     return None if declared in (Any, object) else declared
-
-
-_LOOKALIKES = {"true": "True", "false": "False", "none": "None", "null": "None"}
 
 
 def fit(

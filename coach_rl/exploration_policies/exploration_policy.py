@@ -18,6 +18,17 @@ from coach_rl.core.steps import EnvironmentSteps
 Rows = TypeVar("Rows", bound=RowState)
 
 
+_BEGINNING = Clock()
+_FAR = 1 << 60
+_FAR_END = Clock(
+    environment_steps=_FAR,
+    episodes=_FAR,
+    training_steps=_FAR,
+    wall_seconds=_FAR,
+    planned=EnvironmentSteps(1),
+)
+
+
 class ExplorationPolicy(Protocol[Rows]):
     """Turns what a network says into actions, exploring or not; one object serves every stack.
 
@@ -154,17 +165,6 @@ class BoxActions:
     def even(self, uniform: FloatArray) -> FloatArray:
         """Uniformly distributed actions of the Box, from numbers [R, A] in [0, 1)."""
         return self.clipped(self.low + uniform * (2 * self.half_range))
-
-
-_BEGINNING = Clock()
-_FAR = 1 << 60
-_FAR_END = Clock(
-    environment_steps=_FAR,
-    episodes=_FAR,
-    training_steps=_FAR,
-    wall_seconds=_FAR,
-    planned=EnvironmentSteps(1),
-)
 
 
 def scheduled(

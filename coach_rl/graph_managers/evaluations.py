@@ -39,6 +39,12 @@ TELL_EVERY = 1_000
 """Steps after which an evaluation says again how far it is."""
 
 
+MOST_ASKED = 8
+"""Evaluations that may be waited for; where one more is due, training waits for the first."""
+WAIT_SECONDS = 0.1
+"""Time between two looks at whether to go on waiting for an evaluation."""
+
+
 class EvaluationStopped(Exception):
     """An evaluation was asked to stop before all of its episodes were played."""
 
@@ -258,10 +264,6 @@ def _joined(played: list[FinishedEpisodes]) -> FinishedEpisodes:
     )
 
 
-MOST_ASKED = 8
-"""Evaluations that may be waited for; where one more is due, training waits for the first."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class AskedEvaluation:
     """An evaluation that has been asked for."""
@@ -312,10 +314,6 @@ class Evaluator(Protocol):
     def forget(self) -> None:
         """Drop all evaluations that were asked for."""
         ...
-
-
-WAIT_SECONDS = 0.1
-"""Time between two looks at whether to go on waiting for an evaluation."""
 
 
 class EvaluationSchedule:

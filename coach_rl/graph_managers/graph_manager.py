@@ -50,6 +50,26 @@ from coach_rl.graph_managers.run_warnings import (
 from coach_rl.telemetry.episode_recorder import EvaluationWatcher, TrainingRecorder
 from coach_rl.telemetry.records import Evaluation, LogRecord
 
+_MOVED_ATTRIBUTES = {
+    "clock": "graph.clock",
+    "spaces": "graph.spaces",
+    "faults": "graph.tracker.faults",
+    "fork_steps": "graph.training.fork_steps",
+    "description": "graph.description",
+    "is_settled": "progress.is_settled",
+    "training_seconds": "progress.training_seconds",
+    "ending": "progress.ending",
+    "signals": "progress.signals",
+    "solved_at": "progress.solved_at",
+    "wants_checkpoint": "progress.wants_checkpoint",
+    "request_checkpoint": "progress.request_checkpoint",
+    "awaits_evaluations": "evaluations.is_awaited",
+    "policies": "evaluations.policies",
+    "scores_of": "evaluations.scores_of",
+    "load_agents": "evaluations.load_agents",
+}
+"""Attributes of version 0.2, which the parts have now."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Built:
@@ -374,27 +394,6 @@ class GraphManager:
             recorder=self._parts.recorder,
             standstill=self._standstill,
         )
-
-
-_MOVED_ATTRIBUTES = {
-    "clock": "graph.clock",
-    "spaces": "graph.spaces",
-    "faults": "graph.tracker.faults",
-    "fork_steps": "graph.training.fork_steps",
-    "description": "graph.description",
-    "is_settled": "progress.is_settled",
-    "training_seconds": "progress.training_seconds",
-    "ending": "progress.ending",
-    "signals": "progress.signals",
-    "solved_at": "progress.solved_at",
-    "wants_checkpoint": "progress.wants_checkpoint",
-    "request_checkpoint": "progress.request_checkpoint",
-    "awaits_evaluations": "evaluations.is_awaited",
-    "policies": "evaluations.policies",
-    "scores_of": "evaluations.scores_of",
-    "load_agents": "evaluations.load_agents",
-}
-"""Attributes of version 0.2, which the parts have now."""
 
 
 class BasicRLGraphManager(GraphManager):

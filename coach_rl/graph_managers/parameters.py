@@ -43,6 +43,19 @@ MOST_ENVS = 1_000_000
 """Environments of the largest experiment; more are taken for a mistake."""
 
 
+EPISODE_METRICS = (
+    "reward_mean",
+    "reward_std",
+    "reward_iqm",
+    "reward_iqm_low",
+    "reward_iqm_high",
+    "length_mean",
+    "success_rate",
+    "success_any_rate",
+)
+"""Metrics of every evaluation, by which it can be the best."""
+
+
 @parameter_class
 class ScheduleParameters:
     """Lengths of the phases and intervals between evaluations and records.
@@ -170,19 +183,6 @@ class LevelParameters(LevelDescription):
     load_partly: bool = False
     """If True, `load` takes what fits, and a report says what was left as it was and why; otherwise
     all of it has to fit."""
-
-
-EPISODE_METRICS = (
-    "reward_mean",
-    "reward_std",
-    "reward_iqm",
-    "reward_iqm_low",
-    "reward_iqm_high",
-    "length_mean",
-    "success_rate",
-    "success_any_rate",
-)
-"""Metrics of every evaluation, by which it can be the best."""
 
 
 @parameter_class

@@ -24,6 +24,12 @@ SOLVED = "solved"
 """The reason why training is over where its target was reached."""
 
 
+FREQUENT = frozenset({"episode", "train", "progress", "level", "signals", "inspection"})
+"""Kinds of records that a long run has many of."""
+WHOLE = 5_000
+"""Records of a series that files take before they leave out any."""
+
+
 class Progress(Saved):
     """The progress of an experiment beyond the counters of its clock.
 
@@ -301,12 +307,6 @@ class Progress(Saved):
         if self.stopped is not None and self.stopped["planned"] != self._planned:
             self.stopped = None  # the user asks for another length
         self.start_timer()
-
-
-FREQUENT = frozenset({"episode", "train", "progress", "level", "signals", "inspection"})
-"""Kinds of records that a long run has many of."""
-WHOLE = 5_000
-"""Records of a series that files take before they leave out any."""
 
 
 class Thinning(Saved):

@@ -29,6 +29,10 @@ EndBits = npt.NDArray[np.uint8]
 REAL_ENDS = np.array(End.TERMINATED | End.TRUNCATED, np.uint8)
 
 
+# Arrays, not scalars: they take half the time in arithmetic with other arrays.
+_BITS = {bit: np.array(bit, np.uint8) for bit in End}
+
+
 class Judgement(NamedTuple):
     """R decisions, judged by the level's own task."""
 
@@ -126,10 +130,6 @@ def moved_goals(
         return {}
     following = np.where(has_moved[:, None], now, goal).astype(np.float32, copy=False)
     return goal_space.show(following, answer.observation)
-
-
-# Arrays, not scalars: they take half the time in arithmetic with other arrays.
-_BITS = {bit: np.array(bit, np.uint8) for bit in End}
 
 
 def stops_on_failure(level: LevelDescription, phase: Phase) -> bool:

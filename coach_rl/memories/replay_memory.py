@@ -55,6 +55,10 @@ from coach_rl.memories.tables import Field, kept_dtype
 CGROUP = Path("/sys/fs/cgroup")
 
 
+SAVED_PRIORITY = 24
+"""Bytes that saving a priority takes for a moment: value, position and place in the tree."""
+
+
 @dataclass(frozen=True)
 class MemorySize:
     """Bytes a memory takes when it is full."""
@@ -107,10 +111,6 @@ def free_device_bytes(device: torch.device) -> int:
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     return free_host_bytes()
-
-
-SAVED_PRIORITY = 24
-"""Bytes that saving a priority takes for a moment: value, position and place in the tree."""
 
 
 @dataclass(frozen=True, kw_only=True)

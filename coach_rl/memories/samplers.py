@@ -32,6 +32,9 @@ from coach_rl.memories.batches import (
 )
 from coach_rl.memories.ring_store import RingStore
 
+END = "sample"
+"""The end of the chain, behind the last unit."""
+
 
 class SamplerUnit(Saved, ABC):
     """One step of building a batch: reads some columns and computes others.
@@ -122,10 +125,6 @@ class SamplerChain(Saved):
     def metrics(self) -> dict[str, float]:
         """The units' metrics since the last call."""
         return {name: value for unit in self.units for name, value in unit.metrics().items()}
-
-
-END = "sample"
-"""The end of the chain, behind the last unit."""
 
 
 def inserted(units: Iterable[SamplerUnit], new: SamplerUnit, *, after: str) -> list[SamplerUnit]:

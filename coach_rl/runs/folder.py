@@ -45,6 +45,28 @@ from coach_rl.core.shown_text import folder_name
 from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, newest_whole
 from coach_rl.runs.lock import locked
 
+SCHEMA_VERSION = 2
+"""Version of the manifest; raised when another reader could misread it."""
+MANIFEST = "manifest.json"
+ONLY_RECORDS = "only_records"
+"""A key of the manifests of runs of which there are only records, without checkpoints."""
+PRESET_COPY = "preset.py"
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "name": str,
+    "created": str,
+    "preset": (dict, type(None)),
+    "graph_manager": str,
+    "parameters": dict,
+    "task": dict,
+    "versions": dict,
+    "hardware": dict,
+    "resumes": list,
+}
+_EDITED = (
+    "restore it from a copy; to change parameters use `coach fork RUN --as NAME -cp ...`; if you "
+    'edited it yourself and mean it, delete its line "checksum"'
+)
+
 
 @dataclass(frozen=True)
 class RunFolder:
@@ -252,39 +274,6 @@ def check_name(name: str) -> None:
             f"the experiment name {name!r} cannot name a folder; use letters, digits and . _ "
             "- + = @"
         )
-
-
-SCHEMA_VERSION = 2
-"""Version of the manifest; raised when another reader could misread it."""
-
-
-MANIFEST = "manifest.json"
-
-
-ONLY_RECORDS = "only_records"
-"""A key of the manifests of runs of which there are only records, without checkpoints."""
-
-
-PRESET_COPY = "preset.py"
-
-
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "name": str,
-    "created": str,
-    "preset": (dict, type(None)),
-    "graph_manager": str,
-    "parameters": dict,
-    "task": dict,
-    "versions": dict,
-    "hardware": dict,
-    "resumes": list,
-}
-
-
-_EDITED = (
-    "restore it from a copy; to change parameters use `coach fork RUN --as NAME -cp ...`; if you "
-    'edited it yourself and mean it, delete its line "checksum"'
-)
 
 
 def _named(run: Path) -> tuple[RunFolder, str | None]:

@@ -41,6 +41,12 @@ from coach_rl.runs.folder import SCHEMA_VERSION, RunFolder, read_manifest
 from coach_rl.telemetry.tables import markdown, written
 from coach_rl.telemetry.tensorboard import Introduction
 
+PACKAGES = ("coach-rl", "torch", "numpy", "gymnasium", "mujoco", "safetensors")
+"""Packages whose versions may change a run's numbers."""
+_GIT_SECONDS = 10
+_COUNT = "count"
+"""The only value of a step unit."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
@@ -317,17 +323,6 @@ def differences(default: Json, now: Json) -> dict[str, list[Json]]:
 def flat(document: Json, path: str = "") -> dict[str, Json]:
     """The values of a document of parameters by path, as `-cp` takes them."""
     return dict(_leaves(document, path))
-
-
-PACKAGES = ("coach-rl", "torch", "numpy", "gymnasium", "mujoco", "safetensors")
-"""Packages whose versions may change a run's numbers."""
-
-
-_GIT_SECONDS = 10
-
-
-_COUNT = "count"
-"""The only value of a step unit."""
 
 
 def _differences(graph_manager: GraphManager, origin: Origin) -> dict[str, list[Json]]:

@@ -31,6 +31,13 @@ from coach_rl.core.errors import CheckpointError
 from coach_rl.core.records import Array, IntArray
 from coach_rl.core.state import Appended, State
 
+_KEPT_ASIDE = ("$array", "$scalar", "$tensor")
+_TUPLE = "$tuple"
+_APPENDED = "$appended"
+MERGED_BYTES = 64_000_000
+"""Segments up to this size are merged with newer ones, so that there are few of them."""
+_SEGMENT = re.compile(r"rows_(\d+)\.bin")
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Segment:
@@ -403,22 +410,6 @@ class _Reader:
             return np.fromfile(path, self._dtype, count, offset=place * self._dtype.itemsize)
         except OSError as error:
             raise CheckpointError(f"cannot read {path}: {error}") from error
-
-
-_KEPT_ASIDE = ("$array", "$scalar", "$tensor")
-
-
-_TUPLE = "$tuple"
-
-
-_APPENDED = "$appended"
-
-
-MERGED_BYTES = 64_000_000
-"""Segments up to this size are merged with newer ones, so that there are few of them."""
-
-
-_SEGMENT = re.compile(r"rows_(\d+)\.bin")
 
 
 NOTHING_STORED = Stored()

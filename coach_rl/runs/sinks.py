@@ -28,6 +28,11 @@ from coach_rl.telemetry.log_files import CsvSink, JsonlSink, logged_names
 from coach_rl.telemetry.records import LogRecord, Sink, SinkRun, made_sink, sink_name
 from coach_rl.telemetry.tensorboard import TensorBoardSink
 
+RETRY_SECONDS = 10.0
+"""Time before a file that could not be written is tried again."""
+SERVICE_RETRY_SECONDS = 300.0
+"""The same for a service, whose attempts may take as long as its network's time-outs."""
+
 
 class RunSinks:
     """Writes records to all sinks. One that cannot be written costs its lines, not the run.
@@ -271,11 +276,3 @@ def write_evidence(folder: Path, error: RunError, environment_steps: int) -> str
     except OSError as failure:
         return f"; its data could not be written: {failure}" if error.evidence else ""
     return f"; its data are in {file}.*" if error.evidence else ""
-
-
-RETRY_SECONDS = 10.0
-"""Time before a file that could not be written is tried again."""
-
-
-SERVICE_RETRY_SECONDS = 300.0
-"""The same for a service, whose attempts may take as long as its network's time-outs."""

@@ -62,6 +62,11 @@ from coach_rl.telemetry.video import (
     write_video,
 )
 
+FINAL_EPISODES = EnvironmentEpisodes(20)
+"""Episodes of the evaluation at a run's end."""
+CERTIFY = re.compile(r"(levels|stack)\.\d+\.certify(\..+)?")
+"""Paths of parameters of how a level certifies its decisions."""
+
 
 class GraphArguments(TypedDict, total=False):
     """Keyword arguments of `GraphManager.create_graph`."""
@@ -107,10 +112,6 @@ def require_graph_manager(value: object) -> None:
         f"an experiment is a GraphManager, got {describe_value(value)}; call the preset's "
         "function, or write load_preset(find_preset(NAME)).build()",
     )
-
-
-FINAL_EPISODES = EnvironmentEpisodes(20)
-"""Episodes of the evaluation at a run's end."""
 
 
 def evaluate_run(
@@ -341,10 +342,6 @@ def video_of(file: Path, slow: float) -> VideoParameters:
     video = VideoParameters(formats=(kind,), frames_per_second=max(1, round(usual / slow)))
     require_writable(video)
     return video
-
-
-CERTIFY = re.compile(r"(levels|stack)\.\d+\.certify(\..+)?")
-"""Paths of parameters of how a level certifies its decisions."""
 
 
 @contextmanager

@@ -42,6 +42,11 @@ _CELL = 19
 """Columns that a metric of an agent takes."""
 
 
+_STDERR = 2
+REFRESH_SECONDS = 0.25
+PLAIN_SECONDS = 10.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class LivePanel:
     """Progress, figures, a line for each agent, and notices; fits any width."""
@@ -256,11 +261,6 @@ def _of(figures: Figures, record: LogRecord, unit: type[StepUnit]) -> str:
     if unit is Hours:
         return " of ".join(duration_text(3600 * hours) for hours in parts)
     return " of ".join(f"{count:,}" for count in parts)
-
-
-_STDERR = 2
-REFRESH_SECONDS = 0.25
-PLAIN_SECONDS = 10.0
 
 
 class ConsoleSink:

@@ -17,6 +17,20 @@ AUTO = "auto"
 """Stands for the success rate where success is reported, and for the mean reward elsewhere."""
 
 
+RECENT_EPISODES = 100
+RECENT_SPEEDS = 20
+"""Progress records over which the speed is taken."""
+_EVALUATED = "evaluation_level/"
+_PROBLEMS = {
+    "fault": "fault",
+    "checkpoint_failed": "unwritten checkpoint",
+    "gap": "gap in the log",
+    "roll_back": "roll-back",
+    "inspection": "finding of an inspection",
+}
+"""Kinds of records of problems, and their names."""
+
+
 class BestPolicy(Protocol):
     """The metric by which an evaluation is the best: two fields of `CheckpointParameters`."""
 
@@ -115,20 +129,6 @@ def _value(metrics: Mapping[str, float], name: str) -> float:
 def _short(name: str) -> str:
     """A metric's name without its room: `reward_mean/agent` of `evaluation/reward_mean/agent`."""
     return name.partition("/")[2]
-
-
-RECENT_EPISODES = 100
-RECENT_SPEEDS = 20
-"""Progress records over which the speed is taken."""
-_EVALUATED = "evaluation_level/"
-_PROBLEMS = {
-    "fault": "fault",
-    "checkpoint_failed": "unwritten checkpoint",
-    "gap": "gap in the log",
-    "roll_back": "roll-back",
-    "inspection": "finding of an inspection",
-}
-"""Kinds of records of problems, and their names."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,24 @@ from coach_rl.core.file_writing import replacing, without_links
 from coach_rl.core.shown_text import printable
 from coach_rl.telemetry.records import Kind, LogRecord
 
+_TAIL = 4096
+"""Bytes by which a file that was truncated and rewritten is recognised."""
+COUNTERS = ("environment_steps", "training_steps", "episodes", "wall_seconds")
+FILES = {
+    "episode": "episodes",
+    "fault": "faults",
+    "evaluation": "evaluations",
+    "final_evaluation": "final_evaluation",
+    "progress": "progress",
+    "signals": "signals",
+    "gap": "gaps",
+    "roll_back": "roll_backs",
+    "note": "notes",
+}
+"""Files of the records about the whole graph."""
+INSPECTED = ".inspections"
+"""End of the names of files of inspections, behind the level and agent that they are about."""
+
 
 class LineFile:
     """Appends lines at once: a killed run keeps them, and none is half there.
@@ -51,10 +69,6 @@ class LineFile:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-
-_TAIL = 4096
-"""Bytes by which a file that was truncated and rewritten is recognised."""
 
 
 class JsonlSink:
@@ -172,25 +186,6 @@ def _number(value: float | None) -> float:
 
 def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
-
-
-COUNTERS = ("environment_steps", "training_steps", "episodes", "wall_seconds")
-FILES = {
-    "episode": "episodes",
-    "fault": "faults",
-    "evaluation": "evaluations",
-    "final_evaluation": "final_evaluation",
-    "progress": "progress",
-    "signals": "signals",
-    "gap": "gaps",
-    "roll_back": "roll_backs",
-    "note": "notes",
-}
-"""Files of the records about the whole graph."""
-
-
-INSPECTED = ".inspections"
-"""End of the names of files of inspections, behind the level and agent that they are about."""
 
 
 class CsvSink:

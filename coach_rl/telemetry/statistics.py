@@ -12,6 +12,9 @@ from coach_rl.core.errors import require
 from coach_rl.core.records import Array, FloatArray
 from coach_rl.core.state import State
 
+CHUNK = 4096
+"""Values that are buffered until they are added to the statistics."""
+
 
 def interquartile_mean(scores: Array) -> FloatArray:
     """Mean of the middle half of the scores, along the last axis.
@@ -85,10 +88,6 @@ def histogram(values: Array, bins: int = 30) -> FloatArray:
         return np.zeros((0, 3))
     counts, edges = np.histogram(finite, bins=bins)
     return np.stack([edges[:-1], edges[1:], counts.astype(np.float64)], axis=1)
-
-
-CHUNK = 4096
-"""Values that are buffered until they are added to the statistics."""
 
 
 class SignalWindow:

@@ -122,6 +122,20 @@ _LEVEL = (
 )
 
 
+SCORES = {
+    "final_evaluation/reward_mean": "final return",
+    "final_evaluation/reward_iqm": "final return (IQM)",
+    "final_evaluation/success_rate": "final success rate",
+    "evaluation/reward_mean": "last return while training",
+    "evaluation/success_rate": "last success rate while training",
+    "time/steps_per_second": "steps per second",
+}
+"""Columns of scores beside the hyper-parameters, and their titles."""
+FLUSH_SECONDS = 10.0
+FORMAT = "brain.Event:2"
+_PREFIX = "events.out.tfevents."
+
+
 def layout(tags: Iterable[str]) -> Layout | None:
     """The charts for metrics by the tags of TensorBoard; None where there is nothing to chart.
 
@@ -169,15 +183,6 @@ def _charts(
 
 Setting = bool | float | str
 """The value of a hyper-parameter."""
-SCORES = {
-    "final_evaluation/reward_mean": "final return",
-    "final_evaluation/reward_iqm": "final return (IQM)",
-    "final_evaluation/success_rate": "final success rate",
-    "evaluation/reward_mean": "last return while training",
-    "evaluation/success_rate": "last success rate while training",
-    "time/steps_per_second": "steps per second",
-}
-"""Columns of scores beside the hyper-parameters, and their titles."""
 
 
 def layout_value(layout: Layout) -> Summary.Value:
@@ -268,11 +273,6 @@ def _value(tag: str, tensor: TensorProto, metadata: SummaryMetadata) -> Summary.
     is_film = metadata.plugin_data.plugin_name == image_metadata.PLUGIN_NAME
     metadata.data_class = DATA_CLASS_BLOB_SEQUENCE if is_film else DATA_CLASS_TENSOR
     return Summary.Value(tag=tag, tensor=tensor, metadata=metadata)
-
-
-FLUSH_SECONDS = 10.0
-FORMAT = "brain.Event:2"
-_PREFIX = "events.out.tfevents."
 
 
 @dataclass(frozen=True, kw_only=True)

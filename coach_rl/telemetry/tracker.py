@@ -34,6 +34,14 @@ _VIDEOS = (".gif", ".mp4")
 _IDS = "trackers.json"
 
 
+STEP = "environment_steps"
+STEPS_OF_A_PART = 1_000_000_000
+"""Distance of the first `_step` of an offline run from that of its next part."""
+INIT_SECONDS = 30.0
+"""Time after which Weights & Biases gives up connecting."""
+FLUSH_SECONDS = 10.0
+
+
 @parameter_class
 class TrackerParameters:
     """An experiment tracker that takes a run's records.
@@ -148,13 +156,6 @@ def _flat(value: object, path: str) -> Iterator[tuple[str, object]]:
             yield path, value
 
 
-STEP = "environment_steps"
-STEPS_OF_A_PART = 1_000_000_000
-"""Distance of the first `_step` of an offline run from that of its next part."""
-INIT_SECONDS = 30.0
-"""Time after which Weights & Biases gives up connecting."""
-
-
 class WandbSink:
     """Logs every scalar of every record, and the videos that appear in the run's folder.
 
@@ -255,7 +256,6 @@ def require_login() -> None:
     )
 
 
-FLUSH_SECONDS = 10.0
 MOST_METRICS, MOST_PARAMS, MOST_CHARACTERS = 1000, 100, 500
 """MLflow's bounds: metrics and parameters sent at once, characters of a parameter's value."""
 

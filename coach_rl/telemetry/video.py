@@ -38,6 +38,19 @@ RGB = tuple[int, int, int]
 WHITE: RGB = (235, 235, 235)
 
 
+FORMATS = ("gif", "mp4")
+_BACKGROUND: RGB = (20, 20, 24)
+_LINE = 15
+"""Height of a caption line, in pixels."""
+_SHADE = 4
+"""Values of red, green or blue closer than this count as one when a GIF's colours are chosen."""
+_SAMPLED_FRAMES = 12
+"""Frames a GIF's colours are chosen from."""
+_LAST_FRAME_SECONDS = 1.5
+_MP4_QUALITY = 7
+"""Quality on imageio's scale of 0 to 10."""
+
+
 class CaptionLine(NamedTuple):
     """A line under a frame."""
 
@@ -196,20 +209,9 @@ Format = Literal["gif", "mp4"]
 Choice = Literal["first", "best", "worst", "longest"]
 """The episode that is filmed: by its number, its return or its length."""
 
-FORMATS = ("gif", "mp4")
 
-_BACKGROUND: RGB = (20, 20, 24)
-_LINE = 15
-"""Height of a caption line, in pixels."""
 _USUAL_COLOURS, _SPREAD_COLOURS = 176, 80
 """Numbers of a GIF's 256 colours chosen by frequency, and by distance from the others."""
-_SHADE = 4
-"""Values of red, green or blue closer than this count as one when a GIF's colours are chosen."""
-_SAMPLED_FRAMES = 12
-"""Frames a GIF's colours are chosen from."""
-_LAST_FRAME_SECONDS = 1.5
-_MP4_QUALITY = 7
-"""Quality on imageio's scale of 0 to 10."""
 
 
 @parameter_class

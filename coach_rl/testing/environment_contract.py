@@ -57,6 +57,38 @@ from coach_rl.testing.sending_checks import (
 )
 from coach_rl.testing.trial import Check, Trial
 
+ENVIRONMENT_CHECKS: tuple[Check, ...] = (
+    reset_answers_for_all_rows,
+    answers_have_the_promised_form,
+    info_is_aligned,
+    duration_counts_steps,
+    end_bits_agree,
+    last_observation_is_the_true_one,
+    same_seed_same_numbers,
+    different_seeds_differ_if_anything_does,
+    integer_seed_counts_up,
+    rows_live_alone_as_among_others,
+    info_is_that_of_the_step,
+    no_seed_continues,
+    recv_without_send_is_empty,
+    directive_equals_bare_action,
+    rows_and_actions_stay_together,
+    unsent_rows_stay_untouched,
+    bad_rows_are_refused,
+    bad_actions_are_refused,
+    send_before_reset_is_refused,
+    answers_are_not_overwritten,
+    answers_can_be_written_to,
+    sent_actions_stay_as_they_are,
+    state_round_trip,
+    state_replaces_everything,
+    state_shares_no_memory,
+    open_decisions_are_saved,
+    saved_before_reset,
+    close_twice,
+)
+"""Every promise, in the order in which `check_environment` tries them."""
+
 
 def check_environment(
     build: Callable[[int], Environment],
@@ -93,39 +125,6 @@ def check_environment(
     )
     for check in ENVIRONMENT_CHECKS:
         check(trial)
-
-
-ENVIRONMENT_CHECKS: tuple[Check, ...] = (
-    reset_answers_for_all_rows,
-    answers_have_the_promised_form,
-    info_is_aligned,
-    duration_counts_steps,
-    end_bits_agree,
-    last_observation_is_the_true_one,
-    same_seed_same_numbers,
-    different_seeds_differ_if_anything_does,
-    integer_seed_counts_up,
-    rows_live_alone_as_among_others,
-    info_is_that_of_the_step,
-    no_seed_continues,
-    recv_without_send_is_empty,
-    directive_equals_bare_action,
-    rows_and_actions_stay_together,
-    unsent_rows_stay_untouched,
-    bad_rows_are_refused,
-    bad_actions_are_refused,
-    send_before_reset_is_refused,
-    answers_are_not_overwritten,
-    answers_can_be_written_to,
-    sent_actions_stay_as_they_are,
-    state_round_trip,
-    state_replaces_everything,
-    state_shares_no_memory,
-    open_decisions_are_saved,
-    saved_before_reset,
-    close_twice,
-)
-"""Every promise, in the order in which `check_environment` tries them."""
 
 
 class EnvironmentContract:

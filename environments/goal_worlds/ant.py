@@ -51,6 +51,20 @@ _HIP_RANGE, _ANKLE_RANGE = (-30.0, 30.0), (30.0, 70.0)
 _COLOR, _TORSO_COLOR = (0.2, 0.55, 0.85, 1), (0.15, 0.4, 0.7, 1)
 
 
+MOTORS = (4, 1, 2, 3)
+"""Legs in the order of their actions, as in Gymnasium's model."""
+_TILT = 1.0
+"""Threshold of the torso's own axis at a sub-goal: at most a quarter turn from upright."""
+_STANCE = 2.0
+"""Threshold of the stance at a sub-goal: the difference between the best and the worst."""
+_CAMERA = FrozenMapping[str]({"azimuth": 90.0, "elevation": -65.0})
+WALL_COLOR = (0.2, 0.24, 0.32, 1)
+GOAL_COLOR = (0.95, 0.8, 0.1, 0.6)
+_QUARTER_TURNS = np.array([1, 1j, -1, -1j])
+_UPSIDE_DOWN = 1e-12
+"""Squared length of a twist below which the heading is undefined."""
+
+
 @dataclass(frozen=True)
 class Leg:
     """A leg's direction, and the direction in which its ankle bends down."""
@@ -74,24 +88,12 @@ LEGS = (
     Leg(4, (1, -1), (1, 1), 1),
 )
 """Legs in the order of their joints, each a quarter turn to the left of the one before it."""
-MOTORS = (4, 1, 2, 3)
-"""Legs in the order of their actions, as in Gymnasium's model."""
 
-_TILT = 1.0
-"""Threshold of the torso's own axis at a sub-goal: at most a quarter turn from upright."""
-_STANCE = 2.0
-"""Threshold of the stance at a sub-goal: the difference between the best and the worst."""
-_CAMERA = FrozenMapping[str]({"azimuth": 90.0, "elevation": -65.0})
-WALL_COLOR = (0.2, 0.24, 0.32, 1)
-GOAL_COLOR = (0.95, 0.8, 0.1, 0.6)
 _KEY, _POSE = "observation", "pose"
 _ANT = POSITIONS + VELOCITIES
 _JOINTS = slice(7, POSITIONS), slice(POSITIONS + 6, _ANT)
 """Elements of the joints' angles, and of their velocities; legs in turn, hip and ankle of each."""
-_QUARTER_TURNS = np.array([1, 1j, -1, -1j])
 _ACTIONS = 2 * len(LEGS)
-_UPSIDE_DOWN = 1e-12
-"""Squared length of a twist below which the heading is undefined."""
 
 
 def elements(*names: str) -> tuple[int, ...]:

@@ -34,6 +34,9 @@ from coach_rl.environments.gymnasium.recipe import Env, Recipe
 T = TypeVar("T")
 
 
+_NUMBERS = (float, int, np.floating, np.integer, np.bool_)
+
+
 class RowsAnswer(NamedTuple):
     """The answers of rows to a step, in the order of the request; all arrays are new."""
 
@@ -555,9 +558,6 @@ def _number(reward: object) -> float:
     if type(reward) is np.ndarray and not reward.ndim and reward.dtype.kind in "biuf":
         return float(reward)
     raise EnvironmentFault(f"the reward must be a number, got {reward!r}")
-
-
-_NUMBERS = (float, int, np.floating, np.integer, np.bool_)
 
 
 def _flag(name: str, value: object) -> bool:

@@ -31,6 +31,9 @@ from coach_rl.memories.batches import OBSERVATIONS
 from coach_rl.memories.replay_memory import UnreadSteps
 from coach_rl.memories.ring_store import RingStore
 
+_REMOVED = 1e6
+"""Added to the cost of an edge that is too long: it is taken only where there is no other way."""
+
 
 def farthest_points(points: FloatArray, count: int) -> IntArray:
     """Indices of points that cover all: the first, then always the one farthest from those chosen.
@@ -224,10 +227,6 @@ class Features(nn.Module):
         """[B, F]."""
         features: Tensor = self.last(self.torso(observation))
         return features
-
-
-_REMOVED = 1e6
-"""Added to the cost of an edge that is too long: it is taken only where there is no other way."""
 
 
 @parameter_class

@@ -45,6 +45,10 @@ from coach_rl.memories.replay_memory import ReplayMemory, RowHistory, UnreadStep
 _FULL = -1
 
 
+LANDMARK = "landmark"
+"""The extra of a batch under which the places stand that its first sub-goals are drawn to."""
+
+
 @parameter_class
 class AdjacencyParameters:
     """Settings of the constraint and of learning it. Defaults: those of the authors' program."""
@@ -277,10 +281,6 @@ def _embedding(params: AdjacencyParameters, size: int, rng: torch.Generator) -> 
     return nn.Sequential(
         *layers, linear(size, params.embedding, rng=rng, gain=1.0, orthogonal=False)
     )
-
-
-LANDMARK = "landmark"
-"""The extra of a batch under which the places stand that its first sub-goals are drawn to."""
 
 
 @parameter_class

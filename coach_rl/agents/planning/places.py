@@ -17,6 +17,11 @@ from coach_rl.core.records import BoolArray, FloatArray, IntArray, Observation, 
 from coach_rl.core.saved import Saved
 from coach_rl.core.state import State
 
+_MOST_PLACES = 1_000_000
+"""Largest number of places of a grid: a graph of as many takes some gigabytes."""
+_DRAWN = 8
+"""Goals drawn at random for a row that explores."""
+
 
 class Places(Protocol):
     """Keeps the places of a graph."""
@@ -80,10 +85,6 @@ class PlacesParameters(Protocol):
         Every edge leads to another way-point: nothing else can be asked of the level below.
         """
         ...
-
-
-_MOST_PLACES = 1_000_000
-"""Largest number of places of a grid: a graph of as many takes some gigabytes."""
 
 
 @parameter_class
@@ -315,10 +316,6 @@ class _Cover:
             raise SpaceError("the places that were saved are goals of another kind")
         self.states = {key: values.copy() for key, values in state["states"].items()}
         self.roadmap = Roadmap.of_neighbours(places.copy(), self._params.neighbours)
-
-
-_DRAWN = 8
-"""Goals drawn at random for a row that explores."""
 
 
 class PlaceRecords(Saved):

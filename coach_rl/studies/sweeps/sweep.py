@@ -60,6 +60,9 @@ _LENGTH = ("schedule.training", "steps")
 """Names of the length of a run: the path, and the name on panels that have it."""
 
 
+DEFAULT_TRIALS = 40
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
     """A search for better settings of a preset."""
@@ -254,9 +257,6 @@ def metric_of(sweep: Sweep, preset: Preset) -> Metric:
         is_success = target is not None and target.success_rate is not None
         name = "success_rate" if is_success else "reward_mean"
     return Metric(name=name, is_largest_best=policy.best_is == "largest")
-
-
-DEFAULT_TRIALS = 40
 
 
 def run_sweep(sweep: Sweep, executor: Executor, *, announce: Announce | None = None) -> SweepResult:
