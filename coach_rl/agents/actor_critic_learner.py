@@ -174,7 +174,7 @@ def deterministic_acting(
     actor: NetworkWrapper,
     policy: Forward,
 ) -> AnyActingPolicy:
-    """Acting by a deterministic actor, with the noise that the parameters ask for.
+    """Acting by a deterministic actor, with the noise of the parameters.
 
     Args:
         params: The agent's parameters.

@@ -83,7 +83,7 @@ class InfoColumns:
             SpaceError: An info is not one number a row.
 
         Warns:
-            CoachWarning: The environment does not report an info; said once.
+            CoachWarning: The environment does not report an info; warns once.
         """
         columns = {}
         for name, extra in zip(self._names, self.extras, strict=True):

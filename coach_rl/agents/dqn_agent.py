@@ -39,7 +39,7 @@ class DQNAlgorithmParameters(ClippedTargetParameters):
     """DQN's settings. Defaults: those of Mnih et al. 2015, with the double choice of actions."""
 
     double: bool = True
-    """The online network chooses the next action, the target network says what it is worth."""
+    """The online network chooses the next action, the target network evaluates it."""
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(every=10_000))
     """Update rule of the target network."""
     huber: Positive[float] | None = 1.0

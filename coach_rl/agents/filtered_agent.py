@@ -191,7 +191,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         remembers = any(path.startswith("observation/") for path in self.input_filter.new_rows(1))
         if symmetry is not None and remembers:
             raise ConfigurationError(
-                f"agent '{name}': its symmetry looks at each observation for itself, and a filter "
+                f"agent '{name}': its symmetry transforms each observation by itself, and a filter "
                 "of its InputFilter remembers earlier ones (a stack?); leave one of them out"
             )
         self.observation_space = self.input_filter.observation_space

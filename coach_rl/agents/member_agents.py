@@ -123,7 +123,7 @@ class MemberRows(Saved):
 
 
 class MemberAgents(Saved):
-    """The shared half of an agent made of others; `AgentGroup` and `SkillAgents` say who acts.
+    """The shared half of an agent made of others; `AgentGroup` and `SkillAgents` choose who acts.
 
     Args:
         members: The agents by name.

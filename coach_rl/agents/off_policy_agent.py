@@ -327,7 +327,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         try:
             self.memory.note_errors(positions, errors)
         except NonFiniteError:
-            self._engine.require_finite()  # which can say why
+            self._engine.require_finite()  # which can name the cause
             if not self._skips:
                 raise
 

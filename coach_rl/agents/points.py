@@ -1,4 +1,4 @@
-"""Points of agents where an inspection can look at what passes; see `core.inspection_points`."""
+"""Points of agents where an inspection can read values; see `core.inspection_points`."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -150,4 +150,4 @@ def _made_by(unit: SamplerUnit, sampler: SamplerChain) -> Callable[[Look], None]
     def named(made: Columns) -> dict[str, Array]:
         return {path.strip("/"): values for path, values in as_arrays(made).items()}
 
-    return lambda look: sampler.watch(unit.name, lambda made: look(lambda: named(made)))
+    return lambda read: sampler.watch(unit.name, lambda made: read(lambda: named(made)))

@@ -141,7 +141,7 @@ class PPOAgentParameters(FilteredAgentParameters, LearnerParameters, SharedLearn
     """The policy acts in [-1, 1], which is mapped to the bounds of a Box of actions; False: it acts
     in the Box's own units. Elements without finite bounds keep their units."""
     symmetry: SymmetryParameters | None = None
-    """A symmetry of the body: what is learned in one situation holds in all that look alike. None:
+    """A symmetry of the body: what is learned in one situation holds in all symmetric ones. None:
     each is learned for itself."""
 
     WHEN_MISSING: ClassVar[Mapping[str, object]] = {"scale_actions": False}

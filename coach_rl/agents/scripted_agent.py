@@ -1,4 +1,4 @@
-"""An agent that does what a function says: it neither explores nor learns.
+"""An agent that acts by a function: it neither explores nor learns.
 
 ScriptedAgentParameters(policy=walk)                     # a function at the top of a file
 ScriptedAgentParameters(policy="my_package.gaits:walk")  # the same by name
@@ -198,7 +198,7 @@ class ScriptedRows(Saved):
 class ScriptedAgent(ActingOnly):
     """Acts by a function in every phase, heat-up and tested decisions included.
 
-    What the function asks for beyond the bounds of a Box is clipped to them.
+    Actions beyond the bounds of a Box are clipped to them.
 
     Args:
         params: The agent's parameters.

@@ -149,7 +149,7 @@ class CategoricalHead:
         require(
             len(np.unique(atoms)) == self.atoms,
             f"CategoricalHead.low={self.low}, high={self.high} and atoms={self.atoms} make returns "
-            "that float32 cannot tell apart; use fewer atoms, or returns nearer to 0",
+            "that float32 cannot distinguish; use fewer atoms, or returns nearer to 0",
         )
 
     @property

@@ -29,10 +29,10 @@ MOST_COLUMNS = 4
 
 
 class StepMetrics:
-    """Numbers of gradient steps, left on the device until somebody asks for them.
+    """Numbers of gradient steps, left on the device until they are read.
 
     They are kept step by step, so that the first one that is not finite can be reported with its
-    step; adding them up when asked costs less than at every step, and gives the same sums.
+    step; adding them up when read costs less than at every step, and gives the same sums.
 
     Args:
         skips_unsound: Whether steps that were not sound are left out of the means, and counted.
@@ -53,7 +53,7 @@ class StepMetrics:
         self._faults: dict[str, tuple[int, float]] = {}
 
     def add(self, names: Names, values: Tensor) -> None:
-        """Take in a step's numbers [M], which nobody may write to any more."""
+        """Record a step's numbers [M], which must not be written to any more."""
         self.steps += 1
         self._new.append((names, values))
         if len(self._new) >= FOLD_AT:
@@ -106,7 +106,7 @@ class StepMetrics:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Go on with the saved sums."""
+        """Restore the saved sums."""
         keys = [tuple(names) for names in state["names"]]
         totals = [values.cpu().numpy().copy() for values in state["totals"]]
         self._new, self._faults = [], {}
@@ -201,7 +201,7 @@ def diagnosis(
         faults: Metrics that were not finite: gradient step and value, the first one first.
         learners: All networks.
         batch: What it has learned from last, by column; empty where it has not.
-        answer: What a network answered that is not finite; None where nothing was asked.
+        answer: What a network answered that is not finite; None where none was evaluated.
         skipped: Gradient steps in a row that have been skipped for such numbers.
     """
     found = []

@@ -26,7 +26,7 @@ CONVOLUTIONS: dict[str, tuple[tuple[int, int, int], ...]] = {
 }
 """Image embedders, (channels, kernel, stride) per layer; medium is that of Mnih et al. 2015."""
 MOST_CHANNELS_FIRST = 4
-"""Channels up to which an image whose first axis is the shortest looks channels-first."""
+"""Channels up to which an image whose first axis is the shortest counts as channels-first."""
 ImageLayout = Literal["auto", "channels_last", "channels_first", "flat"]
 
 

@@ -28,12 +28,12 @@ Rows = TypeVar("Rows", bound=RowState)
 class ParameterExploration(Protocol[Rows]):
     """Gives every row parameters of its own to act with; one object serves every stack.
 
-    rows_state = exploration.new_rows(num_rows=8, seed=0)    # owned and saved by whoever acts
+    rows_state = exploration.new_rows(num_rows=8, seed=0)    # owned and saved by the actor
     own = exploration.perturbed(rows_state, rows, flat, starts=starts)          # [R, P]
     action, plain = vmapped_forward(own, observation), forward(flat, observation)    # [R, A] each
     exploration.note_actions(rows_state, rows, perturbed=action, greedy=plain)
 
-    Rows that do not explore (in TEST, or tested) act with `flat` and are not spoken of here.
+    Rows that do not explore (in TEST, or tested) act with `flat` and are not passed here.
     """
 
     def new_rows(self, num_rows: int, seed: int) -> Rows:

@@ -77,7 +77,7 @@ class HACAgentParameters(LearnerParameters):
         assert isinstance(memory, ReplayMemoryParameters)
         require(
             self.learner.name in (self.name, _DEFAULT_NAME),
-            f"HACAgentParameters.learner.name is '{self.name}', as HACAgentParameters.name says, "
+            f"HACAgentParameters.learner.name must be HACAgentParameters.name, '{self.name}', "
             f"got '{self.learner.name}'; set HACAgentParameters.name",
         )
         require(

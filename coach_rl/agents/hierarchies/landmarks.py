@@ -1,8 +1,8 @@
 """HIGL's landmarks (Kim et al. 2021, arXiv:2110.13625): places on the way, near enough to be next.
 
 Some of the visited states are landmarks: few that cover all of them, and the most novel ones. A
-graph joins them by what the critic of the level below says it takes from one to the next, and
-sub-goals are drawn towards the first landmark on the cheapest way to the goal.
+graph joins them with edge costs from the critic of the level below, and sub-goals are drawn towards
+the first landmark on the cheapest way to the goal.
 docs/algorithms/hrac.md lists every detail and its source.
 """
 
@@ -84,7 +84,7 @@ class NoveltyParameters:
     count: Positive[int] = 20
     """Novel states that are kept."""
     apart: NonNegative[float] = 0.2
-    """A novel state is given up when a place nearer than this is visited, in units of the goal."""
+    """A novel state is dropped when a place nearer than this is visited, in units of the goal."""
     every: Positive[int] = 500
     """Steps of the level below from one round of learning to the next."""
     updates_per_step: NonNegative[float] = 1.0
@@ -112,7 +112,7 @@ class Novelty(Saved):
     Args:
         params: How.
         observation_space: The space of the states.
-        context: The context of the agent that asks.
+        context: The context of the agent that plans.
         owner: That agent, for messages.
     """
 
@@ -162,7 +162,7 @@ class Novelty(Saved):
         return np.asarray((0.5 * errors.sum(dim=1)).cpu().numpy(), np.float64)
 
     def offer(self, states: Observation, places: FloatArray) -> None:
-        """Keep the most novel of the states held and these; those close to these are given up.
+        """Keep the most novel of the stored and new states; drop stored ones close to the new.
 
         Args:
             states: States just visited, [M, ...] each.

@@ -120,7 +120,7 @@ class VisitedCells:
         return self._adjacent
 
     def add(self, trajectories: Iterable[FloatArray]) -> None:
-        """Take in places [T, G] that were visited one step after the other, for each of some."""
+        """Record trajectories of places [T, G], visited one step after the other."""
         visited = [self._numbered(trajectory) for trajectory in trajectories]
         known, count = self._adjacent, len(self._numbers)
         self._adjacent = np.eye(count, dtype=np.bool_)
@@ -199,7 +199,7 @@ class Adjacency(Saved):
         device = torch.device(context.device)
         self.network = NetworkWrapper(_embedding(params, size, rng), device=device)
         self.trained = torch.zeros((), device=device)
-        """1 once there was a round of learning, which gives the network a say."""
+        """1 once the network has been trained, so that its output is used."""
         objective = Objective(network=self.network, loss=self.loss, optimizer=params.optimizer)
         self.engine = UpdateEngine(
             (objective,),
@@ -218,7 +218,7 @@ class Adjacency(Saved):
         return embedding
 
     def learn(self, trajectories: Iterable[FloatArray]) -> None:
-        """A round: take in trajectories [T, G] each, then learn from all pairs of cells."""
+        """Record trajectories [T, G] each, then train on all pairs of cells."""
         began = time.perf_counter()
         self.cells.add(trajectories)
         if len(self.cells) > 1:
@@ -318,7 +318,7 @@ class SubGoalGuideParameters:
             planner = LandmarkPlanner(
                 self.landmarks,
                 goal=goal,
-                low=low,  # type: ignore[arg-type]  # `_check_landmarks` has looked at its learner
+                low=low,  # type: ignore[arg-type]  # `_check_landmarks` has checked its learner
                 store=memory.store,
                 novelty=novelty,
                 seed=integer_seed(context.seed, agent.name, "landmarks"),
@@ -409,7 +409,7 @@ def trajectories(
 ) -> Iterator[FloatArray]:
     """The places [T, G] visited one step after the other, for each stretch without a break.
 
-    A stretch continues from one sub-episode to the next, and ends where the world begins anew.
+    A stretch continues from one sub-episode to the next, and ends where the world restarts.
 
     Args:
         history: The history of the level below.

@@ -1,7 +1,7 @@
 """A graph of places, whose edges learn how often the level below gets from one to the next.
 
-Nobody tells the graph where walls are: an edge is thought passable until the level below has failed
-on it, so that searching for the shortest path explores.
+The graph is not given the walls: an edge counts as passable until the level below has failed on it,
+so that searching for the shortest path explores.
 """
 
 from collections.abc import Sequence
@@ -67,9 +67,9 @@ class WayPointGraph(Saved):
     tries, and there is one of the tries that lead to each place; an edge has that until it is
     tried. All begin with p = 1.
 
-    The level below may be asked for a part of a place, and the rest comes of it. Then all edges
-    from a place that ask for the same are tried at once, and p is the product of two estimates:
-    that the level below comes to where it is asked to, and that the rest is then as at the edge's
+    Goals of the level below may be a part of a place only, and the rest follows from it. Then all
+    edges from a place with the same goal are tried at once, and p is the product of two estimates:
+    that the level below reaches its goal, and that the rest is then as at the edge's
     end. Of the latter there is one for each end and change of the rest, wherever the edge begins.
     A miss may lead to where the way is longer than it was, such as to the bottom of a gap, or where
     it is shorter: if it is longer on average over the edge's misses, then a miss costs as much;
@@ -83,14 +83,15 @@ class WayPointGraph(Saved):
     Args:
         roadmap: Places and edges; where the rest counts they never change.
         forgetting: The lowest weight of a new try in an average.
-        lowest_probability: The lowest p, so that no edge is given up for ever.
+        lowest_probability: The lowest p, so that no edge is abandoned for ever.
         prune_after: Misses in a row from which on an edge is pruned, until it is passed; None:
             never.
         retry_discount: Share of p that a try which has just missed takes off, below 1.
         missed: Lowest cost of a try that misses; None: as much as one that passes.
-        asked: Number of elements, the first ones, that the level below is asked for; None: all.
+        requested: Number of elements, the first ones, in goals of the level below; None: all.
         goal: Number of elements, the first ones, that are alike for the level below: until edges
-            are tried, their p doesn't depend on those between `asked` and `goal`; None: all.
+            are tried, their p doesn't depend on those between `requested` and `goal`;
+            None: all.
     """
 
     SAVED = (
@@ -113,7 +114,7 @@ class WayPointGraph(Saved):
         prune_after: int | None = None,
         retry_discount: float = 0.0,
         missed: float | None = None,
-        asked: int | None = None,
+        requested: int | None = None,
         goal: int | None = None,
     ) -> None:
         self.roadmap = roadmap
@@ -121,8 +122,8 @@ class WayPointGraph(Saved):
         self._missed = missed
         self._prune_after = np.inf if prune_after is None else prune_after
         size = roadmap.places.shape[1]
-        self._asked = size if asked is None else asked
-        self._has_rest = self._asked < size
+        self._requested = size if requested is None else requested
+        self._has_rest = self._requested < size
         self._groups = roadmap.ends
         """[E] the place that each edge leads to, for the level below."""
         self._outcomes = np.zeros_like(roadmap.ends)
@@ -130,10 +131,10 @@ class WayPointGraph(Saved):
         stays: BoolArray = np.ones(len(roadmap.ends), np.bool_)
         if self._has_rest:
             begins, ends = roadmap.places[roadmap.begins], roadmap.places[roadmap.ends]
-            changes = np.sign(ends - begins)[:, self._asked :]
+            changes = np.sign(ends - begins)[:, self._requested :]
             stays = np.asarray(~changes.any(axis=1))
             conditions = begins[:, size if goal is None else goal :]
-            self._groups = _numbered(np.hstack([ends[:, : self._asked], conditions]))
+            self._groups = _numbered(np.hstack([ends[:, : self._requested], conditions]))
             self._outcomes = _numbered(np.hstack([ends, changes]))
         self._try_costs = roadmap.lengths
         edges, outcomes = len(roadmap.begins), self._outcomes.max(initial=0) + 1
@@ -229,7 +230,7 @@ class WayPointGraph(Saved):
 
     def tried_around(self, place: int) -> IntArray:
         """The edges that were tried between places with the same rest as this one."""
-        rest = self.roadmap.places[:, self._asked :]
+        rest = self.roadmap.places[:, self._requested :]
         alike = (rest == rest[place]).all(axis=1)
         tried = (self.tries > 0) & alike[self.roadmap.begins] & alike[self.roadmap.ends]
         return np.flatnonzero(tried)
@@ -248,7 +249,7 @@ class WayPointGraph(Saved):
         Args:
             begin: Where it began.
             end: Where it was to end.
-            passed: The level below came to where it was asked to.
+            passed: The level below reached its goal.
             came_to: The place that it came to then, which may differ from `end` in the rest; None:
                 it doesn't.
             setback: By how much the way is longer now, where it did not end at `end`; None: that is
@@ -356,7 +357,7 @@ class WayPointGraph(Saved):
             passed[tried] *= 1 - self._retry_discount
             costs[tried] = _cost(self._try_costs[tried], passed[tried], try_missed[tried])
         pruned = self.pruned
-        if pruned.any():  # dearer than any way without
+        if pruned.any():  # more expensive than any way without
             costs[pruned] += DETOUR + costs[~pruned].sum()
         return costs
 
@@ -378,15 +379,15 @@ class WayPointGraph(Saved):
         return self._expected[cautious]
 
     def _forget_searches(self) -> None:
-        """Forget what was reckoned from what is learned otherwise now."""
+        """Invalidate cached searches and expected costs."""
         self._searches.clear()
         self._expected.clear()
 
     def _alike(self, begin: int, end: int) -> IntArray:
-        """The edges from a place for which the level below is asked for the same as for one end."""
+        """The edges from a place that give the level below the same goal as one end does."""
         edges = self.roadmap.edges_from(begin)
-        asked = self.roadmap.places[:, : self._asked]
-        (found,) = (asked[self.roadmap.ends[edges]] == asked[end]).all(axis=1).nonzero()
+        requested = self.roadmap.places[:, : self._requested]
+        (found,) = (requested[self.roadmap.ends[edges]] == requested[end]).all(axis=1).nonzero()
         alike: IntArray = edges.start + found
         return alike
 
