@@ -84,7 +84,7 @@ class ActorCriticLearner(Generic[Batch]):
 
     Args:
         params: The agent's parameters.
-        context: What is known only now.
+        context: Settings known only at construction, such as spaces.
         actor: The policy's network.
         critics: The critics' network.
         losses: Of the critics and the actor.
@@ -178,7 +178,7 @@ def deterministic_acting(
 
     Args:
         params: The agent's parameters.
-        context: What is known only when the learner is built.
+        context: Settings known only at construction, such as spaces.
         actor: The actor.
         policy: The same as a function of numpy observations.
     """

@@ -1,4 +1,4 @@
-"""Several agents on one level, each with its part of what is seen, done, earned and ended.
+"""Several agents on one level, each with its own observations, actions, rewards and ends.
 
 AgentGroupParameters(
     members=(
@@ -347,7 +347,7 @@ class AgentGroup(MemberAgents):
     Args:
         agents: The agents by name.
         bound: The members, several of which may share an agent.
-        action_space: What they act in together.
+        action_space: Their joint action space.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Deep Q-learning (Mnih et al. 2015) with what has been added to it since.
+"""Deep Q-learning (Mnih et al. 2015) with later extensions.
 
 Double choice of the next action (van Hasselt et al. 2016, arXiv:1509.06461); dueling streams,
 quantiles and categorical returns by the network; n-step returns, priorities and hindsight by the

@@ -29,9 +29,9 @@ def check_filters(
     """Raise `ConfigurationError` where filters and a memory's hindsight contradict each other.
 
     Args:
-        agent: Whose filters they are.
-        memory: What its memory will be like.
-        place: Where in a stack it decides.
+        agent: The owner of the filters.
+        memory: Parameters of its memory.
+        place: Its place in the stack.
     """
     if not isinstance(memory, ReplayMemoryParameters) or memory.hindsight is None:
         return

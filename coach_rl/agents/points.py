@@ -94,7 +94,7 @@ def points_of_filters(agent: FilteringAgent) -> list[InspectionPoint]:
 def points_of_replay(agent: ReplayAgent) -> list[InspectionPoint]:
     """Points at the sampler of a replay memory, at batches and at the network.
 
-    Only our memory has a sampler with points, and knows the age of a transition.
+    Only this engine's memory has a sampler with points, and the age of transitions.
     """
     memory, learner = agent.memory, agent.learner
     replay = memory if isinstance(memory, ReplayMemory) else None

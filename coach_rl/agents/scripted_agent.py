@@ -81,7 +81,7 @@ class UniformAgentParameters:
 
 @dataclass(kw_only=True)
 class UniformRows(Saved):
-    """The random streams of the rows, and what was drawn from them last."""
+    """The random streams of the rows, and the numbers last drawn from them."""
 
     SAVED = ("noise", "drawn")
 
@@ -89,7 +89,7 @@ class UniformRows(Saved):
     drawn: FloatArray
     """[N, D] the uniform numbers of each row's last action."""
     followed: FloatArray | None = None
-    """Numbers drawn elsewhere, [N, D], that the next actions are made of; None where the agent
+    """Numbers to use for the next actions, [N, D], drawn by another copy of the agent; None: it
     draws its own."""
 
     def decisions(self) -> State:
@@ -167,7 +167,7 @@ class ScriptedAgentParameters(CodeNamingParameters):
     policy: Policy | str
     """The policy: a function of (observations by key, [R, ...] each; action space) that returns the
     actions [R, ...] of the R rows; `module:function`, or `still` or `desired_goal`. A function must
-    stand at the top level of a file, or a run's manifest could not name it.
+    be at the top level of a file, or a run's manifest could not name it.
     """
 
     def __post_init__(self) -> None:

@@ -20,7 +20,7 @@ class NetworkWrapper:
 
     Args:
         module: The network; it is moved to `device` and its parameters become views.
-        device: Where it lives.
+        device: The device of its parameters.
         with_target: Whether to keep a target copy, equal to the online one at first.
     """
 

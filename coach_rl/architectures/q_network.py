@@ -1,4 +1,4 @@
-"""Networks for Discrete actions: what each action is worth, as a mean or as a distribution."""
+"""Networks for Discrete actions: each action's value, as a mean or as a distribution."""
 
 from dataclasses import field
 from functools import partial

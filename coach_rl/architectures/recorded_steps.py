@@ -64,7 +64,7 @@ class CaptureError(Exception):
 def resolved_mode(
     mode: UpdateMode, device: torch.device, *, planned_updates: int, repaid_after: int
 ) -> Literal["eager", "compiled", "captured"]:
-    """The mode itself, or what `auto` stands for; ParameterError if it cannot run on the device.
+    """The mode, resolved if it is `auto`; ParameterError if it cannot run on the device.
 
     `auto` captures on a GPU. On the CPU it compiles where a C++ compiler is present and the planned
     updates repay the 10 to 25 seconds that it takes.

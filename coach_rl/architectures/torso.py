@@ -35,7 +35,7 @@ class TorsoParameters:
     """Networks that map observations to features."""
 
     embedder: tuple[Positive[int], ...] = ()
-    """Dense layers each vector key goes through before the keys are merged; none by default."""
+    """Dense layers of each vector key before the keys are merged; none by default."""
     convolutions: str | tuple[tuple[Positive[int], Positive[int], Positive[int]], ...] = "medium"
     """Layers that image keys go through: (channels, kernel, stride) each, or a name in
     `CONVOLUTIONS`."""

@@ -136,7 +136,7 @@ class UpdateEngine(Generic[Batch]):
             repaid_after=repaid_after,
         )
         self._is_auto = mode == "auto"
-        self._reason = ""  # for a mode that is not the one that `auto` stands for
+        self._reason = ""  # for a mode other than the one that `auto` selects
         self._steps: dict[tuple[str, ...] | None, Step[Batch]] = {}  # by `only`
         self.scalars: Numbers = {}
         self._metrics = StepMetrics(skips_unsound=runtime.divergence.skips)
@@ -156,7 +156,7 @@ class UpdateEngine(Generic[Batch]):
 
     @property
     def updates(self) -> str:
-        """The mode and, if it is not the one that `auto` stands for here, the reason."""
+        """The mode and, if it is not the one that `auto` selects here, the reason."""
         return f"{self.mode} ({self._reason})" if self._reason else self.mode
 
     @property

@@ -139,7 +139,7 @@ class TruncatedNormalPolicy:
         mean = self._actions.clipped(values)
         numbers = state.draw(rows).astype(np.float64)
         std = self._scale(clock) * self._actions.half_range.astype(np.float64)
-        moves = std > 0  # [A]; elsewhere there is nothing to draw from
+        moves = std > 0  # [A]; nothing is drawn where std is 0
         bounds = np.where(moves, std, 1.0)
         below = _cumulative((self._actions.low - mean) / bounds)
         above = _cumulative((self._actions.high - mean) / bounds)

@@ -30,14 +30,14 @@ _FAR_END = Clock(
 
 
 class ExplorationPolicy(Protocol[Rows]):
-    """Turns a network's outputs into actions, exploring or not; one object serves every stack.
+    """Choice of actions from a network's outputs, exploring or not; one object serves every stack.
 
     rows_state = policy.new_rows(num_rows=8, seed=0)         # owned and saved by the actor
     action = policy.explore(rows_state, rows, values, starts=starts, clock=clock)
     action = policy.greedy(values)                           # in TEST and for tested decisions
 
     `values` [R, A] are greedy actions in the agent's Box, or [R, n] the action values of a Discrete
-    space. Actions come out in the agent's space, inside its bounds: [R, A] float32, or [R] int64.
+    space. Actions are in the agent's space, inside its bounds: [R, A] float32, or [R] int64.
     """
 
     def new_rows(self, num_rows: int, seed: int) -> Rows:
@@ -112,7 +112,7 @@ class DiscreteActions:
         return self.numbered(values.argmax(axis=1))
 
     def numbered(self, choice: IntArray) -> IntArray:
-        """The actions that choices [R], counted from 0, stand for."""
+        """The actions of choices [R], counted from 0."""
         return choice.astype(np.int64) + self._start
 
     def even(self, uniform: FloatArray) -> IntArray:

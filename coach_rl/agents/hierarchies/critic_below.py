@@ -61,7 +61,7 @@ class CriticBelow:
     def states(self, observation: Observation) -> Observation:
         """Observations [R, ...] each of the environment as the agent below sees them, without goal.
 
-        Any goal that stands among them is left out.
+        Goals among them are left out.
         """
         rest = {key: values for key, values in observation.items() if key != GOAL_KEY}
         count = len(next(iter(observation.values())))
@@ -104,6 +104,6 @@ def require_critic_below(owner: str, place: LevelPlace) -> ValuingAgent:
         raise ConfigurationError(
             f"{owner} shows its observations to the critic of agent '{low.name}', so that one's "
             "InputFilter must neither remember them nor change goals; got filters for "
-            f"{', '.join(sorted(changed)) or 'what was before'}"
+            f"{', '.join(sorted(changed)) or 'earlier observations'}"
         )
     return cast(ValuingAgent, low)  # its learner's kind is known by now

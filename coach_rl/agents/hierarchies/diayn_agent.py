@@ -132,7 +132,7 @@ class DIAYNLearner(SACLearner):
 
     Args:
         params: The agent's parameters.
-        context: What is known only now.
+        context: Settings known only at construction, such as spaces.
     """
 
     def __init__(self, params: DIAYNAgentParameters, context: LearnerContext) -> None:
@@ -169,5 +169,5 @@ class DIAYNLearner(SACLearner):
 
 
 def _skill(batch: TransitionBatch) -> Tensor:
-    """The numbers of the skills at work, int64 [B]."""
+    """The numbers of the active skills, int64 [B]."""
     return batch.observation[OPTION_KEY].argmax(dim=1)

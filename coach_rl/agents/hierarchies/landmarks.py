@@ -236,7 +236,7 @@ class LandmarkParameters:
     weight: NonNegative[float] = 20.0
     """Factor on the landmark loss, which is added to the actor's loss."""
     coverage: Positive[int] = 20
-    """Landmarks that cover what was visited."""
+    """Landmarks that cover the visited states."""
     candidates: Positive[int] = 1_000
     """Visited states that those are chosen from."""
     novelty: NoveltyParameters | None = NoveltyParameters()
@@ -338,7 +338,7 @@ class LandmarkPlanner(Saved):
         return moved
 
     def learn(self) -> None:
-        """Learn what is novel, when that is due."""
+        """Train the novelty predictor when that is due."""
         novelty = self.novelty
         if novelty is None or len(self._new) < novelty.params.every:
             return
@@ -406,7 +406,7 @@ def _kept(costs: FloatArray, longest: float, *, diagonal: bool = False) -> Float
     Args:
         costs: [M, N].
         longest: Cost up to which an edge is not too long.
-        diagonal: Whether the edges on the diagonal lead to where they begin.
+        diagonal: Whether the edges on the diagonal are self-loops.
     """
     others = costs + np.where(np.eye(*costs.shape) > 0, np.inf, 0.0) if diagonal else costs
     limits = np.maximum(others.min(axis=0), longest)

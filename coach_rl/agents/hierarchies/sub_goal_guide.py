@@ -46,7 +46,7 @@ _FULL = -1
 
 
 LANDMARK = "landmark"
-"""The extra of a batch under which the places stand that its first sub-goals are drawn to."""
+"""The extra of a batch with the places that its first sub-goals are drawn to."""
 
 
 @parameter_class
@@ -165,7 +165,7 @@ class PlacePairs(NamedTuple):
 
 
 class Adjacency(Saved):
-    """Learns an embedding of places from the trajectories of the level below.
+    """An embedding of places learned from the trajectories of the level below.
 
     Args:
         params: How.
@@ -242,7 +242,7 @@ class Adjacency(Saved):
         return {**self._learned, "time/adjacency": seconds}
 
     def _train(self) -> None:
-        """Learn from all pairs of cells, and see how many of them are taken for what they are."""
+        """Train on all pairs of cells, and measure how many of them are classified correctly."""
         device = self.network.online.device
         one, other = np.triu_indices(len(self.cells), 1)
         places = torch.from_numpy(self.cells.places).to(device)
@@ -330,7 +330,7 @@ class SubGoalGuideParameters:
 
 
 class SubGoalGuide(Saved):
-    """Adds to an actor's loss what its sub-goals should keep to; see `learner.Guide`.
+    """Auxiliary loss of an actor, which constrains its sub-goals; see `learner.Guide`.
 
     Args:
         adjacency: Which places are adjacent.
@@ -385,7 +385,7 @@ class SubGoalGuide(Saved):
         return adjacency.trained * loss, metrics
 
     def learn(self) -> None:
-        """Learn from the steps of the level below, when that is due."""
+        """Train on the steps of the level below when that is due."""
         if len(self._new) >= self.adjacency.params.every:
             begins, ends = self._new.take(overlap=self._steps - 1)
             self.adjacency.learn(trajectories(self._history, self._goal, begins, ends))

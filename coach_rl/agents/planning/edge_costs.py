@@ -41,7 +41,7 @@ class EdgeCosts(Protocol):
 
 
 class EdgeCostsParameters(Protocol):
-    """A frozen description of what edges cost."""
+    """A frozen description of the costs of edges."""
 
     @property
     def need_states(self) -> bool:
@@ -86,7 +86,7 @@ class EdgeLengths:
         return None
 
     def build(self, owner: str, place: LevelPlace, fixed_goal: tuple[float, ...]) -> EdgeCosts:
-        """Knows lengths."""
+        """The edges' lengths."""
         del owner, place, fixed_goal
         return _Lengths(self.missed)
 
@@ -136,8 +136,8 @@ class CriticSteps:
 def expected_steps(values: FloatArray, discount: float) -> FloatArray:
     """Steps to a goal of that value: d with V = -(1 - discount ** (d - 1)) / (1 - discount).
 
-    Each step is worth -1 but the last one, which reaches the goal and is worth 0. Lee et al. 2022
-    (DHRL) have d in the place of d - 1, since there it is worth -1 as well.
+    The reward of each step is -1, but 0 for the last one, which reaches the goal. Lee et al. 2022
+    (DHRL) have d in the place of d - 1, since the last step's reward is -1 there.
 
     Args:
         values: Of states under goals.

@@ -51,12 +51,12 @@ class GraphAgentParameters:
     name: NonEmpty[str] = "graph"
     """The agent's name in logs and files."""
     places: PlacesParameters = field(default_factory=GridPlaces)
-    """The places: a grid, over all or over what was visited, or points that cover this."""
+    """The places: a grid over all or over visited goals, or points that cover visited goals."""
     costs: EdgeCostsParameters = field(default_factory=EdgeLengths)
     """The costs of a try to pass an edge: its length, or steps by the critic of the level below."""
     forgetting: UnitInterval = 0.2
     """Lowest weight of a try in the averages of edges: of many, the last 1 / forgetting count. 0:
-    all edges are thought to be passed always, and only what a try costs counts."""
+    all edges count as always passed, and only the cost of a try matters."""
     lowest_probability: Annotated[float, Interval(gt=0, le=1)] = 0.02
     """Lower bound of the estimated probability of passing an edge."""
     prune_after: Positive[int] | None = None
@@ -67,10 +67,10 @@ class GraphAgentParameters:
     places after 4 misses."""
     retry_discount: Annotated[float, Interval(ge=0, lt=1)] = 0.5
     """Share of an edge's probability that each miss takes off in the plans of the row that missed
-    it, until its (sub-)episode ends. 0: it plans as if nothing had happened."""
+    it, until its (sub-)episode ends. 0: its plans ignore its misses."""
     setbacks: bool = False
-    """True if a miss costs as much as the way is longer from where it ended. For levels below that
-    can do their part: one that still learns to walk is set back anywhere but in front of walls."""
+    """True if a miss costs as much as it lengthens the way. For trained levels below: one that
+    still learns to walk is set back anywhere but in front of walls."""
     fixed_goal: tuple[float, ...] = ()
     """Values of the last elements of the goals of the level below, which places don't have. Where
     places have more elements than the others, way-points are the first ones; one is passed only if
@@ -139,7 +139,7 @@ class GraphAgent(Saved):
 
     @property
     def graph(self) -> WayPointGraph:
-        """The graph, with what was learned of its edges."""
+        """The graph, with its edges' statistics."""
         return self._memory.graph
 
     @property
@@ -248,9 +248,9 @@ class GraphAgent(Saved):
         *,
         learns: bool,
     ) -> None:
-        """Remember which way-points were missed; learn which edges were passed if it may.
+        """Record which way-points were missed and, if `learns`, which edges were passed.
 
-        Only misses of decisions, not those of alternatives, or a row would soon forget.
+        Alternatives' misses are left out, or they would displace those of decisions.
         """
         _, missed = _try_outcomes(below[:, 0])
         row_state.remember_misses(rows[missed & (row_state.way_point[rows] != NOWHERE)])

@@ -1,4 +1,4 @@
-"""The graph that an agent plans on, with what it learns of it, and the choice of ways over it."""
+"""The graph that an agent plans on, with its statistics, and the choice of ways over it."""
 
 from typing import TYPE_CHECKING
 
@@ -23,12 +23,12 @@ class GraphMemory:
 
     Args:
         params: The agent's parameters.
-        space: What places are made of.
-        costs: What edges cost.
+        space: The elements of places.
+        costs: Costs of edges.
     """
 
     graph: WayPointGraph
-    """The edges, with what was learned of them."""
+    """The edges, with their statistics."""
     records: PlaceRecords
     """Records of the places."""
 
@@ -115,7 +115,7 @@ class GraphMemory:
         return self._params.places.build(*self._space.bounds, self._space.requested_size)
 
     def _take(self, places: Places) -> None:
-        """Take places of which nothing is known yet."""
+        """Replace the places, without any statistics."""
         self._places, params = places, self._params
         self.graph = WayPointGraph(
             places.roadmap,
@@ -153,7 +153,7 @@ class GraphPlanner:
 
     Args:
         memory: The graph.
-        space: What its places are made of.
+        space: The elements of its places.
     """
 
     def __init__(self, memory: GraphMemory, space: PlaceSpace) -> None:
@@ -171,7 +171,7 @@ class GraphPlanner:
             aims: Goals that the rows pursue, [R, P]; nan where they leave an element open.
             places: The places that the rows are at, [R].
             missed: What each row has missed in its episode.
-            explores: Whether changes of the rest are counted on that have never come about.
+            explores: Whether ways may rely on changes of the rest that have never been observed.
         """
         roadmap, targets = self._graph.roadmap, np.zeros_like(places)
         if not len(roadmap.places):
@@ -202,7 +202,7 @@ class GraphPlanner:
             targets: Where their ways lead, [R].
             missed: What each row has missed in its episode.
             observation: What they observe, [R, ...] each.
-            explores: Whether changes of the rest are counted on that have never come about.
+            explores: Whether ways may rely on changes of the rest that have never been observed.
         """
         if not len(self._graph.roadmap.places):
             return places, places.copy()

@@ -66,7 +66,7 @@ class GraphRows(Saved):
     planning_seconds: float = 0.0
     """Seconds that these took."""
     followed: State | None = None
-    """Decisions made elsewhere, which the next ones are; None where the agent makes its own."""
+    """Decisions to follow, made by another copy of the agent; None: it decides itself."""
 
     @classmethod
     def new(
@@ -121,7 +121,7 @@ class GraphRows(Saved):
             kept[rows] = decisions[name][rows]
 
     def missed_tries(self, rows: IntArray, records: PlaceRecords) -> list[Tries]:
-        """The tries that each of these rows has missed, between places that stand as they did."""
+        """The tries that each of these rows has missed, between places that have not moved."""
         tries, since = self.missed[rows], self.missed_at[rows].repeat(2)
         stand: BoolArray = records.have_stood(tries.ravel(), since.ravel()).reshape(tries.shape)
         return [

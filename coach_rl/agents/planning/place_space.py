@@ -120,7 +120,7 @@ class PlaceSpace:
         return low, high
 
     def achieved(self, observation: Observation) -> FloatArray:
-        """The places, of a graph or between them, that observations stand for, [R, P]."""
+        """The positions of observations in the space of places, [R, P]."""
         if len(self._parts) == 1:
             return self._parts[0].achieved(observation)
         return np.hstack([part.achieved(observation) for part in self._parts])

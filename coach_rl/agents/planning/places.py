@@ -24,7 +24,7 @@ _DRAWN = 8
 
 
 class Places(Protocol):
-    """Keeps the places of a graph."""
+    """Places of a graph, and their states."""
 
     @property
     def roadmap(self) -> Roadmap:
@@ -50,10 +50,10 @@ class Places(Protocol):
 
         Args:
             goals: [R, G].
-            states: What was observed there, [R, ...] each.
+            states: Observations made there, [R, ...] each.
 
         Returns:
-            The places that are new, or elsewhere now.
+            The places that are new or have moved.
         """
         ...
 
@@ -71,7 +71,7 @@ class PlacesParameters(Protocol):
 
     @property
     def are_visited(self) -> bool:
-        """True if each place was visited, so that it is known what is observed there."""
+        """True if each place was visited, so that observations made there are available."""
         ...
 
     @property
@@ -111,7 +111,7 @@ class GridPlaces:
 
     @property
     def grow(self) -> bool:
-        """True for a grid over what was visited."""
+        """True for a grid over visited goals."""
         return self.visited
 
     def build(self, low: FloatArray, high: FloatArray, requested: int) -> Places:
@@ -305,7 +305,7 @@ class _Cover:
         return float(squares.min()), int(later)
 
     def state_dict(self) -> State:
-        """Places, and what was observed there."""
+        """Places, and the observations made there."""
         states = {key: values.copy() for key, values in self.states.items()}
         return {"places": self.roadmap.places.copy(), "states": states}
 
@@ -319,7 +319,7 @@ class _Cover:
 
 
 class PlaceRecords(Saved):
-    """Counts of visits to M places, and when each came to where it is.
+    """Counts of visits to M places, and when each last moved.
 
     Args:
         places: The places; how many there are changes with theirs.
@@ -337,14 +337,14 @@ class PlaceRecords(Saved):
         self.visits = np.zeros(count, np.int64)
         """[M] decisions that began nearest to each place."""
         self.stands_since = np.full(count, self.changes)
-        """[M] how often places had changed when each came to where it is."""
+        """[M] number of changes of places when each last moved."""
 
     def visit(self, places: IntArray) -> None:
-        """Decisions have begun nearest to these places, [R]."""
+        """Count decisions that began nearest to these places, [R]."""
         np.add.at(self.visits, places, 1)
 
     def change(self, changed: IntArray) -> None:
-        """These places are new, or elsewhere now."""
+        """Reset the records of places that are new or have moved."""
         added = np.zeros(len(self._places.roadmap.places) - len(self.visits), np.int64)
         self.visits = np.append(self.visits, added)
         self.stands_since = np.append(self.stands_since, added)

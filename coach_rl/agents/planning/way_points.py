@@ -19,18 +19,18 @@ DETOUR = 1e6
 _KEPT_SEARCHES = 512
 """Results of searches that are kept while nothing is learned."""
 _BELIEVED = 4
-"""Observations that the first estimate of an edge counts as: with a low `forgetting` so many misses
+"""Weight of an edge's initial estimate, in observations: with a low `forgetting` so many misses
 halve p."""
 
 
 class _Averages(Saved):
-    """Running averages, each of what was observed of one thing.
+    """Running averages, each of one quantity.
 
-    The value that one begins with counts as four observations. Every observation weighs as much as
+    Its initial value counts as four observations. Every observation weighs as much as
     each before it, but never less than `forgetting`: of many, the last 1 / forgetting count.
 
     Args:
-        values: The values that they begin with, [K].
+        values: The initial values, [K].
         forgetting: The lowest weight of a new observation; 0: nothing changes.
     """
 
@@ -60,7 +60,7 @@ class _Averages(Saved):
 
 
 class WayPointGraph(Saved):
-    """Shortest paths over a roadmap, by what it is expected to cost to pass its edges.
+    """Shortest paths over a roadmap, by the expected costs of passing its edges.
 
     An edge that is passed with probability p is missed (1 - p) / p times before it is, so it counts
     as the cost of a try that passes and that of so many that miss. p is the average of the edge's
@@ -76,7 +76,7 @@ class WayPointGraph(Saved):
     until it is missed, over those of all edges that begin where it does.
     An edge that was missed too often in a row is pruned: ways lead along it only where there are no
     others, so that no place is out of reach, and once it is passed it is as good as before.
-    Searches that are `cautious` do not count on changes of the rest that have never come about.
+    Searches that are `cautious` do not rely on changes of the rest that were never observed.
     Tries that have just missed, which a search may be given, each take a share `retry_discount` off
     the p of what was tried, for this search alone.
 
@@ -196,11 +196,11 @@ class WayPointGraph(Saved):
         self._forget_searches()
 
     def change(self, roadmap: Roadmap, changed: IntArray) -> IntArray:
-        """Take another roadmap; edges between places that stay keep what was learned of them.
+        """Replace the roadmap; edges between places that stay keep their statistics.
 
         Args:
             roadmap: Its places are those of the present one, and maybe further ones behind.
-            changed: The places that are new, or elsewhere now.
+            changed: The places that are new or have moved.
 
         Returns:
             The edges that are new, whose costs are their lengths.
@@ -244,7 +244,7 @@ class WayPointGraph(Saved):
         came_to: int | None = None,
         setback: float | None = None,
     ) -> None:
-        """Learn from a try to get from one place to another; others than neighbours are ignored.
+        """Update an edge's statistics from a try to pass it; tries without an edge are ignored.
 
         Args:
             begin: Where it began.
@@ -275,7 +275,7 @@ class WayPointGraph(Saved):
         self._forget_searches()
 
     def _note_setback(self, edges: IntArray, setback: float) -> None:
-        """Learn what it cost to miss these edges, which begin at the same place."""
+        """Update the setback averages of these edges, which begin at the same place."""
         place = self.roadmap.begins[edges[:1]]
         first = edges[self._setbacks.counts[edges] == 0]
         self._setbacks.values[first] = self._place_setbacks.values[place]
@@ -331,7 +331,7 @@ class WayPointGraph(Saved):
         return nearest
 
     def costs(self, places: IntArray, targets: IntArray, *, cautious: bool = False) -> FloatArray:
-        """The expected length of the way, tries in vain included, [R].
+        """The expected length of the way, missed tries included, [R].
 
         Args:
             places: Where ways begin, [R].
@@ -349,7 +349,7 @@ class WayPointGraph(Saved):
         self._forget_searches()
 
     def _costs(self, *, cautious: bool = False, missed: Tries = ()) -> FloatArray:
-        """[E] what it is expected to cost to pass each edge."""
+        """[E] expected costs of passing each edge."""
         passed, try_missed, costs = self._expect(cautious=cautious)
         passed, costs = passed.copy(), costs.copy()
         for begin, end in missed:
@@ -362,7 +362,7 @@ class WayPointGraph(Saved):
         return costs
 
     def _expect(self, *, cautious: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """[E] each edge's p, what a miss costs, and what it costs to pass it unless it is pruned.
+        """[E] each edge's p, cost of a miss, and expected cost of passing it unless it is pruned.
 
         They are kept while nothing is learned: of many places they take longer than a search.
         """
@@ -431,7 +431,7 @@ class WayPointGraph(Saved):
 
 
 def _cost(try_costs: FloatArray, passed: FloatArray, try_missed: FloatArray) -> FloatArray:
-    """Return what it is expected to cost to pass edges, misses before that included."""
+    """Return the expected costs of passing edges, misses before that included."""
     return try_costs + (1 - passed) / passed * try_missed
 
 
