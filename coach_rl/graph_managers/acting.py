@@ -60,11 +60,11 @@ class OutsideEnvironment(Saved):
         return EnvResponse.reset(self.first, num_envs=self.num_envs)
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:  # noqa: ARG002 - all
-        """Keep the actions for whoever carries them out."""
+        """Keep the actions for the caller of `Actor.act`."""
         self.action = directive.action if isinstance(directive, Directive) else directive
 
     def recv(self) -> EnvResponse:
-        """Nothing: what comes of actions is heard outside."""
+        """An empty answer: the results of actions arrive through `Actor.act`."""
         return EnvResponse.reset(self.first, num_envs=self.num_envs).empty_like()
 
     def close(self) -> None:

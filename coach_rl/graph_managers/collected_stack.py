@@ -147,7 +147,7 @@ class CollectedStack(Stack):
         return self.blocks.metrics()
 
     def load_state_dict(self, state: State, *, with_simulators: bool = True) -> None:
-        """Go on from a saved state; workers filter by the statistics that they had then."""
+        """Load a saved state; workers filter by the statistics that they had then."""
         super().load_state_dict(state, with_simulators=with_simulators)
         for level in self.levels:
             freeze_statistics(level.agent, self.blocks.held.get(level.name))
@@ -203,7 +203,7 @@ def build_collected_stack(
         opened: Ends the workers.
 
     Raises:
-        ConfigurationError: Workers cannot collect for an agent as they are asked to.
+        ConfigurationError: Workers cannot collect for an agent in the chosen mode.
     """
     collection = parameters.collection
     runtime.on_activity(f"starting {collection.workers:,} workers")
@@ -246,7 +246,7 @@ def build_collected_stack(
 
 
 def _check_collection(stack: CollectedStack) -> None:
-    """Raise `ConfigurationError` where workers cannot collect for an agent as they are asked to."""
+    """Raise `ConfigurationError` where workers cannot collect for an agent in the chosen mode."""
     require_whole_policies({level.name: level.agent for level in stack.levels})
     collection: CollectionParameters = stack.parameters.collection
     for level in stack.levels:

@@ -95,7 +95,7 @@ def duration_counts_steps(trial: Trial) -> None:
 
 
 def end_bits_agree(trial: Trial) -> None:
-    """`end` holds TERMINATED and TRUNCATED exactly where the flags say so."""
+    """`end` holds TERMINATED and TRUNCATED exactly where the flags are set."""
     with trial.environment() as environment:
         responses = played(environment, trial)
         for response in responses:
@@ -163,7 +163,7 @@ def sent_actions_stay_as_they_are(trial: Trial) -> None:
 def answers_can_be_written_to(trial: Trial) -> None:
     """Writing into an answer or a sent action reaches neither the environment nor other answers.
 
-    Within one answer the two observations may share memory: nobody writes between them.
+    Within one answer the two observations may share memory: nothing is written between them.
     """
     with trial.environment() as environment:
         calm = [deepcopy(response) for response in played(environment, trial)]
@@ -209,7 +209,7 @@ def check_form(response: EnvResponse, shown: spaces.Dict) -> None:
             values = observation[key]
             expect(
                 values.shape == (count, *(space.shape or ())) and values.dtype == space.dtype,
-                f"{name}['{key}'] is {values.dtype} of shape {values.shape}, its space says "
+                f"{name}['{key}'] is {values.dtype} of shape {values.shape}, its space is "
                 f"{space.dtype} of shape {(count, *(space.shape or ()))}",
             )
             for row, value in enumerate(values):
@@ -251,6 +251,6 @@ def _check_info(response: EnvResponse) -> None:
 def _require_ends(responses: list[EnvResponse], trial: Trial) -> None:
     expect(
         any(response.end.any() for response in responses),
-        f"no episode ended within {trial.steps} steps, so nothing can be said about ends; "
+        f"no episode ended within {trial.steps} steps, so ends were not checked; "
         "raise `steps` or build with a shorter time limit",
     )

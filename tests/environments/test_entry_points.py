@@ -118,7 +118,7 @@ def test_refused_function_error_names_the_annotation(tmp_path):
         tmp_path, level="makers_of_mine:unsaid", kwargs={"path": str(tmp_path / "told")}
     )
     assert message == (
-        "environment 'makers_of_mine:unsaid' does not say that it makes a gymnasium.Env, and is "
+        "environment 'makers_of_mine:unsaid' is not annotated as making a gymnasium.Env, and is "
         "not called; name a class derived from gymnasium.Env, or a function whose return type is "
         "annotated as one: def unsaid(...) -> gymnasium.Env (PettingZoo's are described by "
         "PettingZooParameters)"
