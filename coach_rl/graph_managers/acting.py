@@ -41,7 +41,7 @@ class OutsideParameters:
 
 
 class OutsideEnvironment(Saved):
-    """Stands under a stack of levels: takes their actions, and shows them what it is given.
+    """The lowest environment of a stack: keeps actions, and returns the observations it is given.
 
     Args:
         spaces: What it shows and takes.

@@ -156,7 +156,7 @@ class CollectedStack(Stack):
         self.blocks.load_state_dict(state)
 
     def _message(self) -> bytes:
-        """Parameters and progress for workers; what they filter by stands still from here on."""
+        """Parameters and progress for workers; freezes their filter statistics."""
         for level in self.levels:
             if (frozen := freeze_statistics(level.agent)) is not None:
                 self.blocks.held[level.name] = frozen
@@ -198,7 +198,7 @@ def build_collected_stack(
     Args:
         parameters: The experiment.
         runtime: The run's.
-        agents: Where each level's agent comes from.
+        agents: Source of each level's agent.
         clock: Phase and counters of training.
         opened: Ends the workers.
 

@@ -1,4 +1,4 @@
-"""The evaluations of a run: when one is due, who makes it, how it is played, and its record.
+"""The evaluations of a run: their schedule, their episodes, their scores and their records.
 
 scores = play(graph.evaluation, EnvironmentEpisodes(10), seed=1)
 print(scores.metrics()["evaluation/reward_mean"], scores.arrays()["episode/reward"])

@@ -215,7 +215,7 @@ class Graph:
                     yield level.name, name, metrics
 
     def description(self) -> str:
-        """The levels and their agents, for people."""
+        """A readable description of the levels and their agents."""
         agents = tuple(self.agents.values())
         stack, environment = self.training.levels, self._parameters.environment
         return describe_stack(stack, self.levels, agents, environment, unloaded=self.unloaded)
@@ -296,8 +296,8 @@ def describe_stack(
     Args:
         levels: Top first.
         described: Their parameters.
-        agents: Who decides on them.
-        environment: What the lowest acts on.
+        agents: Their agents.
+        environment: The environment of the lowest.
         unloaded: Names of the levels that are still to be loaded from another run.
     """
     lines: list[str] = []
@@ -318,7 +318,7 @@ def describe_stack(
 
 
 def _at(depth: int, lines: Sequence[str]) -> list[str]:
-    """A node of the tree: its first line hangs on the node above."""
+    """A node of the tree: its first line is linked to the node above."""
     if depth == 0:
         return list(lines)
     first, *rest = lines

@@ -183,7 +183,7 @@ class GraphManager:
         """The experiment: heat-up, then training with evaluations in between, until all is done.
 
         Builds the graph with the default runtime where that has not been done. Continues from
-        wherever the counters stand, so it also continues a restored run.
+        the current counters, so it also continues a restored run.
 
         Args:
             is_stopped: Polled at every step; True ends the iteration, and a later `improve`
@@ -199,7 +199,7 @@ class GraphManager:
         self.evaluations.use_evaluator(evaluator)
         progress, callbacks = self.progress, self._parts.callbacks
         for record in self._scheduled(is_stopped, is_paused):
-            # The callbacks' state is settled as well before the first of these leaves.
+            # The callbacks' state is settled as well before the first of these is yielded.
             is_settled = progress.is_settled
             records = callbacks.with_added(record, self)
             for number, each in enumerate(records, start=1):
@@ -276,7 +276,7 @@ class GraphManager:
             progress.is_settled = True
 
     def run(self) -> None:
-        """`improve` for those who only want it done."""
+        """Run `improve` to its end, dropping the records."""
         for _ in self.improve():
             pass
 
@@ -439,7 +439,7 @@ def run_phase(
         progress: The run's; makes the records.
         is_over: Polled before every tick.
         recorder: What films training episodes; None for nothing.
-        standstill: Warns where nothing moves.
+        standstill: Warns of counters and episodes that make no progress.
     """
     clock = graph.clock
     if recorder is not None and not recorder.is_filming:
@@ -457,7 +457,7 @@ def run_phase(
         clock.wall_seconds = progress.seconds_at(now)
         if recorder is not None:
             recorder.note_tick(tick.answer)
-        # All of the tick's state is settled before the first record leaves.
+        # All of the tick's state is settled before the first record is yielded.
         records: list[LogRecord] = []
         if tick.answer.faults:
             records += progress.fault_records(tick.answer.faults, graph.tracker.faults)

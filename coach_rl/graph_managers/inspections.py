@@ -32,7 +32,7 @@ class Inspections:
         parameters: The inspections.
         graph: The graph, with a stack to train in if there are inspections. Only the inspected
             calls are replaced.
-        progress: The run's; records of what is found leave before its others.
+        progress: The run's; records of findings are yielded before its others.
 
     Raises:
         ConfigurationError: A point or level does not exist, or cannot be inspected in this run.
@@ -79,7 +79,7 @@ class Inspections:
 
     def load_state_dict(self, state: State) -> None:
         """Load the states of the saved inspectors; others start empty."""
-        self._found.clear()  # of a tick that came to nothing
+        self._found.clear()  # of a tick that was not completed
         for name, inspector in self._inspectors.items():
             if name in state:
                 inspector.load_state_dict(state[name])

@@ -1,6 +1,6 @@
 """The phases of single levels: warm-up, freezing and thawing, turns.
 
-A level is in the run's phase unless its description has another: HEATUP while a level below
+A level is in the run's phase unless its description sets another: HEATUP while a level below
 it warms up, TEST while it is frozen.
 """
 

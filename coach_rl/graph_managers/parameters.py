@@ -364,7 +364,7 @@ class GraphParameters:
     """Functions that see every record and may add records, save, or stop the run, in their order;
     see docs/record_stream.md."""
     sinks: tuple[SinkMaker | SinkParameters, ...] = ()
-    """Further takers of its records besides the files in its folder, such as a tracker."""
+    """Further sinks of its records besides the files in its folder, such as a tracker."""
     signals: SignalParameters = field(default_factory=SignalParameters)
     """The infos of the environment that are logged."""
     inspect: tuple[InspectParameters, ...] = ()

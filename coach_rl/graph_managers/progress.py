@@ -91,7 +91,7 @@ class Progress(Saved):
         """True if all records of the last tick have been yielded.
 
         A state saved while this is false is as good, but the run that continues from it does not
-        repeat the records that were still to come."""
+        yield the records that were pending."""
         self.wants_checkpoint = False
         """True if a callback has requested a checkpoint; reset by the session that writes it."""
         self._thinning = Thinning()

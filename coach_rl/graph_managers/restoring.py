@@ -21,7 +21,7 @@ def obstacle_to_restoring(
 ) -> str | None:
     """Return what keeps open episodes from being saved and restored; None if nothing is found.
 
-    May take a second or two, where the parameters know a way to try it.
+    May take a second or two, where the parameters have a way to try it.
 
     Args:
         environment: Tested for a state.
@@ -97,7 +97,7 @@ class OpenEpisodes:
             restart_episodes: Whether to restart open episodes even if they were saved.
 
         Raises:
-            CheckpointError: The environments could not be led back to where they were saved.
+            CheckpointError: The environments could not be restored.
         """
         if "obstacle_to_restoring" in state:  # not in checkpoints of earlier versions
             self._obstacle, self._has_probed = state["obstacle_to_restoring"], True
@@ -121,7 +121,7 @@ class OpenEpisodes:
             self._restore(state["training"])
 
     def _restore(self, state: State) -> None:
-        """Lead levels and training environments back to where they were saved."""
+        """Restore levels and training environments."""
         steps = int(self._tracker.lengths.sum())
         if steps and isinstance(self._training.simulators, ReplayedEnvironment):
             self._runtime.on_activity(f"replaying {steps:,} steps of open episodes")

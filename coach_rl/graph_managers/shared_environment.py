@@ -1,7 +1,7 @@
 """Environments that the processes of a run share out: each steps its own block of rows.
 
 Rows keep their numbers, seeds and order, so levels and agents see what they would see in one
-process. Processes answer together: what one has heard, all have.
+process. Processes answer together: all have the same answers.
 """
 
 from collections.abc import Callable, Sequence
@@ -53,7 +53,7 @@ class SharedEnvironment:
         if isinstance(seed, int):
             seed = range(seed, seed + self.num_envs)
         seeds = None if seed is None else [seed[row] for row in self._rows.tolist()]
-        return self._heard(lambda: self._own.reset(seeds))
+        return self._joined_answer(lambda: self._own.reset(seeds))
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
         """Send actions or directives to this process's rows among these."""
@@ -68,7 +68,7 @@ class SharedEnvironment:
 
     def recv(self) -> EnvResponse:
         """The rows of all processes that have answered."""
-        return self._heard(self._own.recv)
+        return self._joined_answer(self._own.recv)
 
     def state_dict(self) -> State:
         """The states of all processes' rows; the leading process requests those of the others."""
@@ -83,8 +83,8 @@ class SharedEnvironment:
         """Close this process's environments."""
         self._own.close()
 
-    def _heard(self, answer: Callable[[], EnvResponse]) -> EnvResponse:
-        """An answer of all processes' rows."""
+    def _joined_answer(self, answer: Callable[[], EnvResponse]) -> EnvResponse:
+        """The joined answer of all processes' rows."""
         parts = []
         for rank, part in enumerate(self._gathered(answer, EnvironmentFault)):
             first = rank * self._own.num_envs

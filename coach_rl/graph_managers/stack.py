@@ -63,7 +63,7 @@ class StackSignals(Saved):
         self._has_checked = False
 
     def listen(self) -> None:
-        """Hear what agents note from now on, instead of the run's other stack."""
+        """Receive the signals of agents from now on, instead of the run's other stack."""
         self._channel.listener = self._windows.note
 
     def count_only(self, rows: BoolArray) -> None:
@@ -178,16 +178,16 @@ class Stack:
         self.signals.listen()
         for level in self.levels:  # decisions go down ...
             level.decide(among)
-        heard = answer = self.simulators.recv()
-        self.signals.note(heard)
+        response = answer = self.simulators.recv()
+        self.signals.note(response)
         for level in reversed(self.levels):  # ... and answers go up
             answer = level.process(answer)
-        if self.clock.phase is not Phase.TEST:  # schedules stand still where nothing learns
-            self.clock.environment_steps += int(np.add.reduce(heard.duration))
-        return heard
+        if self.clock.phase is not Phase.TEST:  # schedules do not advance where nothing learns
+            self.clock.environment_steps += int(np.add.reduce(response.duration))
+        return response
 
     def begin_counting(self, rows: BoolArray) -> None:
-        """Forget signals and sub-episodes so far, and continue with those of the rows [N] alone."""
+        """Clear signals and sub-episodes so far, and continue with those of the rows [N] alone."""
         for level in self.levels:
             level.drain()
         self.signals.forget()
@@ -203,7 +203,7 @@ class Stack:
         """Levels, open episodes, simulators and clock.
 
         Args:
-            with_simulators: False where they cannot be saved; None stands in their place then.
+            with_simulators: False where they cannot be saved; their state is None then.
         """
         state = self.simulators.state_dict() if with_simulators else None
         for level in reversed(self.levels):

@@ -34,7 +34,7 @@ def build_stack(
     Args:
         levels: Top first.
         environment: The simulators; closed with the stack, and by the caller if building fails.
-        agent: Where each level's agent comes from.
+        agent: Source of each level's agent.
         clock: The stack's clock.
         seed: The run's seed.
         purpose: Names the random streams of the rows, e.g. `training`.

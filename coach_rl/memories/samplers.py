@@ -147,7 +147,7 @@ def inserted(units: Iterable[SamplerUnit], new: SamplerUnit, *, after: str) -> l
 
 
 def visible(batch: Columns) -> Columns:
-    """The columns that are handed out."""
+    """The columns of a finished batch."""
     return {path: column for path, column in batch.items() if not path.startswith(INTERNAL)}
 
 

@@ -404,7 +404,7 @@ class BlockOfRows(Saved):
         """Answer of the last reset, of the block's own rows."""
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
-        """Start the block's rows; zeros stand in the others."""
+        """Start the block's rows; the others are zeros."""
         assert not isinstance(seed, int | None), "every row has a seed of its own"
         start = self._environment.reset([seed[row] for row in self._rows])
         self.start = replace(start, rows=self._rows)

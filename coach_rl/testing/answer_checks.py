@@ -1,4 +1,4 @@
-"""Checks of an environment's answers: their form, their ends, and who owns their memory."""
+"""Checks of an environment's answers: their form, their ends, and the ownership of their memory."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -224,7 +224,7 @@ def _parts(action: Action) -> list[Array]:
 
 
 def _nested(action: Action, space: spaces.Space[Any], path: str = "") -> Any:
-    """A copy of the first row's action as a Gymnasium environment wants it."""
+    """A copy of the first row's action in the form of a Gymnasium environment."""
     if isinstance(space, spaces.Dict):
         return {key: _nested(action, part, f"{path}{key}/") for key, part in space.items()}
     return deepcopy(action[path[:-1]] if isinstance(action, dict) else action)[0]

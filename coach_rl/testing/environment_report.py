@@ -1,4 +1,4 @@
-"""A report on an environment for people: one finding per promise.
+"""A readable report on an environment: one finding per promise.
 
 for finding in examine(build, obstacle_to_restoring=None):
     print(finding.verdict, finding.subject, finding.text)
@@ -111,7 +111,7 @@ def examine(
     Args:
         build: Makes a fresh environment with that many rows.
         build_short: The same with episodes that end within `steps`; None: those of `build` do.
-        obstacle_to_restoring: What keeps it from being led back to a saved state; None: nothing.
+        obstacle_to_restoring: Reason why a saved state cannot be restored; None: none.
         steps_together: True for a simulator that steps all rows at once and seeds them together.
         single: Makes the Gymnasium environment of one row, with episodes as short; None: there is
             none.

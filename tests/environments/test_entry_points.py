@@ -132,9 +132,11 @@ def test_parallel_environment_needs_the_annotation(tmp_path):
         ("os:system", {"command": f"touch {told}"}),
         ("makers_of_mine:unsaid", {"path": str(told)}),
     ):
-        with pytest.raises(ConfigurationError, match=f"environment '{name}' does not say that it"):
+        with pytest.raises(ConfigurationError, match=f"environment '{name}' is not annotated"):
             PettingZooParameters(level=name, kwargs=kwargs).build(num_envs=1)
-    with pytest.raises(ConfigurationError, match="wrapper 'os:system' does not say that it"):
+    with pytest.raises(
+        ConfigurationError, match="wrapper 'os:system' is not annotated as making a"
+    ):
         PettingZooParameters(level="little_parallel:Hunt", wrappers=("os:system",)).build(
             num_envs=1
         )
