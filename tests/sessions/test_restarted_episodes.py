@@ -123,7 +123,7 @@ def resumes(folder: Path) -> list[bool]:
 def test_what_cannot_be_restored_is_said_once_and_restarted_on_resume(
     tmp_path: Path, environment: GymnasiumParameters, reason: str
 ) -> None:
-    with pytest.warns(CoachWarning, match=f"cannot be saved: .*{reason}.* begins these") as said:
+    with pytest.warns(CoachWarning, match=f"cannot be saved: .*{reason}.* restarts these") as said:
         folder = run(environment, tmp_path)
     assert len(said) == 1
     with pytest.warns(CoachWarning, match=f"2 open training episodes .* restart.*{reason}"):
