@@ -54,6 +54,9 @@ class Counter:
     def end(self, code: int) -> None:
         os._exit(code)
 
+    def crash(self):
+        os.kill(os.getpid(), signal.SIGSEGV)
+
     def leave(self) -> None:
         sys.exit(3)
 
@@ -166,7 +169,7 @@ def test_worker_arrays_are_sent_by_value(worker):
             r"died \(signal SIGKILL, out of memory perhaps\)",
         ),
         (
-            lambda worker: os.kill(worker.pid, signal.SIGSEGV),
+            lambda worker: worker.request(Counter.crash),
             r"died \(signal SIGSEGV\) \(\S+\.py, line \d+\)",
         ),
     ],
