@@ -29,11 +29,16 @@ RENAMED = {
     "ask_to_stop": "write_stop_note",
     "carried_runs": "max_parallel_runs",
     "packed": "bundled",
+    "said": "format_overrides",
     "said_space": "format_space",
     "standing_of": "run_status",
     "unpacked": "unbundle",
+    "coach_rl.core.inspection_points:Look": "coach_rl.core.inspection_points:Observer",
     "coach_rl.studies.conduct:LOOK_SECONDS": "coach_rl.studies.conduct:POLL_SECONDS",
     "coach_rl.studies.earlier_runs:difference": "coach_rl.studies.study_runs:parameter_difference",
+    "coach_rl.studies.ray_cluster:LOOK_SECONDS": (
+        "coach_rl.studies.clusters.ray_cluster:POLL_SECONDS"
+    ),
     "coach_rl.studies.slurm:LOOK_SECONDS": "coach_rl.studies.clusters.slurm:POLL_SECONDS",
     "coach_rl.studies.sweep_report:report": "coach_rl.studies.sweeps.report:report",
     "EnvironmentTraceback": "RemoteTraceback",

@@ -110,7 +110,7 @@ class NullAgent:
 
 @dataclass
 class Case:
-    """A stack, and how long its ticks took in each round."""
+    """A stack, and the durations of its ticks by round."""
 
     name: str
     levels: int

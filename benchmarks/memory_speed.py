@@ -55,7 +55,7 @@ class Contender:
     note: Callable[[], object] | None
     """None where errors are not wanted."""
     computed: int | None
-    """Bytes it says it takes; None where it doesn't."""
+    """Bytes it reports to take; None where it reports none."""
     resident: int
     """Bytes the process grew by when it was filled."""
     adds: list[float] = field(default_factory=list)

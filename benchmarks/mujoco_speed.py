@@ -128,7 +128,7 @@ def play_vector(vector: Vector, actions: Actions, ticks: int) -> None:
 
 
 class Raw:
-    """Nothing but simulators: bare `mj_step` in as many threads as asked for."""
+    """Nothing but simulators: bare `mj_step` in the given number of threads."""
 
     def __init__(self, parameters: MujocoParameters, envs: int) -> None:
         self._model = parameters.task.load()

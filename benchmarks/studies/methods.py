@@ -105,7 +105,7 @@ def methods(
     Args:
         level: The world.
         variants: Each method's preset, and the changes of its settings.
-        question: What the study asks.
+        question: The question that the study answers.
         same: Settings of all methods.
         steps: Environment steps of a run.
         seeds: One for each run of a method.

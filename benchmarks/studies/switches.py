@@ -19,7 +19,7 @@ def timed() -> Study:
         "gates",
         preset="Gates_HiTS",
         level="gates",
-        question="Do sub-goals that say when bring a mass through gates more often?",
+        question="Do timed sub-goals bring a mass through gates more often?",
         variants={
             "timed (HiTS)": {"hierarchy": "hits"},
             "without a time (HAC)": {"hierarchy": "hac"},

@@ -231,7 +231,7 @@ def apply_overrides(
     return replaced
 
 
-def said(overrides: Mapping[str, object]) -> str:
+def format_overrides(overrides: Mapping[str, object]) -> str:
     """Overrides in the form of the command line, for messages."""
     return "; ".join(f"{path}={_plain(value)!r}" for path, value in overrides.items())
 

@@ -105,7 +105,7 @@ def decode(document: Json, path: str = "parameters", *, trust: Trust = OURS_ALON
         trust: Modules that may be imported; also by what is built from the parameters.
 
     Raises:
-        ConfigurationError: A name is not trusted, does not resolve or is not what its tag says, or
+        ConfigurationError: A name is not trusted, does not resolve or is not what its tag names, or
             fields do not fit.
 
     Warns:

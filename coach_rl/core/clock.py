@@ -57,7 +57,7 @@ class Clock:
     samples: bool = False
     """If True, agents explore in TEST as they do in TRAIN; still nothing is stored or changed."""
     collects: bool = False
-    """If True, agents act as their phase says and learn nothing: another process does."""
+    """If True, agents act as in their phase and learn nothing: another process does."""
     levels: Mapping[str, Phase] = field(default_factory=dict)
     """Phases of single levels that are in another one than `phase`, by their names."""
 

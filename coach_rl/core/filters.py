@@ -68,7 +68,7 @@ class InputFilter(Stateful, Protocol):
         ends: BoolArray,
         learn: bool,
     ) -> FloatArray:
-        """Filter rewards [R]; `ends` [R] says where the episode is over after this reward."""
+        """Filter rewards [R]; `ends` [R] marks rewards that end an episode."""
         ...
 
 

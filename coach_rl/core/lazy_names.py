@@ -46,7 +46,7 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
                 f"AttributeError: {error}",
                 name=name,
             ) from error
-        setattr(module, name, thing)  # from now on found without asking here
+        setattr(module, name, thing)  # later lookups bypass this function
         return thing
 
     def names() -> list[str]:

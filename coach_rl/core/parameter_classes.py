@@ -102,7 +102,7 @@ def _fit_fields(parameters: object) -> None:
 
 
 def _unit_of(default: object) -> StepUnit | None:
-    """The default, where it tells which step unit a whole number stands for."""
+    """The default, if it determines the step unit of a whole number."""
     return default if isinstance(default, StepUnit) else None
 
 

@@ -103,7 +103,7 @@ class ProcessGroup(Protocol):
         ...
 
     def announce(self, order: Order, *, seconds: float = 0.0, text: str = "") -> None:
-        """Tell the others what comes next; nothing happens where this process follows itself."""
+        """Send the next order to the other processes; does nothing in a run of one process."""
         ...
 
     def next_order(self) -> Announcement:
@@ -120,16 +120,16 @@ class ProcessGroup(Protocol):
 
 
 class OneProcess:
-    """A run in one process: nobody to tell, nothing to add."""
+    """A run in one process: no communication, nothing to add."""
 
     rank, local_rank, size = 0, 0, 1
 
     def announce(self, order: Order, *, seconds: float = 0.0, text: str = "") -> None:
-        """Nobody follows."""
+        """Do nothing: there are no other processes."""
 
     def next_order(self) -> Announcement:
-        """Nobody leads."""
-        raise AssertionError("a process on its own follows nobody")
+        """Raise: there is no leading process."""
+        raise AssertionError("a run of one process has no leading process")
 
     def gather(self, value: Value) -> list[Value]:
         """The value."""

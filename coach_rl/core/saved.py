@@ -113,7 +113,7 @@ def load_policy_state(owner: Saved, state: State) -> None:
     """Load the attributes that acting needs from a `policy_state` or a `state_dict`.
 
     Raises:
-        CheckpointError: One is missing, or has another form; nothing tells which are loaded then.
+        CheckpointError: One is missing, or has another form; others may already be loaded.
     """
     for each in _attributes(owner):
         if each.policy:

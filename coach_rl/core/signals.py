@@ -22,11 +22,11 @@ class SignalChannel:
 
     def __init__(self) -> None:
         self.listener: Listener | None = None
-        """The one who listens; None for nobody."""
+        """The current listener; None: none."""
 
 
 class Signals:
-    """Takes signals of one agent, and costs next to nothing where nobody listens.
+    """Signals of one agent, at almost no cost without a listener.
 
     Args:
         channel: Where they go; None leads nowhere.
@@ -39,7 +39,7 @@ class Signals:
 
     @property
     def are_heard(self) -> bool:
-        """True if somebody listens: ask before values are computed only to be noted."""
+        """True if there is a listener; check it before computing values only for signals."""
         return self.channel.listener is not None
 
     def note(self, name: str, values: Any) -> None:
@@ -63,7 +63,7 @@ class Signals:
 
 
 SILENT = Signals()
-"""Signals that nobody hears."""
+"""Signals without a listener."""
 
 
 @runtime_checkable

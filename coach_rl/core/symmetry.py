@@ -1,4 +1,4 @@
-"""Symmetries of a body: what an agent learns in one situation holds in all that look alike.
+"""Symmetries of a body: what an agent learns in one situation holds in all equivalent ones.
 
 An agent with a symmetry sees each situation turned and mirrored into the one that stands for all of
 its kind, and its actions are turned and mirrored back. Its policy is then exactly as symmetric as

@@ -7,7 +7,7 @@ from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.inspection_points import (
     Columns,
     InspectionPoint,
-    Look,
+    Observer,
     after_calls,
     flat,
     points_of,
@@ -85,12 +85,12 @@ class Inspections:
             if name in state:
                 inspector.load_state_dict(state[name])
 
-    def _while_training(self, look: Look) -> Look:
-        def looked(shown: Callable[[], Columns]) -> None:
+    def _while_training(self, observe: Observer) -> Observer:
+        def observed(shown: Callable[[], Columns]) -> None:
             if self._is_training:
-                look(shown)
+                observe(shown)
 
-        return looked
+        return observed
 
 
 def inspection_points(graph: Graph) -> Points:

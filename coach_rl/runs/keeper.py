@@ -57,7 +57,7 @@ def require_same_seed(checkpoint: Checkpoint, seed: int) -> None:
     taken_with = checkpoint.notes.get("seed")
     if taken_with != seed:
         raise CheckpointError(
-            f"the manifest says seed {seed}, but {checkpoint.path} was taken with seed "
+            f"the manifest has seed {seed}, but {checkpoint.path} was taken with seed "
             f"{taken_with}; the manifest has been changed or damaged: put its seed back, or start "
             "a new run"
         )
@@ -79,7 +79,7 @@ def best_so_far(folder: RunFolder, policy: CheckpointParameters) -> Best | None:
 Reason = Literal["best", "periodic", "last", "awaited", "asked"]
 """Reason for a checkpoint; a periodic one may stay once it is neither best nor last, an awaited one
 stays until the evaluation of its agents is over, which may find that it is the best, and one that a
-callback has asked for stays in any case."""
+callback has requested stays in any case."""
 
 
 class CheckpointKeeper:

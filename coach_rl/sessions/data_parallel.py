@@ -162,7 +162,7 @@ def _profiled(graph_manager: GraphManager, group: ProcessGroup, folder: Path) ->
         try:
             yield
         finally:
-            with suppress(OSError):  # the leading process says that of its own
+            with suppress(OSError):  # the leading process reports this for its own
                 timed.write(timed.profile(), folder)
 
 

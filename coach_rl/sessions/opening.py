@@ -453,7 +453,7 @@ def _recorded_task(folder: RunFolder, manifest: Json, trusted: Trust) -> Runtime
 
 
 def _task_now(recorded: Runtime, device: str | None, threads: int | None) -> Runtime:
-    """The run's task with what was asked for now, on a device that is here."""
+    """The run's runtime settings with those given now, on a device that exists here."""
     if device is None and not _is_here(recorded.device):
         device = "auto"
     return replace(

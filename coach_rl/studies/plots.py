@@ -3,7 +3,7 @@
     plots = Plots(frame, metric="success_rate", axis="steps", statistic="iqm")
     plots.write(Path("plots"), scored=scored, comparisons=comparisons)
 
-The colours are those of Okabe and Ito, which the colour-blind can tell apart.
+The colours are those of Okabe and Ito, which the colour-blind can distinguish.
 """
 
 from collections.abc import Callable, Iterator, Sequence

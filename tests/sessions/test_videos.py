@@ -207,7 +207,10 @@ def test_what_is_filmed_from_the_command_line(
     [
         ("-p FILMED -lvl goal_point_mass -dg", "has no pictures; ask for no videos (-dg, -dm)"),
         ("-p FILMED -dg --video_frames 1", "VideoParameters.max_frames must be int >= 2, got 1"),
-        ("-p FILMED --video_skip 2", "no video is asked for by -dg or -dm; leave out --video_skip"),
+        (
+            "-p FILMED --video_skip 2",
+            "neither -dg nor -dm requests a video; leave out --video_skip",
+        ),
         ("-p FILMED -dg --video_skip 0", "argument --video_skip"),
         ("-p FILMED --evaluate -dg", "agents are evaluated before any training"),
     ],

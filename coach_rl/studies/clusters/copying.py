@@ -124,7 +124,7 @@ class RunCopy:
     def listing(self) -> Listing:
         """Its files; without logs as long as there is no checkpoint to resume them from.
 
-        Logs are looked at after the checkpoints, and so hold all the lines that these count on.
+        Logs are listed after the checkpoints, and so hold all the lines that these refer to.
         """
         checkpoints = list_checkpoints(self.run.checkpoints)
         states = self._states(path for folder in checkpoints for path in folder.iterdir())
