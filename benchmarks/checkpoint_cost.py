@@ -1,4 +1,4 @@
-"""What a checkpoint of a run with a full replay memory costs: SAC on HalfCheetah, a million rows.
+"""Cost of checkpoints of a run with a full replay memory: SAC on HalfCheetah, a million rows.
 
     python benchmarks/checkpoint_cost.py [--rows 1000000] [--folder FOLDER] [--write]
 

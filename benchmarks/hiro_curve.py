@@ -1,4 +1,4 @@
-"""What both levels of an AntMaze_HIRO run have learned so far, one line per evaluation.
+"""Progress of both levels of an AntMaze_HIRO run, one line per evaluation.
 
     python benchmarks/hiro_curve.py experiments/AntMaze_HIRO/ant_maze_seed0_2026-11-22_10-11-32
 

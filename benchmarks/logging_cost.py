@@ -24,7 +24,7 @@ LONG = 10_000_000
 
 
 class Meter:
-    """Writes a run's records, and sums up what that takes from the first one of learning on."""
+    """Writes a run's records, and sums up the time from the first update on."""
 
     def __init__(self) -> None:
         self.logging = self.training = 0.0

@@ -1,4 +1,4 @@
-"""How fast replay memories add and sample, and how much they take, at the size of HalfCheetah.
+"""Speed of adding to and sampling from replay memories, and their size, at the size of HalfCheetah.
 
     python benchmarks/memory_speed.py [--capacity 1000000] [--rounds 15] [--write]
 

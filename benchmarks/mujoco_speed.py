@@ -1,4 +1,4 @@
-"""How fast the MuJoCo batch steps, beside Gymnasium's vector environments and bare `mj_step`.
+"""Speed of the MuJoCo batch, beside Gymnasium's vector environments and bare `mj_step`.
 
     python benchmarks/mujoco_speed.py [--level HalfCheetah-v5] [--rounds 15] [--write]
 
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def compare(level: str, envs: int, threads: int, rounds: int, seconds: float) -> list[Row]:
-    """Let every contender take its turns."""
+    """Time the contenders in turns."""
     vectors: dict[str, Vector] = {
         name: gymnasium.make_vec(level, num_envs=envs, vectorization_mode=mode)
         for name, mode in ((ASYNC, "async"), (SYNC, "sync"))  # async forks: before any thread

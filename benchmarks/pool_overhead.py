@@ -1,4 +1,4 @@
-"""What a pool of jobs costs beside a bare pool of processes: 100 runs of a few steps each.
+"""Overhead of a pool of jobs over a bare pool of processes: 100 runs of a few steps each.
 
     python benchmarks/pool_overhead.py [--runs 100] [--processes 2] [--rounds 3] [--write]
 
@@ -88,7 +88,7 @@ if __name__ == "__main__":
 
 
 class Cost(NamedTuple):
-    """What a program takes."""
+    """Time and memory of a program."""
 
     seconds: float
     processor_seconds: float
@@ -112,7 +112,7 @@ def main() -> None:
 
 
 def compared(runs: int, processes: int, rounds: int) -> Iterator[tuple[Cost, Cost]]:
-    """What the bare pool and ours take, for each round."""
+    """Costs of the bare pool and of ours, by round."""
     for number in range(rounds):
         order = (BARE, POOL) if number % 2 == 0 else (POOL, BARE)
         cost = {program: cost_of(program, runs, processes) for program in order}

@@ -85,7 +85,7 @@ def pi() -> Study:
 
 
 def symmetry() -> Study:
-    """What the ant's symmetry brings, and the mirror within it."""
+    """Benefit of the ant's symmetry, and of the mirror within it."""
     study = u12()
     (graph,) = study.variants
     variants = (

@@ -49,7 +49,7 @@ def stopping() -> Study:
 
 
 def graphs() -> Study:
-    """Where the places of a graph are, and what its edges cost.
+    """Placement of a graph's nodes, and its edge costs.
 
     Edges cost their lengths, or steps by the critic of the level below; "both" learns besides how
     often they are passed, as graphs whose edges cost lengths do.

@@ -1,4 +1,4 @@
-"""Every flag of `coach`, declared once: its spellings, value, meaning, what it sets, who takes it.
+"""Every flag of `coach`, declared once: spellings, value, meaning, target, and its commands.
 
 To add one, declare it here: a flag that sets a parameter of the experiment, or a field of a
 settings class, needs nothing else. Light on purpose, like `parser`.

@@ -103,7 +103,7 @@ DEBUG = Flag("--debug", "show the traceback of an error", group="general")
 
 @dataclass(frozen=True)
 class Command:
-    """A command, what it takes, and what runs it."""
+    """A command, its flags, and the function that runs it."""
 
     name: str
     """The words that call it."""

@@ -1,4 +1,4 @@
-"""Settings and changes of parameters, made from what a command line gives."""
+"""Settings and changes of parameters, from the flags of a command line."""
 
 from collections.abc import Collection
 from dataclasses import is_dataclass

@@ -484,7 +484,7 @@ def _replace_elements(
 
 
 def _with_name(path: str, element: object) -> str:
-    """The path of an element, and the name of what stands there if it has one."""
+    """The path of an element, and the name of its value if it has one."""
     name = getattr(element, "name", None)
     return path if name is None else f"{path} ('{name}')"
 

@@ -36,14 +36,14 @@ Held = TypeVar("Held", bound=RowState, contravariant=True)
 
 @runtime_checkable
 class FollowingRows(Protocol):
-    """Row state of an agent that can carry on with decisions that an equal agent made elsewhere."""
+    """Row state that can replay decisions which an equal agent made in another process."""
 
     def decisions(self) -> State:
         """Return the decisions that each row made last, arrays [N, ...]."""
         ...
 
     def follow(self, decisions: State) -> None:
-        """Take the next decisions of all rows from here, what `decisions` returned elsewhere."""
+        """Use these as the next decisions of all rows: the result of `decisions` elsewhere."""
         ...
 
 
@@ -395,5 +395,5 @@ class AgentParameters(Protocol):
         ...
 
     def build(self, context: AgentContext) -> AnyAgent:
-        """The agent; SpaceError when it can't serve what its level sees and takes."""
+        """The agent; SpaceError if it doesn't support the spaces of its level."""
         ...

@@ -53,7 +53,7 @@ class Clock:
     wall_seconds: float = 0.0
     """Seconds of the run, pauses left out, at the last tick; the graph manager keeps count."""
     planned: RunLength = EnvironmentSteps(0)
-    """The length after which training ends; what a schedule without a length spans."""
+    """The length after which training ends; the span of schedules without a length."""
     samples: bool = False
     """If True, agents explore in TEST as they do in TRAIN; still nothing is stored or changed."""
     collects: bool = False
@@ -63,7 +63,7 @@ class Clock:
 
     @property
     def learns(self) -> bool:
-        """True if what happens now is stored, and changes statistics."""
+        """True if data are stored now and change statistics."""
         return self.phase is not Phase.TEST and not self.collects
 
     def of_level(self, name: str) -> "Clock":

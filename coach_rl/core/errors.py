@@ -138,7 +138,7 @@ class CheckpointError(RunError):
 
 
 class CoachWarning(UserWarning):
-    """A condition the user should know about that doesn't stop the run."""
+    """A condition that the user should know about; the run continues."""
 
 
 def suggestion(name: str, allowed: Iterable[str], limit: int = MOST_LISTED) -> str:

@@ -1,4 +1,4 @@
-"""Goals of a level, when they are reached and what reaching them is worth."""
+"""Goals of a level: their space, the condition of reaching them, and their rewards."""
 
 import math
 from functools import cached_property
@@ -63,7 +63,8 @@ class GoalSpace:
     any bound to the other.
     """
     observed: Literal["absolute", "relative"] = "absolute"
-    """absolute: the level's agent sees the goal's position. relative: what is left to go."""
+    """absolute: the level's agent sees the goal's position. relative: the remaining
+    displacement."""
     reward: Literal["sparse", "dense"] = "sparse"
     """sparse: 0 where the goal is reached, else -1. dense: minus the Euclidean distance."""
     reached_within: Literal["elements", "ball"] = "elements"

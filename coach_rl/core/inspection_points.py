@@ -129,7 +129,7 @@ def flat(tree: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stand_before(owner: object, method: str, watched: Callable[..., object]) -> None:
-    """Let a function stand before a method, on this object alone."""
+    """Replace a method by a wrapper, on this object alone."""
     try:
         object.__setattr__(owner, method, watched)  # frozen ones as well
     except AttributeError as error:

@@ -78,7 +78,7 @@ class MarkRenderable(Protocol):
     """
 
     def render(self, row: int = 0, marks: Sequence[Mark] = ()) -> Array:
-        """One frame of a row, uint8 [height, width, 3]; changes nothing in the row's life."""
+        """One frame of a row, uint8 [height, width, 3]; doesn't change the row's state."""
         ...
 
     def render_ended(self, row: int = 0, marks: Sequence[Mark] = ()) -> Array:
@@ -115,7 +115,7 @@ class ProbedParameters(Protocol):
     """Parameters of environments of which some cannot continue from a saved state."""
 
     def obstacle_to_restoring(self) -> str | None:
-        """Return what keeps one from resuming where it was saved; None if nothing is found.
+        """Return the obstacle to continuing from a saved state; None if none is found.
 
         May build some to try it, and takes a second or two then.
         """
@@ -124,7 +124,7 @@ class ProbedParameters(Protocol):
 
 @runtime_checkable
 class ReplayedEnvironment(Protocol):
-    """An environment that loads a state by living through its open episodes again."""
+    """An environment that loads a state by replaying its open episodes."""
 
     @property
     def replays_episodes(self) -> bool:

@@ -1,4 +1,4 @@
-"""Properties of a level that don't depend on who decides on it."""
+"""Properties of a level that don't depend on its agent."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -55,8 +55,8 @@ class CertifyParameters:
     """first: the first that succeeds is taken, and those after it are not tried. nearest: all are
     tried, and the one that ends nearest to the level's own goal is taken of those that succeed."""
     learn: bool = False
-    """If True, the agent learns in training from what it tried and did not take, as a graph of
-    way-points can; otherwise a fork changes nothing but the choice."""
+    """If True, the agent also learns in training from rejected alternatives, as a graph of
+    way-points can; otherwise a fork affects the choice alone."""
 
 
 @parameter_class

@@ -1,4 +1,4 @@
-"""Parameter classes: frozen dataclasses that check what they are given.
+"""Parameter classes: frozen dataclasses that check their values.
 
 @parameter_class
 class WalkParameters:
@@ -85,7 +85,7 @@ def _check_names(cls: type, positional: tuple[object, ...], given: Mapping[str, 
 
 
 def _fit_fields(parameters: object) -> None:
-    """Give every field its value as the declared type wants it."""
+    """Convert every field to its declared type."""
     cls: Any = type(parameters)
     arguments = _arguments(cls)
     given = getattr(parameters, "name", None) if "name" in arguments else None

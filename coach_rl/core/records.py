@@ -126,7 +126,7 @@ class EnvResponse:
     """[R] simulator steps this answer covers; 0 where the simulator failed before there was one:
     the directive had no result, and `observation` is the one it was given for."""
     info: dict[str, Array] = field(default_factory=dict)
-    """[R, ...] each: whatever the environment reports besides."""
+    """[R, ...] each: whatever the environment reports in addition."""
     faults: tuple[Fault, ...] = ()
     """Failures of simulators, which have been restarted; only a row named here has duration 0."""
 
@@ -274,7 +274,7 @@ class Outcome:
     this level receives from its next decision on; `observation` still shows the goal of this one.
     Empty where nothing has moved."""
     info: Mapping[str, Array] = field(default_factory=dict)
-    """[R, ...] each: what the environment reported besides."""
+    """[R, ...] each: what the environment reported in addition."""
 
     def rows_of(self, index: Array) -> "Outcome":
         """The outcome of some of its rows: their places in it, or a mask [R]."""
@@ -304,7 +304,7 @@ def take(observation: Observation, index: Array | slice) -> Observation:
 
 @dataclass(frozen=True, kw_only=True)
 class ActionInfo:
-    """An agent's choice, and whatever it wants kept with it."""
+    """An agent's choice, and data to be stored with it."""
 
     action: Action
     """[R, ...] in the agent's own action space, before its OutputFilter."""

@@ -26,7 +26,7 @@ class KeepingParameters(ABC):
 
     @abstractmethod
     def keeping_nothing(self) -> Self:
-        """The same for an agent that only acts: nothing is kept, no room is taken."""
+        """The same memory without capacity, for an agent that only acts."""
 
 
 class LearnerParameters(ABC):

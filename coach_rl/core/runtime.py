@@ -23,7 +23,7 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.signals import SILENT, Signals
 
 OnActivity = Callable[[str], None]
-"""Called with what takes long before it begins, and with an empty text when it is over."""
+"""Called with the name of a slow activity before it begins, and with an empty text after it."""
 
 COMPILING = "compiling"
 RECORDING = "recording"
@@ -52,20 +52,20 @@ Value = TypeVar("Value")
 
 
 class Order(IntEnum):
-    """Something the leading process wants of the others."""
+    """A command of the leading process to the others."""
 
     HEATUP = 0
     """Take a tick of heat-up."""
     TRAIN = 1
     """Take a tick of training."""
     STATE = 2
-    """Hand over the state of your environments."""
+    """Send the state of the environments."""
     RUN = 3
-    """Note the folder of the run, which comes with it."""
+    """Record the folder of the run, which is sent along."""
     END = 4
-    """Leave: the run is over."""
+    """End: the run is over."""
     RESUME = 5
-    """Read the checkpoint, or the run without one, whose path comes with it."""
+    """Load the checkpoint, or the run without one, whose path is sent along."""
 
 
 class Announcement(NamedTuple):

@@ -79,7 +79,7 @@ class Stateful(Protocol):
 
 
 def check_same_kind(what: str, saved: State, mine: State) -> None:
-    """Raise `CheckpointError` unless two states hold the same things, whatever their values."""
+    """Raise `CheckpointError` unless two states have the same structure."""
     found, wanted = sorted(_paths(saved)), sorted(_paths(mine))
     if found != wanted:
         raise CheckpointError(

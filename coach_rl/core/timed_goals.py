@@ -1,4 +1,4 @@
-"""Goals with a time: a level is to be at a place when the time is up, not before and not after.
+"""Goals with a time: a level must be at a place when the time is up, neither before nor after.
 
 Timed sub-goals of HiTS (Gürtler, Büchler, Martius 2021, arXiv:2112.03100): the level above sets
 a place and a time, so that it can time what the levels below do to a world that moves by itself.
@@ -114,7 +114,7 @@ class TimedGoalSpace(GoalSpace):
         return {**super().show(goal[:, :-1], observation), TIME_KEY: goal[:, -1:] / self.longest}
 
     def steps_left(self, observation: Observation) -> FloatArray:
-        """The time left in steps, float32 [R], read off what an agent of the level sees."""
+        """The time left in steps, float32 [R], from an observation of the level's agent."""
         shown = observation[TIME_KEY].reshape(-1)
         return cast("FloatArray", np.rint(shown * self.longest).astype(np.float32))
 

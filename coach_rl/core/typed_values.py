@@ -399,7 +399,7 @@ def _advice(value: object, annotation: object, current: object, name: str) -> st
 
 
 def _rewritten(value: object, annotation: object) -> str:
-    """The value as it was probably meant; empty where that is not known."""
+    """The value that was probably meant; empty if unknown."""
     if isinstance(value, str):
         return _LOOKALIKES.get(value.lower(), "")
     if isinstance(value, type):

@@ -83,7 +83,7 @@ callback has requested stays in any case."""
 
 
 class CheckpointKeeper:
-    """Writes a run's checkpoints, remembers its best evaluation, removes what is no longer wanted.
+    """Writes a run's checkpoints, remembers its best evaluation, removes the others.
 
     All it remembers is noted in each checkpoint, so a resumed run keeps those that the same run
     would have kept without a pause.
@@ -192,7 +192,7 @@ class CheckpointKeeper:
         self._remove_unwanted()
 
     def drop_pending(self) -> None:
-        """Checkpoints that were kept for their evaluation stay no longer."""
+        """Stop keeping checkpoints whose evaluation is pending."""
         self._awaited = {}
         self._remove_unwanted()
 

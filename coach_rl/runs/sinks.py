@@ -161,7 +161,7 @@ class _File:
 
 
 class _Service(_File):
-    """A sink of the experiment's own, of which nothing is known."""
+    """A sink of the experiment's own, with unknown behaviour."""
 
     errors = (Exception, SystemExit)
 

@@ -1,4 +1,4 @@
-"""One run trained by several processes: what can be, and what those do that follow the first.
+"""One run trained by several processes: its requirements, and the followers of the first.
 
 The first process runs `run_experiment` or `resume_experiment` with its `group`, the others
 `follow_experiment` or `follow_resumed`.

@@ -332,7 +332,7 @@ class LiveRun:
     def _film(
         self, videos: Videos, record: LogRecord, sinks: RunSinks, *, is_final: bool = False
     ) -> None:
-        """Write what was filmed until a record; a run continues without what fails."""
+        """Write the videos filmed before a record; a failure does not stop the run."""
         videos.write_until(record, self.folder.videos, is_final=is_final)
         for path, error in videos.failures():
             self.failures.note("videos", f"the video {path.name}", error)
@@ -352,7 +352,7 @@ class LiveRun:
             self.failures.note("manifests", "how gradient steps run", error)
 
     def _keep(self, record: LogRecord) -> None:
-        """Write what an inspection has found something wrong in, if that is wanted."""
+        """Write the data of a failed inspection, if requested."""
         if isinstance(record, Inspection) and record.columns:
             try:
                 write_columns(self.folder.inspections / f"{record.name}.npz", record.columns)

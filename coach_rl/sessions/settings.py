@@ -105,4 +105,4 @@ class Audience:
     announce: Callable[[str], None] | None = None
     """Called when a signal is taken, inside the signal handler; or None."""
     on_activity: OnActivity = ignore_activity
-    """Called with what takes long: compiling, evaluating."""
+    """Called with slow activities: compiling, evaluating."""

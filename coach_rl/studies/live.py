@@ -248,7 +248,7 @@ class Viewer(Protocol):
         ...
 
     def show_activity(self, activity: str, *, for_seconds: float = 0.0) -> None:
-        """Show what takes the run long, and for how long already."""
+        """Show the run's slow activity and its duration so far."""
         ...
 
     def close(self) -> None:

@@ -432,7 +432,7 @@ def _apart(scores: FloatArray, row: int) -> FloatArray:
 
 
 def _cells(values: Array) -> list[float | str]:
-    """Numbers, and nothing where there is none."""
+    """Numbers as text; empty if missing."""
     return ["" if value != value else value for value in values.tolist()]
 
 

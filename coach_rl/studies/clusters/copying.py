@@ -293,7 +293,7 @@ class RunStore:
         return list(self._latest.values())
 
     def begin(self, attempt: str, job: str, experiment: str, run: str | None) -> None:
-        """Let a worker begin a job, whose run is locked for it.
+        """Register a worker's attempt at a job, and lock the run for it.
 
         Args:
             attempt: A new name for the worker's work on it.

@@ -64,7 +64,7 @@ class RayCluster:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def submit(self, job: Job) -> Future[JobResult]:
-        """Give a job out; a ConfigurationError is in the future of one that can never run."""
+        """Submit a job; a ConfigurationError is in the future of one that can never run."""
         future: Future[JobResult] = Future()
         try:
             self._require_room(job.needs)
@@ -112,7 +112,7 @@ class RayCluster:
         sent.future().add_done_callback(lambda done: self._settle(remote_job.attempt, done))
 
     def _settle(self, attempt: str, done: Future[JobResult]) -> None:
-        """Pass on what became of a task."""
+        """Set a job's future from the result of its task."""
         exceptions = self._ray.exceptions
         with self._lock:
             job, future, _ = self._given.pop(attempt)

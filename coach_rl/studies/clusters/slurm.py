@@ -111,7 +111,7 @@ class Slurm:
         self._watcher.start()
 
     def submit(self, job: Job) -> Future[JobResult]:
-        """Give a job out; one that an earlier program has submitted is waited for, not repeated."""
+        """Submit a job; one that an earlier program has submitted is waited for, not repeated."""
         future: Future[JobResult] = Future()
         try:
             here = with_absolute_paths(job)

@@ -55,7 +55,7 @@ Verdict = Literal["beats", "ties", "loses"]
 """Result of a comparison with the shipped setting: it ties where no difference is established."""
 
 SHIPPED = "shipped"
-"""The variant that changes nothing of what is searched."""
+"""The variant with default values of the searched parameters."""
 _LENGTH = ("schedule.training", "steps")
 """Names of the length of a run: the path, and the name on panels that have it."""
 
