@@ -87,7 +87,7 @@ class _Groups:
 
 
 def _chosen_groups(given: Given) -> _Groups:
-    """The groups in the folders, or the variants of a study with what counts in it.
+    """The groups in the folders, or the variants of a study with its metric.
 
     Raises:
         ConfigurationError: There are no runs, or a study stands beside something else.

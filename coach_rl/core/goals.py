@@ -203,8 +203,8 @@ class GoalSpace:
         """Actions [R, G] with which the level above would have set what was achieved as the goal.
 
         Args:
-            observation: What the level above saw, [R, ...] each.
-            next_observation: What it came to, [R, ...] each.
+            observation: Observations of the level above, [R, ...] each.
+            next_observation: Those after the decisions, [R, ...] each.
             duration: Simulator steps that this took, [R].
         """
         return self.asked_by(self.achieved(next_observation), observation)

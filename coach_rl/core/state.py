@@ -68,8 +68,8 @@ class Stateful(Protocol):
     def state_dict(self) -> State:
         """Everything mutable, as a `State` tree that shares no memory with the object.
 
-        Only what is `Appended` is read from the object when it is needed, and cannot be read any
-        more once the object has given it up.
+        Only `Appended` entries are read from the object on demand, and cannot be read any more
+        once the object has dropped them.
         """
         ...
 

@@ -1,7 +1,7 @@
 """Values that a user gives, fitted to the types that were declared.
 
-A literal is taken as it is where it already has the declared type. Beyond that only what loses
-nothing is done: a whole number for a float, `1e6` for a whole number, a number for a step unit, a
+A literal of the declared type is used unchanged. Otherwise only lossless conversions are
+made: a whole number for a float, `1e6` for a whole number, a number for a step unit, a
 list for a tuple, a member's name for an enum. Ranges that a type declares (see `ranges`) hold.
 """
 

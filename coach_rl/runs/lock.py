@@ -106,7 +106,7 @@ def holder_of(folder: Path) -> Holder | None:
 
 
 def lost_holder_of(folder: Path) -> Holder | None:
-    """The process that is gone without letting go of a run's folder, as after a kill, or None."""
+    """The process that ended without releasing a run's folder, as after a kill, or None."""
     holder, is_lost = _named_in(folder)
     return holder if is_lost else None
 

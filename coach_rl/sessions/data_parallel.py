@@ -137,7 +137,7 @@ def _follow(
     on_start: Callable[[Path], None],
     profile: bool,
 ) -> None:
-    """Do what the leading process announces. A request to stop is its to grant."""
+    """Follow the orders of the leading process, which alone decides on requests to stop."""
     graph = graph_manager.graph
     with StopRequests() as stop, stop.patient(), ExitStack() as opened:
         while (announced := group.next_order()).order is not Order.END:

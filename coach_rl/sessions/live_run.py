@@ -268,7 +268,7 @@ class LiveRun:
                         sinks.write(each)
                 if self.videos is not None:
                     self._film(self.videos, record, sinks)
-                if record.kind != "note":  # what callbacks add comes after what it is about
+                if record.kind != "note":  # notes of callbacks follow the record they are about
                     subject = record
                 is_saved = self.graph_manager.progress.is_settled and self._save_if_due(
                     subject, sinks

@@ -41,7 +41,7 @@ class LocalPool:
         self._is_cancelled = False
 
     def submit(self, job: Job) -> Future[JobResult]:
-        """Give a job out; it waits for a free process, and its future is running from then on."""
+        """Submit a job; it waits for a free process, and its future is running from then on."""
         return self._threads.submit(self._run, job)
 
     def close(self, *, cancel: bool = False) -> None:
