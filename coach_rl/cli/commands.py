@@ -195,7 +195,7 @@ SEEDS = _one_run(
     "train",
     "PRESET --seeds SEEDS [flags]",
     run="studies:train_seeds",
-    takes="seeds",
+    flag_group="seeds",
     subject="preset",
     limits="with --seeds it begins a run for each of them, in a process of its own",
 )
@@ -203,7 +203,7 @@ UNTRAINED = _one_run(
     "evaluate",
     "-p PRESET [flags]",
     run="evaluate:evaluate_preset",
-    takes="untrained",
+    flag_group="untrained",
     subject="preset",
     limits="agents are evaluated before any training, without a run folder",
 )
@@ -211,7 +211,7 @@ CHECK_PRESET = _one_run(
     "check",
     "-p PRESET [flags]",
     run="check:check_preset",
-    takes="check_preset",
+    flag_group="check_preset",
     subject="preset",
     limits="it tries the preset's environment and trains nothing",
 )
@@ -368,7 +368,7 @@ def _check(name: str, command: Command, given: Mapping[str, object]) -> None:
     taken = {flag.dest for flag in command.taken()} | {command.subject, "plain", "debug"}
     for ignored in (dest for dest in given if dest not in taken):
         spelling, takers = every[ignored].spellings[0], every[ignored].of.split()
-        if command is COMMANDS["train"] and SEEDS.takes in takers:
+        if command is COMMANDS["train"] and SEEDS.flag_group in takers:
             raise ConfigurationError(f"{spelling} is about several runs; give --seeds, too")
         raise ConfigurationError(
             f"`coach {name}` ignores {spelling}: {command.limits}; leave it out"
