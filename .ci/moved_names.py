@@ -148,8 +148,8 @@ def main() -> None:
     new = names_now()
     table, gone = moves(names_at(sys.argv[1]), new)
     kept = json.loads(TABLE.read_text()) if TABLE.exists() else {}
-    split = {old.partition(":")[0] for old in table if ":" in old}
-    kept = {old: new for old, new in kept.items() if old not in split}  # names replace the module
+    listed = {old.partition(":")[0] for old in table}  # wholly, or name by name
+    kept = {old: new for old, new in kept.items() if old.partition(":")[0] not in listed}
     table = {**followed(table, kept), **table}
 
     def is_there(target: str) -> bool:
