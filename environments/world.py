@@ -82,7 +82,7 @@ class WorldEnvironment(Saved):
     """
 
     SAVED = (
-        "_elapsed",  # first, for it tells the number of rows
+        "_elapsed",  # first, for it gives the number of rows
         "_inbox",
         SavedAttribute("_state", key="world"),
         SavedAttribute("_streams_by_row", key="streams"),

@@ -57,7 +57,7 @@ def combinations(numbers: tuple[int, ...]) -> int:
 def even_points(
     owner: str, low: float, high: float, number: int, *, whole: bool
 ) -> npt.NDArray[np.float64]:
-    """Evenly spaced points from `low` to `high`, both included; rounded to integers where asked.
+    """Evenly spaced points from `low` to `high`, both included; rounded to integers on request.
 
     Raises:
         SpaceError: Rounding makes two of them equal.

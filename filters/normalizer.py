@@ -39,7 +39,7 @@ class Normalizer(InputStage):
         self._scale = self._statistics.inverse_std(epsilon)
 
     def update(self, values: Array, _memory: RowMemory, _rows: IntArray, /) -> None:
-        """Take in values [R, ...], each once."""
+        """Update the statistics with values [R, ...], each once."""
         self._statistics.update(values)
         self._scale = self._statistics.inverse_std(self._epsilon)
 

@@ -148,7 +148,7 @@ class ReturnScaling(InputStage):
         ended[rows] = ends
 
     def update(self, _rewards: Array, memory: RowMemory, rows: IntArray, /) -> None:
-        """Take in the discounted sums of these rows."""
+        """Update the statistics with the discounted sums of these rows."""
         self._statistics.update(memory["discounted_return"][rows])
         self._scale = self._statistics.inverse_std(self._epsilon)
 

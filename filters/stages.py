@@ -194,8 +194,8 @@ def image_of(owner: str, space: Space) -> spaces.Box:
     """The space as a Box of images, [height, width] or [height, width, channels], uint8 or float.
 
     Raises:
-        SpaceError: It is something else; says how to bring the channels to the end where they stand
-            first.
+        SpaceError: It is something else; if the channels stand first, the message shows how to
+            bring them to the end.
     """
     box = box_of(owner, space)
     wanted = f"{owner} needs images [height, width] or [height, width, channels of 1 to 4]"

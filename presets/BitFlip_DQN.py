@@ -1,6 +1,6 @@
 """DQN on flipping bits, with hindsight (`BitFlip_DQN_HER`) and without, which fails at 16 bits.
 
-Settings after Andrychowicz et al. 2017, whose plain DQN gave up at 13 bits.
+Settings after Andrychowicz et al. 2017, whose plain DQN failed from 13 bits.
 """
 
 from dataclasses import dataclass

@@ -84,7 +84,7 @@ class ActorCriticLearner(Generic[Batch]):
 
     Args:
         params: The agent's parameters.
-        context: What is known only now.
+        context: Settings known only at construction, such as spaces.
         actor: The policy's network.
         critics: The critics' network.
         losses: Of the critics and the actor.
@@ -174,11 +174,11 @@ def deterministic_acting(
     actor: NetworkWrapper,
     policy: Forward,
 ) -> AnyActingPolicy:
-    """Acting by a deterministic actor, with the noise that the parameters ask for.
+    """Acting by a deterministic actor, with the noise of the parameters.
 
     Args:
         params: The agent's parameters.
-        context: What is known only when the learner is built.
+        context: Settings known only at construction, such as spaces.
         actor: The actor.
         policy: The same as a function of numpy observations.
     """

@@ -1,4 +1,4 @@
-"""Several agents on one level, each with its part of what is seen, done, earned and ended.
+"""Several agents on one level, each with its own observations, actions, rewards and ends.
 
 AgentGroupParameters(
     members=(
@@ -63,10 +63,10 @@ class GroupMember:
     reward: str | None = None
     """The info array that holds its own reward; None: it gets the level's reward."""
     terminated: str | None = None
-    """The info array that says where its own episode has come to a final state; None: with the
-    level's. Once it has ended the member waits for the next real episode."""
+    """The info array that marks terminal states of its own episode; None: the level's. Once it
+    has ended the member waits for the next real episode."""
     truncated: str | None = None
-    """The info array that says where its own episode was cut off; None: with the level's."""
+    """The info array that marks truncations of its own episode; None: the level's."""
     shares: str | None = None
     """The name of an agent that it shares with the members that give the same name: one set of
     networks, optimisers, statistics and memory, which learns from what all of them do. Their agents
@@ -82,8 +82,8 @@ class GroupMember:
     def of(cls, agent: AgentParameters) -> Self:
         """The member that is the environment's agent of the same name.
 
-        It sees and acts under its name, and takes its reward and ends from where
-        `core.agent_info` says: what PettingZoo's environments offer through their adapter.
+        It sees and acts under its name, and takes its reward and ends from the infos named in
+        `core.agent_info`, which the adapter of PettingZoo's environments fills.
         """
         return cls(
             agent=agent,
@@ -136,7 +136,7 @@ class AgentGroupParameters:
 
         Raises:
             UnknownNameError: A member names a key that the level does not have.
-            SpaceError: The action has no keys, or one that belongs to nobody or to two, or a
+            SpaceError: The action has no keys, or one that belongs to no member or to two, or a
                 member cannot serve its part.
         """
         whole = context.spaces
@@ -177,7 +177,7 @@ class AgentGroupParameters:
         return AgentGroup(agents, tuple(bound), whole.action)
 
     def _parts(self, space: Space) -> list[ActionPart]:
-        """Each member's part of the action; the keys are all given out, once each."""
+        """Each member's part of the action; every key belongs to exactly one member."""
         if not isinstance(space, spaces.Dict):
             raise SpaceError(
                 f"the group '{self.name}' needs actions to give its members parts of: a Dict, a "
@@ -186,8 +186,8 @@ class AgentGroupParameters:
         owners: dict[str, str] = {}
         parts = []
         for member in self.members:
-            asked = (member.actions,) if isinstance(member.actions, str) else member.actions
-            keys = _keys(asked, space, kind="action key", member=member)
+            names = (member.actions,) if isinstance(member.actions, str) else member.actions
+            keys = _keys(names, space, kind="action key", member=member)
             if not keys:
                 raise SpaceError(
                     f"member '{member.agent.name}' has no action keys; "
@@ -283,7 +283,7 @@ class BoundMember:
     def _require_added_up(
         self, outcome: Outcome, key: str, what: str, is_added_up: bool, names: str
     ) -> None:
-        """Raise `RunError` where decisions last several steps, of which an info tells only one."""
+        """Raise `RunError` for decisions of several steps: an info covers only the last one."""
         if not is_added_up and (outcome.duration > 1).any():
             raise RunError(
                 f"member '{self.name}' has {what} of its own, '{key}', of the last simulator "
@@ -295,9 +295,7 @@ class BoundMember:
         """An info array of one entry a row, [R]."""
         values = outcome.info.get(key)
         if values is None:
-            raise UnknownNameError(
-                "info key", key, outcome.info, f"asked for by member '{self.name}'"
-            )
+            raise UnknownNameError("info key", key, outcome.info, f"named by member '{self.name}'")
         if values.shape != (len(outcome.rows),):
             raise RunError(
                 f"info '{key}' of member '{self.name}' has shape {values.shape}, "
@@ -344,12 +342,12 @@ class AgentGroup(MemberAgents):
     """Several agents as one; an `Agent`.
 
     A member whose own episode is over takes no decisions and gets no transitions until the real
-    episode is: its keys carry an action that nobody chose, the same at any time.
+    episode is: its keys carry a constant filler action.
 
     Args:
         agents: The agents by name.
         bound: The members, several of which may share an agent.
-        action_space: What they act in together.
+        action_space: Their joint action space.
     """
 
     def __init__(
@@ -472,18 +470,16 @@ def _observed(member: GroupMember, space: spaces.Dict) -> dict[str, str]:
 
 
 def _keys(
-    asked: tuple[str, ...], space: spaces.Dict, *, kind: str, member: GroupMember
+    names: tuple[str, ...], space: spaces.Dict, *, kind: str, member: GroupMember
 ) -> tuple[str, ...]:
-    """The keys of a space that are asked for by name or by what they stand below, once each."""
+    """The keys of a space with these names or below these prefixes, once each."""
     found: list[str] = []
-    for name in asked:
+    for name in names:
         below = [key for key in space.spaces if key.startswith(f"{name}/")]
         keys = [name] if name in space.spaces else below
         if not keys:
             allowed = {*space.spaces, *(key.partition("/")[0] for key in space.spaces)}
-            raise UnknownNameError(
-                kind, name, allowed, f"asked for by member '{member.agent.name}'"
-            )
+            raise UnknownNameError(kind, name, allowed, f"named by member '{member.agent.name}'")
         found += keys
     return tuple(dict.fromkeys(found))
 
@@ -560,7 +556,7 @@ def _reshaped(tree: State, leading: tuple[int, ...], axes: int) -> State:
 
 
 def _idle(space: Space) -> Array:
-    """An action for whoever takes none, [1, ...]."""
+    """A filler action for members that take none, [1, ...]."""
     action = actions_from_uniform(space, np.full((1, uniform_size(space)), 0.5))
     assert not isinstance(action, dict), "an environment's action space is flat"
     return action

@@ -40,13 +40,13 @@ class AgentRows(Saved, Generic[Exploration]):
     heatup: BoolArray
     """The open decision was made in HEATUP."""
     follows: BoolArray
-    """The row acts on what its last stored transition led to, under the same goal."""
+    """The row acts on the next observation of its last stored transition, under the same goal."""
     pending: Observation = field(default_factory=dict)
     """The filtered observation that the row acts on, or has acted on."""
     choice: dict[str, Array] = field(default_factory=dict)
     """The open decision's ActionInfo by name: `action` or `action/<part>`, and its extras."""
     followed: dict[str, Array] | None = None
-    """Choices made elsewhere, which the next ones are; None where the agent makes its own."""
+    """Choices to follow, made by another copy of the agent; None: it chooses itself."""
 
     def decisions(self) -> State:
         return dict(self.choice)
@@ -56,7 +56,7 @@ class AgentRows(Saved, Generic[Exploration]):
 
 
 class InfoColumns:
-    """Takes the infos to be kept out of outcomes.
+    """Extraction of the stored infos from outcomes.
 
     Args:
         names: Their names.
@@ -83,7 +83,7 @@ class InfoColumns:
             SpaceError: An info is not one number a row.
 
         Warns:
-            CoachWarning: The environment does not report an info; said once.
+            CoachWarning: The environment does not report an info; warns once.
         """
         columns = {}
         for name, extra in zip(self._names, self.extras, strict=True):

@@ -1,4 +1,4 @@
-"""Deep Q-learning (Mnih et al. 2015) with what has been added to it since.
+"""Deep Q-learning (Mnih et al. 2015) with later extensions.
 
 Double choice of the next action (van Hasselt et al. 2016, arXiv:1509.06461); dueling streams,
 quantiles and categorical returns by the network; n-step returns, priorities and hindsight by the
@@ -39,7 +39,7 @@ class DQNAlgorithmParameters(ClippedTargetParameters):
     """DQN's settings. Defaults: those of Mnih et al. 2015, with the double choice of actions."""
 
     double: bool = True
-    """The online network chooses the next action, the target network says what it is worth."""
+    """The online network chooses the next action, the target network evaluates it."""
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(every=10_000))
     """Update rule of the target network."""
     huber: Positive[float] | None = 1.0

@@ -130,12 +130,12 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
 
     Args:
         name: The agent's name in logs.
-        spaces: What its level shows and takes.
+        spaces: Its level's observation and action spaces.
         input_filter: Applied to observations and rewards; None leaves them as they are.
         output_filter: Applied to actions; None leaves them as they are.
         infos: Names of infos that are kept with transitions.
-        symmetry: What the filters see stands for all situations of its kind; None: for itself.
-        signals: Takes what the agent and its filters want to see in the logs.
+        symmetry: Symmetry of filtered observations and actions; None: there is none.
+        signals: Receives values of the agent and its filters for the logs.
     """
 
     SAVED: ClassVar[SavedNames] = (SavedAttribute("_filters", policy=True),)
@@ -143,9 +143,9 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
     POINTS: ClassVar[tuple[PointsFunction, ...]] = (points_of_filters,)
 
     is_on_policy: bool = False
-    """True if it learns only from what its newest policy did: decisions of HEATUP aren't stored."""
+    """True if it learns only from its newest policy's decisions: those of HEATUP aren't stored."""
     explores: bool = True
-    """True if it acts otherwise in training than greedily."""
+    """True if it does not always act greedily in training."""
     proposes: bool = True
     """True if exploring leads to alternatives."""
 
@@ -171,7 +171,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         self.name = name
         self.symmetry = symmetry
         self.signals = signals
-        """Takes what is to be seen in the logs: `self.signals.note(name, values)`."""
+        """Receiver of values for the logs: `self.signals.note(name, values)`."""
         self._infos = InfoColumns(infos, agent=name)
         self.acts_in = spaces.action
         self._counted = {
@@ -191,7 +191,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         remembers = any(path.startswith("observation/") for path in self.input_filter.new_rows(1))
         if symmetry is not None and remembers:
             raise ConfigurationError(
-                f"agent '{name}': its symmetry looks at each observation for itself, and a filter "
+                f"agent '{name}': its symmetry transforms each observation by itself, and a filter "
                 "of its InputFilter remembers earlier ones (a stack?); leave one of them out"
             )
         self.observation_space = self.input_filter.observation_space
@@ -243,7 +243,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             raise SpaceError(f"agent '{self.name}' has nothing that could be loaded")
         self._check_conditions(state)
         if missing := [key for key in own if key not in state]:
-            raise SpaceError(f"what was saved has no '{missing[0]}': it is another kind of agent")
+            raise SpaceError(f"the saved policy has no '{missing[0]}': it is another kind of agent")
         try:
             for key, part in own.items():
                 if key in _COMPARED:
@@ -253,11 +253,11 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             raise SpaceError(str(error)) from error
 
     def _check_conditions(self, state: State) -> None:
-        """Raise `SpaceError` where a policy that was saved would mean something else here."""
+        """Raise `SpaceError` where a saved policy would have another meaning here."""
         saved, own = state.get("symmetry"), self._conditions.get("symmetry")
         if saved != own:
             raise SpaceError(
-                f"what was saved was learned with symmetry={saved}, and this agent has "
+                f"the saved policy was learned with symmetry={saved}, and this agent has "
                 f"symmetry={own}; give it the same"
             )
 
@@ -551,7 +551,7 @@ def _write(
 
 
 def _check_finite(rows: IntArray, observation: Observation, reward: FloatArray | None) -> None:
-    """Raise `NonFiniteError` naming what is not finite, and where; no reward at a start."""
+    """Raise `NonFiniteError` naming a non-finite value and its row; no reward at a start."""
     named = {f"an observation '{key}'": values for key, values in observation.items()}
     if reward is not None:
         named["a reward"] = reward

@@ -29,9 +29,9 @@ def check_filters(
     """Raise `ConfigurationError` where filters and a memory's hindsight contradict each other.
 
     Args:
-        agent: Whose filters they are.
-        memory: What its memory will be like.
-        place: Where in a stack it decides.
+        agent: The owner of the filters.
+        memory: Parameters of its memory.
+        place: Its place in the stack.
     """
     if not isinstance(memory, ReplayMemoryParameters) or memory.hindsight is None:
         return
@@ -57,7 +57,7 @@ def check_filters(
             raise ConfigurationError(
                 f"agent '{agent.name}': hindsight actions are sub-goals that were achieved, and "
                 f"the OutputFilter has no exact way back to the agent's space: {reason}; use "
-                "LinearBoxToBoxMap or none, or show sub-goals as they were asked for (hindsight "
+                "LinearBoxToBoxMap or none, or show sub-goals as they were requested (hindsight "
                 "actions None)"
             )
 
@@ -69,15 +69,17 @@ def _named(keys: Set[str]) -> str:
 def _no_way_back(output_filter: OutputFilter, sub_goals: spaces.Box) -> str | None:
     """Return why sub-goals that an agent could have sent cannot be recovered; None if they can."""
     extent = sub_goals.high - sub_goals.low.astype(np.float64)
-    asked = (sub_goals.low + _PROBES * extent).astype(np.float32)  # [3, G]
+    probes = (sub_goals.low + _PROBES * extent).astype(np.float32)  # [3, G]
     try:
-        back = np.asarray(output_filter.inverse(asked))
+        back = np.asarray(output_filter.inverse(probes))
         again = np.asarray(output_filter.apply(back))
     except (SpaceError, ActionError) as error:
         return str(error)
-    near = np.isfinite(back).reshape(len(asked), -1).all(axis=1)  # [3]
-    near &= (np.abs(again - asked) <= _PRECISION * extent).all(axis=1)
+    near = np.isfinite(back).reshape(len(probes), -1).all(axis=1)  # [3]
+    near &= (np.abs(again - probes) <= _PRECISION * extent).all(axis=1)
     if near.all():
         return None
     lost = int((~near).argmax())
-    return f"{asked[lost].tolist()} becomes {back[lost].tolist()}, and {again[lost].tolist()} again"
+    return (
+        f"{probes[lost].tolist()} becomes {back[lost].tolist()}, and {again[lost].tolist()} again"
+    )

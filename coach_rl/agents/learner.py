@@ -106,7 +106,7 @@ class PerturbedPolicy(ActingPolicy[PerturbedRows]):
         network: The actor's actions [R, A] of observations [R, ...] each.
         exploration: Adds noise to the perturbed actor's actions.
         parameter_noise: How the parameters are perturbed.
-        actor: The actor that `network` stands for.
+        actor: The actor that owns `network`.
         action_space: Where it acts.
     """
 
@@ -174,7 +174,7 @@ class Learner(Protocol):
 
     @property
     def engine(self) -> UpdateEngine[Any]:
-        """Makes the gradient steps, from whatever the losses take, and has their metrics."""
+        """Engine of the gradient steps and of their metrics."""
         ...
 
     @property

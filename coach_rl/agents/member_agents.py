@@ -1,4 +1,4 @@
-"""Several agents as one: their parts of an action, and what they learn, save and know together."""
+"""Several agents as one: their parts of an action, and their joint learning, saving and state."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ DISCRETE = (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 class ActionPart:
     """Some keys of a Dict action space as the space one agent acts in.
 
-    One key is the agent's space as it stands. Several keys become one space that any agent can
+    One key is the agent's space unchanged. Several keys become one space that any agent can
     act in, with the elements of the keys in a row: Boxes of floats a flat Box; Discrete,
     MultiDiscrete and MultiBinary a flat MultiDiscrete. Keys of both kinds stay a Dict, which is
     for agents that can act in one.
@@ -123,7 +123,7 @@ class MemberRows(Saved):
 
 
 class MemberAgents(Saved):
-    """The shared half of an agent made of others; `AgentGroup` and `SkillAgents` say who acts.
+    """The shared half of an agent made of others; `AgentGroup` and `SkillAgents` choose who acts.
 
     Args:
         members: The agents by name.
@@ -173,6 +173,6 @@ class MemberAgents(Saved):
         for name, agent in self.members.items():
             if name not in state:
                 raise SpaceError(
-                    f"what was saved has no member '{name}'; it has {', '.join(sorted(state))}"
+                    f"the saved policy has no member '{name}'; it has {', '.join(sorted(state))}"
                 )
             agent.load_policy(state[name])

@@ -84,7 +84,7 @@ class ClippedTargetParameters(ValueLearningParameters):
     """Settings shared by algorithms whose values count rewards alone."""
 
     clip_targets: RisingPair | None = None
-    """Bounds of what an action can be worth, where they are known; None: those of the critic, if it
+    """Bounds of the value of an action, where they are known; None: those of the critic, if it
     has any."""
 
 
@@ -146,7 +146,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
 
     Args:
         params: The agent's parameters.
-        context: What is known only now.
+        context: Settings known only at construction, such as spaces.
         discount: Gamma, for the memory.
         make_learner: Makes the algorithm's networks and losses.
     """
@@ -323,11 +323,11 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         return {} if self.normaliser is None else self.normaliser
 
     def _note_errors(self, positions: Tensor, errors: Tensor) -> None:
-        """Note the batch's new errors; a step that was skipped has none."""
+        """Record the batch's new errors; a skipped step has none."""
         try:
             self.memory.note_errors(positions, errors)
         except NonFiniteError:
-            self._engine.require_finite()  # which can say why
+            self._engine.require_finite()  # which can name the cause
             if not self._skips:
                 raise
 

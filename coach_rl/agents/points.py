@@ -1,4 +1,4 @@
-"""Points of agents where an inspection can look at what passes; see `core.inspection_points`."""
+"""Points of agents where an inspection can read values; see `core.inspection_points`."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -100,7 +100,7 @@ def points_of_filters(agent: FilteringAgent) -> list[InspectionPoint]:
 def points_of_replay(agent: ReplayAgent) -> list[InspectionPoint]:
     """Points at the sampler of a replay memory, at batches and at the network.
 
-    Only our memory has a sampler with points, and knows the age of a transition.
+    Only this engine's memory has a sampler with points, and the age of transitions.
     """
     memory, learner = agent.memory, agent.learner
     replay = memory if isinstance(memory, ReplayMemory) else None

@@ -70,7 +70,7 @@ WHOLE_MINIBATCH = "whole_minibatch"
 
 
 ACTION_UNITS, SCALED = "action_units", "[-1, 1], scaled to the bounds of a Box"
-"""Key and value by which what is saved names the units of actions; absent where not scaled."""
+"""Key and value that name the units of actions in a saved policy; absent where not scaled."""
 
 
 @parameter_class
@@ -141,7 +141,7 @@ class PPOAgentParameters(FilteredAgentParameters, LearnerParameters, SharedLearn
     """The policy acts in [-1, 1], which is mapped to the bounds of a Box of actions; False: it acts
     in the Box's own units. Elements without finite bounds keep their units."""
     symmetry: SymmetryParameters | None = None
-    """A symmetry of the body: what is learned in one situation holds in all that look alike. None:
+    """A symmetry of the body: what is learned in one situation holds in all symmetric ones. None:
     each is learned for itself."""
 
     WHEN_MISSING: ClassVar[Mapping[str, object]] = {"scale_actions": False}
@@ -174,7 +174,7 @@ class PPOAgentParameters(FilteredAgentParameters, LearnerParameters, SharedLearn
 
 
 class PPOAgent(FilteredAgent[RowNoise]):
-    """Collects a rollout with the current policy, improves on it, forgets the rollout."""
+    """Collects a rollout with the current policy, improves the policy, discards the rollout."""
 
     SAVED: ClassVar[SavedNames] = (
         SavedAttribute("network", policy=True),
@@ -329,8 +329,8 @@ class PPOAgent(FilteredAgent[RowNoise]):
         own = isinstance(self.output_filter, ScaledOutput)
         if self._acts_in_units and saved != own:
             raise SpaceError(
-                f"what was saved was learned with scale_actions={saved}, and agent '{self.name}' "
-                f"has scale_actions={own}: its actions would mean something else; give it the same"
+                f"the saved policy was learned with scale_actions={saved}, and agent '{self.name}' "
+                f"has scale_actions={own}: its actions would have other units; give it the same"
             )
 
     def _when_the_rollout_began(self, clock: Clock) -> Clock:

@@ -111,7 +111,7 @@ class SACLearner(ActorCriticLearner[SACBatch]):
 
     Args:
         params: The agent's parameters.
-        context: What is known only now.
+        context: Settings known only at construction, such as spaces.
         more: Objectives stepped after those of critics, actor and temperature.
     """
 
@@ -209,7 +209,7 @@ class SACLearner(ActorCriticLearner[SACBatch]):
 
 
 class CandidatePolicy(ActingPolicy[RowNoise]):
-    """Takes, where it is greedy, the candidate action that the lower critic values most.
+    """Policy whose greedy action is the candidate with the highest value of the lower critic.
 
     Args:
         network: Means and log standard deviations before squashing, [R, 2A].

@@ -1,4 +1,4 @@
-"""An agent that does what a function says: it neither explores nor learns.
+"""An agent that acts by a function: it neither explores nor learns.
 
 ScriptedAgentParameters(policy=walk)                     # a function at the top of a file
 ScriptedAgentParameters(policy="my_package.gaits:walk")  # the same by name
@@ -81,7 +81,7 @@ class UniformAgentParameters:
 
 @dataclass(kw_only=True)
 class UniformRows(Saved):
-    """The random streams of the rows, and what was drawn from them last."""
+    """The random streams of the rows, and the numbers last drawn from them."""
 
     SAVED = ("noise", "drawn")
 
@@ -89,7 +89,7 @@ class UniformRows(Saved):
     drawn: FloatArray
     """[N, D] the uniform numbers of each row's last action."""
     followed: FloatArray | None = None
-    """Numbers drawn elsewhere, [N, D], that the next actions are made of; None where the agent
+    """Numbers to use for the next actions, [N, D], drawn by another copy of the agent; None: it
     draws its own."""
 
     def decisions(self) -> State:
@@ -167,7 +167,7 @@ class ScriptedAgentParameters(CodeNamingParameters):
     policy: Policy | str
     """The policy: a function of (observations by key, [R, ...] each; action space) that returns the
     actions [R, ...] of the R rows; `module:function`, or `still` or `desired_goal`. A function must
-    stand at the top level of a file, or a run's manifest could not name it.
+    be at the top level of a file, or a run's manifest could not name it.
     """
 
     def __post_init__(self) -> None:
@@ -198,7 +198,7 @@ class ScriptedRows(Saved):
 class ScriptedAgent(ActingOnly):
     """Acts by a function in every phase, heat-up and tested decisions included.
 
-    What the function asks for beyond the bounds of a Box is clipped to them.
+    Actions beyond the bounds of a Box are clipped to them.
 
     Args:
         params: The agent's parameters.

@@ -56,7 +56,7 @@ class ActorParameters:
 class CriticParameters:
     """A critic's network: the embedded observation and the action through the middleware.
 
-    The action joins where the middleware begins, unless `action_layers` says otherwise;
+    The action joins where the middleware begins, unless `action_layers` is set;
     `torso.embedder` layers come before it, so embedder (400,) with middleware (300,) is the network
     of the DDPG paper.
     """

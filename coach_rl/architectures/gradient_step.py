@@ -41,7 +41,7 @@ EXTREMES = {"_lowest": torch.amin, "_highest": torch.amax}
 
 def mapped(change: Callable[[Tensor], Tensor], batch: Batch) -> Batch:
     """The batch with every tensor changed."""
-    return _mapped(change, batch)  # type: ignore[return-value]  # the same kind comes out
+    return _mapped(change, batch)  # type: ignore[return-value]  # the result has the same type
 
 
 def named_tensors(batch: object, name: str = "") -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""Layers whose initial weights come from a generator that is passed in."""
+"""Layers whose initial weights are drawn from a given generator."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A module whose parameters live in one flat tensor, with a target copy where asked."""
+"""A module whose parameters live in one flat tensor, with an optional target copy."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +20,7 @@ class NetworkWrapper:
 
     Args:
         module: The network; it is moved to `device` and its parameters become views.
-        device: Where it lives.
+        device: The device of its parameters.
         with_target: Whether to keep a target copy, equal to the online one at first.
     """
 
@@ -81,7 +81,7 @@ class NetworkWrapper:
         return state
 
     def load_state_dict(self, state: State) -> None:
-        """Go on with saved parameters and buffers; CheckpointError names what doesn't fit."""
+        """Load saved parameters and buffers; CheckpointError names what doesn't fit."""
         self._load(self.named(self.online), state["online"])
         self._load(self._buffers, state.get("buffers", {}))
         if self.has_target:

@@ -1,6 +1,6 @@
 """A small policy's forward pass in numpy, on the same memory as the torch parameters.
 
-Acting asks for a few rows at a time, where torch's cost per operation is several times the
+Acting evaluates a few rows at a time, where torch's cost per operation is several times the
 arithmetic: 64-64 tanh on 8 rows takes 70 us in torch and 15 us here. Made for dense policies on the
 CPU; others act in torch. Thousands of rows, such as HIRO's candidates, are passed through in blocks
 that stay in the processor's cache, by oneDNN where that is faster.

@@ -53,7 +53,7 @@ class ObservationNormaliser(Saved):
         """Scale by observation key, 1 / standard deviation, 100 at most, float32."""
 
     def update(self, observation: Observation) -> None:
-        """Take in observations [R, ...] each."""
+        """Update the statistics with observations [R, ...] each."""
         for key, statistics in self._statistics.items():
             before = statistics.count
             statistics.update(observation[key])

@@ -1,4 +1,4 @@
-"""Networks for Discrete actions: what each action is worth, as a mean or as a distribution."""
+"""Networks for Discrete actions: each action's value, as a mean or as a distribution."""
 
 from dataclasses import field
 from functools import partial
@@ -149,7 +149,7 @@ class CategoricalHead:
         require(
             len(np.unique(atoms)) == self.atoms,
             f"CategoricalHead.low={self.low}, high={self.high} and atoms={self.atoms} make returns "
-            "that float32 cannot tell apart; use fewer atoms, or returns nearer to 0",
+            "that float32 cannot distinguish; use fewer atoms, or returns nearer to 0",
         )
 
     @property

@@ -44,7 +44,7 @@ trial program for each of them. Neither changes what is computed.
 CPP_ERROR = "CppCompileError"
 """Name of the error of a C++ compiler that failed; it may have been ended from outside.
 
-A terminal sends Ctrl-C to the compiler too, and a run that is asked to stop finishes its step: it
+A terminal sends Ctrl-C to the compiler too, and a run that is stopped finishes its step first: it
 compiles once more.
 """
 INSIDE_A_MODULE = (".module", "._modules", "._parameters", "._buffers")
@@ -64,13 +64,13 @@ class CaptureError(Exception):
 def resolved_mode(
     mode: UpdateMode, device: torch.device, *, planned_updates: int, repaid_after: int
 ) -> Literal["eager", "compiled", "captured"]:
-    """The mode itself, or what `auto` stands for; ParameterError if it cannot run on the device.
+    """The mode, resolved if it is `auto`; ParameterError if it cannot run on the device.
 
     `auto` captures on a GPU. On the CPU it compiles where a C++ compiler is present and the planned
     updates repay the 10 to 25 seconds that it takes.
 
     Args:
-        mode: The mode asked for.
+        mode: The configured mode.
         device: The device of the networks.
         planned_updates: Gradient steps that the run will take.
         repaid_after: Gradient steps after which compiling has repaid itself.
@@ -221,7 +221,7 @@ def _capture(graph: torch.cuda.CUDAGraph, step: Callable[[], StepResult]) -> Ste
         graph.capture_end()
     except BaseException:
         if not has_ended:
-            with suppress(RuntimeError):  # the step's own error says more
+            with suppress(RuntimeError):  # the step's own error is more specific
                 graph.capture_end()
         # The generator still counts as captured, and would refuse to draw: give it another state.
         number = torch.cuda.current_device()
@@ -300,7 +300,7 @@ def _checks_kept(checks: Sequence[_Check]) -> list[bool]:
     """Select the compiler's checks that stay in front of every call of a compiled step.
 
     Kept are those of the arguments, of torch's global state, and of everything that a loss reads
-    elsewhere except networks: when it changes, the step is compiled anew. Dropped are those of
+    elsewhere except networks: when it changes, the step is recompiled. Dropped are those of
     modules, optimisers and torch's own functions: nineteen in twenty, and up to a third of the time
     of a PPO step.
     """

@@ -29,10 +29,10 @@ MOST_COLUMNS = 4
 
 
 class StepMetrics:
-    """Numbers of gradient steps, left on the device until somebody asks for them.
+    """Numbers of gradient steps, left on the device until they are read.
 
     They are kept step by step, so that the first one that is not finite can be reported with its
-    step; adding them up when asked costs less than at every step, and gives the same sums.
+    step; adding them up when read costs less than at every step, and gives the same sums.
 
     Args:
         skips_unsound: Whether steps that were not sound are left out of the means, and counted.
@@ -45,7 +45,7 @@ class StepMetrics:
         self._in_a_row: dict[Names, int] = {}
         """Steps left out since the last sound one, by the names of their numbers."""
         self.steps = 0
-        """Gradient steps ever taken; who restores an engine sets it."""
+        """Gradient steps ever taken; set when an engine is restored."""
         self._new: list[tuple[Names, Tensor]] = []
         """Numbers of the last steps, not yet in the sums."""
         self._totals: dict[Names, FloatArray] = {}
@@ -53,7 +53,7 @@ class StepMetrics:
         self._faults: dict[str, tuple[int, float]] = {}
 
     def add(self, names: Names, values: Tensor) -> None:
-        """Take in a step's numbers [M], which nobody may write to any more."""
+        """Record a step's numbers [M], which must not be written to any more."""
         self.steps += 1
         self._new.append((names, values))
         if len(self._new) >= FOLD_AT:
@@ -67,7 +67,7 @@ class StepMetrics:
     def faults(self) -> dict[str, tuple[int, float]]:
         """Each metric that was not finite since the last `drain`, its first step and its value.
 
-        In the order in which they came; waits for the device.
+        In the order in which they were added; waits for the device.
         """
         self._fold()
         return dict(sorted(self._faults.items(), key=lambda item: item[1][0]))
@@ -106,7 +106,7 @@ class StepMetrics:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Go on with the saved sums."""
+        """Restore the saved sums."""
         keys = [tuple(names) for names in state["names"]]
         totals = [values.cpu().numpy().copy() for values in state["totals"]]
         self._new, self._faults = [], {}
@@ -116,7 +116,7 @@ class StepMetrics:
         self._in_a_row = dict(zip(keys, state.get("in_a_row", ()), strict=False))
 
     def _fold(self) -> None:
-        """Bring the new steps into the sums, each metric one by one in its order."""
+        """Add the new steps to the sums, each metric one by one in its order."""
         groups: dict[Names, list[tuple[int, Tensor]]] = {}
         for step, (names, values) in enumerate(self._new, start=self.steps - len(self._new) + 1):
             groups.setdefault(names, []).append((step, values))
@@ -200,8 +200,8 @@ def diagnosis(
         owner: Whose networks they are, e.g. "agent 'ppo' of level 'main'".
         faults: Metrics that were not finite: gradient step and value, the first one first.
         learners: All networks.
-        batch: What it has learned from last, by column; empty where it has not.
-        answer: What a network answered that is not finite; None where nothing was asked.
+        batch: The last batch it learned from, by column; empty before the first.
+        answer: An output of a network that is not finite; None where none was evaluated.
         skipped: Gradient steps in a row that have been skipped for such numbers.
     """
     found = []

@@ -26,7 +26,7 @@ CONVOLUTIONS: dict[str, tuple[tuple[int, int, int], ...]] = {
 }
 """Image embedders, (channels, kernel, stride) per layer; medium is that of Mnih et al. 2015."""
 MOST_CHANNELS_FIRST = 4
-"""Channels up to which an image whose first axis is the shortest looks channels-first."""
+"""Channels up to which an image whose first axis is the shortest counts as channels-first."""
 ImageLayout = Literal["auto", "channels_last", "channels_first", "flat"]
 
 
@@ -35,7 +35,7 @@ class TorsoParameters:
     """Networks that map observations to features."""
 
     embedder: tuple[Positive[int], ...] = ()
-    """Dense layers each vector key goes through before the keys are merged; none by default."""
+    """Dense layers of each vector key before the keys are merged; none by default."""
     convolutions: str | tuple[tuple[Positive[int], Positive[int], Positive[int]], ...] = "medium"
     """Layers that image keys go through: (channels, kernel, stride) each, or a name in
     `CONVOLUTIONS`."""

@@ -1,4 +1,4 @@
-"""Training networks: gradient steps in the mode asked for, their metrics, and divergence.
+"""Training networks: gradient steps in the configured mode, their metrics, and divergence.
 
     engine = UpdateEngine(
         (Objective(network=network, loss=loss, optimizer=AdamParameters()),),
@@ -94,7 +94,7 @@ class UpdateEngine(Generic[Batch]):
 
     It checks that losses, gradients and parameters are finite: on the CPU at every step, elsewhere
     where it waits for the device anyway, with every report of metrics and before anything is saved.
-    A `DivergedError` says what went wrong, unless such steps are to be skipped.
+    A `DivergedError` names the faults, unless such steps are to be skipped.
 
     Args:
         objectives: The objectives of a step, in this order.
@@ -136,7 +136,7 @@ class UpdateEngine(Generic[Batch]):
             repaid_after=repaid_after,
         )
         self._is_auto = mode == "auto"
-        self._reason = ""  # for a mode that is not the one that `auto` stands for
+        self._reason = ""  # for a mode other than the one that `auto` selects
         self._steps: dict[tuple[str, ...] | None, Step[Batch]] = {}  # by `only`
         self.scalars: Numbers = {}
         self._metrics = StepMetrics(skips_unsound=runtime.divergence.skips)
@@ -156,7 +156,7 @@ class UpdateEngine(Generic[Batch]):
 
     @property
     def updates(self) -> str:
-        """The mode and, if it is not the one that `auto` stands for here, the reason."""
+        """The mode and, if it is not the one that `auto` selects here, the reason."""
         return f"{self.mode} ({self._reason})" if self._reason else self.mode
 
     @property
@@ -178,8 +178,8 @@ class UpdateEngine(Generic[Batch]):
         """One gradient step of every objective, then the targets: `GradientStep`.
 
         Args:
-            data: Columns [M, ...]; M and the dtypes must not change, or a compiled step is compiled
-                anew.
+            data: Columns [M, ...]; M and the dtypes must not change, or a compiled step is
+                recompiled.
             index: Rows that make the batch, int64 [B]; None takes all of them as they are.
             only: Names of the objectives to step while the others and all targets rest; None steps
                 all.
@@ -189,7 +189,7 @@ class UpdateEngine(Generic[Batch]):
             processes share out the batch, those of this one's share.
 
         Raises:
-            ConfigurationError: The step cannot be compiled or captured as `mode` says.
+            ConfigurationError: The step cannot be compiled or captured as `mode` requires.
             DivergedError: On the CPU, the step is not sound.
         """
         if is_new := only not in self._steps:
@@ -200,7 +200,7 @@ class UpdateEngine(Generic[Batch]):
         try:
             result = self._steps[only](data, index, self.scalars)
         except CaptureError as error:
-            self._give_up_capturing(error)
+            self._fall_back_to_eager(error)
             self._steps[only] = self._prepared(only)
             result = self._steps[only](data, index, self.scalars)
         if is_new:
@@ -323,8 +323,8 @@ class UpdateEngine(Generic[Batch]):
                 return captured(step, self._device)
         return step
 
-    def _give_up_capturing(self, error: CaptureError) -> None:
-        """Become eager, with a warning; ConfigurationError where `captured` was asked for."""
+    def _fall_back_to_eager(self, error: CaptureError) -> None:
+        """Switch to eager, with a warning; ConfigurationError where `captured` was configured."""
         if not self._is_auto:
             raise ConfigurationError(
                 f"{self._owner}: update_mode='captured', but its gradient step cannot be captured "

@@ -36,8 +36,8 @@ Input = Tensor | dict[str, Tensor]
 TRIED_ROWS = 3
 """Made-up observations that a module is tried out on."""
 RUN_ELSEWHERE = (
-    "networks are run on parameters that are passed in, for many rows or for one, and go on after "
-    "a restart"
+    "networks are run on parameters that are passed in, for many rows or for one, and are "
+    "restored after a restart"
 )
 
 
@@ -80,12 +80,12 @@ class ModuleParameters(CodeNamingParameters):
         rng: torch.Generator,
         normaliser: ObservationNormaliser | None = None,
     ) -> "ModuleTorso":
-        """The module, tried out; ConfigurationError says in what it cannot be a torso."""
+        """The module, tried out; ConfigurationError names why it cannot be a torso."""
         return ModuleTorso(self, space, rng, normaliser)
 
 
 class ModuleTorso(nn.Module):
-    """A module of the user's own, which gets its keys, normalised where asked.
+    """A module of the user's own, which gets its keys, normalised on request.
 
     Args:
         params: The module's class and arguments.
@@ -145,7 +145,7 @@ def _is_module_class(thing: object) -> bool:
 def _found(name: str) -> type[nn.Module]:
     """The class of that name.
 
-    A name may come from a run folder that somebody else has made, together with the arguments of
+    A name may come from a run folder made by another person, together with the arguments of
     the call, so nothing but a class of modules is returned.
     """
     module_name, _, attribute = name.partition(":")

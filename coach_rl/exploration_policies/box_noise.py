@@ -139,7 +139,7 @@ class TruncatedNormalPolicy:
         mean = self._actions.clipped(values)
         numbers = state.draw(rows).astype(np.float64)
         std = self._scale(clock) * self._actions.half_range.astype(np.float64)
-        moves = std > 0  # [A]; elsewhere there is nothing to draw from
+        moves = std > 0  # [A]; nothing is drawn where std is 0
         bounds = np.where(moves, std, 1.0)
         below = _cumulative((self._actions.low - mean) / bounds)
         above = _cumulative((self._actions.high - mean) / bounds)
@@ -187,7 +187,7 @@ class OrnsteinUhlenbeckNoise:
     sigma: Schedule = field(default_factory=lambda: ConstantSchedule(value=0.2))
     """Diffusion per square root of a unit of time, in half-ranges of each element."""
     dt: Positive[float] = 0.01
-    """Time of a decision. The paper does not say; 0.01 is that of Coach and OpenAI Baselines. 1
+    """Time of a decision. The paper does not name it; 0.01 is that of Coach and OpenAI Baselines. 1
     gives noise that forgets in 7 decisions."""
     mean: Annotated[float, Interval(gt=-math.inf, lt=math.inf)] = 0.0
     """The mean x is pulled towards, in half-ranges of each element; 0 is the action itself."""

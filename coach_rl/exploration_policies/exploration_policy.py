@@ -30,14 +30,14 @@ _FAR_END = Clock(
 
 
 class ExplorationPolicy(Protocol[Rows]):
-    """Turns what a network says into actions, exploring or not; one object serves every stack.
+    """Choice of actions from a network's outputs, exploring or not; one object serves every stack.
 
-    rows_state = policy.new_rows(num_rows=8, seed=0)         # owned and saved by whoever acts
+    rows_state = policy.new_rows(num_rows=8, seed=0)         # owned and saved by the actor
     action = policy.explore(rows_state, rows, values, starts=starts, clock=clock)
     action = policy.greedy(values)                           # in TEST and for tested decisions
 
     `values` [R, A] are greedy actions in the agent's Box, or [R, n] the action values of a Discrete
-    space. Actions come out in the agent's space, inside its bounds: [R, A] float32, or [R] int64.
+    space. Actions are in the agent's space, inside its bounds: [R, A] float32, or [R] int64.
     """
 
     def new_rows(self, num_rows: int, seed: int) -> Rows:
@@ -56,10 +56,10 @@ class ExplorationPolicy(Protocol[Rows]):
         """Actions with exploration.
 
         Args:
-            state: What `new_rows` made; only the rows spoken of are advanced.
+            state: What `new_rows` made; only the given rows are advanced.
             rows: [R], no row twice.
-            values: What the network says, see above.
-            starts: [R] the (sub-)episode begins with this decision: processes start anew.
+            values: The network's outputs, see above.
+            starts: [R] the (sub-)episode begins with this decision: processes restart.
             clock: True progress, for schedules.
         """
         ...
@@ -74,7 +74,7 @@ class ExplorationPolicy(Protocol[Rows]):
 
 
 AnyExplorationPolicy: TypeAlias = ExplorationPolicy[Any]
-"""An exploration policy, whatever its rows remember: only the policy looks into their state."""
+"""An exploration policy, whatever its rows remember: only the policy reads their state."""
 
 
 class ExplorationPolicyParameters(Protocol):
@@ -112,7 +112,7 @@ class DiscreteActions:
         return self.numbered(values.argmax(axis=1))
 
     def numbered(self, choice: IntArray) -> IntArray:
-        """The actions that choices [R], counted from 0, stand for."""
+        """The actions of choices [R], counted from 0."""
         return choice.astype(np.int64) + self._start
 
     def even(self, uniform: FloatArray) -> IntArray:
@@ -125,8 +125,8 @@ class DiscreteActions:
 class BoxActions:
     """The actions of a flat, bounded Box of floats; arrays [R, A] float32.
 
-    Scales are fractions of half the range of each element, so that noise of scale s is as large in
-    a Box from -1 to 1 as it says, and fits a Box that is unequal or off centre.
+    Scales are fractions of half the range of each element, so that noise of scale s is s
+    in a Box from -1 to 1, and fits a Box that is unequal or off centre.
 
     Args:
         space: The agent's action space.

@@ -26,14 +26,14 @@ Rows = TypeVar("Rows", bound=RowState)
 
 
 class ParameterExploration(Protocol[Rows]):
-    """Gives every row parameters of its own to act with; one object serves every stack.
+    """Parameters perturbed for each row; one object serves every stack.
 
-    rows_state = exploration.new_rows(num_rows=8, seed=0)    # owned and saved by whoever acts
+    rows_state = exploration.new_rows(num_rows=8, seed=0)    # owned and saved by the actor
     own = exploration.perturbed(rows_state, rows, flat, starts=starts)          # [R, P]
     action, plain = vmapped_forward(own, observation), forward(flat, observation)    # [R, A] each
     exploration.note_actions(rows_state, rows, perturbed=action, greedy=plain)
 
-    Rows that do not explore (in TEST, or tested) act with `flat` and are not spoken of here.
+    Rows that do not explore (in TEST, or tested) act with `flat` and are not passed here.
     """
 
     def new_rows(self, num_rows: int, seed: int) -> Rows:
@@ -56,7 +56,7 @@ class ParameterExploration(Protocol[Rows]):
     def note_actions(
         self, state: Rows, rows: IntArray, *, perturbed: FloatArray, greedy: FloatArray
     ) -> None:
-        """Learn from what the perturbations did to the actions.
+        """Adapt the scale to the perturbations' effect on the actions.
 
         Args:
             state: What `new_rows` made; only the rows spoken of are advanced.
@@ -122,7 +122,7 @@ class ParameterNoise:
 
 
 class ParameterNoiseRows(Saved):
-    """Each row's perturbation, and how its scale came about.
+    """Each row's perturbation, and the state of its scale.
 
     A direction is drawn from the stream (seed, row, number of the episode), so it is not saved but
     drawn again: the state is small however large the network.
@@ -221,7 +221,7 @@ class ParameterNoiseExploration:
         state.decisions[due] = 0
 
     def metrics(self, state: ParameterNoiseRows) -> dict[str, float]:
-        """Scale of the perturbations, and what they last changed in the actions."""
+        """Scale of the perturbations, and their last effect on the actions."""
         return {
             "exploration/parameter_scale": float(state.scale.mean()),
             "exploration/action_distance": float(state.distance.mean()),

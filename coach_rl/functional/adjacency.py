@@ -1,4 +1,4 @@
-"""Losses of an embedding of places whose distance tells whether one is reachable from another."""
+"""Losses of an embedding of places whose distances predict which are reachable from one another."""
 
 import torch
 from torch import Tensor

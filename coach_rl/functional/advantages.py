@@ -75,7 +75,7 @@ def advantages_of_rows(
     discount: Tensor,
     trace: float,
 ) -> Tensor:
-    """Advantages by `gae` of transitions kept in the order they came, from rows of any length.
+    """Advantages by `gae` of transitions kept in order, from rows of any length.
 
     C is the memory's capacity, N the number of rows in it, T the longest row, K the number of
     segment ends.

@@ -36,7 +36,7 @@ def projected(probabilities: Tensor, positions: Tensor, support: Tensor) -> Tens
     """A distribution over other positions, moved to the support.
 
     Bellemare et al. 2017 (arXiv:1707.06887), equation 7: each mass is shared by its two neighbours
-    by nearness, what lies beyond an end of the support goes to that end. Nearness is measured in
+    by nearness, mass beyond an end of the support moves to that end. Nearness is measured in
     atoms, whose numbers float32 holds exactly, so that no mass is lost far from 0.
 
     Args:

@@ -41,7 +41,7 @@ class OutsideParameters:
 
 
 class OutsideEnvironment(Saved):
-    """Stands under a stack of levels: takes their actions, and shows them what it is given.
+    """The lowest environment of a stack: keeps actions, and returns the observations it is given.
 
     Args:
         spaces: What it shows and takes.
@@ -60,11 +60,11 @@ class OutsideEnvironment(Saved):
         return EnvResponse.reset(self.first, num_envs=self.num_envs)
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:  # noqa: ARG002 - all
-        """Keep the actions for whoever carries them out."""
+        """Keep the actions for the caller of `Actor.act`."""
         self.action = directive.action if isinstance(directive, Directive) else directive
 
     def recv(self) -> EnvResponse:
-        """Nothing: what comes of actions is heard outside."""
+        """An empty answer: the results of actions arrive through `Actor.act`."""
         return EnvResponse.reset(self.first, num_envs=self.num_envs).empty_like()
 
     def close(self) -> None:

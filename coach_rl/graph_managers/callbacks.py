@@ -54,7 +54,7 @@ class Callbacks:
             self._callbacks[name] = each.build() if hasattr(each, "build") else each
 
     def with_added(self, record: LogRecord, run: object) -> list[LogRecord]:
-        """A record and those that the callbacks add to it, in the order in which they leave.
+        """A record and those that the callbacks add to it, in their order.
 
         Args:
             record: The record.
@@ -79,7 +79,7 @@ class Callbacks:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Load the states of those that are there; one that is new starts afresh."""
+        """Load the states of the callbacks that were saved; new ones start empty."""
         for name, saved in state.items():
             callback: object = self._callbacks.get(name)
             if hasattr(callback, "load_state_dict"):

@@ -147,7 +147,7 @@ class CollectedStack(Stack):
         return self.blocks.metrics()
 
     def load_state_dict(self, state: State, *, with_simulators: bool = True) -> None:
-        """Go on from a saved state; workers filter by the statistics that they had then."""
+        """Load a saved state; workers filter by the statistics that they had then."""
         super().load_state_dict(state, with_simulators=with_simulators)
         for level in self.levels:
             freeze_statistics(level.agent, self.blocks.held.get(level.name))
@@ -156,7 +156,7 @@ class CollectedStack(Stack):
         self.blocks.load_state_dict(state)
 
     def _message(self) -> bytes:
-        """Parameters and progress for workers; what they filter by stands still from here on."""
+        """Parameters and progress for workers; freezes their filter statistics."""
         for level in self.levels:
             if (frozen := freeze_statistics(level.agent)) is not None:
                 self.blocks.held[level.name] = frozen
@@ -198,12 +198,12 @@ def build_collected_stack(
     Args:
         parameters: The experiment.
         runtime: The run's.
-        agents: Where each level's agent comes from.
+        agents: Source of each level's agent.
         clock: Phase and counters of training.
         opened: Ends the workers.
 
     Raises:
-        ConfigurationError: Workers cannot collect for an agent as they are asked to.
+        ConfigurationError: Workers cannot collect for an agent in the chosen mode.
     """
     collection = parameters.collection
     runtime.on_activity(f"starting {collection.workers:,} workers")
@@ -246,7 +246,7 @@ def build_collected_stack(
 
 
 def _check_collection(stack: CollectedStack) -> None:
-    """Raise `ConfigurationError` where workers cannot collect for an agent as they are asked to."""
+    """Raise `ConfigurationError` where workers cannot collect for an agent in the chosen mode."""
     require_whole_policies({level.name: level.agent for level in stack.levels})
     collection: CollectionParameters = stack.parameters.collection
     for level in stack.levels:

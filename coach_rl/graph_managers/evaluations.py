@@ -1,4 +1,4 @@
-"""The evaluations of a run: when one is due, who makes it, how it is played, and its record.
+"""The evaluations of a run: their schedule, their episodes, their scores and their records.
 
 scores = play(graph.evaluation, EnvironmentEpisodes(10), seed=1)
 print(scores.metrics()["evaluation/reward_mean"], scores.arrays()["episode/reward"])
@@ -35,18 +35,16 @@ from coach_rl.telemetry.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.telemetry.records import Evaluation, LogRecord
 from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
 
-TELL_EVERY = 1_000
-"""Steps after which an evaluation says again how far it is."""
-
-
-MOST_ASKED = 8
-"""Evaluations that may be waited for; where one more is due, training waits for the first."""
+REPORT_EVERY = 1_000
+"""Steps between two progress reports of an evaluation."""
+MAX_PENDING = 8
+"""Maximum number of pending evaluations; when one more is due, training waits for the first."""
 WAIT_SECONDS = 0.1
-"""Time between two looks at whether to go on waiting for an evaluation."""
+"""Polling interval while waiting for an evaluation."""
 
 
 class EvaluationStopped(Exception):
-    """An evaluation was asked to stop before all of its episodes were played."""
+    """An evaluation was stopped before all of its episodes were played."""
 
 
 def never() -> bool:
@@ -128,23 +126,23 @@ def play(
     episode that a failure of the simulator cut short is not counted; another one is played.
 
     Args:
-        stack: Where; it begins anew first.
-        episodes: How many.
+        stack: The stack, which is reset first.
+        episodes: Number of episodes.
         seed: Seed of their starts.
         step_limit: Steps after which an episode is cut off and counts as truncated; None: never.
-        watcher: What looks at them; None for nothing.
-        is_stopped: Asked at every step whether to give up.
-        on_activity: Called with how many episodes are over.
+        watcher: Films and records them; None for no watcher.
+        is_stopped: Polled at every step; True ends the evaluation.
+        on_activity: Called with the number of episodes that are over.
 
     Raises:
-        EvaluationStopped: `is_stopped` said so.
+        EvaluationStopped: `is_stopped` returned True.
         EnvironmentFault: More episodes were cut short than there are to play.
     """
     require_unit(episodes, EnvironmentEpisodes, "episodes")
     share, rest = divmod(episodes.count, stack.num_envs)
     due = np.full(stack.num_envs, share)  # [N] episodes that each row has still to play
     due[:rest] += 1
-    stack.begin_anew(seed)
+    stack.reset_all(seed)
     if watcher is not None:
         watcher.begin(stack)
     tracker, cut_short = EpisodeTracker(stack.num_envs), 0
@@ -176,13 +174,13 @@ def play(
             stack.count_only(due > 0)
             played.append(_selected(finished, counted))
             on_activity(_activity(watcher, episodes.count - due.sum(), episodes))
-        if due.any() and stuck[due > 0].all():  # nobody left who could play the rest
+        if due.any() and stuck[due > 0].all():  # no row is left to play the rest
             seed, watcher = integer_seed(seed, "after the step limit"), None
             stack.reset(seed)
             tracker.restart()
             stuck[:] = False
         ticks += 1
-        if ticks % TELL_EVERY == 0:
+        if ticks % REPORT_EVERY == 0:
             doing = _activity(watcher, episodes.count - due.sum(), episodes)
             on_activity(f"{doing}, step {ticks:,}")
     on_activity("")
@@ -208,7 +206,7 @@ def level_metrics(
 ) -> dict[str, dict[str, float]]:
     """Return the figures of each level since the last call, by the level's name.
 
-    Levels with nothing to say are left out, and so is a single level whose sub-episodes are the
+    Levels without figures are left out, and so is a single level whose sub-episodes are the
     episodes.
 
     Args:
@@ -265,8 +263,8 @@ def _joined(played: list[FinishedEpisodes]) -> FinishedEpisodes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskedEvaluation:
-    """An evaluation that has been asked for."""
+class EvaluationRequest:
+    """An evaluation to be made by an evaluator."""
 
     policies: Mapping[str, State]
     """The agents' knowledge then, by their level's name: see `Agent.policy_state_dict`."""
@@ -277,7 +275,7 @@ class AskedEvaluation:
 
     @property
     def environment_steps(self) -> int:
-        """Environment steps at which it was asked for."""
+        """Environment steps at the time of the request."""
         return int(self.clock["environment_steps"])
 
     def clock_then(self, clock: Clock) -> Clock:
@@ -288,14 +286,14 @@ class AskedEvaluation:
 
 
 class Evaluator(Protocol):
-    """Someone who makes evaluations, one after the other, without being waited for.
+    """A service that makes evaluations in the background, one after the other.
 
-    evaluator.ask(asked)
+    evaluator.submit(request)
     if evaluator.has_answered():
         scores = evaluator.answer()
     """
 
-    def ask(self, evaluation: AskedEvaluation) -> None:
+    def submit(self, evaluation: EvaluationRequest) -> None:
         """Add an evaluation to those that are to be made, unless it is among them."""
         ...
 
@@ -312,18 +310,18 @@ class Evaluator(Protocol):
         ...
 
     def forget(self) -> None:
-        """Drop all evaluations that were asked for."""
+        """Drop all pending evaluations."""
         ...
 
 
 class EvaluationSchedule:
-    """Evaluates a graph when it is due, in between or by someone who does so while it trains.
+    """Evaluates a graph when it is due: between training steps, or by an evaluator meanwhile.
 
     Args:
         parameters: The experiment.
-        graph: What is evaluated.
+        graph: The graph to evaluate.
         progress: The run's; knows what is due, and makes the records.
-        watcher: What looks at evaluations; None for nothing.
+        watcher: Films and records evaluations; None for no watcher.
     """
 
     def __init__(
@@ -335,24 +333,27 @@ class EvaluationSchedule:
     ) -> None:
         self._parameters, self._graph = parameters, graph
         self._progress, self._watcher = progress, watcher
-        self._asked: list[AskedEvaluation] = []
+        self._pending: list[EvaluationRequest] = []
         self._evaluator: Evaluator | None = None
 
     @property
     def is_awaited(self) -> bool:
-        """True if evaluations have been asked for whose results are not there."""
-        return bool(self._asked)
+        """True if evaluations are pending."""
+        return bool(self._pending)
 
     @property
     def success_is_reported(self) -> bool:
         """True if the evaluation environment is known to report success."""
         same = self._parameters.evaluation_environment is None
-        reported = self._progress.evaluations_tell_success
+        reported = self._progress.evaluations_report_success
         return reported or (same and self._graph.tracker.reports_success)
 
-    def ask_through(self, evaluator: Evaluator | None) -> None:
-        """Let someone make the evaluations from now on, first those that are still to be made."""
-        if evaluator is None and self._asked:
+    def use_evaluator(self, evaluator: Evaluator | None) -> None:
+        """Set the evaluator of this and later evaluations, and submit the pending ones to it.
+
+        None makes evaluations between training steps.
+        """
+        if evaluator is None and self._pending:
             raise ConfigurationError(
                 "evaluations are still to be made by an evaluator; resume with `coach` or "
                 "resume_experiment, which start one"
@@ -360,16 +361,16 @@ class EvaluationSchedule:
         if evaluator is not None:
             require_whole_policies(self._graph.agents)
         self._evaluator = evaluator
-        for each in self._asked:
+        for each in self._pending:
             assert evaluator is not None
-            evaluator.ask(each)
+            evaluator.submit(each)
 
     def begins(self) -> LogRecord:
-        """The record that says that an evaluation begins."""
+        """The record of the beginning of an evaluation."""
         return self._progress.record("phase", phase=Phase.TEST)
 
     def evaluate_if_due(self, is_stopped: Callable[[], bool]) -> Iterator[LogRecord]:
-        """Evaluate at every interval and at the end of training, once each, or ask for it."""
+        """Evaluate, or submit a request, once per interval and at the end of training."""
         schedule, progress, clock = self._parameters.schedule, self._progress, self._graph.clock
         is_over = progress.ending is not None
         interval = schedule.evaluation_interval
@@ -382,8 +383,8 @@ class EvaluationSchedule:
         if self._evaluator is not None:
             progress.note_evaluated()
             progress.announced_at = clock.environment_steps
-            self._asked.append(self._asked_now())
-            self._evaluator.ask(self._asked[-1])
+            self._pending.append(self._request())
+            self._evaluator.submit(self._pending[-1])
             yield from progress.settling([self.begins()])
             return
         progress.is_settled = False
@@ -401,27 +402,25 @@ class EvaluationSchedule:
         yield from progress.settling([*evaluation.levels, evaluation])
 
     def has_answer(self) -> bool:
-        """Return whether an evaluation is over that was asked for."""
+        """Return whether the first pending evaluation is over."""
         evaluator = self._evaluator
-        return evaluator is not None and bool(self._asked) and evaluator.has_answered()
+        return evaluator is not None and bool(self._pending) and evaluator.has_answered()
 
-    def take_in_answers(
-        self, is_left: Callable[[], bool], *, most_left: int
-    ) -> Iterator[LogRecord]:
-        """The results that are there; waits for more, until no more than `most_left` are asked."""
+    def results(self, is_left: Callable[[], bool], *, most_left: int) -> Iterator[LogRecord]:
+        """Finished evaluations; waits until no more than `most_left` are pending."""
         evaluator, is_waiting = self._evaluator, False
-        while evaluator is not None and self._asked and not is_left():
+        while evaluator is not None and self._pending and not is_left():
             if self._progress.ending == SOLVED:
-                self._asked.clear()  # what was asked later, nobody needs
+                self._pending.clear()  # evaluations after the target was reached
                 evaluator.forget()
                 break
-            wait = WAIT_SECONDS if len(self._asked) > most_left else 0.0
+            wait = WAIT_SECONDS if len(self._pending) > most_left else 0.0
             if wait:
                 is_waiting = True
-                self._graph.runtime.on_activity(waiting_for(len(self._asked) - most_left))
+                self._graph.runtime.on_activity(waiting_for(len(self._pending) - most_left))
             if evaluator.has_answered(wait_seconds=wait):
-                scores, asked = evaluator.answer(), self._asked.pop(0)
-                evaluation = self.result(scores, asked)
+                scores, request = evaluator.answer(), self._pending.pop(0)
+                evaluation = self.result(scores, request)
                 self._progress.note_result(evaluation)
                 yield from self._progress.settling([*evaluation.levels, evaluation])
             elif not wait:
@@ -438,14 +437,14 @@ class EvaluationSchedule:
         is_stopped: Callable[[], bool],
         is_watched: bool = True,
     ) -> Scores:
-        """Play an evaluation; once more if a watcher looks again at the same episodes.
+        """Play an evaluation; once more if the watcher needs a replay of the same episodes.
 
         Args:
-            episodes: How many.
+            episodes: Number of episodes.
             seed: Seed of the episodes; None takes that of the evaluations while training.
             sampling: Whether agents explore as they do in training now.
-            is_stopped: Asked at every step whether to give up.
-            is_watched: Whether the watcher looks at it.
+            is_stopped: Polled at every step; True ends the evaluation.
+            is_watched: Whether to use the watcher.
         """
         graph, stack = self._graph, self._graph.evaluation
         watcher = self._watcher if is_watched else None
@@ -472,20 +471,20 @@ class EvaluationSchedule:
                     played()
         return scores
 
-    def result(self, scores: Scores, asked: AskedEvaluation | None = None) -> Evaluation:
+    def result(self, scores: Scores, request: EvaluationRequest | None = None) -> Evaluation:
         """The record of an evaluation.
 
         Args:
             scores: Its scores.
-            asked: How it was asked for; None: it is of the agents as they are.
+            request: The request; None for an evaluation of the current agents.
         """
         progress, clock = self._progress, self._graph.clock
-        was_reported = self.success_is_reported if asked is None else asked.success_is_reported
-        then = clock if asked is None else asked.clock_then(clock)
+        was_reported = self.success_is_reported if request is None else request.success_is_reported
+        then = clock if request is None else request.clock_then(clock)
         if scores.cut_off:
             warn_of_cut_off_episodes(self._parameters)
-        progress.evaluations_tell_success |= scores.reports_success
-        with_success = was_reported or progress.evaluations_tell_success
+        progress.evaluations_report_success |= scores.reports_success
+        with_success = was_reported or progress.evaluations_report_success
         record = progress.record(
             "evaluation",
             scores.metrics(with_success=with_success),
@@ -509,7 +508,7 @@ class EvaluationSchedule:
         """Scores of agents as they were in an equal graph, in an evaluation as while training.
 
         Args:
-            policies: See `AskedEvaluation`.
+            policies: See `EvaluationRequest`.
             clock: The counters then, which the schedules of certified plans are functions of; None:
                 those of this graph.
             is_stopped: Polled at every step; True ends the evaluation.
@@ -539,21 +538,21 @@ class EvaluationSchedule:
         self._graph.load_agents(state)
         self._progress.load_state_dict(state["progress"])
         self._graph.clock.wall_seconds = self._progress.wall_seconds
-        self._progress.evaluations_tell_success &= not elsewhere
+        self._progress.evaluations_report_success &= not elsewhere
 
     def state_dict(self) -> State:
-        """The evaluations that have been asked for; empty where there are none."""
-        if not self._asked:
+        """The pending evaluations; empty if there are none."""
+        if not self._pending:
             return {}
-        return {"asked_evaluations": [vars(each).copy() for each in self._asked]}
+        return {"asked_evaluations": [vars(each).copy() for each in self._pending]}
 
     def load_state_dict(self, state: State) -> None:
-        """Wait for the evaluations that were asked for when this was saved."""
-        self._asked = [AskedEvaluation(**each) for each in state.get("asked_evaluations", ())]
+        """Load the evaluations that were pending when this was saved."""
+        self._pending = [EvaluationRequest(**each) for each in state.get("asked_evaluations", ())]
 
-    def _asked_now(self) -> AskedEvaluation:
-        """An evaluation of the agents as they are."""
-        return AskedEvaluation(
+    def _request(self) -> EvaluationRequest:
+        """A request to evaluate the current agents."""
+        return EvaluationRequest(
             policies=self.policies(),
             clock=self._graph.clock.state_dict(),
             success_is_reported=self.success_is_reported,

@@ -28,7 +28,7 @@ class Forks:
     opened: ExitStack
     """Closes them."""
     channel: SignalChannel
-    """The channel that agents note through; in a fork nobody listens."""
+    """The channel that agents note through; it has no listener in a fork."""
 
     def build(self, num_envs: int) -> Environment:
         """Simulators of a fork."""

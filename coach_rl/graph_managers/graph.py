@@ -66,7 +66,7 @@ class Graph:
         training: Whether there are environments to train in; without them it can only evaluate.
         evaluation_envs: Environments an evaluation runs in parallel; None: as many as the
             evaluations while training have episodes, up to `MAX_EVALUATION_ENVS`.
-        watcher: What looks at evaluations; None for nothing.
+        watcher: Films and records evaluations; None for no watcher.
         recorder: What films training episodes; None for nothing.
 
     Raises:
@@ -215,7 +215,7 @@ class Graph:
                     yield level.name, name, metrics
 
     def description(self) -> str:
-        """The levels and their agents, for people."""
+        """A readable description of the levels and their agents."""
         agents = tuple(self.agents.values())
         stack, environment = self.training.levels, self._parameters.environment
         return describe_stack(stack, self.levels, agents, environment, unloaded=self.unloaded)
@@ -253,7 +253,7 @@ class Graph:
         }
 
     def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
-        """Go on from a state of an equally built graph; see `OpenEpisodes.load_state_dict`."""
+        """Load a state of an equally built graph; see `OpenEpisodes.load_state_dict`."""
         self.load_agents(state)
         self.phases.load_state_dict(state.get("level_phases", {}))  # not in earlier versions
         self._episodes.load_state_dict(state, restart_episodes=restart_episodes)
@@ -291,13 +291,13 @@ def describe_stack(
     *,
     unloaded: Set[str] = frozenset(),
 ) -> str:
-    """The levels, what they ask of each other, their agents, and what they act on.
+    """A description of the levels, their goals and agents, and the environment.
 
     Args:
         levels: Top first.
         described: Their parameters.
-        agents: Who decides on them.
-        environment: What the lowest acts on.
+        agents: Their agents.
+        environment: The environment of the lowest.
         unloaded: Names of the levels that are still to be loaded from another run.
     """
     lines: list[str] = []
@@ -310,7 +310,7 @@ def describe_stack(
             f"  observes {spaces.observation}",
             f"  acts in {spaces.action}",
             *(f"  {line}" for line in description_of(agent).splitlines()),
-            *([] if below is None else [f"  asks level {below.name} for {_orders(below)}"]),
+            *([] if below is None else [f"  acts through level {below.name}: {_orders(below)}"]),
         ]
         lines += _at(depth, about)
     bottom = [f"environment {shown_level(environment.level)} x {levels[0].num_envs}"]
@@ -318,7 +318,7 @@ def describe_stack(
 
 
 def _at(depth: int, lines: Sequence[str]) -> list[str]:
-    """A node of the tree: its first line hangs on the node above."""
+    """A node of the tree: its first line is linked to the node above."""
     if depth == 0:
         return list(lines)
     first, *rest = lines
@@ -379,7 +379,9 @@ def _goal_text(space: GoalSpace | OptionSpace) -> str:
     ]
     if space.relative:
         reach = space.space.high
-        parts.append("asked for as a way of at most " + ", ".join(f"{each:.4g}" for each in reach))
+        parts.append(
+            "relative to the state, by at most " + ", ".join(f"{each:.4g}" for each in reach)
+        )
     if space.reached_within == "ball":
         parts.append("all together as a ball")
     if isinstance(space, TimedGoalSpace):

@@ -27,7 +27,7 @@ from coach_rl.graph_managers.callbacks import (
     require_callbacks,
 )
 from coach_rl.graph_managers.evaluations import (
-    MOST_ASKED,
+    MAX_PENDING,
     EvaluationSchedule,
     EvaluationStopped,
     Evaluator,
@@ -128,7 +128,7 @@ class GraphManager:
         watcher: EvaluationWatcher | None = None,
         recorder: TrainingRecorder | None = None,
     ) -> None:
-        """Build agents, levels and environments; ConfigurationErrors say what doesn't fit.
+        """Build agents, levels and environments; ConfigurationErrors name what doesn't fit.
 
         The runtime's threads and precision hold whenever the graph computes, and only then: between
         two records torch's settings are the process's own.
@@ -183,24 +183,23 @@ class GraphManager:
         """The experiment: heat-up, then training with evaluations in between, until all is done.
 
         Builds the graph with the default runtime where that has not been done. Continues from
-        wherever the counters stand, so it also continues a restored run.
+        the current counters, so it also continues a restored run.
 
         Args:
-            is_stopped: Asked at every step whether to end there; a later `improve` continues. An
-                evaluation is given up, and made again then. Between two records whoever iterates
-                can stop anyway.
-            is_paused: The same, but not asked in evaluations.
+            is_stopped: Polled at every step; True ends the iteration, and a later `improve`
+                continues. An open evaluation is dropped, and repeated then. Between two records the
+                caller can stop in any case.
+            is_paused: The same, but not polled in evaluations.
             evaluator: Makes the evaluations while training continues; a result is yielded when it
-                is there, with the counters of when it was asked for. None: they are made in
-                between.
+                is there, with the counters at its request. None: they are made in between.
         """
         if self._built is None:
             self.create_graph()
         self.graph.require_loaded()
-        self.evaluations.ask_through(evaluator)
+        self.evaluations.use_evaluator(evaluator)
         progress, callbacks = self.progress, self._parts.callbacks
         for record in self._scheduled(is_stopped, is_paused):
-            # The callbacks' state is settled as well before the first of these leaves.
+            # The callbacks' state is settled as well before the first of these is yielded.
             is_settled = progress.is_settled
             records = callbacks.with_added(record, self)
             for number, each in enumerate(records, start=1):
@@ -210,7 +209,7 @@ class GraphManager:
     def stop(self, reason: str) -> None:
         """End training once the records of this moment have left; for callbacks.
 
-        The evaluation at the end of training is made, and the run's summary says the reason.
+        The evaluation at the end of training is made, and the run's summary shows the reason.
         """
         require(
             isinstance(reason, str) and bool(reason),
@@ -221,7 +220,7 @@ class GraphManager:
     def note(
         self, scalars: Mapping[str, float], *, text: str = "", level: str = "", agent: str = ""
     ) -> LogRecord:
-        """A record of one's own, with the counters of now; for callbacks.
+        """A record of kind `note`, with the current counters; for callbacks.
 
         Args:
             scalars: Numbers by `room/quantity`.
@@ -271,13 +270,13 @@ class GraphManager:
                     ),
                 )
                 yield from evaluations.evaluate_if_due(is_stopped)
-                yield from evaluations.take_in_answers(is_left, most_left=MOST_ASKED)
-            yield from evaluations.take_in_answers(is_left, most_left=0)
+                yield from evaluations.results(is_left, most_left=MAX_PENDING)
+            yield from evaluations.results(is_left, most_left=0)
         except EvaluationStopped:
             progress.is_settled = True
 
     def run(self) -> None:
-        """`improve` for those who only want it done."""
+        """Run `improve` to its end, dropping the records."""
         for _ in self.improve():
             pass
 
@@ -305,11 +304,11 @@ class GraphManager:
                 seed; different seeds share none. None takes the starts of the evaluations while
                 training, so that all evaluations of a run are compared on the same.
             sampling: Whether agents explore as they do in training now.
-            is_stopped: Asked at every step whether to give up.
+            is_stopped: Polled at every step; True ends the evaluation.
 
         Raises:
             ConfigurationError: No agent explores that should, or the seed is negative.
-            EvaluationStopped: `is_stopped` said so.
+            EvaluationStopped: `is_stopped` returned True.
         """
         if seed is not None:
             require(seed >= 0, f"a seed must be a whole number of 0 or more, got {seed}")
@@ -438,9 +437,9 @@ def run_phase(
         phase: Heat-up or training.
         graph: What ticks; its clock takes the phase.
         progress: The run's; makes the records.
-        is_over: Asked before every tick.
+        is_over: Polled before every tick.
         recorder: What films training episodes; None for nothing.
-        standstill: Warns where nothing moves.
+        standstill: Warns of counters and episodes that make no progress.
     """
     clock = graph.clock
     if recorder is not None and not recorder.is_filming:
@@ -458,7 +457,7 @@ def run_phase(
         clock.wall_seconds = progress.seconds_at(now)
         if recorder is not None:
             recorder.note_tick(tick.answer)
-        # All of the tick's state is settled before the first record leaves.
+        # All of the tick's state is settled before the first record is yielded.
         records: list[LogRecord] = []
         if tick.answer.faults:
             records += progress.fault_records(tick.answer.faults, graph.tracker.faults)
@@ -470,7 +469,7 @@ def run_phase(
             for level, agent, metrics in tick.learned
         ]
         if progress.is_due():
-            standstill.look(clock, graph.tracker.lengths)
+            standstill.check(clock, graph.tracker.lengths)
             levels = level_metrics(graph.training, "level", graph.phases.metrics(clock))
             records += progress.speed_records(levels, graph.training.metrics())
             records += progress.signal_records(graph.training.signals.drain("signals"))

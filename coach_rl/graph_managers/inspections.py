@@ -1,4 +1,4 @@
-"""The inspections of a run: which points of its graph are looked at, and what is found there."""
+"""The inspections of a run: the points of its graph that are inspected, and their findings."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -7,7 +7,6 @@ from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.inspection_points import (
     Columns,
     InspectionPoint,
-    Observer,
     after_calls,
     flat,
     points_of,
@@ -27,16 +26,16 @@ Points = Mapping[str, Sequence[InspectionPoint]]
 
 
 class Inspections:
-    """Looks at what passes the points of a graph while it trains; evaluations are left alone.
+    """Inspects the data at points of a graph while it trains; evaluations are not inspected.
 
     Args:
         parameters: The inspections.
-        graph: The graph, with a stack to train in if there are inspections. It stays as it is but
-            for the calls that are looked at.
-        progress: The run's; records of what is found leave before its others.
+        graph: The graph, with a stack to train in if there are inspections. Only the inspected
+            calls are replaced.
+        progress: The run's; records of findings are yielded before its others.
 
     Raises:
-        ConfigurationError: A point or level does not exist, or cannot be looked at in this run.
+        ConfigurationError: A point or level does not exist, or cannot be inspected in this run.
     """
 
     def __init__(
@@ -56,7 +55,7 @@ class Inspections:
                     each, point, level=level, column=column, note=self._found.append
                 )
                 self._inspectors[inspector.name] = inspector
-                point.watch(self._while_training(inspector.look))
+                point.watch(self._while_training(inspector))
         tick, settling = graph.tick, progress.settling
 
         def inspected_tick() -> Tick:
@@ -79,18 +78,18 @@ class Inspections:
         return {name: inspector.state_dict() for name, inspector in self._inspectors.items()}
 
     def load_state_dict(self, state: State) -> None:
-        """Load the states of the inspectors that were there; others begin anew."""
-        self._found.clear()  # of a tick that came to nothing
+        """Load the states of the saved inspectors; others start empty."""
+        self._found.clear()  # of a tick that was not completed
         for name, inspector in self._inspectors.items():
             if name in state:
                 inspector.load_state_dict(state[name])
 
-    def _while_training(self, observe: Observer) -> Observer:
-        def observed(shown: Callable[[], Columns]) -> None:
+    def _while_training(self, inspector: Inspector) -> Callable[[Callable[[], Columns]], None]:
+        def inspect(shown: Callable[[], Columns]) -> None:
             if self._is_training:
-                observe(shown)
+                inspector.inspect(shown)
 
-        return observed
+        return inspect
 
 
 def inspection_points(graph: Graph) -> Points:
@@ -117,7 +116,7 @@ def _chosen(params: InspectParameters, points: Points) -> list[tuple[str, Inspec
     if params.level is not None and params.level not in points:
         levels = [name for name in points if name]
         raise UnknownNameError("level", params.level, levels, where="in an inspection")
-    asked = [
+    candidates = [
         (level, point)
         for level, own in points.items()
         for point in own
@@ -125,23 +124,23 @@ def _chosen(params: InspectParameters, points: Points) -> list[tuple[str, Inspec
     ]
     below = [
         (level, point, "")
-        for level, point in asked
+        for level, point in candidates
         if f"{point.name}/".startswith(f"{params.point}/")
     ]
     if below:
         return below
     above = [
         (level, point, params.point.removeprefix(f"{point.name}/"))
-        for level, point in asked
+        for level, point in candidates
         if params.point.startswith(f"{point.name}/")
     ]
     if not above:
-        names = {point.name for _, point in asked}
+        names = {point.name for _, point in candidates}
         rooms = sorted({name.partition("/")[0] for name in names})
         if params.point.partition("/")[0] == "sampler" and "sampler" not in rooms:
             raise ConfigurationError(
-                "there is no sampler to inspect, because no replay memory is looked at; points "
-                f"here: {', '.join(rooms)}"
+                "there is no sampler to inspect, because no replay memory is inspected; "
+                f"points here: {', '.join(rooms)}"
             )
         allowed = names if "/" in params.point else rooms
         raise UnknownNameError("inspection point", params.point, allowed)
@@ -159,5 +158,5 @@ def _check(params: InspectParameters, points: Sequence[InspectionPoint]) -> None
     if "staleness" in params.checks and not any(point.ages for point in points):
         raise ConfigurationError(
             f"nothing is learned from at '{params.point}', so there is no age for the check "
-            "'staleness'; look at 'batch'"
+            "'staleness'; inspect 'batch'"
         )

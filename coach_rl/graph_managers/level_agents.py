@@ -15,7 +15,7 @@ from coach_rl.graph_managers.parameters import GraphParameters
 
 
 class LevelAgents:
-    """The levels' agents, each built when it is first asked for: one trains and is evaluated.
+    """The levels' agents, each built at its first use: the same agent trains and is evaluated.
 
     Args:
         parameters: The experiment.

@@ -1,7 +1,7 @@
 """The phases of single levels: warm-up, freezing and thawing, turns.
 
-A level is in the run's phase unless its description says otherwise: in HEATUP while a level below
-it warms up, in TEST while it is frozen.
+A level is in the run's phase unless its description sets another: HEATUP while a level below
+it warms up, TEST while it is frozen.
 """
 
 from bisect import insort
@@ -30,7 +30,7 @@ WORDS = {
 
 
 class LevelPhases(Saved):
-    """Says which levels are in a phase of their own, at every moment of a run.
+    """The phases of the levels that have one of their own, at every moment of a run.
 
     Args:
         levels: Top first.
@@ -48,7 +48,7 @@ class LevelPhases(Saved):
         """Environment steps at which the first turn began; None before."""
 
     def watch(self, levels: Sequence[LevelManager]) -> None:
-        """Let the levels whose success matters remember as many sub-episodes as are asked for."""
+        """Let levels remember as many sub-episodes as the success rates of the schedule need."""
         named = {level.name: level for level in levels}
         counts: dict[str, int] = {}
         for level, _, moment in _moments(self._levels):
@@ -80,7 +80,7 @@ class LevelPhases(Saved):
         changed = {name: phase for name, phase in now.items() if phase is not before[name]}
         for name, phase in changed.items():
             if phase is Phase.TEST:
-                level = named[name]  # what it does later does not go on from what it did before
+                level = named[name]  # later transitions do not continue earlier ones
                 level.agent.cut_off(level.agent_rows, np.arange(level.num_envs), clock)
         return changed
 

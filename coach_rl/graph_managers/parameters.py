@@ -181,7 +181,7 @@ class LevelParameters(LevelDescription):
     """A run, or one of its checkpoints, whose agent of the level of this name it starts from;
     `RUN:LEVEL` for a level of another name. None: from nothing."""
     load_partly: bool = False
-    """If True, `load` takes what fits, and a report says what was left as it was and why; otherwise
+    """If True, `load` takes what fits, and a report lists what was not loaded and why; otherwise
     all of it has to fit."""
 
 
@@ -210,13 +210,13 @@ class CheckpointParameters:
     keep_last: NonNegative[int] | None = None
     """Number of periodic checkpoints that stay, the newest; None keeps all."""
     keep_every: Positive[int] | None = None
-    """Interval at which periodic checkpoints stay for ever, whatever keep_last says: 5 for every
+    """Interval at which periodic checkpoints stay for ever, whatever keep_last is: 5 for every
     fifth; None for none."""
     lost_at_most_seconds: Positive[float] | None = 600.0
-    """Seconds without a checkpoint after which `last` is written anew: what a killed process can
+    """Seconds without a checkpoint after which `last` is written again: what a killed process can
     lose. None: only with the other checkpoints."""
     memories: bool = True
-    """If False, replay memories are left out: a resumed run fills them anew before it learns again,
+    """If False, replay memories are left out: a resumed run fills them again before it learns,
     and is not exact."""
 
     def __post_init__(self) -> None:
@@ -296,9 +296,9 @@ class CollectionParameters:
     the other in the run's own process, to debug them and to compare numbers."""
     mode: Literal["synchronous", "asynchronous"] = "synchronous"
     """synchronous: learning sees a tick of all workers at a time, and they act with the newest
-    parameters; the numbers don't depend on where workers are. asynchronous: whoever is ready is
-    learned from, and workers act while the run learns, with older parameters; only for off-policy
-    agents, and another algorithm."""
+    parameters; the numbers don't depend on where workers are. asynchronous: the run learns from
+    each worker that is ready, and workers act while the run learns, with older parameters; only for
+    off-policy agents, and another algorithm."""
     ticks: Positive[int] = 32
     """Steps of each environment that a worker makes on one request, at most; fewer in synchronous
     mode where learning is due before."""
@@ -364,11 +364,11 @@ class GraphParameters:
     """Functions that see every record and may add records, save, or stop the run, in their order;
     see docs/record_stream.md."""
     sinks: tuple[SinkMaker | SinkParameters, ...] = ()
-    """Further takers of its records besides the files in its folder, such as a tracker."""
+    """Further sinks of its records besides the files in its folder, such as a tracker."""
     signals: SignalParameters = field(default_factory=SignalParameters)
     """The infos of the environment that are logged."""
     inspect: tuple[InspectParameters, ...] = ()
-    """Points of the flow of data to look at, the checks, and the reaction; see
+    """Points of the flow of data to inspect, the checks, and the reaction; see
     docs/debugging.md."""
 
     def __post_init__(self) -> None:
@@ -406,8 +406,8 @@ class GraphParameters:
             )
         if workers and any(each.point == "network" for each in self.inspect):
             yield (
-                "inspect cannot look at 'network', which acts in the workers of collection.workers "
-                f"({workers}); leave out the workers, or look at other points"
+                "inspect cannot read 'network', which acts in the workers of collection.workers "
+                f"({workers}); leave out the workers, or inspect other points"
             )
         if not 0 < self.reward_discount <= 1:
             yield f"reward_discount must lie in (0, 1], got {self.reward_discount}"
@@ -471,7 +471,7 @@ class BasicGraphParameters(GraphParameters):
     """A run, or one of its checkpoints, whose agent it starts from; `RUN:LEVEL` for an agent of a
     hierarchy. None: from nothing."""
     load_partly: bool = False
-    """If True, `load` takes what fits, and a report says what was left as it was and why; otherwise
+    """If True, `load` takes what fits, and a report lists what was not loaded and why; otherwise
     all of it has to fit."""
     levels: tuple[LevelParameters, ...] = field(init=False, repr=False, compare=False)
     """The agent's."""
@@ -492,8 +492,8 @@ class HACGraphParameters(GraphParameters):
     """
 
     stack: NonEmpty[tuple[LevelParameters, ...]]
-    """Top first, each with a horizon. The top level's goal_space says how the environment's goals
-    are judged; the others' are what the level above acts in."""
+    """Top first, each with a horizon. The top level's goal_space defines how the environment's
+    goals are judged; the others' are what the level above acts in."""
     testing_rate: UnitInterval = 0.3
     """Share of sub-goals that are tested in training, by levels without a testing_rate of their
     own: lambda of the paper."""

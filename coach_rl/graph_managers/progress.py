@@ -44,7 +44,7 @@ class Progress(Saved):
         "next_evaluation",
         "announced_at",
         "evaluated_at",
-        "evaluations_tell_success",
+        SavedAttribute("evaluations_report_success", key="evaluations_tell_success"),
         "next_progress",
         "training_seconds",
         "wall_seconds",
@@ -71,7 +71,7 @@ class Progress(Saved):
         made again, and not announced again."""
         self.evaluated_at = 0
         """Environment steps at the last evaluation."""
-        self.evaluations_tell_success = False
+        self.evaluations_report_success = False
         """True if the evaluation environment has ever reported success."""
         self.next_progress = schedule.progress_interval.count
         """Environment steps at which the next progress record is due."""
@@ -91,7 +91,7 @@ class Progress(Saved):
         """True if all records of the last tick have been yielded.
 
         A state saved while this is false is as good, but the run that continues from it does not
-        repeat the records that were still to come."""
+        yield the records that were pending."""
         self.wants_checkpoint = False
         """True if a callback has requested a checkpoint; reset by the session that writes it."""
         self._thinning = Thinning()
@@ -305,7 +305,7 @@ class Progress(Saved):
             is_same = target.items() <= self.solved.items()
             self.solved = self.solved if target and is_same else None
         if self.stopped is not None and self.stopped["planned"] != self._planned:
-            self.stopped = None  # the user asks for another length
+            self.stopped = None  # the planned length has changed
         self.start_timer()
 
 

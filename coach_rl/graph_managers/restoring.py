@@ -1,4 +1,4 @@
-"""Open training episodes, as they are saved and restored, or begun anew where that cannot be."""
+"""Open training episodes: saved and restored, or restarted where that is impossible."""
 
 import warnings
 
@@ -21,10 +21,10 @@ def obstacle_to_restoring(
 ) -> str | None:
     """Return what keeps open episodes from being saved and restored; None if nothing is found.
 
-    May take a second or two, where the parameters know a way to try it.
+    May take a second or two, where the parameters have a way to try it.
 
     Args:
-        environment: Asked whether it has a state at all.
+        environment: Tested for a state.
         parameters: The environment's.
     """
     refusal = _refusal(environment)
@@ -70,7 +70,7 @@ class OpenEpisodes:
         """Reason why open training episodes cannot be saved; None where nothing is found.
 
         Where there is something, states are saved without them, and a run that continues from such
-        a state begins them anew. Found out once, which may take a second or two.
+        a state restarts them. Determined once, which may take a second or two.
         """
         if not self._has_probed:
             self._obstacle = obstacle_to_restoring(self._training.simulators, self._environment)
@@ -88,16 +88,16 @@ class OpenEpisodes:
         }
 
     def load_state_dict(self, state: State, *, restart_episodes: bool) -> None:
-        """Go on from a saved state.
+        """Load a saved state.
 
-        Where open episodes were not saved they begin anew, which a `CoachWarning` says.
+        Open episodes that were not saved restart, with a `CoachWarning`.
 
         Args:
             state: What `state_dict` returned.
-            restart_episodes: Whether to begin open episodes anew where they were saved, too.
+            restart_episodes: Whether to restart open episodes even if they were saved.
 
         Raises:
-            CheckpointError: The environments could not be led back to where they were saved.
+            CheckpointError: The environments could not be restored.
         """
         if "obstacle_to_restoring" in state:  # not in checkpoints of earlier versions
             self._obstacle, self._has_probed = state["obstacle_to_restoring"], True
@@ -116,12 +116,12 @@ class OpenEpisodes:
             )
         if restart_episodes or reason is not None:
             self._training.load_state_dict(state["training"], with_simulators=False)
-            self._restart(reason or "as asked for")
+            self._restart(reason or "as requested")
         else:
             self._restore(state["training"])
 
     def _restore(self, state: State) -> None:
-        """Lead levels and training environments back to where they were saved."""
+        """Restore levels and training environments."""
         steps = int(self._tracker.lengths.sum())
         if steps and isinstance(self._training.simulators, ReplayedEnvironment):
             self._runtime.on_activity(f"replaying {steps:,} steps of open episodes")
@@ -130,17 +130,17 @@ class OpenEpisodes:
         except (CheckpointError, EnvironmentFault) as error:
             raise CheckpointError(
                 f"the open training episodes cannot be restored: {error}; resume with "
-                "--restart_episodes (restart_episodes=True) to begin them anew: agents, memories "
+                "--restart_episodes (restart_episodes=True) to restart them: agents, memories "
                 "and counters continue as they were saved"
             ) from error
         finally:
             self._runtime.on_activity("")
 
     def _restart(self, reason: str) -> None:
-        """Begin the training episodes anew, from seeds that belong to this point of the run."""
+        """Restart the training episodes, from seeds that belong to this point of the run."""
         steps, count = int(self._tracker.lengths.sum()), self._training.num_envs
         warnings.warn(
-            f"the {count:,} open training episodes ({steps:,} steps) begin anew, so the numbers "
+            f"the {count:,} open training episodes ({steps:,} steps) restart, so the numbers "
             f"are not those of a run that never stopped: {reason}. Agents, memories, filters, "
             "exploration and counters continue exactly",
             CoachWarning,

@@ -32,8 +32,8 @@ class StandstillWatch:
         self._parameters = parameters
         self._has_seen_episodes = self._has_seen_lengths = False
 
-    def look(self, clock: Clock, open_episodes: IntArray) -> None:
-        """Look at the counters, and at the lengths [N] of the open episodes."""
+    def check(self, clock: Clock, open_episodes: IntArray) -> None:
+        """Check the counters, and the lengths [N] of the open episodes."""
         if not self._has_seen_episodes and open_episodes.min() >= ENDLESS:
             self._has_seen_episodes = True
             _warn(
@@ -111,8 +111,8 @@ def warn_of_restarts(parameters: GraphParameters, obstacle: str | None) -> None:
         return
     _warn(
         f"open episodes of '{shown_level(parameters.environment.level)}' cannot be saved: "
-        f"{obstacle}. Checkpoints hold everything else, and a resumed run begins these episodes "
-        "anew"
+        f"{obstacle}. Checkpoints hold everything else, and a resumed run restarts these "
+        "episodes"
     )
 
 

@@ -1,7 +1,7 @@
 """Environments that the processes of a run share out: each steps its own block of rows.
 
 Rows keep their numbers, seeds and order, so levels and agents see what they would see in one
-process. Processes answer together: what one has heard, all have.
+process. Processes answer together: all have the same answers.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,14 +49,14 @@ class SharedEnvironment:
         return self._own.spaces
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
-        """Start every row anew, each with the seed it would have in one process."""
+        """Reset all rows, each with the seed it would have in one process."""
         if isinstance(seed, int):
             seed = range(seed, seed + self.num_envs)
         seeds = None if seed is None else [seed[row] for row in self._rows.tolist()]
-        return self._heard(lambda: self._own.reset(seeds))
+        return self._joined_answer(lambda: self._own.reset(seeds))
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
-        """Tell this process's rows among these what to do."""
+        """Send actions or directives to this process's rows among these."""
         sent = directive if isinstance(directive, Directive) else Directive(action=directive)
         rows = np.arange(self.num_envs) if rows is None else rows
         mine = np.isin(rows, self._rows)
@@ -68,10 +68,10 @@ class SharedEnvironment:
 
     def recv(self) -> EnvResponse:
         """The rows of all processes that have answered."""
-        return self._heard(self._own.recv)
+        return self._joined_answer(self._own.recv)
 
     def state_dict(self) -> State:
-        """The states of all processes' rows; the others hand them over when the first asks."""
+        """The states of all processes' rows; the leading process requests those of the others."""
         self._group.announce(Order.STATE)
         return {"processes": self._gathered(self._own.state_dict, CheckpointError)}
 
@@ -83,8 +83,8 @@ class SharedEnvironment:
         """Close this process's environments."""
         self._own.close()
 
-    def _heard(self, answer: Callable[[], EnvResponse]) -> EnvResponse:
-        """An answer of all processes' rows."""
+    def _joined_answer(self, answer: Callable[[], EnvResponse]) -> EnvResponse:
+        """The joined answer of all processes' rows."""
         parts = []
         for rank, part in enumerate(self._gathered(answer, EnvironmentFault)):
             first = rank * self._own.num_envs
@@ -92,16 +92,16 @@ class SharedEnvironment:
             parts.append(replace(part, rows=part.rows + first, faults=faults))
         return joined_blocks(parts)
 
-    def _gathered(self, ask: Callable[[], Value], kind: type[CoachError]) -> list[Value]:
+    def _gathered(self, call: Callable[[], Value], kind: type[CoachError]) -> list[Value]:
         """The answers of each process's rows; an error of one is an error of all."""
         answer: Value | None = None
         error: CoachError | None = None
         try:
-            answer = ask()
+            answer = call()
         except CoachError as raised:
             error = raised
-        said = None if error is None else str(error)
-        answers: list[tuple[Any, str | None]] = self._group.gather((answer, said))
+        text = None if error is None else str(error)
+        answers: list[tuple[Any, str | None]] = self._group.gather((answer, text))
         if error is not None:
             raise error
         for rank, (_, message) in enumerate(answers):

@@ -59,11 +59,11 @@ class StackSignals(Saved):
         self._is_chosen: dict[str, bool] = {}
         """True for infos that are logged, by name, of all there have been."""
         self._unfit: dict[str, str] = {}
-        """Descriptions of infos that were asked for and are no numbers, by name."""
+        """Descriptions of requested infos that are no numbers, by name."""
         self._has_checked = False
 
     def listen(self) -> None:
-        """Hear what agents note from now on, instead of the run's other stack."""
+        """Receive the signals of agents from now on, instead of the run's other stack."""
         self._channel.listener = self._windows.note
 
     def count_only(self, rows: BoolArray) -> None:
@@ -71,7 +71,7 @@ class StackSignals(Saved):
         self._counted = rows.copy()
 
     def note(self, answer: EnvResponse) -> None:
-        """Take in the infos of a step."""
+        """Record the infos of a step."""
         if not self._patterns or not answer.info:
             return
         kept = self._counted[answer.rows] & ~answer.lost
@@ -89,7 +89,7 @@ class StackSignals(Saved):
                 self._windows.note(name, values if is_all else values[kept])
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Clear the windows."""
         self._windows.clear()
 
     def drain(self, room: str) -> dict[str, float]:
@@ -104,7 +104,7 @@ class StackSignals(Saved):
         names = [name for name in self._is_chosen if not name.startswith("_")]
         for name, what in self._unfit.items():
             _warn(
-                f"signals.infos asks for the info '{name}', which is {what} and is not logged; "
+                f"signals.infos names the info '{name}', which is {what} and is not logged; "
                 "only infos of one number a row are"
             )
         unmatched = [
@@ -151,14 +151,14 @@ class Stack:
         return self.levels[0].num_envs
 
     def reset(self, seed: int | Sequence[int]) -> None:
-        """Start every row anew, with the seeds given."""
+        """Reset all rows, with these seeds."""
         self.levels[0].reset(seed)
 
     def tick(self) -> EnvResponse:
         """One step of all environments; what they answered.
 
         It is `recv` of the top level, level by level: that returns only where the top's decisions
-        are over, and whoever follows episodes needs every step.
+        are over, and episode trackers need every step.
         """
         return self.tick_of(None)
 
@@ -178,16 +178,16 @@ class Stack:
         self.signals.listen()
         for level in self.levels:  # decisions go down ...
             level.decide(among)
-        heard = answer = self.simulators.recv()
-        self.signals.note(heard)
+        response = answer = self.simulators.recv()
+        self.signals.note(response)
         for level in reversed(self.levels):  # ... and answers go up
             answer = level.process(answer)
-        if self.clock.phase is not Phase.TEST:  # schedules stand still where nothing learns
-            self.clock.environment_steps += int(np.add.reduce(heard.duration))
-        return heard
+        if self.clock.phase is not Phase.TEST:  # schedules do not advance where nothing learns
+            self.clock.environment_steps += int(np.add.reduce(response.duration))
+        return response
 
     def begin_counting(self, rows: BoolArray) -> None:
-        """Forget signals and sub-episodes so far, and continue with those of the rows [N] alone."""
+        """Clear signals and sub-episodes so far, and continue with those of the rows [N] alone."""
         for level in self.levels:
             level.drain()
         self.signals.forget()
@@ -203,7 +203,7 @@ class Stack:
         """Levels, open episodes, simulators and clock.
 
         Args:
-            with_simulators: False where they cannot be saved; None stands in their place then.
+            with_simulators: False where they cannot be saved; their state is None then.
         """
         state = self.simulators.state_dict() if with_simulators else None
         for level in reversed(self.levels):
@@ -215,7 +215,7 @@ class Stack:
         }
 
     def load_state_dict(self, state: State, *, with_simulators: bool = True) -> None:
-        """Go on from a saved state; without the simulators, `restart` must follow."""
+        """Load a saved state; without the simulators, `restart` must follow."""
         below = state["top"]
         for level in self.levels:
             level.load_own_state_dict(below)
@@ -231,17 +231,17 @@ class Stack:
             raise CheckpointError(f"they are those of {len(state['workers'])} workers, not of none")
         self.simulators.load_state_dict(state)
 
-    def begin_anew(self, seed: int) -> None:
-        """Begin other episodes with these seeds, and the agents' random streams once more.
+    def reset_all(self, seed: int) -> None:
+        """Reset all rows and the agents' random streams.
 
-        So equal agents play alike, however many episodes were played before.
+        So equal agents act equally, however many episodes were played before.
         """
         for level in self.levels:
             level.begin_streams()
         self.reset(seed)
 
     def restart(self, seed: int) -> None:
-        """Give up all open episodes and begin others, with these seeds; the rest continues."""
+        """Drop all open episodes and begin others, with these seeds; the rest continues."""
         for level in self.levels:
             level.agent.restart_rows(level.agent_rows)
         self.reset(seed)

@@ -34,13 +34,13 @@ def build_stack(
     Args:
         levels: Top first.
         environment: The simulators; closed with the stack, and by the caller if building fails.
-        agent: Where each level's agent comes from.
+        agent: Source of each level's agent.
         clock: The stack's clock.
         seed: The run's seed.
         purpose: Names the random streams of the rows, e.g. `training`.
-        signals: Collects the stack's signals; None: nobody asks for any.
+        signals: Collects the stack's signals; None: none are collected.
         discount: Of rewards per simulator step, when a level adds them up for the one above.
-        forks: Where levels that certify their decisions try them; None: nobody does.
+        forks: Simulators in which levels certify their decisions; None: none does.
     """
 
     def stacked(environment: Environment, clock: Clock, highest: int) -> tuple[LevelManager, ...]:

@@ -52,6 +52,6 @@ def resolved_device(device: str) -> str:
     available = torch.cuda.device_count()
     if kind == "cuda" and int(number or 0) >= available:
         raise ConfigurationError(
-            f"device '{device}' asked for, but there are {available} GPUs; use cpu"
+            f"device '{device}' requested, but there are {available} GPUs; use cpu"
         )
     return device

@@ -131,7 +131,7 @@ class Certifier:
     Where nothing succeeds the agent's own choice stays.
 
     Args:
-        level: Whose decisions they are; its `certify` says how many are tried, and which is taken.
+        level: Whose decisions they are; its `certify` sets how many are tried, and which is taken.
         agent: The level's, a `ProposingAgent`.
         fork: Of what is below the level.
         clock: The stack's; decisions in the level's HEATUP are left alone.

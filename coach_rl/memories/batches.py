@@ -149,9 +149,9 @@ class TransitionBatch(NamedTuple):
     """Weight of each transition in the loss, float32 [B]; 1 unless prioritised."""
     position: Tensor
     """Position of each transition in the memory, int64 [B]; pass it to `note_errors`."""
-    action_parts: Tensors = {}  # noqa: RUF012 (nobody writes to it)
+    action_parts: Tensors = {}  # noqa: RUF012 (never written to)
     """Parts of a Dict action space, [B, ...] each."""
-    extras: Tensors = {}  # noqa: RUF012 (nobody writes to it)
+    extras: Tensors = {}  # noqa: RUF012 (never written to)
     """Arrays the agent has kept with its actions, and columns of the user's own, [B, ...] each."""
 
 

@@ -223,7 +223,7 @@ class FrameRing:
         if not np.array_equal(seen[0].cpu().numpy(), stack):
             raise RunError(
                 f"an episode of row {row} starts with a stack under '{self.key}' that neither "
-                "repeats one frame nor goes on from the stack before it; frame_stack takes keys "
+                "repeats one frame nor continues the stack before it; frame_stack takes keys "
                 "stacked by ObservationStackingFilter along the last axis: leave this one out"
             )
 

@@ -156,28 +156,28 @@ class HindsightActions:
             below: Bits of `End` of the level below, [R]; None: not known, taken as reached.
             tested: Whether the decisions were tested, [R]; None: none was.
         """
-        asked = self.sub_goal.asked_in_hindsight(observation, next_observation, duration)
-        if asked.shape[1:] != self.sub_goal.space.shape:
+        actions = self.sub_goal.asked_in_hindsight(observation, next_observation, duration)
+        if actions.shape[1:] != self.sub_goal.space.shape:
             raise RunError(
                 f"{type(self.sub_goal).__name__}.asked_in_hindsight() returned an array of shape "
-                f"{asked.shape} for {len(duration)} rows; needed are actions of shape "
+                f"{actions.shape} for {len(duration)} rows; needed are actions of shape "
                 f"{self.sub_goal.space.shape}, as its space has them"
             )
-        none = np.zeros(len(asked), np.bool_)
+        none = np.zeros(len(actions), np.bool_)
         used_up = none if below is None else missed(below)
         was_tested = none if tested is None else tested
         values = {
-            ACHIEVED_ACTIONS: self._as_action(asked),
+            ACHIEVED_ACTIONS: self._as_action(actions),
             MISSED: none if below is None else (below & np.uint8(End.GOAL)) == 0,
             PENALISED: was_tested & used_up,
         }
         return values | {TESTED: was_tested} if self.keep_untested else values
 
-    def _as_action(self, asked: FloatArray) -> Array:
+    def _as_action(self, actions: FloatArray) -> Array:
         """The agent's actions [R, G] for sub-goals, before its OutputFilter."""
-        return (
-            asked if self.output_filter is None else np.asarray(self.output_filter.inverse(asked))
-        )
+        if self.output_filter is None:
+            return actions
+        return np.asarray(self.output_filter.inverse(actions))
 
 
 class SubGoalTests(SamplerUnit):

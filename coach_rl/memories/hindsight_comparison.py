@@ -1,7 +1,7 @@
 """Comparison of an environment's rewards and ends with those of hindsight, which a batch mixes.
 
-Relabelled transitions are rewarded, and end, as their goal space says; the others as the
-environment said. For the same state and goal both should be the same.
+Rewards and ends of relabelled transitions are those of their goal space; the others have those of
+the environment. For the same state and goal both should be the same.
 """
 
 import warnings

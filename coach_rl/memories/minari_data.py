@@ -230,7 +230,7 @@ def _check_spaces(
 
 
 def _form(space: Space) -> str:
-    """Describe the properties that two spaces must share, for people."""
+    """Describe the properties that two spaces must share, as readable text."""
     match space:
         case spaces.Dict():
             parts = ", ".join(f"{key}: {_form(part)}" for key, part in sorted(space.items()))

@@ -112,15 +112,15 @@ class SamplerChain(Saved):
         self._is_checked = True
         return visible(batch)
 
-    def watch(self, name: str, look: Callable[[Columns], None]) -> None:
+    def watch(self, name: str, listener: Callable[[Columns], None]) -> None:
         """Call a function with a unit's outputs, from now on.
 
         Args:
             name: The unit's.
-            look: Called with the columns of its outputs, before the next unit runs.
+            listener: Called with the columns of its outputs, before the next unit runs.
         """
         place = next(place for place, unit in enumerate(self._chain) if unit.name == name)
-        self._chain.insert(place + 1, _Watcher(self._chain[place].outputs, look))
+        self._chain.insert(place + 1, _Watcher(self._chain[place].outputs, listener))
 
     def metrics(self) -> dict[str, float]:
         """The units' metrics since the last call."""
@@ -147,7 +147,7 @@ def inserted(units: Iterable[SamplerUnit], new: SamplerUnit, *, after: str) -> l
 
 
 def visible(batch: Columns) -> Columns:
-    """The columns that are handed out."""
+    """The columns of a finished batch."""
     return {path: column for path, column in batch.items() if not path.startswith(INTERNAL)}
 
 
@@ -169,11 +169,11 @@ class _Watcher(SamplerUnit):
 
     name = "watcher"
 
-    def __init__(self, paths: Sequence[str], look: Callable[[Columns], None]) -> None:
-        self._paths, self._look = paths, look
+    def __init__(self, paths: Sequence[str], listener: Callable[[Columns], None]) -> None:
+        self._paths, self._listener = paths, listener
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
-        self._look({path: batch[path] for path in self._paths})
+        self._listener({path: batch[path] for path in self._paths})
         return {}
 
 

@@ -45,7 +45,7 @@ class BlockTick:
     """The simulators' answer; rows are numbered as in the whole run."""
     decisions: list[State]
     """The decision that each of these rows made last, by level, top first; arrays [R, ...]."""
-    asked_at: int = 0
+    requested_at: int = 0
     """Ticks of the run when the parameters behind it were sent."""
 
 
@@ -94,8 +94,8 @@ class Block:
     request: "Future[list[BlockTick]] | None" = None
     """The ticks that it is making."""
     ticks: int = 0
-    """Ticks asked for with that request."""
-    asked_at: int = 0
+    """Number of ticks of that request."""
+    requested_at: int = 0
     """Ticks of the run when the parameters behind that request were sent."""
     losses: int = 0
     """Times it was lost since it last replied."""
@@ -142,7 +142,7 @@ class Blocks:
         try:
             for number, rows in enumerate(blocks):
                 self.blocks.append(Block(number=number, rows=rows, worker=start(rows)))
-            started = [block.worker.ask(Collector.environment_spaces) for block in self.blocks]
+            started = [block.worker.submit(Collector.environment_spaces) for block in self.blocks]
             self.spaces: EnvironmentSpaces = [each.result() for each in started][-1]
         except BaseException as error:
             self.close()
@@ -156,9 +156,9 @@ class Blocks:
         seeds = [seed + row for row in range(self.num_envs)] if isinstance(seed, int) else seed
         self._settle()
         if self._ticks:
-            self._stream += 1  # random numbers go on; they are not drawn again
+            self._stream += 1  # random numbers continue; they are not drawn again
         given = [([seeds[row] for row in each.rows], self._stream) for each in self.blocks]
-        starts = self._ask_all(Collector.reset, given)
+        starts = self._call_all(Collector.reset, given)
         for block, start in zip(self.blocks, starts, strict=True):
             block.made.clear()
             block.shown = start.first_observation
@@ -176,23 +176,23 @@ class Blocks:
         """Bring the next tick; the rows it is of, [N].
 
         Args:
-            ticks: To ask workers for, where some have nothing to do.
+            ticks: Number to request from workers that have nothing to do.
             message: Makes the message with the parameters that they act with.
         """
         if self._staleness is None:
             idle = [block for block in self.blocks if not block.made]
             ahead = [len(block.made) for block in self.blocks if block.made]
             if idle and ahead and self._sent:  # a worker was lost: it catches up with the others
-                self._ask_to_collect(idle, min(ahead), self._sent)
+                self._request_ticks(idle, min(ahead), self._sent)
             elif idle:
-                self._ask_to_collect(idle, min([ticks, *ahead]), message())
+                self._request_ticks(idle, min([ticks, *ahead]), message())
             self._await(idle)
         else:
             idle = [
                 block for block in self.blocks if block.request is None and len(block.made) <= ticks
             ]
             if idle:
-                self._ask_to_collect(idle, ticks, message())
+                self._request_ticks(idle, ticks, message())
             self._await_some()
         ready = [block for block in self.blocks if block.made]
         answers = [self._taken(block, block.made.popleft()) for block in ready]
@@ -221,7 +221,7 @@ class Blocks:
         """Every worker's stack, and the ticks that the run has not taken yet."""
         self._settle()
         return {
-            "workers": self._ask_all(Collector.state, [()] * len(self.blocks)),
+            "workers": self._call_all(Collector.state, [()] * len(self.blocks)),
             "blocks": [
                 {
                     "made": [_tick_state(tick) for tick in block.made],
@@ -245,7 +245,7 @@ class Blocks:
         self._stream, self._ticks = state["stream"], state["ticks"]
         self.decisions, self.held = copy.deepcopy(state["decisions"]), state["held"]
         self._sent = b""
-        self._ask_all(Collector.load, [(worker, self._stream) for worker in state["workers"]])
+        self._call_all(Collector.load, [(worker, self._stream) for worker in state["workers"]])
         for block, own in zip(self.blocks, state["blocks"], strict=True):
             block.made = deque(_tick_of_state(tick) for tick in own["made"])
             block.replaced, block.shown = own["replaced"], own["shown"]
@@ -256,11 +256,11 @@ class Blocks:
             block.worker.close()
         self.blocks = []
 
-    def _ask_to_collect(self, blocks: Sequence[Block], ticks: int, message: bytes) -> None:
+    def _request_ticks(self, blocks: Sequence[Block], ticks: int, message: bytes) -> None:
         self._sent = message
         for block in blocks:
-            block.ticks, block.asked_at = ticks, self._ticks
-            block.request = block.worker.ask(Collector.collect, ticks, message)
+            block.ticks, block.requested_at = ticks, self._ticks
+            block.request = block.worker.submit(Collector.collect, ticks, message)
 
     def _await_some(self) -> None:
         """Wait until a block has made a tick, and for those that would be too old later."""
@@ -269,7 +269,7 @@ class Blocks:
         late = [
             each
             for each in busy
-            if self._ticks - each.asked_at + len(each.made) + each.ticks > allowed
+            if self._ticks - each.requested_at + len(each.made) + each.ticks > allowed
         ]
         self._await(late)
         busy = [each for each in busy if each.request is not None]
@@ -290,7 +290,7 @@ class Blocks:
                 block.made.append(self._replaced(block, lost))
             else:
                 block.losses = 0
-                block.made.extend(replace(tick, asked_at=block.asked_at) for tick in made)
+                block.made.extend(replace(tick, requested_at=block.requested_at) for tick in made)
             block.request = None
         self._waited += time.perf_counter() - began
 
@@ -300,7 +300,7 @@ class Blocks:
             if number == len(self.decisions):
                 self.decisions.append({})
             put_rows(self.decisions[number], made, tick.answer.rows, self.num_envs)
-        self._ages.append(self._ticks - tick.asked_at)
+        self._ages.append(self._ticks - tick.requested_at)
         block.shown = tick.answer.first_observation
         return tick.answer
 
@@ -336,7 +336,7 @@ class Blocks:
             faults=tuple(Fault(cause="died", row=int(row), message=message) for row in block.rows),
             lost=np.ones(count, np.bool_),
         )
-        return BlockTick(answer=answer, decisions=[], asked_at=block.asked_at)
+        return BlockTick(answer=answer, decisions=[], requested_at=block.requested_at)
 
     def _restart(self, block: Block) -> EnvResponse:
         """Start a worker again; the first answer of new episodes, from new random streams."""
@@ -346,7 +346,7 @@ class Blocks:
         seeds = [integer_seed(self._seed, "collection", place, str(row)) for row in block.rows]
         stream = (block.replaced << 32) + self._stream
         try:
-            return block.worker.ask(Collector.reset, seeds, stream).result()
+            return block.worker.submit(Collector.reset, seeds, stream).result()
         except WorkerLost as again:
             raise RunError(f"worker {block.number} was lost, and so was its successor") from again
 
@@ -354,33 +354,36 @@ class Blocks:
         """Wait for all requests."""
         self._await([block for block in self.blocks if block.request is not None])
 
-    def _ask_all(
+    def _call_all(
         self, method: Method[Result], arguments: Sequence[tuple[object, ...]]
     ) -> list[Result]:
-        """Results of a method of every worker; one that is lost is replaced, and asked again."""
+        """Results of a method of every worker; a lost one is replaced, and called again."""
         pairs = list(zip(self.blocks, arguments, strict=True))
-        asked = [block.worker.ask(method, *given) for block, given in pairs]
+        futures = [block.worker.submit(method, *given) for block, given in pairs]
         results = []
-        for future, (block, given) in zip(asked, pairs, strict=True):
+        for future, (block, given) in zip(futures, pairs, strict=True):
             try:
                 results.append(future.result())
             except WorkerLost as lost:
                 block.made.append(self._replaced(block, lost))
-                results.append(block.worker.ask(method, *given).result())
+                results.append(block.worker.submit(method, *given).result())
         return results
 
 
 def _tick_state(tick: BlockTick) -> State:
     answer = dict(vars(tick.answer))
     answer["faults"] = [vars(fault) for fault in tick.answer.faults]
-    return {"answer": answer, "decisions": tick.decisions, "asked_at": tick.asked_at}
+    return {"answer": answer, "decisions": tick.decisions, "asked_at": tick.requested_at}
 
 
 def _tick_of_state(state: State) -> BlockTick:
     answer = dict(state["answer"])
     answer["faults"] = tuple(Fault(**fault) for fault in answer["faults"])
-    made = {name: state[name] for name in ("decisions", "asked_at")}
-    return BlockTick(answer=EnvResponse(**answer), **made)
+    return BlockTick(
+        answer=EnvResponse(**answer),
+        decisions=state["decisions"],
+        requested_at=state["asked_at"],
+    )
 
 
 class BlockOfRows(Saved):
@@ -401,7 +404,7 @@ class BlockOfRows(Saved):
         """Answer of the last reset, of the block's own rows."""
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
-        """Start the block's rows; zeros stand in the others."""
+        """Start the block's rows; the others are zeros."""
         assert not isinstance(seed, int | None), "every row has a seed of its own"
         start = self._environment.reset([seed[row] for row in self._rows])
         self.start = replace(start, rows=self._rows)

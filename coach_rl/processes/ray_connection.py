@@ -1,7 +1,7 @@
 """Connection to a Ray cluster, or to Ray on this machine alone for as long as this process needs.
 
 Ray listens on all of a machine's addresses, and runs programs for anyone who may talk to it. So a
-cluster of our own asks for a token, which only this user can read, and has no dashboard.
+cluster of our own requires a token, which only this user can read, and has no dashboard.
 """
 
 import contextlib
@@ -16,11 +16,11 @@ from coach_rl.core.errors import ConfigurationError, how_to_install
 
 CONNECT_SECONDS = 5.0
 """Time within which the head of a cluster has to answer."""
-_ADVICE = "docs/cluster.md tells how to bring one up"
+_ADVICE = "docs/cluster.md explains how to start one"
 
 
 def import_ray() -> ModuleType:
-    """Ray, which sends no usage statistics unless the user has asked for it.
+    """Ray, which sends no usage statistics unless the user has enabled them.
 
     Raises:
         ConfigurationError: It is not installed.

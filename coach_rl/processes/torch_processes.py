@@ -37,7 +37,7 @@ class TorchProcesses:
         self._room = SMALLEST_ROOM
 
     def announce(self, order: Order, *, seconds: float = 0.0, text: str = "") -> None:
-        """Tell the others what comes next, unless this process follows."""
+        """Broadcast the next order to the other processes, unless this process follows."""
         if self.rank == 0:
             numbers = [float(order), float(len(text.encode())), seconds]
             self._broadcast(torch.tensor(numbers, dtype=torch.float64))

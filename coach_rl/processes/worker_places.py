@@ -23,10 +23,10 @@ from coach_rl.processes.worker_process import (
 class Worker(Protocol):
     """An object somewhere, whose methods are called; `WorkerProcess` is one.
 
-    scores = worker.ask(Player.play, episodes).result()
+    scores = worker.submit(Player.play, episodes).result()
     """
 
-    def ask(self, method: Method[Result], *arguments: object) -> "Future[Result]":
+    def submit(self, method: Method[Result], *arguments: object) -> "Future[Result]":
         """The future result of a method; a `WorkerLost` if the worker is gone."""
         ...
 
@@ -49,7 +49,7 @@ class InlineWorker:
     def __init__(self, make: Callable[[], object]) -> None:
         self._object: Any = WorkerPayload.of(make).make()
 
-    def ask(self, method: Method[Result], *arguments: object) -> "Future[Result]":
+    def submit(self, method: Method[Result], *arguments: object) -> "Future[Result]":
         """See `Worker`; errors are raised at once."""
         future: Future[Result] = Future()
         future.set_result(getattr(self._object, method.__name__)(*arguments))
@@ -73,7 +73,7 @@ class RayWorker:
         self.actor = ray.remote(num_cpus=1)(_Actor).remote(WorkerPayload.of(make))
         """Ray's handle of it."""
 
-    def ask(self, method: Method[Result], *arguments: object) -> "Future[Result]":
+    def submit(self, method: Method[Result], *arguments: object) -> "Future[Result]":
         """See `Worker`."""
         errors = self._ray.exceptions
         future: Future[Result] = Future()
@@ -98,7 +98,7 @@ class RayWorker:
     def close(self) -> None:
         """See `Worker`."""
         with suppress(Exception):
-            self.ask(Worker.close).result(GRACE_SECONDS)
+            self.submit(Worker.close).result(GRACE_SECONDS)
         with suppress(Exception):
             self._ray.kill(self.actor)
 

@@ -5,7 +5,7 @@
     assert worker.reply() == 5
     worker.close()
 
-`ask` returns a future instead, and makes calls in their order. The rules of all workers:
+`submit` returns a future instead, and makes calls in their order. The rules of all workers:
 
 - Signals to the process group (Ctrl-C, SIGTERM, SIGHUP, SIGUSR1) are for the parent, which may save
   what is here first. An *independent* worker, which saves itself, gets them from the parent alone.
@@ -162,8 +162,8 @@ class WorkerProcess:
             failure.raise_here()
         return content
 
-    def ask(self, method: Method[Result], *arguments: object) -> "Future[Result]":
-        """The future result of a method, called in a thread after those asked for before."""
+    def submit(self, method: Method[Result], *arguments: object) -> "Future[Result]":
+        """The future result of a method, called in a thread after earlier ones."""
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="worker")
         return self._thread.submit(self._call, method, *arguments)
@@ -181,7 +181,7 @@ class WorkerProcess:
         """End the process, gently first; harmless when repeated.
 
         Args:
-            grace: Seconds that it may take, also for calls that were asked for.
+            grace: Seconds that it may take, including pending calls.
 
         Returns:
             The result of the object's `close`; empty if it has none.

@@ -18,7 +18,7 @@ from typing import Self
 
 from coach_rl.core.errors import CoachError, CoachWarning, RunError
 from coach_rl.core.runtime import Runtime
-from coach_rl.graph_managers.evaluations import AskedEvaluation, Scores
+from coach_rl.graph_managers.evaluations import EvaluationRequest, Scores
 from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.processes.worker_process import WorkerProcess
 from coach_rl.runs.folder import RunFolder
@@ -58,9 +58,9 @@ class EvaluationProcess:
             profile=profile,
         )
         self._worker = WorkerProcess(make, start_method="spawn", imports_script=False)
-        self._pending: deque[tuple[AskedEvaluation, Future[Scores]]] = deque()
+        self._pending: deque[tuple[EvaluationRequest, Future[Scores]]] = deque()
 
-    def ask(self, evaluation: AskedEvaluation) -> None:
+    def submit(self, evaluation: EvaluationRequest) -> None:
         """Add an evaluation to those that are to be made, unless it is among them."""
         if all(evaluation is not each for each, _ in self._pending):
             self._pending.append((evaluation, self._future(evaluation)))
@@ -101,8 +101,8 @@ class EvaluationProcess:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _future(self, evaluation: AskedEvaluation) -> "Future[Scores]":
-        return self._worker.ask(RunEvaluations.play, evaluation)
+    def _future(self, evaluation: EvaluationRequest) -> "Future[Scores]":
+        return self._worker.submit(RunEvaluations.play, evaluation)
 
     def _restart(self, lost: WorkerLost) -> None:
         """Replace the process, which has ended, and repeat its requests."""
@@ -149,7 +149,7 @@ class RunEvaluations:
         self._open.enter_context(live_graph(self._graph_manager, runtime, training=False))
         self._profile = RunProfile(self._graph_manager, process="evaluation") if profile else None
 
-    def play(self, evaluation: AskedEvaluation) -> Scores:
+    def play(self, evaluation: EvaluationRequest) -> Scores:
         """The scores of an evaluation."""
         scores = self._graph_manager.evaluations.scores_of(
             evaluation.policies, clock=evaluation.clock

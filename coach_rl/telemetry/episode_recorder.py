@@ -279,7 +279,7 @@ class _LevelState:
     def __init__(self, level: FilmedLevel, colour: RGB, row: int) -> None:
         self._level, self._colour, self._row = level, colour, row
         self._number = self._decisions = self._over = self._reached = 0
-        """Goals received, decisions for the last of them, goals given up or reached, and reached.
+        """Goals received, decisions for the last of them, goals dropped or reached, and reached.
         """
         self._is_open = self._is_reached = False
 

@@ -1,7 +1,7 @@
-"""Inspectors look at what passes a point of a run: checks, statistics, and the reaction.
+"""Inspectors of the data at a point of a run: checks, statistics, and the reaction.
 
 inspector = Inspector(InspectParameters(), point, level="main", note=findings.append)
-inspector.look(lambda: {"reward": rewards, "observation/position": positions})
+inspector.inspect(lambda: {"reward": rewards, "observation/position": positions})
 """
 
 import warnings
@@ -23,7 +23,7 @@ MOST_DUMPS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """The result of a look."""
+    """The result of an inspection."""
 
     level: str
     """The level that the point belongs to; empty for the simulators."""
@@ -34,23 +34,27 @@ class Finding:
     text: str = ""
     """Account of what is wrong, in one line; empty if nothing is."""
     name: str = ""
-    """Name for a file of `columns`, different for every look of a run."""
+    """Name for a file of `columns`, different for every inspection of a run."""
     columns: Columns = field(default_factory=dict)
-    """Columns that were looked at, if they are to be written to a file."""
+    """Inspected columns, if they are to be written to a file."""
 
 
 class Inspector(Saved):
-    """Looks at what passes one point.
+    """Inspects the data at one point.
 
     Args:
         params: What to check, how often, and the reaction.
         point: The point.
         level: The level it belongs to; empty for the simulators.
-        column: Name of the only column to look at, or the beginning of several; empty for all.
+        column: Name of the only column to inspect, or the beginning of several; empty for all.
         note: Takes what is found.
     """
 
-    SAVED = ("_looks", "_dumps", SavedAttribute("_forms", varies=True))
+    SAVED = (
+        SavedAttribute("_calls", key="looks"),
+        "_dumps",
+        SavedAttribute("_forms", varies=True),
+    )
 
     def __init__(
         self,
@@ -63,7 +67,7 @@ class Inspector(Saved):
     ) -> None:
         self._params, self._point, self._level = params, point, level
         self._column, self._note = column, note
-        self._looks = self._dumps = 0
+        self._calls = self._dumps = 0
         self._forms: dict[str, str] = {}
         self._warned: set[str] = set()
 
@@ -72,8 +76,8 @@ class Inspector(Saved):
         """Its point and parameters; no two inspectors of a run have the same."""
         return f"{self._level}.{self._point.agent}.{self._point.name}: {self._params}"
 
-    def look(self, shown: Callable[[], Columns]) -> None:
-        """Look at what passes, if it is due.
+    def inspect(self, shown: Callable[[], Columns]) -> None:
+        """Inspect the data, if an inspection is due.
 
         Args:
             shown: Returns the columns.
@@ -82,7 +86,7 @@ class Inspector(Saved):
             InspectionError: Something is wrong, and the run is to stop.
             UnknownNameError: The point has no such column.
         """
-        number, self._looks = self._looks, self._looks + 1
+        number, self._calls = self._calls, self._calls + 1
         if number % self._params.every:
             return
         columns = self._chosen(shown())
@@ -98,7 +102,7 @@ class Inspector(Saved):
             self._note(self._finding(number, scalars, wrong, columns))
 
     def _chosen(self, columns: Columns) -> dict[str, Array]:
-        """The columns to look at, with one axis at least."""
+        """The columns to inspect, with one axis at least."""
         wanted = {
             name: np.atleast_1d(values)
             for name, values in columns.items()
@@ -136,7 +140,7 @@ class Inspector(Saved):
         if not values.size or (only_ages and name not in self._point.ages):
             return
         numbers = values.astype(np.float64)
-        with np.errstate(all="ignore"):  # NaN and infinity are what is looked for
+        with np.errstate(all="ignore"):  # NaN and infinity are expected
             yield "mean", float(numbers.mean()), ""
             yield "std", float(numbers.std()), ""
         yield "min", float(numbers.min()), ""
@@ -183,7 +187,7 @@ class Inspector(Saved):
         )
 
     def _kept(self, columns: Columns) -> dict[str, Array]:
-        """Copies, which nobody writes to; a column without a name has the point's."""
+        """Copies of the columns; a column without a name has the point's."""
         return {name or self._point.name: values.copy() for name, values in columns.items()}
 
     def _subject(self, column: str) -> str:

@@ -90,7 +90,7 @@ class Node:
         return node
 
     def fold(self) -> None:
-        """Add up what came since the last time; the memory of a node doesn't grow."""
+        """Add the times since the last call; the memory of a node doesn't grow."""
         if not self.recent:
             return
         durations = np.maximum(self.recent, 1)
@@ -163,7 +163,7 @@ class Profile:
         }
 
     def table(self) -> RichTable:
-        """The tree for people."""
+        """The tree as readable text."""
         whole = self.root.inclusive
         columns = (
             Column("", lambda entry: f"{'  ' * entry[0]}{entry[1].name}", is_text=True),

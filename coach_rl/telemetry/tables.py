@@ -143,16 +143,16 @@ def plain_lines(table: Table, *, widest: int) -> list[str]:
     ]
 
 
-def rich_table(table: Table, *, folded: int | None = None, **look: Any) -> RichTable:
+def rich_table(table: Table, *, folded: int | None = None, **style: Any) -> RichTable:
     """The table for a terminal, without control characters.
 
     Args:
         table: The table.
         folded: Number of leading columns that are broken into lines on a narrow terminal, where
             the others are cut; None for all.
-        look: Arguments of rich's own table.
+        style: Arguments of rich's own table.
     """
-    shown = RichTable(title=table.title or None, title_justify="left", **look)
+    shown = RichTable(title=table.title or None, title_justify="left", **style)
     for at, column in enumerate(table.columns):
         shown.add_column(
             column.title,

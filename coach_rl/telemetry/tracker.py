@@ -38,7 +38,7 @@ STEP = "environment_steps"
 STEPS_OF_A_PART = 1_000_000_000
 """Distance of the first `_step` of an offline run from that of its next part."""
 INIT_SECONDS = 30.0
-"""Time after which Weights & Biases gives up connecting."""
+"""Time after which Weights & Biases stops trying to connect."""
 FLUSH_SECONDS = 10.0
 
 

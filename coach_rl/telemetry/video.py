@@ -231,7 +231,7 @@ class VideoParameters:
     """Every n-th evaluation is filmed, and the last in any case; in training, one of every n
     episodes of the row."""
     row: NonNegative[int] | None = None
-    """The row whose episodes are looked at. None: the first row, or all of an evaluation's where
+    """The row whose episodes are filmed. None: the first row, or all of an evaluation's where
     the episode is chosen by its outcome."""
     frame_skip: Positive[int] = 1
     """Steps from one frame to the next; doubled whenever an episode is too long for
@@ -341,8 +341,8 @@ def _save_gif(images: list[Image.Image], path: Path, parameters: VideoParameters
 def _colours(images: Sequence[Image.Image]) -> Image.Image:
     """An image whose palette suits the whole film.
 
-    Most colours go to what there is much of, so that a large floor is smooth; the others are spread
-    over all shades there are, so that a small mark keeps its colour.
+    Most colours go to the most frequent shades, so that a large floor is smooth; the others are
+    spread over all shades there are, so that a small mark keeps its colour.
     """
     chosen = np.unique(np.linspace(0, len(images) - 1, _SAMPLED_FRAMES).round().astype(int))
     pixels = np.concatenate([np.asarray(images[index]).reshape(-1, 3) for index in chosen])

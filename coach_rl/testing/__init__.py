@@ -2,7 +2,7 @@
 
 May import core, numpy and Gymnasium; needs no test framework. Start with `environment_contract`:
 `check_environment(build)` runs every check, `EnvironmentContract` makes each a test of its own,
-`examine(build)` says of each what was found (`coach check` on the command line).
+`examine(build)` yields the finding of each (`coach check` on the command line).
 """
 
 from typing import TYPE_CHECKING

@@ -61,7 +61,7 @@ SAVED_NAMES = "list every attribute that changes in SAVED"
 
 
 def actions_have_the_promised_form(trial: AgentTrial) -> None:
-    """Actions have one row for each that asked, in the dtype and bounds of the space."""
+    """Actions have one row for each observation, in the dtype and bounds of the space."""
     play, space = trial.play(), trial.context.spaces.action
     for phase in (Phase.HEATUP, Phase.TRAIN, Phase.TEST):
         action = play.tick(phase)
@@ -171,7 +171,7 @@ def evaluations_change_nothing(trial: AgentTrial) -> None:
 
 
 def training_counts_its_steps(trial: AgentTrial) -> None:
-    """Reports say how many gradient steps were made, with finite metrics of full names."""
+    """Reports count the gradient steps, with finite metrics of full names."""
     for report in trial.trained.reports:
         steps = report.training_steps
         expect(
@@ -280,7 +280,7 @@ def another_policy_is_refused(trial: AgentTrial) -> None:
 
 
 def cut_off_rows_continue(trial: AgentTrial) -> None:
-    """Rows whose simulator failed begin anew, and the agent continues to learn."""
+    """Rows whose simulator failed restart, and the agent continues to learn."""
     play = trial.play().heatup().train(trial.ticks // 2)
     clock = play.clock(Phase.TRAIN)
     play.act(clock)
@@ -296,7 +296,7 @@ def cut_off_rows_continue(trial: AgentTrial) -> None:
 
 
 def restarted_rows_continue(trial: AgentTrial) -> None:
-    """Rows that begin anew after a gap make no transition across it."""
+    """Rows that restart after a gap make no transition across it."""
     play = trial.play().heatup().train(trial.ticks // 2)
     play.agent.restart_rows(play.rows)
     play.begins = np.ones(ROWS, np.bool_)
@@ -353,7 +353,7 @@ def check_agent(parameters: Any, spaces: EnvironmentSpaces, **settings: Any) -> 
         settings: Of the `AgentTrial`, such as `greedy=False`.
 
     Raises:
-        ContractViolation: A promise is broken; the message says which, and what to do.
+        ContractViolation: A promise is broken; the message names it and the remedy.
     """
     trial = AgentTrial.of(parameters, spaces, **settings)
     for check in AGENT_CHECKS:

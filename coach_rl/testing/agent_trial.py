@@ -303,7 +303,7 @@ def refused(call: Callable[[], object], kind: type[Exception], message: str) -> 
 
 
 def frozen_copies(values: Iterator[Array]) -> Callable[[], bool]:
-    """A function that tells if arrays are still as they are now."""
+    """A function that returns whether the arrays are unchanged."""
     kept = [(each, each.copy()) for each in values]
     return lambda: all(
         (each == copy).all()

@@ -1,4 +1,4 @@
-"""Checks of an environment's answers: their form, their ends, and who owns their memory."""
+"""Checks of an environment's answers: their form, their ends, and the ownership of their memory."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -95,7 +95,7 @@ def duration_counts_steps(trial: Trial) -> None:
 
 
 def end_bits_agree(trial: Trial) -> None:
-    """`end` holds TERMINATED and TRUNCATED exactly where the flags say so."""
+    """`end` holds TERMINATED and TRUNCATED exactly where the flags are set."""
     with trial.environment() as environment:
         responses = played(environment, trial)
         for response in responses:
@@ -163,7 +163,7 @@ def sent_actions_stay_as_they_are(trial: Trial) -> None:
 def answers_can_be_written_to(trial: Trial) -> None:
     """Writing into an answer or a sent action reaches neither the environment nor other answers.
 
-    Within one answer the two observations may share memory: nobody writes between them.
+    Within one answer the two observations may share memory: nothing is written between them.
     """
     with trial.environment() as environment:
         calm = [deepcopy(response) for response in played(environment, trial)]
@@ -209,7 +209,7 @@ def check_form(response: EnvResponse, shown: spaces.Dict) -> None:
             values = observation[key]
             expect(
                 values.shape == (count, *(space.shape or ())) and values.dtype == space.dtype,
-                f"{name}['{key}'] is {values.dtype} of shape {values.shape}, its space says "
+                f"{name}['{key}'] is {values.dtype} of shape {values.shape}, its space is "
                 f"{space.dtype} of shape {(count, *(space.shape or ()))}",
             )
             for row, value in enumerate(values):
@@ -224,7 +224,7 @@ def _parts(action: Action) -> list[Array]:
 
 
 def _nested(action: Action, space: spaces.Space[Any], path: str = "") -> Any:
-    """A copy of the first row's action as a Gymnasium environment wants it."""
+    """A copy of the first row's action in the form of a Gymnasium environment."""
     if isinstance(space, spaces.Dict):
         return {key: _nested(action, part, f"{path}{key}/") for key, part in space.items()}
     return deepcopy(action[path[:-1]] if isinstance(action, dict) else action)[0]
@@ -251,6 +251,6 @@ def _check_info(response: EnvResponse) -> None:
 def _require_ends(responses: list[EnvResponse], trial: Trial) -> None:
     expect(
         any(response.end.any() for response in responses),
-        f"no episode ended within {trial.steps} steps, so nothing can be said about ends; "
+        f"no episode ended within {trial.steps} steps, so ends were not checked; "
         "raise `steps` or build with a shorter time limit",
     )

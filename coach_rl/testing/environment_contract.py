@@ -112,7 +112,7 @@ def check_environment(
         single: Makes the Gymnasium environment of one row, to compare with; None: there is none.
 
     Raises:
-        ContractViolation: A promise is broken; the message says which and how.
+        ContractViolation: A promise is broken; the message names it and the violation.
     """
     trial = Trial(
         build=build,

@@ -1,4 +1,4 @@
-"""A report on an environment for people: one finding per promise.
+"""A readable report on an environment: one finding per promise.
 
 for finding in examine(build, obstacle_to_restoring=None):
     print(finding.verdict, finding.subject, finding.text)
@@ -78,9 +78,9 @@ ADVICE = {
     "last_observation_is_the_true_one": "step must return the observation that it led to, and "
     "leave the reset to the caller",
     "answers_are_not_overwritten": "return a copy of an array that is changed in place",
-    "state_round_trip": "state must live in self and be begun anew by reset",
+    "state_round_trip": "state must live in self and be set again by reset",
 }
-"""Remedies of broken promises, where the violation does not say them."""
+"""Remedies of broken promises, where the violation does not name them."""
 
 Verdict = Literal["passed", "warned", "failed"]
 
@@ -93,7 +93,7 @@ class Finding:
     subject: str
     """The promise, in words."""
     text: str
-    """The observation and the remedy; empty where there is nothing to say."""
+    """The observation and the remedy; empty if there are none."""
 
 
 def examine(
@@ -106,12 +106,12 @@ def examine(
     steps: int = 60,
     seed: int = 7,
 ) -> Iterator[Finding]:
-    """Try an environment with random actions; yields what is found, most telling first.
+    """Try an environment with random actions; yields findings, most informative first.
 
     Args:
         build: Makes a fresh environment with that many rows.
         build_short: The same with episodes that end within `steps`; None: those of `build` do.
-        obstacle_to_restoring: What keeps it from being led back to a saved state; None: nothing.
+        obstacle_to_restoring: Reason why a saved state cannot be restored; None: none.
         steps_together: True for a simulator that steps all rows at once and seeds them together.
         single: Makes the Gymnasium environment of one row, with episodes as short; None: there is
             none.
@@ -163,13 +163,13 @@ def examine(
                 "left out: they compare runs with equal seeds",
             )
     if obstacle_to_restoring is not None:
-        advice = "a resumed run begins its open episodes anew, the rest is exact"
+        advice = "a resumed run restarts its open episodes, the rest is exact"
         yield Finding("warned", "can be saved", f"{obstacle_to_restoring}; {advice}")
 
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    """Warnings are silenced: what they say is a finding here."""
+    """Warnings are silenced: their texts are findings here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CoachWarning)
         yield
@@ -245,6 +245,6 @@ def _tried(check: Check, trial: Trial) -> Finding:
             check(trial)
     except (ContractViolation, CoachError) as error:
         advice = ADVICE.get(check.__name__)
-        said = " ".join(str(error).split())
-        return Finding("failed", subject, said if advice is None else f"{said}; {advice}")
+        text = " ".join(str(error).split())
+        return Finding("failed", subject, text if advice is None else f"{text}; {advice}")
     return Finding("passed", subject, "")

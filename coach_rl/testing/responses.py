@@ -51,7 +51,7 @@ def difference(one: EnvResponse, other: EnvResponse) -> str:
 def one_row(response: EnvResponse, position: int) -> EnvResponse:
     """One row of a response as if it were row 0 and alone.
 
-    Where `_<name>` in the info says that the row has no `<name>`, it has none; the masks are gone.
+    Rows that `_<name>` in the info marks as without `<name>` have none; the masks are removed.
     """
     single = response.rows_of(np.array([position]))
     info = {

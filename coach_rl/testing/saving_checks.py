@@ -98,7 +98,7 @@ def state_shares_no_memory(trial: Trial) -> None:
         _check_tree(state, "state")
         copy = deepcopy(state)
         went_on = stepped(one, actions[half:])
-        expect(_same_tree(state, copy), "a saved state changed while the environment went on")
+        expect(_same_tree(state, copy), "a saved state changed while the environment continued")
         other.load_state_dict(state)
         _write_into_tree(state)
         expect_same_run(

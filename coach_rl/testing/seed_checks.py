@@ -83,5 +83,5 @@ def no_seed_continues(trial: Trial) -> None:
         expect(
             not (random and again),
             "reset() without a seed repeated the run of the last seed; "
-            "it must go on with the random streams",
+            "it must continue the random streams",
         )

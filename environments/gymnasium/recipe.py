@@ -93,7 +93,7 @@ def resolved(
     wrappers: tuple[Wrapper, ...],
     max_episode_steps: int | None,
 ) -> Recipe:
-    """The recipe for a level, with level and wrappers looked up and nothing built.
+    """The recipe for a level, with level and wrappers resolved and nothing built.
 
     Raises:
         UnknownNameError: No such id, module, class or wrapper.
@@ -194,7 +194,7 @@ def entry_point(
     ):
         wanted = _public_name(makes[0])
         raise ConfigurationError(
-            f"{kind} '{name}' does not say that it makes a {wanted}, and is not called; name a "
+            f"{kind} '{name}' is not annotated as making a {wanted}, and is not called; name a "
             f"class derived from {wanted}, or a function whose return type is annotated as one: "
             f"def {attribute}(...) -> {wanted}{_OTHER_ADAPTER if wanted == _ENV else ''}"
         )

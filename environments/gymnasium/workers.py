@@ -108,7 +108,7 @@ class WorkerRows:
             for share in shares:
                 worker = self._started(share.tolist(), RowLimit(limits, start_method), start_method)
                 self._workers.append(worker)
-            layouts = self._ask(LocalRows.shared_layout, self._every_worker())
+            layouts = self._call(LocalRows.shared_layout, self._every_worker())
             for layout in layouts:
                 require_one_layout(layout, layouts[0], level=recipe.level)
         except BaseException:
@@ -117,7 +117,7 @@ class WorkerRows:
         self.layout = layouts[0]
 
     def reset(self, seeds: Sequence[int | None]) -> RowsStart:
-        """Start every row anew; workers that were lost are started again."""
+        """Reset all rows; workers that were lost are started again."""
         for number, worker in enumerate(self._workers):
             if worker.process.is_lost:
                 self._replace(number)
@@ -139,7 +139,7 @@ class WorkerRows:
         number, place = int(self._home[row]), int(self._place[row])
         self._histories[row] = self._history(seed)
         try:
-            (start,) = self._ask(LocalRows.rebuild, {number: (place, seed)})
+            (start,) = self._call(LocalRows.rebuild, {number: (place, seed)})
         except WorkerLost as lost:
             revived = self._revived(number, lost)
             failures = [(0, failure) for here, failure in revived.failures if here == place]
@@ -149,8 +149,10 @@ class WorkerRows:
     def step(self, rows: IntArray, action: Action) -> RowsAnswer:
         """Step some rows, all workers at once; see `LocalRows.step`."""
         home = self._home[rows]
-        asked = np.unique(home).tolist() or [0]  # somebody must say what no answer looks like
-        places = {number: np.flatnonzero(home == number) for number in asked}
+        numbers = np.unique(home).tolist() or [
+            0
+        ]  # one worker must give the form of an empty answer
+        places = {number: np.flatnonzero(home == number) for number in numbers}
         parts = {number: _part(action, here) for number, here in places.items()}
         replies = self._replies(
             LocalRows.step,
@@ -160,7 +162,7 @@ class WorkerRows:
             self._step_again(number, reply, rows[places[number]], parts[number])
             if isinstance(reply, WorkerLost)
             else reply
-            for number, reply in zip(asked, replies, strict=True)
+            for number, reply in zip(numbers, replies, strict=True)
         ]
         merged = _merged(answers, list(places.values()))
         self._remember(rows, action, merged)
@@ -168,12 +170,12 @@ class WorkerRows:
 
     def snapshot(self) -> list[State]:
         """Each row's state."""
-        parts = self._ask(LocalRows.snapshot, self._every_worker())
+        parts = self._call(LocalRows.snapshot, self._every_worker())
         return [state for part in parts for state in part]
 
     def restore(self, states: Sequence[State]) -> None:
         """Restore each row from its state."""
-        self._ask_all(LocalRows.restore, states)
+        self._call_all(LocalRows.restore, states)
         self._histories = [
             history_of(state, self.layout) if self._keeps_actions else None for state in states
         ]
@@ -184,7 +186,7 @@ class WorkerRows:
 
     def render(self, row: int) -> Array:
         """A frame of one row, uint8 [height, width, 3]."""
-        (frame,) = self._ask(LocalRows.render, {int(self._home[row]): (int(self._place[row]),)})
+        (frame,) = self._call(LocalRows.render, {int(self._home[row]): (int(self._place[row]),)})
         return np.asarray(frame)
 
     def close(self) -> list[str]:
@@ -212,7 +214,7 @@ class WorkerRows:
         """Start a lost worker again; its rows have no episode."""
         self._workers[number].limit.progress.value = -1
         self._workers[number].process.restart()
-        (layout,) = self._ask(LocalRows.shared_layout, {number: ()})
+        (layout,) = self._call(LocalRows.shared_layout, {number: ()})
         require_one_layout(layout, self.layout, level=self._recipe.level)
 
     def _revived(self, number: int, lost: WorkerLost) -> RowsStart:
@@ -231,7 +233,7 @@ class WorkerRows:
         try:
             indices = self._place[again].tolist()
             histories = [self._histories[row] for row in again]
-            (start,) = self._ask(LocalRows.replay, {number: (indices, histories)})
+            (start,) = self._call(LocalRows.replay, {number: (indices, histories)})
         except WorkerLost:
             self._replace(number)
         else:
@@ -306,13 +308,13 @@ class WorkerRows:
         """A call without arguments to every worker."""
         return dict.fromkeys(range(len(self._workers)), ())
 
-    def _ask_all(self, verb: Callable[..., T], values: Sequence[object]) -> list[T]:
-        """Ask every worker, with the values of its own rows; return one reply per worker."""
+    def _call_all(self, verb: Callable[..., T], values: Sequence[object]) -> list[T]:
+        """Call every worker with the values of its own rows; return one reply per worker."""
         shares = {n: ([values[r] for r in w.rows],) for n, w in enumerate(self._workers)}
-        return self._ask(verb, shares)
+        return self._call(verb, shares)
 
-    def _ask(self, verb: Callable[..., T], arguments: Mapping[int, tuple[object, ...]]) -> list[T]:
-        """Ask these workers and return their replies; raises an error only after the last reply."""
+    def _call(self, verb: Callable[..., T], arguments: Mapping[int, tuple[object, ...]]) -> list[T]:
+        """Call these workers and return their replies; raises errors only after the last reply."""
         replies = []
         for reply in self._replies(verb, arguments):
             if isinstance(reply, WorkerLost):
@@ -325,13 +327,13 @@ class WorkerRows:
     ) -> "list[T | WorkerLost]":
         """The replies of these workers; a `WorkerLost` stands for that of a lost one."""
         processes = [worker.process for worker in self._workers]
-        asked = {
+        failures = {
             number: _outcome(processes[number].request, verb, *given)
             for number, given in arguments.items()
         }
         replies = [
             failure or _outcome(self._workers[number].process.reply)
-            for number, failure in asked.items()
+            for number, failure in failures.items()
         ]
         for reply in replies:
             if isinstance(reply, CoachError) and not isinstance(reply, WorkerLost):

@@ -131,14 +131,14 @@ def _contexts(
     Raises:
         RunError: None works.
     """
-    asked = os.environ.get("MUJOCO_GL", "").lower().strip()
-    if asked in OFF:
+    backend = os.environ.get("MUJOCO_GL", "").lower().strip()
+    if backend in OFF:
         raise RunError(
-            f"cannot draw: MUJOCO_GL={asked} turns drawing off; unset it, or set it to egl, osmesa "
-            "or glfw"
+            f"cannot draw: MUJOCO_GL={backend} turns drawing off; unset it, or set it to egl, "
+            "osmesa or glfw"
         )
     usual = ("cgl",) if platform.system() == "Darwin" else ("egl", "glfw", "osmesa")
-    kinds = (asked,) if asked in ("egl", "glfw", "osmesa", "cgl") else usual
+    kinds = (backend,) if backend in ("egl", "glfw", "osmesa", "cgl") else usual
     reasons = []
     with warnings.catch_warnings(action="ignore"):  # GLFW's, of what fails next
         for kind in kinds:

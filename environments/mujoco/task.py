@@ -96,7 +96,7 @@ class MujocoTask:
     reads: ClassVar[tuple[str, ...]] = ("qpos", "qvel")
     """The `MjData` arrays that the methods read; `cfrc_ext`, `cfrc_int` and `cacc` cost extra."""
     max_episode_steps: ClassVar[int | None] = 1000
-    """Steps after which an episode is truncated, unless the parameters say otherwise."""
+    """Steps after which an episode is truncated, unless the parameters set another limit."""
 
     xml_file: str = ""
     """Path of the MJCF file, or the MJCF text itself (it starts with `<`).

@@ -520,7 +520,7 @@ def test_an_unknown_action_key_is_refused():
     refused(
         UnknownNameError,
         "unknown action key 'rights'; did you mean 'right' or 'right/turn' or 'right/lift'? "
-        "(asked for by member 'right')",
+        "(named by member 'right')",
         LEFT,
         replace(RIGHT, actions="rights"),
     )
@@ -529,7 +529,7 @@ def test_an_unknown_action_key_is_refused():
 def test_an_unknown_observation_key_is_refused():
     refused(
         UnknownNameError,
-        "unknown observation key 'clocks'; did you mean 'clock'? (asked for by member 'right')",
+        "unknown observation key 'clocks'; did you mean 'clock'? (named by member 'right')",
         LEFT,
         replace(RIGHT, observations=("right", "clocks")),
     )
@@ -594,7 +594,7 @@ def test_a_missing_info_key_is_refused_at_the_first_step(field):
         list(manager.improve())
     assert str(caught.value) == (
         "unknown info key 'agents/right/rewards'; did you mean 'agents/right/reward' or "
-        "'agents/left/reward' or 'agents/right/truncated'? (asked for by member 'right')"
+        "'agents/left/reward' or 'agents/right/truncated'? (named by member 'right')"
     )
     manager.close()
 

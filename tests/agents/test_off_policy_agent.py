@@ -93,7 +93,7 @@ def test_as_many_gradient_steps_as_decisions_have_earned(ratio, num_envs):
         after_ticks(made, 1)
         expected = int(exact * earned)
         assert len(taken) == expected
-        assert made.clock.training_steps == agent.training_steps == expected
+        assert made.graph.clock.training_steps == agent.training_steps == expected
         assert agent.learner.engine.state_dict()["taken"] == expected
     assert earned > 2 / exact
     assert min(taken) > starts  # the first updates follow the first decision that earns some
@@ -107,7 +107,7 @@ def test_heat_up_earns_nothing_however_long(kind):
     (agent,) = made.graph.agents.values()
     after_ticks(made, 20, "heatup")
     after_ticks(made, 6)
-    assert agent.training_steps == made.clock.training_steps == 6
+    assert agent.training_steps == made.graph.clock.training_steps == 6
     assert len(agent.memory) == 52
     made.close()
 
@@ -786,7 +786,7 @@ def stopped_and_straight(made, path, stop_at):
     for record in made.improve():
         if saved:
             seen.append(record)
-        elif record.environment_steps >= stop_at and made.is_settled:
+        elif record.environment_steps >= stop_at and made.progress.is_settled:
             write_checkpoint(path, made.state_dict(), {})
             saved = True
     assert saved

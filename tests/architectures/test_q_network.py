@@ -169,7 +169,7 @@ def test_parameters_survive_json(head):
         (lambda: QuantileHead(count=0), "count must be int > 0, got 0"),
         (lambda: CategoricalHead(atoms=1), "atoms must be int >= 2, got 1"),
         (lambda: CategoricalHead(low=2.0, high=2.0), "low must lie below high, got 2.0 and 2.0"),
-        (lambda: CategoricalHead(low=999_999, high=1_000_001), "float32 cannot tell apart"),
+        (lambda: CategoricalHead(low=999_999, high=1_000_001), "float32 cannot distinguish"),
         (
             lambda: QNetworkParameters(streams=(8, 0)),
             r"streams must be tuple\[int > 0, \.\.\.\], got \(8, 0\)",

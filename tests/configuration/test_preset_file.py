@@ -136,16 +136,13 @@ def test_changed_neighbours_of_a_file_that_is_gone_compares_the_one_imported_in_
     assert changed_neighbours(tmp_path / "here", recorded) == changed
 
 
-def test_a_class_of_the_preset_itself_is_no_use_to_workers(
-    docking: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_class_of_a_preset_is_sent_to_workers(docking: Path) -> None:
     preset = PRESET.format(line="from docking_env import Docking")
     preset = preset.replace('"docking_env:Docking"', 'f"{__name__}:Docking"')
     (docking / "docking.py").write_text(preset)
     words = ("describe", docking / "docking.py", "-c", "-cp")
     assert coach(*words, "vectorization=sync") == 0
-    assert coach(*words, "vectorization=subprocess") == 2
-    assert "which worker processes cannot import" in capsys.readouterr().err
+    assert coach(*words, "vectorization=subprocess") == 0
 
 
 @pytest.mark.filterwarnings("ignore:can't resolve package:ImportWarning")

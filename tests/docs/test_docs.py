@@ -320,7 +320,7 @@ def names_of_what_is_wrong():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for columns in ({"age": np.array([2.0, np.inf])}, {"age": np.zeros((1, 2))}):
-            inspector.look(lambda columns=columns: columns)
+            inspector.inspect(lambda columns=columns: columns)
     return {name for each in found for name in each.scalars}
 
 

@@ -118,7 +118,7 @@ def test_refused_function_error_names_the_annotation(tmp_path):
         tmp_path, level="makers_of_mine:unsaid", kwargs={"path": str(tmp_path / "told")}
     )
     assert message == (
-        "environment 'makers_of_mine:unsaid' does not say that it makes a gymnasium.Env, and is "
+        "environment 'makers_of_mine:unsaid' is not annotated as making a gymnasium.Env, and is "
         "not called; name a class derived from gymnasium.Env, or a function whose return type is "
         "annotated as one: def unsaid(...) -> gymnasium.Env (PettingZoo's are described by "
         "PettingZooParameters)"
@@ -132,9 +132,11 @@ def test_parallel_environment_needs_the_annotation(tmp_path):
         ("os:system", {"command": f"touch {told}"}),
         ("makers_of_mine:unsaid", {"path": str(told)}),
     ):
-        with pytest.raises(ConfigurationError, match=f"environment '{name}' does not say that it"):
+        with pytest.raises(ConfigurationError, match=f"environment '{name}' is not annotated"):
             PettingZooParameters(level=name, kwargs=kwargs).build(num_envs=1)
-    with pytest.raises(ConfigurationError, match="wrapper 'os:system' does not say that it"):
+    with pytest.raises(
+        ConfigurationError, match="wrapper 'os:system' is not annotated as making a"
+    ):
         PettingZooParameters(level="little_parallel:Hunt", wrappers=("os:system",)).build(
             num_envs=1
         )

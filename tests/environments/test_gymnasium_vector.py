@@ -247,7 +247,7 @@ def test_save_vector_environment_error():
     [
         ("little_environments:SilentVector", "autoreset_mode None in its metadata; allowed"),
         ("Pendulum-v1", "not registered with a vector entry point"),
-        ("little_environments:Plain", "does not say that it makes a gymnasium.vector.VectorEnv"),
+        ("little_environments:Plain", "is not annotated as making a gymnasium.vector.VectorEnv"),
     ],
 )
 def test_not_a_vector_environment_error(level, line):

@@ -213,7 +213,7 @@ def test_a_resumed_run_with_other_workers_says_what_to_do():
     ):
         alone.load_state_dict(saved)
     with manager_of(with_workers(on_policy(), workers=4)) as third:
-        with pytest.warns(CoachWarning, match="begin anew"):
+        with pytest.warns(CoachWarning, match="restart"):
             third.load_state_dict(saved, restart_episodes=True)
         list(third.train_and_act(EnvironmentSteps(200)))
 

@@ -9,7 +9,7 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers import BasicRLGraphManager, ValidationParameters
-from coach_rl.graph_managers.evaluations import MOST_ASKED
+from coach_rl.graph_managers.evaluations import MAX_PENDING
 
 TASK = Runtime(seed=1, device="cpu")
 
@@ -23,7 +23,7 @@ class SlowEvaluator:
         self._looks, self._left = looks, looks
         self.asked, self.most, self.forgotten = [], 0, 0
 
-    def ask(self, evaluation):
+    def submit(self, evaluation):
         self.asked.append(evaluation)
         self.most = max(self.most, len(self.asked))
 
@@ -83,7 +83,7 @@ def test_training_waits_where_too_many_evaluations_are_to_come():
     evaluator = SlowEvaluator(often, looks=10_000)
     here = evaluations(manager_of(often).improve())
     assert evaluations(manager_of(often).improve(evaluator=evaluator)) == here
-    assert evaluator.most == MOST_ASKED + 1
+    assert evaluator.most == MAX_PENDING + 1
 
 
 def test_a_run_says_that_it_waits_for_evaluations():

@@ -188,7 +188,7 @@ def test_evaluations_are_not_looked_at():
         ),
         ("btch:nan", r"unknown inspection point 'btch'; did you mean 'batch'"),
         ("network:range", r"'network' has no space .* network:range=LOW\.\.HIGH"),
-        ("memory:staleness", r"nothing is learned from at 'memory'.* look at 'batch'"),
+        ("memory:staleness", r"nothing is learned from at 'memory'.* inspect 'batch'"),
         ("filter/actn:nan", r"unknown inspection point 'filter/actn'; did you mean 'filter/ac"),
         ("batch/taret:nan", r"unknown inspected column 'taret' of 'batch'; did you mean 'target'"),
     ],
@@ -200,7 +200,7 @@ def test_what_cannot_be_looked_at_is_refused_in_one_line(text, message):
 
 
 def test_a_network_that_acts_in_workers_cannot_be_looked_at():
-    with pytest.raises(ParameterError, match="cannot look at 'network', which acts in the workers"):
+    with pytest.raises(ParameterError, match="cannot read 'network', which acts in the workers"):
         manager("network:nan", collection=CollectionParameters(workers=2))
 
 

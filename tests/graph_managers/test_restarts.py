@@ -1,4 +1,4 @@
-"""Open episodes that begin anew when a state is loaded: nothing joins the gap, the rest goes on."""
+"""Open episodes that restart when a state is loaded: nothing joins the gap, the rest continues."""
 
 from dataclasses import replace
 
@@ -112,7 +112,7 @@ def restarted(request):
     for _ in before.heatup(EnvironmentSteps(60)):
         pass
     played(before, 3 * 50)
-    with pytest.warns(CoachWarning, match="3 open training episodes .* begin anew"):
+    with pytest.warns(CoachWarning, match="3 open training episodes .* restart"):
         after.load_state_dict(before.state_dict(), restart_episodes=True)
     yield before, after
     before.close()

@@ -93,7 +93,7 @@ def test_worker_calls_are_made_in_order_and_close_returns_the_objects(start_meth
     worker = WorkerProcess(partial(Counter, start=3), start_method=start_method)
     worker.request(Counter.add, 2)
     assert worker.reply() == 5
-    futures = [worker.ask(Counter.add, 1) for _ in range(3)]
+    futures = [worker.submit(Counter.add, 1) for _ in range(3)]
     assert [future.result() for future in futures] == [6, 7, 8]
     assert worker.close() == ["closed at 8"]
     assert worker.close() == []
@@ -116,19 +116,19 @@ def test_worker_error_is_raised_here_with_its_traceback(worker, raised, kind, me
         worker.reply()
     assert type(caught.value) is kind
     assert "in fail" in str(caught.value.__cause__)
-    assert worker.ask(Counter.add, 1).result() == 1
+    assert worker.submit(Counter.add, 1).result() == 1
 
 
 def test_worker_exit_by_its_code_is_an_error(worker):
     with pytest.raises(RunError, match="SystemExit: 3"):
-        worker.ask(Counter.leave).result()
+        worker.submit(Counter.leave).result()
 
 
 def test_worker_whose_object_cannot_be_made_raises_at_each_request():
     with closing(WorkerProcess(partial(Counter, start=-1), start_method="fork")) as worker:
         for _ in range(2):
             with pytest.raises(SpaceError, match="starts at 0"):
-                worker.ask(Counter.add, 1).result()
+                worker.submit(Counter.add, 1).result()
 
 
 def test_worker_warnings_are_given_here_before_the_reply():
@@ -140,18 +140,18 @@ def test_worker_warnings_are_given_here_before_the_reply():
         worker.request(Counter.warn, 2)
         assert worker.reply() == 2
         assert heard == ["count 0", "count 1"]
-        worker.ask(Counter.warn_as_a_library).result()
+        worker.submit(Counter.warn_as_a_library).result()
         assert heard[2:] == ["FutureWarning: soon"]
 
 
 def test_worker_warning_is_a_coach_warning_of_this_process(worker):
     with pytest.warns(CoachWarning, match="count 0"):
-        worker.ask(Counter.warn, 1).result()
+        worker.submit(Counter.warn, 1).result()
 
 
 def test_worker_arrays_are_sent_by_value(worker):
     ours = torch.zeros(2)
-    theirs = worker.ask(Counter.tensor, ours).result()
+    theirs = worker.submit(Counter.tensor, ours).result()
     assert (ours.tolist(), theirs.tolist()) == ([0, 0], [1, 1])
     assert not theirs.is_shared()
 
@@ -173,16 +173,16 @@ def test_worker_arrays_are_sent_by_value(worker):
 )
 def test_worker_that_dies_is_lost_and_can_be_restarted(start_method, end, message):
     with closing(WorkerProcess(Counter, start_method=start_method)) as worker:
-        assert worker.ask(Counter.add, 1).result() == 1
+        assert worker.submit(Counter.add, 1).result() == 1
         end(worker)
         with pytest.raises(WorkerLost, match=message) as caught:
-            worker.ask(Counter.add, 1).result()
+            worker.submit(Counter.add, 1).result()
         assert not caught.value.is_hung
         with pytest.raises(WorkerLost, match="its worker process died"):
-            worker.ask(Counter.add, 1).result()
+            worker.submit(Counter.add, 1).result()
         assert (worker.is_lost, worker.losses) == (True, 1)
         worker.restart()
-        assert worker.ask(Counter.add, 1).result() == 1
+        assert worker.submit(Counter.add, 1).result() == 1
         assert (worker.is_lost, worker.losses) == (False, 0)
 
 
@@ -218,23 +218,23 @@ def test_worker_reply_to_an_abandoned_request_is_dropped_and_its_warnings_are_gi
 def test_worker_after_close_is_lost(worker):
     worker.close()
     with pytest.raises(WorkerLost, match=r"exit code 0"):
-        worker.ask(Counter.add, 1).result()
+        worker.submit(Counter.add, 1).result()
 
 
 @pytest.mark.parametrize("is_independent", [False, True])
 def test_worker_signals_are_left_to_the_parent_or_are_its_own(is_independent):
     make = WorkerProcess(Counter, start_method="fork", is_independent=is_independent)
     with closing(make) as worker:
-        group, ignores = worker.ask(Counter.mask).result()
+        group, ignores = worker.submit(Counter.mask).result()
         assert (group == worker.pid, ignores) == (is_independent, not is_independent)
         if not is_independent:
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
                 os.kill(worker.pid, number)
-            assert worker.ask(Counter.add, 1).result() == 1
+            assert worker.submit(Counter.add, 1).result() == 1
 
 
 def test_worker_closed_without_grace_ends_in_the_midst_of_a_call(worker):
-    pending = worker.ask(Counter.wait)
+    pending = worker.submit(Counter.wait)
     worker.close(grace=0.0)
     with pytest.raises(WorkerLost, match="SIGKILL"):
         pending.result()
@@ -284,7 +284,7 @@ def test_worker_ends_after_its_parent(tmp_path, start_method, end, is_independen
 def test_worker_that_forked_another_leaves_no_pipe_open():
     first = WorkerProcess(Counter, start_method="fork")
     with closing(WorkerProcess(Counter, start_method="fork")) as second:
-        second.ask(Counter.add, 1).result()
+        second.submit(Counter.add, 1).result()
         process = psutil.Process(first.pid)
         first._connection.close()
         wait_until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)

@@ -159,7 +159,7 @@ def test_a_run_from_a_gpu_that_is_not_here_continues_with_a_warning(tmp_path: Pa
     with pytest.warns(CoachWarning, match="was made with device cuda, now cpu; its numbers may"):
         _, task, _ = rebuild(folder)
     assert task.device == "cpu"
-    with pytest.raises(ConfigurationError, match="device 'cuda' asked for, but there are 0 GPUs"):
+    with pytest.raises(ConfigurationError, match="device 'cuda' requested, but there are 0 GPUs"):
         rebuild(folder, "cuda")
 
 

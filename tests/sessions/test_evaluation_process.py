@@ -142,15 +142,15 @@ def test_an_evaluation_process_that_dies_is_replaced(
     tmp_path: Path, ordinary: RunResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[EvaluationProcess] = []
-    ask = EvaluationProcess.ask
+    submit = EvaluationProcess.submit
 
     def killed_at_first(self: EvaluationProcess, evaluation: object) -> None:
         if not started:
             started.append(self)
             os.kill(self._worker.pid, signal.SIGKILL)
-        ask(self, evaluation)
+        submit(self, evaluation)
 
-    monkeypatch.setattr(EvaluationProcess, "ask", killed_at_first)
+    monkeypatch.setattr(EvaluationProcess, "submit", killed_at_first)
     with pytest.warns(CoachWarning, match=r"died \(signal SIGKILL.*another process repeats it"):
         result = run(tmp_path, BACKGROUND)
     assert_same_run(result, ordinary)

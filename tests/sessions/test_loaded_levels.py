@@ -285,7 +285,7 @@ def test_an_agent_whose_policy_may_lack_state_is_not_loaded(flat_run, tmp_path):
         ({"load": "nowhere:low"}, "nowhere is neither a run's folder"),
         ({"load": "RUN:lwo"}, "unknown level 'lwo' there; did you mean 'low'"),
         ({"load": "RUN", "name": "legs"}, "unknown level 'legs' there; .*(name it as RUN:LEVEL)"),
-        ({"load": "RUN:top"}, "what was saved has no 'networks': it is another kind of agent"),
+        ({"load": "RUN:top"}, "the saved policy has no 'networks': it is another kind of agent"),
         ({"load": "RUN", "low": ppo(input_filter=None)}, "has no 'network'"),
         (
             {"load": "RUN", "low": ddpg(normalise_observations=None)},

@@ -123,10 +123,10 @@ def resumes(folder: Path) -> list[bool]:
 def test_what_cannot_be_restored_is_said_once_and_restarted_on_resume(
     tmp_path: Path, environment: GymnasiumParameters, reason: str
 ) -> None:
-    with pytest.warns(CoachWarning, match=f"cannot be saved: .*{reason}.* begins these") as said:
+    with pytest.warns(CoachWarning, match=f"cannot be saved: .*{reason}.* restarts these") as said:
         folder = run(environment, tmp_path)
     assert len(said) == 1
-    with pytest.warns(CoachWarning, match=f"2 open training episodes .* begin anew.*{reason}"):
+    with pytest.warns(CoachWarning, match=f"2 open training episodes .* restart.*{reason}"):
         resume(folder, 200)
     assert resumes(folder) == [True]
     evaluation, _ = evaluate_run(folder, episodes=EnvironmentEpisodes(2))
@@ -180,7 +180,7 @@ def test_a_replay_that_fails_after_the_probe_names_the_flag_and_can_be_left_out(
     other.create_graph(Runtime(seed=3, device="cpu"))
     with pytest.raises(CheckpointError, match=r"not reproducible.*resume with --restart_episodes"):
         other.load_state_dict(state)
-    with pytest.warns(CoachWarning, match=r"2 open training episodes .* begin anew.* as asked for"):
+    with pytest.warns(CoachWarning, match=r"2 open training episodes .* restart.* as requested"):
         other.load_state_dict(state, restart_episodes=True)
     assert other.graph.tracker.lengths.tolist() == [0, 0]
     assert other.graph.clock.environment_steps == 2 * PROBED + 100

@@ -205,7 +205,10 @@ def test_what_is_filmed_from_the_command_line(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("-p FILMED -lvl goal_point_mass -dg", "no pictures; leave out the video flags (-dg, -dm)"),
+        (
+            "-p FILMED -lvl goal_point_mass -dg",
+            "has no pictures; leave out the video flags (-dg, -dm)",
+        ),
         ("-p FILMED -dg --video_frames 1", "VideoParameters.max_frames must be int >= 2, got 1"),
         (
             "-p FILMED --video_skip 2",

@@ -18,48 +18,50 @@ def inspector(*checks, point=None, column="", **params):
     return Inspector(params, point, level="low", column=column, note=found.append), found
 
 
-def look(at, **columns):
-    at.look(lambda: {name.replace("__", "/"): np.asarray(each) for name, each in columns.items()})
+def inspect(at, **columns):
+    at.inspect(
+        lambda: {name.replace("__", "/"): np.asarray(each) for name, each in columns.items()}
+    )
 
 
 def test_what_is_not_finite_is_named_with_its_place():
     nan, _ = inspector("nan")
-    look(nan, x=[1.0], flag=[True], whole=[3])
+    inspect(nan, x=[1.0], flag=[True], whole=[3])
     with pytest.raises(
         InspectionError,
         match=r"'batch' of agent 'ddpg' of level 'low': 'x' is not finite in 2 of 3 rows$",
     ) as error:
-        look(nan, x=BAD)
+        inspect(nan, x=BAD)
     np.testing.assert_array_equal(error.value.evidence["x"], BAD)
 
 
 def test_a_column_that_changes_its_form_is_named():
     shape, _ = inspector("shape")
-    look(shape, x=np.zeros((4, 2)))
-    look(shape, x=np.zeros((8, 2)))  # another number of rows is no change
+    inspect(shape, x=np.zeros((4, 2)))
+    inspect(shape, x=np.zeros((8, 2)))  # another number of rows is no change
     with pytest.raises(InspectionError, match=r"was float64 \(2,\) before and is float64 \(3,\)"):
-        look(shape, x=np.zeros((4, 3)))
+        inspect(shape, x=np.zeros((4, 3)))
     with pytest.raises(InspectionError, match=r"is float32 \(3,\) now"):
-        look(shape, x=np.zeros((4, 3), np.float32))
+        inspect(shape, x=np.zeros((4, 3), np.float32))
 
 
 def test_numbers_outside_bounds_or_their_space_are_counted():
     bounds, found = inspector("range", within=(-1.0, 1.0), reaction="warn")
     with pytest.warns(CoachWarning, match=r"'x' is outside \[-1, 1\] in 1 of 3 rows"):
-        look(bounds, x=[-1.0, 1.0, 1.5])
+        inspect(bounds, x=[-1.0, 1.0, 1.5])
     assert [each.scalars for each in found] == [{"inspect/batch/x/outside": 1.0}]
     spaces = {"action": Discrete(3), "observation": Box(0, 1, (2,))}
     point = InspectionPoint(name="memory", watch=lambda look: None, spaces=spaces)
     own, _ = inspector("range", point=point)
-    look(own, action=[0, 2], observation=[[0.0, 1.0]], reward=[100.0])
+    inspect(own, action=[0, 2], observation=[[0.0, 1.0]], reward=[100.0])
     with pytest.raises(InspectionError, match=r"'action' is outside its space Discrete\(3\)"):
-        look(own, action=[0, 3])
+        inspect(own, action=[0, 3])
 
 
 def test_statistics_by_hand():
     stats, found = inspector("stats", every=2)
-    look(stats, a__b=[[1.0], [3.0]], flag=[True, False])
-    look(stats, a__b=[[9.0]])  # not due
+    inspect(stats, a__b=[[1.0], [3.0]], flag=[True, False])
+    inspect(stats, a__b=[[9.0]])  # not due
     (finding,) = found
     assert finding.scalars == {
         "inspect/batch/a/b/mean": 2.0,
@@ -78,7 +80,7 @@ def test_only_ages_are_stale():
     point = InspectionPoint(name="batch", watch=lambda look: None, ages=("age",))
     old, found = inspector("staleness", point=point, oldest=10, reaction="warn")
     with pytest.warns(CoachWarning, match=r"'age' is above 10 in 1 of 2 rows"):
-        look(old, age=[10, 12], x=[100.0, 200.0])
+        inspect(old, age=[10, 12], x=[100.0, 200.0])
     assert found[0].scalars == {
         "inspect/batch/age/mean": 11.0,
         "inspect/batch/age/std": 1.0,
@@ -91,8 +93,8 @@ def test_only_ages_are_stale():
 def test_a_warning_comes_once_and_every_finding_is_noted():
     nan, found = inspector("nan", reaction="warn")
     with pytest.warns(CoachWarning, match="the run continues"):
-        look(nan, x=BAD)
-    look(nan, x=BAD)
+        inspect(nan, x=BAD)
+    inspect(nan, x=BAD)
     assert [each.scalars["inspect/batch/x/not_finite"] for each in found] == [2.0, 2.0]
     assert not found[0].columns
 
@@ -102,7 +104,7 @@ def test_a_dump_keeps_copies_of_all_columns_and_there_are_not_too_many():
     nan, found = inspector("nan", reaction="dump", every=2)
     bad, other = BAD.copy(), np.arange(3)
     for _ in range(2 * MOST_DUMPS + 4):
-        look(nan, x=bad, y=other)
+        inspect(nan, x=bad, y=other)
     other += 1
     kept = [each for each in found if each.columns]
     assert len(found) == MOST_DUMPS + 2
@@ -113,28 +115,28 @@ def test_a_dump_keeps_copies_of_all_columns_and_there_are_not_too_many():
 
 def test_one_column_can_be_looked_at_and_a_wrong_one_is_refused():
     one, found = inspector("stats", column="observation")
-    look(one, observation__x=[1.0], observation__y=[2.0], reward=[3.0])
+    inspect(one, observation__x=[1.0], observation__y=[2.0], reward=[3.0])
     assert {name.split("/")[-2] for name in found[0].scalars} == {"x", "y"}
     wrong, _ = inspector("stats", column="rewrd")
     with pytest.raises(UnknownNameError, match=r"column 'rewrd' of 'batch'; did you mean 'reward'"):
-        look(wrong, reward=[1.0])
+        inspect(wrong, reward=[1.0])
 
 
 def test_what_is_not_due_is_not_even_fetched():
     stats, _ = inspector("stats", every=3)
     calls = []
     for number in range(7):
-        stats.look(lambda number=number: calls.append(number) or {"x": np.zeros(1)})
+        stats.inspect(lambda number=number: calls.append(number) or {"x": np.zeros(1)})
     assert calls == [0, 3, 6]
 
 
 def test_inspectors_continue_where_they_were_saved():
     first, _ = inspector("stats", "shape", every=3)
-    look(first, x=np.zeros(1))
-    look(first, x=np.zeros(1))
+    inspect(first, x=np.zeros(1))
+    inspect(first, x=np.zeros(1))
     second, found = inspector("stats", "shape", every=3)
     second.load_state_dict(first.state_dict())
-    look(second, x=np.zeros(1))
+    inspect(second, x=np.zeros(1))
     assert not found
     with pytest.raises(InspectionError, match="was float64"):
-        look(second, x=np.zeros((1, 2)))
+        inspect(second, x=np.zeros((1, 2)))

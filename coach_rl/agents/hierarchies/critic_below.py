@@ -1,6 +1,6 @@
-"""The critic of the level below, asked what it is worth to head from a state for a goal.
+"""Values of goals, according to the critic of the level below.
 
-Ways are planned by it in HIGL's landmarks and in graphs of way-points.
+HIGL's landmarks and graphs of way-points plan with it.
 """
 
 from typing import Protocol, cast, runtime_checkable
@@ -25,7 +25,7 @@ class CriticalLearner(Protocol):
 
 
 class ValuingAgent(Protocol):
-    """The parts of an agent that its critic is asked by."""
+    """The parts of an agent that evaluate goals."""
 
     @property
     def discount(self) -> float:
@@ -61,7 +61,7 @@ class CriticBelow:
     def states(self, observation: Observation) -> Observation:
         """Observations [R, ...] each of the environment as the agent below sees them, without goal.
 
-        Any goal that stands among them is left out.
+        Goals among them are left out.
         """
         rest = {key: values for key, values in observation.items() if key != GOAL_KEY}
         count = len(next(iter(observation.values())))
@@ -82,10 +82,10 @@ class CriticBelow:
 
 
 def require_critic_below(owner: str, place: LevelPlace) -> ValuingAgent:
-    """The agent below, whose critic can be asked about what is observed above.
+    """The agent below, whose critic can evaluate observations made above.
 
     Args:
-        owner: The agent that asks, for messages.
+        owner: The planning agent, for messages.
         place: Its place in the stack.
 
     Raises:
@@ -104,6 +104,6 @@ def require_critic_below(owner: str, place: LevelPlace) -> ValuingAgent:
         raise ConfigurationError(
             f"{owner} shows its observations to the critic of agent '{low.name}', so that one's "
             "InputFilter must neither remember them nor change goals; got filters for "
-            f"{', '.join(sorted(changed)) or 'what was before'}"
+            f"{', '.join(sorted(changed)) or 'earlier observations'}"
         )
     return cast(ValuingAgent, low)  # its learner's kind is known by now

@@ -1,6 +1,6 @@
 """Diversity is all you need: skills found without any reward (DIAYN).
 
-SAC whose reward is how well a discriminator tells from the next state which skill is at work
+SAC whose reward is how well a discriminator predicts the active skill from the next state
 (Eysenbach et al. 2018, arXiv:1802.06070). docs/skills.md lists every detail and its source.
 """
 
@@ -40,7 +40,7 @@ def _discriminator_torso() -> TorsoParameters:
 
 @parameter_class
 class DiscriminatorParameters:
-    """The network that tells skills apart, and what it sees."""
+    """The network that predicts the skill, and its inputs."""
 
     key: str = "observation"
     """The observation key that it sees."""
@@ -62,7 +62,7 @@ class DIAYNAgentParameters(SACAgentParameters):
     )
     """SAC's settings, with the fixed temperature of the paper."""
     discriminator: DiscriminatorParameters = field(default_factory=DiscriminatorParameters)
-    """The network that tells skills apart."""
+    """The network that predicts the skill."""
     discriminator_optimizer: AdamParameters = field(
         default_factory=lambda: AdamParameters(learning_rate=3e-4)
     )
@@ -81,7 +81,7 @@ class DIAYNAgentParameters(SACAgentParameters):
         space = None if context.place.level is None else context.place.level.goal_space
         if not isinstance(space, OptionSpace) or space.count < 2:
             raise ConfigurationError(
-                f"agent '{self.name}' tells options apart, and needs a level with "
+                f"agent '{self.name}' discriminates between options, and needs a level with "
                 f"goal_space=OptionSpace(count=K), K at least 2, got {space}"
             )
         make_learner = partial(DIAYNLearner, self)
@@ -132,7 +132,7 @@ class DIAYNLearner(SACLearner):
 
     Args:
         params: The agent's parameters.
-        context: What is known only now.
+        context: Settings known only at construction, such as spaces.
     """
 
     def __init__(self, params: DIAYNAgentParameters, context: LearnerContext) -> None:
@@ -169,5 +169,5 @@ class DIAYNLearner(SACLearner):
 
 
 def _skill(batch: TransitionBatch) -> Tensor:
-    """The numbers of the skills at work, int64 [B]."""
+    """The numbers of the active skills, int64 [B]."""
     return batch.observation[OPTION_KEY].argmax(dim=1)

@@ -41,8 +41,8 @@ def _paper_learner() -> DDPGAgentParameters:
 class HACAgentParameters(LearnerParameters):
     """An agent of a HAC level.
 
-    What its level's goals and horizon are, and those of the level below, it learns from its place
-    in the stack. Defaults: those of the paper's code.
+    Its place in the stack sets the goals and horizons of its level and of the level below.
+    Defaults: those of the paper's code.
     """
 
     name: str = _DEFAULT_NAME
@@ -77,7 +77,7 @@ class HACAgentParameters(LearnerParameters):
         assert isinstance(memory, ReplayMemoryParameters)
         require(
             self.learner.name in (self.name, _DEFAULT_NAME),
-            f"HACAgentParameters.learner.name is '{self.name}', as HACAgentParameters.name says, "
+            f"HACAgentParameters.learner.name must be HACAgentParameters.name, '{self.name}', "
             f"got '{self.learner.name}'; set HACAgentParameters.name",
         )
         require(

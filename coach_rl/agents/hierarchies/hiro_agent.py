@@ -84,11 +84,11 @@ class LowSteps:
     first: IntArray
     """[B] the number of each decision's first step."""
     observation: Observation
-    """[S, ...] each: as the agent below keeps it, with what was left to go as its goal."""
+    """[S, ...] each: as the agent below keeps it, with the remaining offset as its goal."""
     actions: FloatArray
     """[S, A] in that agent's space."""
     left: FloatArray
-    """[B, G] what was left to go when the decision was over."""
+    """[B, G] offset to the goal when the decision ended."""
 
 
 class SubGoalCorrection(Saved):
@@ -112,8 +112,8 @@ class SubGoalCorrection(Saved):
     def newest(self, rows: IntArray) -> tuple[IntArray, IntArray]:
         """The steps [begin, end) of the newest sub-episodes of rows below, [R] each.
 
-        The level below closes a sub-episode before the level above hears of it, so this is what a
-        decision that has just been answered was carried out by.
+        The level below closes a sub-episode before the level above gets its outcome, so these are
+        the steps of the decision that has just ended.
         """
         return self._low.history.newest_episodes(rows)
 
@@ -126,13 +126,13 @@ class SubGoalCorrection(Saved):
         begins: IntArray,
         ends: IntArray,
     ) -> tuple[FloatArray, BoolArray]:
-        """The corrected sub-goals, [B, G], and where they are others than before, [B].
+        """The corrected sub-goals, [B, G], and which of them have changed, [B].
 
         Those whose steps below have been overwritten, if only in part, stay as they are.
 
         Args:
             sent: Sub-goals that were sent, [B, G].
-            observation: What they were chosen in, [B, ...] each.
+            observation: Observations that they were chosen in, [B, ...] each.
             rows: [B].
             begins: First steps below, [B].
             ends: Steps behind the last, [B].
@@ -215,7 +215,7 @@ class SubGoalCorrection(Saved):
         candidate: IntArray,
         step: IntArray,
     ) -> FloatArray:
-        """Squared distances between what the policy below would do now and what was done, [P].
+        """Squared distances between the current policy's actions below and those taken, [P].
 
         Minus half of one is the log-likelihood of the action, up to a constant. They are in
         half-ranges of each action, so that elements of different units count alike.
@@ -251,10 +251,10 @@ class SubGoalCorrection(Saved):
 
 
 def correctable(place: LevelPlace) -> LevelBelow:
-    """The level below, where what its agent's memory keeps allows to correct sub-goals.
+    """The level below, if its agent's memory allows to correct sub-goals.
 
     Raises:
-        ConfigurationError: There is none, or it does not; the line names the level.
+        ConfigurationError: There is none, or its memory does not; the line names the level.
     """
     own = "" if place.level is None else f"level '{place.level.name}': "
     if place.below is None:
@@ -267,7 +267,7 @@ def correctable(place: LevelPlace) -> LevelBelow:
     place.require_standard_sub_goals(f"{own}the correction of HIRO")
     if sub_goal is None or not sub_goal.relative or sub_goal.observed != "relative":
         raise ConfigurationError(
-            f"{below} needs relative goals, shown as what is left to go; "
+            f"{below} needs relative goals, shown as remaining offsets; "
             "set GoalSpace(relative=True, observed='relative')"
         )
     if place.below.frozen or place.below.may_freeze:
@@ -337,7 +337,7 @@ class HIROAgent(OffPolicyAgent):
 
     Args:
         params: The agent's parameters; its memory keeps `LOW_BEGIN` and `LOW_END`.
-        context: What is known only now.
+        context: Settings known only at construction, such as spaces.
         correction: Which candidates there are.
         low: The level below.
     """

@@ -1,8 +1,8 @@
 """HIGL's landmarks (Kim et al. 2021, arXiv:2110.13625): places on the way, near enough to be next.
 
 Some of the visited states are landmarks: few that cover all of them, and the most novel ones. A
-graph joins them by what the critic of the level below says it takes from one to the next, and
-sub-goals are drawn towards the first landmark on the cheapest way to the goal.
+graph joins them with edge costs from the critic of the level below, and sub-goals are drawn towards
+the first landmark on the cheapest way to the goal.
 docs/algorithms/hrac.md lists every detail and its source.
 """
 
@@ -84,7 +84,7 @@ class NoveltyParameters:
     count: Positive[int] = 20
     """Novel states that are kept."""
     apart: NonNegative[float] = 0.2
-    """A novel state is given up when a place nearer than this is visited, in units of the goal."""
+    """A novel state is dropped when a place nearer than this is visited, in units of the goal."""
     every: Positive[int] = 500
     """Steps of the level below from one round of learning to the next."""
     updates_per_step: NonNegative[float] = 1.0
@@ -112,7 +112,7 @@ class Novelty(Saved):
     Args:
         params: How.
         observation_space: The space of the states.
-        context: The context of the agent that asks.
+        context: The context of the agent that plans.
         owner: That agent, for messages.
     """
 
@@ -162,7 +162,7 @@ class Novelty(Saved):
         return np.asarray((0.5 * errors.sum(dim=1)).cpu().numpy(), np.float64)
 
     def offer(self, states: Observation, places: FloatArray) -> None:
-        """Keep the most novel of the states held and these; those close to these are given up.
+        """Keep the most novel of the stored and new states; drop stored ones close to the new.
 
         Args:
             states: States just visited, [M, ...] each.
@@ -236,7 +236,7 @@ class LandmarkParameters:
     weight: NonNegative[float] = 20.0
     """Factor on the landmark loss, which is added to the actor's loss."""
     coverage: Positive[int] = 20
-    """Landmarks that cover what was visited."""
+    """Landmarks that cover the visited states."""
     candidates: Positive[int] = 1_000
     """Visited states that those are chosen from."""
     novelty: NoveltyParameters | None = NoveltyParameters()
@@ -338,7 +338,7 @@ class LandmarkPlanner(Saved):
         return moved
 
     def learn(self) -> None:
-        """Learn what is novel, when that is due."""
+        """Train the novelty predictor when that is due."""
         novelty = self.novelty
         if novelty is None or len(self._new) < novelty.params.every:
             return
@@ -406,7 +406,7 @@ def _kept(costs: FloatArray, longest: float, *, diagonal: bool = False) -> Float
     Args:
         costs: [M, N].
         longest: Cost up to which an edge is not too long.
-        diagonal: Whether the edges on the diagonal lead to where they begin.
+        diagonal: Whether the edges on the diagonal are self-loops.
     """
     others = costs + np.where(np.eye(*costs.shape) > 0, np.inf, 0.0) if diagonal else costs
     limits = np.maximum(others.min(axis=0), longest)

@@ -137,7 +137,7 @@ class OptionCriticAgent(PPOAgent):
 
     Args:
         params: The agent's parameters.
-        context: What is known only now.
+        context: Settings known only at construction, such as spaces.
     """
 
     SAVED = (

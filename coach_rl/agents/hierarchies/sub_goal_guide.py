@@ -46,7 +46,7 @@ _FULL = -1
 
 
 LANDMARK = "landmark"
-"""The extra of a batch under which the places stand that its first sub-goals are drawn to."""
+"""The extra of a batch with the places that its first sub-goals are drawn to."""
 
 
 @parameter_class
@@ -120,7 +120,7 @@ class VisitedCells:
         return self._adjacent
 
     def add(self, trajectories: Iterable[FloatArray]) -> None:
-        """Take in places [T, G] that were visited one step after the other, for each of some."""
+        """Record trajectories of places [T, G], visited one step after the other."""
         visited = [self._numbered(trajectory) for trajectory in trajectories]
         known, count = self._adjacent, len(self._numbers)
         self._adjacent = np.eye(count, dtype=np.bool_)
@@ -165,7 +165,7 @@ class PlacePairs(NamedTuple):
 
 
 class Adjacency(Saved):
-    """Learns an embedding of places from the trajectories of the level below.
+    """An embedding of places learned from the trajectories of the level below.
 
     Args:
         params: How.
@@ -199,7 +199,7 @@ class Adjacency(Saved):
         device = torch.device(context.device)
         self.network = NetworkWrapper(_embedding(params, size, rng), device=device)
         self.trained = torch.zeros((), device=device)
-        """1 once there was a round of learning, which gives the network a say."""
+        """1 once the network has been trained, so that its output is used."""
         objective = Objective(network=self.network, loss=self.loss, optimizer=params.optimizer)
         self.engine = UpdateEngine(
             (objective,),
@@ -218,7 +218,7 @@ class Adjacency(Saved):
         return embedding
 
     def learn(self, trajectories: Iterable[FloatArray]) -> None:
-        """A round: take in trajectories [T, G] each, then learn from all pairs of cells."""
+        """Record trajectories [T, G] each, then train on all pairs of cells."""
         began = time.perf_counter()
         self.cells.add(trajectories)
         if len(self.cells) > 1:
@@ -242,7 +242,7 @@ class Adjacency(Saved):
         return {**self._learned, "time/adjacency": seconds}
 
     def _train(self) -> None:
-        """Learn from all pairs of cells, and see how many of them are taken for what they are."""
+        """Train on all pairs of cells, and measure how many of them are classified correctly."""
         device = self.network.online.device
         one, other = np.triu_indices(len(self.cells), 1)
         places = torch.from_numpy(self.cells.places).to(device)
@@ -318,7 +318,7 @@ class SubGoalGuideParameters:
             planner = LandmarkPlanner(
                 self.landmarks,
                 goal=goal,
-                low=low,  # type: ignore[arg-type]  # `_check_landmarks` has looked at its learner
+                low=low,  # type: ignore[arg-type]  # `_check_landmarks` has checked its learner
                 store=memory.store,
                 novelty=novelty,
                 seed=integer_seed(context.seed, agent.name, "landmarks"),
@@ -330,7 +330,7 @@ class SubGoalGuideParameters:
 
 
 class SubGoalGuide(Saved):
-    """Adds to an actor's loss what its sub-goals should keep to; see `learner.Guide`.
+    """Auxiliary loss of an actor, which constrains its sub-goals; see `learner.Guide`.
 
     Args:
         adjacency: Which places are adjacent.
@@ -385,7 +385,7 @@ class SubGoalGuide(Saved):
         return adjacency.trained * loss, metrics
 
     def learn(self) -> None:
-        """Learn from the steps of the level below, when that is due."""
+        """Train on the steps of the level below when that is due."""
         if len(self._new) >= self.adjacency.params.every:
             begins, ends = self._new.take(overlap=self._steps - 1)
             self.adjacency.learn(trajectories(self._history, self._goal, begins, ends))
@@ -409,7 +409,7 @@ def trajectories(
 ) -> Iterator[FloatArray]:
     """The places [T, G] visited one step after the other, for each stretch without a break.
 
-    A stretch continues from one sub-episode to the next, and ends where the world begins anew.
+    A stretch continues from one sub-episode to the next, and ends where the world restarts.
 
     Args:
         history: The history of the level below.

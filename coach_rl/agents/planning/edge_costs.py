@@ -22,7 +22,7 @@ _NEVER = 1e-6
 
 
 class EdgeCosts(Protocol):
-    """Says what edges cost."""
+    """Costs of edges."""
 
     @property
     def missed(self) -> float | None:
@@ -35,13 +35,13 @@ class EdgeCosts(Protocol):
         Args:
             roadmap: Places and edges.
             states: Observations made at the places, [M, ...] each.
-            edges: Which edges are asked for, [E].
+            edges: Numbers of the edges, [E].
         """
         ...
 
 
 class EdgeCostsParameters(Protocol):
-    """A frozen description of what edges cost."""
+    """A frozen description of the costs of edges."""
 
     @property
     def need_states(self) -> bool:
@@ -50,7 +50,7 @@ class EdgeCostsParameters(Protocol):
 
     @property
     def every(self) -> int | None:
-        """Decisions after which all edges are asked for again; None: costs do not change."""
+        """Decisions after which all costs are recomputed; None: they do not change."""
         ...
 
     def build(self, owner: str, place: LevelPlace, fixed_goal: tuple[float, ...]) -> EdgeCosts:
@@ -59,10 +59,10 @@ class EdgeCostsParameters(Protocol):
         Args:
             owner: The agent that plans, for messages.
             place: Its place in the stack.
-            fixed_goal: What way-points ask of the goal's elements beyond the place.
+            fixed_goal: Values of the goal's elements beyond the place.
 
         Raises:
-            ConfigurationError: It cannot be said at that place.
+            ConfigurationError: Costs are unknown at that place.
         """
         ...
 
@@ -86,7 +86,7 @@ class EdgeLengths:
         return None
 
     def build(self, owner: str, place: LevelPlace, fixed_goal: tuple[float, ...]) -> EdgeCosts:
-        """Knows lengths."""
+        """The edges' lengths."""
         del owner, place, fixed_goal
         return _Lengths(self.missed)
 
@@ -100,7 +100,7 @@ class CriticSteps:
     """
 
     every: Positive[int] | None = 500
-    """Decisions after which all edges are asked for again; new ones are at once. None: never."""
+    """Decisions after which all costs are recomputed; new edges' at once. None: never."""
     longest: Positive[float] | None = None
     """Steps above which an edge is taken only where there is no other way; None: the horizon of the
     level below."""
@@ -111,7 +111,7 @@ class CriticSteps:
         return True
 
     def build(self, owner: str, place: LevelPlace, fixed_goal: tuple[float, ...]) -> EdgeCosts:
-        """Asks the critic; ConfigurationError where there is none that knows of steps."""
+        """The critic's costs; ConfigurationError without a critic whose values are steps."""
         low = require_critic_below(f"{owner}: costs=CriticSteps()", place)
         goal, below = place.sub_goal, place.below
         assert goal is not None
@@ -136,8 +136,8 @@ class CriticSteps:
 def expected_steps(values: FloatArray, discount: float) -> FloatArray:
     """Steps to a goal of that value: d with V = -(1 - discount ** (d - 1)) / (1 - discount).
 
-    Each step is worth -1 but the last one, which reaches the goal and is worth 0. Lee et al. 2022
-    (DHRL) have d in the place of d - 1, since there it is worth -1 as well.
+    The reward of each step is -1, but 0 for the last one, which reaches the goal. Lee et al. 2022
+    (DHRL) have d in the place of d - 1, since the last step's reward is -1 there.
 
     Args:
         values: Of states under goals.
@@ -171,10 +171,10 @@ class _Steps:
     """Costs that are steps.
 
     Args:
-        critic: Knows what the level below expects.
+        critic: The critic of the level below.
         discount: The discount of its values.
         longest: Steps above which an edge is taken only where there is no other way.
-        fixed_goal: What way-points ask of the goal's elements beyond the place.
+        fixed_goal: Values of the goal's elements beyond the place.
         missed: Cost of a try that misses.
     """
 

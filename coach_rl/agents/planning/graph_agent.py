@@ -1,11 +1,11 @@
 """An agent that plans: it hands down way-points on the shortest path through a graph of places.
 
-It neither has networks nor takes gradient steps. What it learns is how often the level below gets
-from one place to the next, see `way_points`; `places` says where these are, `edge_costs` what a try
-costs. docs/algorithms/graph.md lists every detail and its source.
+It neither has networks nor takes gradient steps. It learns how often the level below gets from one
+place to the next, see `way_points`; `places` defines the places, `edge_costs` the cost of a try.
+docs/algorithms/graph.md lists every detail and its source.
 
 All plans of a tick are made before the graph changes. So workers that collect for a run plan on a
-copy of its graph, and the run learns from what came of their plans.
+copy of its graph, and the run learns from the outcomes of their plans.
 """
 
 import time
@@ -51,36 +51,36 @@ class GraphAgentParameters:
     name: NonEmpty[str] = "graph"
     """The agent's name in logs and files."""
     places: PlacesParameters = field(default_factory=GridPlaces)
-    """The places: a grid, over all or over what was visited, or points that cover this."""
+    """The places: a grid over all or over visited goals, or points that cover visited goals."""
     costs: EdgeCostsParameters = field(default_factory=EdgeLengths)
     """The costs of a try to pass an edge: its length, or steps by the critic of the level below."""
     forgetting: UnitInterval = 0.2
     """Lowest weight of a try in the averages of edges: of many, the last 1 / forgetting count. 0:
-    all edges are thought to be passed always, and only what a try costs counts."""
+    all edges count as always passed, and only the cost of a try matters."""
     lowest_probability: Annotated[float, Interval(gt=0, le=1)] = 0.02
-    """Lowest probability of passing an edge that is reckoned with."""
+    """Lower bound of the estimated probability of passing an edge."""
     prune_after: Positive[int] | None = None
     """Misses in a row from which on an edge is pruned: ways lead along it only where there are no
     others, until it is passed again. It is not removed altogether, since then a place with no other
     edges would be out of reach for good, though the level below has learned to get there meanwhile.
-    None: an edge only gets dearer, down to `lowest_probability`. BEAG's program gives up places
-    after 4 misses."""
+    None: an edge only becomes more expensive, down to `lowest_probability`. BEAG's program drops
+    places after 4 misses."""
     retry_discount: Annotated[float, Interval(ge=0, lt=1)] = 0.5
     """Share of an edge's probability that each miss takes off in the plans of the row that missed
-    it, until its (sub-)episode ends. 0: it plans as if nothing had happened."""
+    it, until its (sub-)episode ends. 0: its plans ignore its misses."""
     setbacks: bool = False
-    """True if a miss costs as much as the way is longer from where it ended. For levels below that
-    can do their part: one that still learns to walk is set back anywhere but in front of walls."""
+    """True if a miss costs as much as it lengthens the way. For trained levels below: one that
+    still learns to walk is set back anywhere but in front of walls."""
     fixed_goal: tuple[float, ...] = ()
-    """Values that way-points ask of the last elements of the goals of the level below, which places
-    don't have. Where places have more elements than the others, way-points ask for the first; one
-    is passed only if the rest of the place is met as well, such as keys that were taken. Tries that
-    begin without these values, such as those of an ant on its back, say nothing about an edge."""
+    """Values of the last elements of the goals of the level below, which places don't have. Where
+    places have more elements than the others, way-points are the first ones; one is passed only if
+    the rest of the place is met as well, such as keys that were taken. Tries that begin without
+    these values, such as those of an ant on its back, don't count for an edge."""
     conditions: GoalSpace | None = None
     """Further elements of places, behind those of goals, which decide whether edges can be passed,
     such as where a block lies. Goals leave them open."""
     exploring: UnitInterval = 0.2
-    """Fraction of training's (sub-)episodes that head for a rarely visited goal, not their own."""
+    """Fraction of training's (sub-)episodes that pursue a rarely visited goal, not their own."""
     report_every: Positive[int] = 1000
     """Decisions between reports to the log."""
 
@@ -94,9 +94,9 @@ class GraphAgentParameters:
         space = PlaceSpace.between(
             context.place, owner, fixed_goal=self.fixed_goal, conditions=self.conditions
         )
-        if not space.asks_for_all and self.places.grow:
+        if not space.requests_all and self.places.grow:
             raise ConfigurationError(
-                f"{owner}: way-points ask for the first {space.asked_size} of a place's "
+                f"{owner}: way-points are the first {space.requested_size} of a place's "
                 f"{space.size} elements and the rest must be met, so all places must be there from "
                 f"the start; got places={self.places}; set places=GridPlaces(spacing=...)"
             )
@@ -104,7 +104,7 @@ class GraphAgentParameters:
             self.conditions.check(context.spaces.observation)
         if self.costs.need_states and not self.places.are_visited:
             raise ConfigurationError(
-                f"{owner}: the critic is asked about what was observed at a place, and places of "
+                f"{owner}: the critic evaluates observations made at a place, and places of "
                 f"{type(self.places).__name__} may never have been visited; got costs={self.costs};"
                 " set places=FarthestPoints()"
             )
@@ -130,8 +130,8 @@ class GraphAgent(Saved):
         self.name, self._params = params.name, params
         self._space = space
         self.explores = params.exploring > 0
-        # There are other ways, unless a fork can't tell whether a place was reached.
-        self.proposes = space.asks_for_all
+        # There are alternatives, unless a fork can't detect whether a place was reached.
+        self.proposes = space.requests_all
         self._memory = GraphMemory(params, space=space, costs=costs)
         self._planner = GraphPlanner(self._memory, space)
         self._decisions = self._reported_at = self._priced_at = 0
@@ -139,7 +139,7 @@ class GraphAgent(Saved):
 
     @property
     def graph(self) -> WayPointGraph:
-        """The graph, with what was learned of its edges."""
+        """The graph, with its edges' statistics."""
         return self._memory.graph
 
     @property
@@ -175,14 +175,14 @@ class GraphAgent(Saved):
         if row_state.followed is not None:
             row_state.take(row_state.followed, request.rows)
         elif clock.phase is Phase.HEATUP:
-            self._ask_at_random(row_state, request)
+            self._send_random_goals(row_state, request)
         else:
             self._plan(row_state, request, clock)
         if clock.learns and request.episode_start.any():
             self._memory.visit(take(request.observation, request.episode_start))
-        return row_state.asked[request.rows]
+        return row_state.requested[request.rows]
 
-    def _ask_at_random(self, row_state: GraphRows, request: ActionRequest) -> None:
+    def _send_random_goals(self, row_state: GraphRows, request: ActionRequest) -> None:
         """Send random goals of the level below that belong to no place: no edge is tried then."""
         rows = request.rows
         places = self.graph.roadmap.nearest(self._space.achieved(request.observation))
@@ -192,7 +192,7 @@ class GraphAgent(Saved):
         row_state.way_point[rows] = NOWHERE
         row_state.starts_as_requested[rows] = False
         row_state.changes[rows] = self.records.changes
-        row_state.asked[rows] = self._space.asked_at_random(row_state.heatup_noise.draw(rows))
+        row_state.requested[rows] = self._space.random_sub_goals(row_state.heatup_noise.draw(rows))
 
     def _plan(self, row_state: GraphRows, request: ActionRequest, clock: Clock) -> None:
         """Choose the next way-points and keep them in the row state."""
@@ -214,7 +214,7 @@ class GraphAgent(Saved):
         row_state.target[rows] = targets
         row_state.starts_as_requested[rows] = self._space.starts_as_requested(request.observation)
         row_state.changes[rows] = self.records.changes
-        row_state.asked[rows] = self._planner.asked(way_points, aims, request.observation)
+        row_state.requested[rows] = self._planner.sub_goals(way_points, aims, request.observation)
         seconds = time.perf_counter() - began
         row_state.planned += len(rows)
         row_state.planning_seconds += seconds
@@ -222,7 +222,7 @@ class GraphAgent(Saved):
             self._planning_seconds += seconds
 
     def observe(self, row_state: GraphRows, outcome: Outcome, clock: Clock) -> None:
-        rows, passed, missed = outcome.rows, *_came_of(outcome.below)
+        rows, passed, missed = outcome.rows, *_try_outcomes(outcome.below)
         way_points = row_state.way_point[rows]
         ends = self._planner.ends(way_points, outcome.observation)
         in_vain = (way_points != NOWHERE) & (missed | (passed & (ends != way_points)))
@@ -248,11 +248,11 @@ class GraphAgent(Saved):
         *,
         learns: bool,
     ) -> None:
-        """Remember which way-points were missed; learn which edges were passed if it may.
+        """Record which way-points were missed and, if `learns`, which edges were passed.
 
-        Only misses of decisions, not those of alternatives, or a row would soon forget.
+        Alternatives' misses are left out, or they would displace those of decisions.
         """
-        _, missed = _came_of(below[:, 0])
+        _, missed = _try_outcomes(below[:, 0])
         row_state.remember_misses(rows[missed & (row_state.way_point[rows] != NOWHERE)])
         if not learns:
             return
@@ -262,7 +262,7 @@ class GraphAgent(Saved):
             held, tries = row_state, rows[tried]
             if number:
                 held, tries = alternatives, rows[tried] * count + number - 1
-            passed, missed = _came_of(ends[tried])
+            passed, missed = _try_outcomes(ends[tried])
             self._memory.note(
                 held,
                 tries,
@@ -303,18 +303,18 @@ class GraphAgent(Saved):
         alternatives.changes.reshape(-1, count)[rows] = self.records.changes
         repeated = np.arange(len(rows)).repeat(count)
         seen = take(request.observation, repeated)
-        asked = self._planner.asked(others.ravel(), aims[repeated], seen).reshape(
+        requested = self._planner.sub_goals(others.ravel(), aims[repeated], seen).reshape(
             len(rows), count, -1
         )
-        alternatives.asked.reshape(-1, count, asked.shape[2])[rows] = asked
-        return asked
+        alternatives.requested.reshape(-1, count, requested.shape[2])[rows] = requested
+        return requested
 
     def adopt(
         self, row_state: GraphRows, alternatives: GraphRows, rows: IntArray, numbers: IntArray
     ) -> None:
         count = len(alternatives.place) // len(row_state.place)
         row_state.way_point[rows] = alternatives.way_point[rows * count + numbers]
-        row_state.asked[rows] = alternatives.asked[rows * count + numbers]
+        row_state.requested[rows] = alternatives.requested[rows * count + numbers]
 
     def cut_off(self, row_state: GraphRows, rows: IntArray, clock: Clock) -> None:
         """Does nothing: nothing is learned from decisions without an outcome."""
@@ -382,7 +382,7 @@ class GraphAgent(Saved):
     ) -> None:
         """Choose places to explore where (sub-)episodes start.
 
-        A row heads for its own goal again when it has reached the place that it explored, or has
+        A row returns to its own goal when it has reached the place that it explored, or has
         been sent to a goal between places.
         """
         rows, roadmap = request.rows, self.graph.roadmap
@@ -401,11 +401,11 @@ class GraphAgent(Saved):
         row_state.heading[starts] = np.where(has_chosen, chosen, np.nan)
 
 
-def _came_of(below: Array) -> tuple[BoolArray, BoolArray]:
+def _try_outcomes(below: Array) -> tuple[BoolArray, BoolArray]:
     """[R] the level below reached its goal; [R] it used up its horizon, or failed, and did not.
 
-    Unlike `core.records.missed`, whatever else ended there: penalties and failures ask whose fault
-    an end was, edges how often they are passed in the time that there is.
+    Unlike `core.records.missed`, whatever else ended there: penalties and failures depend on who
+    caused an end, edges on how often they are passed in the time available.
     """
     passed: BoolArray = (below & int(End.GOAL)) > 0
     missed: BoolArray = ~passed & ((below & int(End.HORIZON | End.FAILURE)) > 0)

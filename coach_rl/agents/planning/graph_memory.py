@@ -1,4 +1,4 @@
-"""The graph that an agent plans on, with what it learns of it, and the choice of ways over it."""
+"""The graph that an agent plans on, with its statistics, and the choice of ways over it."""
 
 from typing import TYPE_CHECKING
 
@@ -23,12 +23,12 @@ class GraphMemory:
 
     Args:
         params: The agent's parameters.
-        space: What places are made of.
-        costs: What edges cost.
+        space: The elements of places.
+        costs: Costs of edges.
     """
 
     graph: WayPointGraph
-    """The edges, with what was learned of them."""
+    """The edges, with their statistics."""
     records: PlaceRecords
     """Records of the places."""
 
@@ -112,10 +112,10 @@ class GraphMemory:
 
     def _new_places(self) -> Places:
         """The places as they are at the beginning."""
-        return self._params.places.build(*self._space.bounds, self._space.asked_size)
+        return self._params.places.build(*self._space.bounds, self._space.requested_size)
 
     def _take(self, places: Places) -> None:
-        """Take places of which nothing is known yet."""
+        """Replace the places, without any statistics."""
         self._places, params = places, self._params
         self.graph = WayPointGraph(
             places.roadmap,
@@ -124,7 +124,7 @@ class GraphMemory:
             prune_after=params.prune_after,
             retry_discount=params.retry_discount,
             missed=self._costs.missed,
-            asked=self._space.asked_size,
+            requested=self._space.requested_size,
             goal=self._space.goal_size,
         )
         self.records = PlaceRecords(places)
@@ -139,7 +139,7 @@ class GraphMemory:
         """The length by which the way to a target is longer now than where a try began.
 
         None where that is not known, such as where nothing leads to the target any more. No way
-        leads out of a gap that nobody has ever come out of.
+        leads out of a gap that no row has ever left.
         """
         if now == NOWHERE or not self._params.setbacks:
             return None
@@ -153,7 +153,7 @@ class GraphPlanner:
 
     Args:
         memory: The graph.
-        space: What its places are made of.
+        space: The elements of its places.
     """
 
     def __init__(self, memory: GraphMemory, space: PlaceSpace) -> None:
@@ -168,10 +168,10 @@ class GraphPlanner:
         way leads to.
 
         Args:
-            aims: Goals that the rows head for, [R, P]; nan where they leave an element open.
+            aims: Goals that the rows pursue, [R, P]; nan where they leave an element open.
             places: The places that the rows are at, [R].
             missed: What each row has missed in its episode.
-            explores: Whether changes of the rest are counted on that have never come about.
+            explores: Whether ways may rely on changes of the rest that have never been observed.
         """
         roadmap, targets = self._graph.roadmap, np.zeros_like(places)
         if not len(roadmap.places):
@@ -202,7 +202,7 @@ class GraphPlanner:
             targets: Where their ways lead, [R].
             missed: What each row has missed in its episode.
             observation: What they observe, [R, ...] each.
-            explores: Whether changes of the rest are counted on that have never come about.
+            explores: Whether ways may rely on changes of the rest that have never been observed.
         """
         if not len(self._graph.roadmap.places):
             return places, places.copy()
@@ -218,18 +218,20 @@ class GraphPlanner:
 
     def ends(self, way_points: IntArray, observation: Observation) -> IntArray:
         """The way-points [R], with the rest of their places as it is in an observation, [R]."""
-        if self._space.asks_for_all:
+        if self._space.requests_all:
             return way_points
-        asked = slice(self._space.asked_size)
+        requested = slice(self._space.requested_size)
         position = self._space.achieved(observation).astype(np.float64)
-        position[:, asked] = self._graph.roadmap.places[way_points, asked]
+        position[:, requested] = self._graph.roadmap.places[way_points, requested]
         return np.where(way_points == NOWHERE, NOWHERE, self._graph.roadmap.nearest(position))
 
-    def asked(self, way_points: IntArray, aims: FloatArray, observation: Observation) -> FloatArray:
+    def sub_goals(
+        self, way_points: IntArray, aims: FloatArray, observation: Observation
+    ) -> FloatArray:
         """The goals of the level below that lead it to way-points [R]; to the aims without one."""
         goals, is_place = aims.astype(np.float64), way_points != NOWHERE
         goals[is_place] = self._graph.roadmap.places[way_points[is_place]]
-        return self._space.asked(goals, observation)
+        return self._space.sub_goals(goals, observation)
 
     def are_at(self, places: IntArray, goals: FloatArray) -> BoolArray:
         """Return which goals [R, P] are these places [R]; never where there is no goal."""
@@ -239,8 +241,8 @@ class GraphPlanner:
         return at
 
     def _are_alike(self, places: IntArray, others: IntArray) -> BoolArray:
-        """Return which places [R] agree with others in what way-points don't ask for."""
-        rest = self._graph.roadmap.places[:, self._space.asked_size :]
+        """Return which places [R] agree with others in the elements that goals below lack."""
+        rest = self._graph.roadmap.places[:, self._space.requested_size :]
         alike: BoolArray = (rest[places] == rest[others]).all(axis=1)
         return alike
 

@@ -31,7 +31,7 @@ class GraphRows(Saved):
         "target",
         "heading",
         "changes",
-        "asked",
+        SavedAttribute("requested", key="asked"),
         "missed",
         "missed_at",
         "noise",
@@ -41,9 +41,9 @@ class GraphRows(Saved):
     place: IntArray
     """[N] the place where the open decision began."""
     starts_as_requested: BoolArray
-    """[N] it began as way-points ask for, `fixed_goal` included."""
+    """[N] whether it began as way-points require, `fixed_goal` included."""
     way_point: IntArray
-    """[N] the place it heads for; -1 where that is the goal itself."""
+    """[N] the next place on its way; -1 where that is the goal itself."""
     target: IntArray
     """[N] the place that its way leads to."""
     heading: FloatArray
@@ -55,18 +55,18 @@ class GraphRows(Saved):
     """[N, K] how often places had changed when each of these was decided."""
     changes: IntArray
     """[N] how often places had changed when the open decision was made."""
-    asked: FloatArray
-    """[N, S] the goal of the level below that the last decision asks for, float32."""
+    requested: FloatArray
+    """[N, S] the goal that the last decision gave the level below, float32."""
     noise: RowNoise
     """Uniform numbers for exploring."""
     heatup_noise: RowNoise
     """Uniform numbers for the random goals of heat-up."""
     planned: int = 0
-    """Decisions that were planned since they were last asked about."""
+    """Decisions planned since the last report."""
     planning_seconds: float = 0.0
     """Seconds that these took."""
     followed: State | None = None
-    """Decisions made elsewhere, which the next ones are; None where the agent makes its own."""
+    """Decisions to follow, made by another copy of the agent; None: it decides itself."""
 
     @classmethod
     def new(
@@ -96,7 +96,7 @@ class GraphRows(Saved):
             missed=np.full((num_envs, _REMEMBERED, 2), NOWHERE),
             missed_at=np.zeros((num_envs, _REMEMBERED), np.int64),
             changes=np.zeros(num_envs, np.int64),
-            asked=np.zeros((num_envs, goal_size), np.float32),
+            requested=np.zeros((num_envs, goal_size), np.float32),
             noise=noise,
             heatup_noise=heatup_noise,
         )
@@ -104,12 +104,12 @@ class GraphRows(Saved):
     def decisions(self) -> State:
         return {
             "place": self.place,
-            "is_as_asked": self.starts_as_requested,
+            "starts_as_requested": self.starts_as_requested,
             "way_point": self.way_point,
             "target": self.target,
             "heading": self.heading,
             "changes": self.changes,
-            "asked": self.asked,
+            "requested": self.requested,
         }
 
     def follow(self, decisions: State) -> None:
@@ -121,7 +121,7 @@ class GraphRows(Saved):
             kept[rows] = decisions[name][rows]
 
     def missed_tries(self, rows: IntArray, records: PlaceRecords) -> list[Tries]:
-        """The tries that each of these rows has missed, between places that stand as they did."""
+        """The tries that each of these rows has missed, between places that have not moved."""
         tries, since = self.missed[rows], self.missed_at[rows].repeat(2)
         stand: BoolArray = records.have_stood(tries.ravel(), since.ravel()).reshape(tries.shape)
         return [
@@ -148,8 +148,8 @@ def graph_marks(
 ) -> list[Mark]:
     """The edges that were tried, coloured by the chance to pass, and what a row is about.
 
-    An edge that was tried both ways has the colour of the worse. Where places are more than the
-    level below is asked for, the edges are those between places with the rest of where it is.
+    An edge that was tried both ways has the colour of the worse. Where places have more elements
+    than goals below, the edges are those between places with the same rest as the row's.
 
     Args:
         graph: The graph.

@@ -1,4 +1,4 @@
-"""The elements of a place of a graph, and what the level below is asked for to get there."""
+"""The elements of a place of a graph, and the goals of the level below that lead there."""
 
 from collections.abc import Sequence
 
@@ -14,12 +14,12 @@ from coach_rl.core.spaces import actions_from_uniform, has_finite_width
 class PlaceSpace:
     """Places of P elements: a goal of the graph's own level, and the conditions behind it.
 
-    The level below is asked for the first elements, besides for values that places don't have.
+    Goals of the level below are the first elements, and fixed values that places don't have.
 
     Args:
         own: The goals of the graph's own level.
         sub_goal: The goals of the level below.
-        fixed_goal: Values asked of the last elements of these.
+        fixed_goal: Values of the last elements of these.
         conditions: Further elements of places, which goals leave open; None: there are none.
     """
 
@@ -37,8 +37,8 @@ class PlaceSpace:
         """P."""
         self.goal_size = own.size
         """Elements of a goal of the graph's own level, the first ones of a place."""
-        self.asked_size = sub_goal.size - len(fixed_goal)
-        """Elements of a place that the level below is asked for, the first ones."""
+        self.requested_size = sub_goal.size - len(fixed_goal)
+        """Elements of a place that goals of the level below have, the first ones."""
         self.way_point_size = sub_goal.size
         """S, elements of a goal of the level below."""
 
@@ -56,7 +56,7 @@ class PlaceSpace:
         Args:
             place: The graph's place in the stack.
             owner: The agent that plans, for messages.
-            fixed_goal: Values asked of the last elements of the goals of the level below.
+            fixed_goal: Values of the last elements of the goals of the level below.
             conditions: Further elements of places.
 
         Raises:
@@ -78,19 +78,19 @@ class PlaceSpace:
                 f"besides, have at least as many elements as those of the level below; got "
                 f"{own.size} ({own.observed}), fixed_goal={fixed_goal} and {sub_goal.size}"
             )
-        asked = sub_goal.size - len(fixed_goal)
+        requested = sub_goal.size - len(fixed_goal)
         mine, theirs = (tuple(each.elements or range(each.size)) for each in (own, sub_goal))
-        if own.key == sub_goal.key and mine[:asked] != theirs[:asked]:
+        if own.key == sub_goal.key and mine[:requested] != theirs[:requested]:
             raise ConfigurationError(
                 f"{owner} needs goals that begin with the same elements of '{own.key}' as those of "
                 f"the level below, got GoalSpace.elements={mine} and {theirs}"
             )
-        bounds = zip(fixed_goal, sub_goal.low[asked:], sub_goal.high[asked:], strict=True)
+        bounds = zip(fixed_goal, sub_goal.low[requested:], sub_goal.high[requested:], strict=True)
         if not all(low <= value <= high for value, low, high in bounds):
             raise ConfigurationError(
                 f"{owner}: GraphAgentParameters.fixed_goal={tuple(fixed_goal)} must lie within the "
                 f"bounds of the last elements of the goals of the level below, "
-                f"{sub_goal.low[asked:]} to {sub_goal.high[asked:]}"
+                f"{sub_goal.low[requested:]} to {sub_goal.high[requested:]}"
             )
         for goals in (own, sub_goal, *(() if conditions is None else (conditions,))):
             if goals.angles:
@@ -108,9 +108,9 @@ class PlaceSpace:
         return cls(own=own, sub_goal=sub_goal, fixed_goal=fixed_goal, conditions=conditions)
 
     @property
-    def asks_for_all(self) -> bool:
-        """True if the level below is asked for all elements of a place."""
-        return self.asked_size == self.size
+    def requests_all(self) -> bool:
+        """True if goals of the level below have all elements of a place."""
+        return self.requested_size == self.size
 
     @property
     def bounds(self) -> tuple[FloatArray, FloatArray]:
@@ -120,13 +120,13 @@ class PlaceSpace:
         return low, high
 
     def achieved(self, observation: Observation) -> FloatArray:
-        """The places, of a graph or between them, that observations stand for, [R, P]."""
+        """The positions of observations in the space of places, [R, P]."""
         if len(self._parts) == 1:
             return self._parts[0].achieved(observation)
         return np.hstack([part.achieved(observation) for part in self._parts])
 
     def aims(self, heading: FloatArray, observation: Observation) -> FloatArray:
-        """The places that rows head for in the end, [R, P]; nan for what that leaves open.
+        """The final places of rows' ways, [R, P]; nan for elements left open.
 
         Args:
             heading: What each explores, [R, P]; nan where that is the goal that it sees.
@@ -137,27 +137,27 @@ class PlaceSpace:
         own[:] = np.where(np.isnan(own), observation[GOAL_KEY].reshape(len(aims), -1), own)
         return aims
 
-    def asked_at_random(self, uniform: FloatArray) -> Array:
-        """Goals of the level below drawn from all that there are, [R, S], by numbers in [0, 1)."""
-        asked = actions_from_uniform(self._sub_goal.space, uniform)
-        assert not isinstance(asked, dict), "goals of a level are a Box"
-        return asked
+    def random_sub_goals(self, uniform: FloatArray) -> Array:
+        """Goals of the level below [R, S], uniformly drawn by numbers in [0, 1)."""
+        requested = actions_from_uniform(self._sub_goal.space, uniform)
+        assert not isinstance(requested, dict), "goals of a level are a Box"
+        return requested
 
-    def asked(self, places: FloatArray, observation: Observation) -> FloatArray:
-        """The actions [R, S] that ask for these places [R, P] where rows see this."""
+    def sub_goals(self, places: FloatArray, observation: Observation) -> FloatArray:
+        """The actions [R, S] that send rows with these observations to places [R, P]."""
         return self._sub_goal.asked_by(self._way_points(places), observation)
 
     def reached(self, places: FloatArray, observation: Observation) -> BoolArray:
-        """Return which rows [R] have what the level below would be asked for to get there."""
+        """Return which rows [R] meet the goal of the level below that leads there."""
         return self._sub_goal.reached(self._way_points(places), observation)
 
     def starts_as_requested(self, observation: Observation) -> BoolArray:
-        """Return which rows [R] have what is asked for besides places; one that fell has not."""
-        size, space = self.asked_size, self._sub_goal
+        """Return which rows [R] have the values of `fixed_goal`; one that fell has not."""
+        size, space = self.requested_size, self._sub_goal
         away = np.abs(space.achieved(observation)[:, size:] - self._fixed_goal)
         return np.asarray((away <= space.threshold[size:]).all(axis=1), np.bool_)
 
     def _way_points(self, places: FloatArray) -> FloatArray:
         """Places [R, P] as goals of the level below [R, S], float32."""
         rest = np.tile(self._fixed_goal, (len(places), 1))
-        return np.hstack([places[:, : self.asked_size], rest]).astype(np.float32)
+        return np.hstack([places[:, : self.requested_size], rest]).astype(np.float32)

@@ -24,7 +24,7 @@ _DRAWN = 8
 
 
 class Places(Protocol):
-    """Keeps the places of a graph."""
+    """Places of a graph, and their states."""
 
     @property
     def roadmap(self) -> Roadmap:
@@ -33,7 +33,7 @@ class Places(Protocol):
 
     @property
     def states(self) -> Observation:
-        """Observations made at each place, [M, ...] each; empty if nobody was there."""
+        """Observations made at each place, [M, ...] each; empty if places may be unvisited."""
         ...
 
     @property
@@ -46,14 +46,14 @@ class Places(Protocol):
         ...
 
     def visit(self, goals: FloatArray, states: Observation) -> IntArray:
-        """Take note of goals that were visited.
+        """Record visited goals; may change the set of places.
 
         Args:
             goals: [R, G].
-            states: What was observed there, [R, ...] each.
+            states: Observations made there, [R, ...] each.
 
         Returns:
-            The places that are new, or elsewhere now.
+            The places that are new or have moved.
         """
         ...
 
@@ -62,7 +62,7 @@ class Places(Protocol):
         ...
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state; SpaceError for places in other goals."""
+        """Restore a saved state; SpaceError for places in other goals."""
         ...
 
 
@@ -71,7 +71,7 @@ class PlacesParameters(Protocol):
 
     @property
     def are_visited(self) -> bool:
-        """True if each place was visited, so that it is known what is observed there."""
+        """True if each place was visited, so that observations made there are available."""
         ...
 
     @property
@@ -79,10 +79,10 @@ class PlacesParameters(Protocol):
         """True if there are none at first, and visited goals bring them about."""
         ...
 
-    def build(self, low: FloatArray, high: FloatArray, asked: int) -> Places:
-        """The places between bounds [G] of goals, of which way-points ask for the first `asked`.
+    def build(self, low: FloatArray, high: FloatArray, requested: int) -> Places:
+        """The places between bounds [G] of goals; way-points are their first `requested` elements.
 
-        Every edge leads to another way-point: nothing else can be asked of the level below.
+        Every edge leads to another way-point: the level below gets no other goals.
         """
         ...
 
@@ -101,20 +101,20 @@ class GridPlaces:
     element of the goal, or one for all."""
     visited: bool = False
     """True if only visited places and their neighbours, diagonal ones included, belong to the
-    graph. So no way leads through what nobody knows, and the graph grows by a place in each
-    direction as far as the level below gets. A goal beyond is headed for from the nearest place."""
+    graph. So no way leads through unknown terrain, and the graph grows by a place in each direction
+    as far as the level below gets. A goal beyond is approached from the nearest place."""
 
     @property
     def are_visited(self) -> bool:
-        """False: nobody may have been at the neighbours of visited places."""
+        """False: neighbours of visited places may be unvisited."""
         return False
 
     @property
     def grow(self) -> bool:
-        """True for a grid over what was visited."""
+        """True for a grid over visited goals."""
         return self.visited
 
-    def build(self, low: FloatArray, high: FloatArray, asked: int) -> Places:
+    def build(self, low: FloatArray, high: FloatArray, requested: int) -> Places:
         """The grid; ConfigurationError for spacings of other goals, or for too many places."""
         spacings = self.spacing if isinstance(self.spacing, tuple) else (self.spacing,)
         if len(spacings) not in (1, len(low)):
@@ -128,7 +128,7 @@ class GridPlaces:
                 f"GridPlaces.spacing={self.spacing} makes {count:,.0f} places, {_MOST_PLACES:,} at "
                 "most; choose a larger one"
             )
-        grid = Roadmap.grid(low, high, self.spacing, moving=asked)
+        grid = Roadmap.grid(low, high, self.spacing, moving=requested)
         return _VisitedGrid(grid) if self.visited else _Grid(grid)
 
 
@@ -137,14 +137,14 @@ class FarthestPoints:
     """Visited goals that cover all that were visited, for goals of any number of elements.
 
     Of the goals visited, the one farthest from all places is the next place (farthest-point
-    sampling, as in HIGL and DHRL; Kim et al. 2021, Lee et al. 2022). They choose anew out of a
-    replay memory from time to time; here places come one by one, and stay, so that what was learned
-    of the edges between them stays as well.
+    sampling, as in HIGL and DHRL; Kim et al. 2021, Lee et al. 2022). They recompute the
+    places from a replay memory from time to time; here places come one by one, and stay, so that
+    what was learned about the edges between them stays as well.
     """
 
     count: Positive[int] = 100
     """Places at most. From then on a goal becomes a place if it is farther from all places than the
-    two closest places are from one another, one of which is given up for it."""
+    two closest places are from one another, one of which it replaces."""
     spacing: NonNegative[float] = 0.0
     """Distance from all places, in units of the goal, at which a goal does not become one."""
     neighbours: Positive[int] = 8
@@ -160,9 +160,9 @@ class FarthestPoints:
         """True."""
         return True
 
-    def build(self, low: FloatArray, high: FloatArray, asked: int) -> Places:
+    def build(self, low: FloatArray, high: FloatArray, requested: int) -> Places:
         """The places; none at the beginning."""
-        del asked  # all elements
+        del requested  # all elements
         return _Cover(self, low, high)
 
 
@@ -230,7 +230,7 @@ class _VisitedGrid(_Grid):
         return {"places": self.roadmap.places.copy(), "known": self._known.copy()}
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state; SpaceError for places of another grid."""
+        """Restore a saved state; SpaceError for places of another grid."""
         places, known = self._grid.places, state.get("known")
         if (
             known is None
@@ -305,12 +305,12 @@ class _Cover:
         return float(squares.min()), int(later)
 
     def state_dict(self) -> State:
-        """Places, and what was observed there."""
+        """Places, and the observations made there."""
         states = {key: values.copy() for key, values in self.states.items()}
         return {"places": self.roadmap.places.copy(), "states": states}
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state; SpaceError for goals of another size."""
+        """Restore a saved state; SpaceError for goals of another size."""
         places = state.get("places")
         if places is None or places.shape[1:] != self.roadmap.places.shape[1:]:
             raise SpaceError("the places that were saved are goals of another kind")
@@ -319,7 +319,7 @@ class _Cover:
 
 
 class PlaceRecords(Saved):
-    """Counts of visits to M places, and when each came to where it is.
+    """Counts of visits to M places, and when each last moved.
 
     Args:
         places: The places; how many there are changes with theirs.
@@ -337,14 +337,14 @@ class PlaceRecords(Saved):
         self.visits = np.zeros(count, np.int64)
         """[M] decisions that began nearest to each place."""
         self.stands_since = np.full(count, self.changes)
-        """[M] how often places had changed when each came to where it is."""
+        """[M] number of changes of places when each last moved."""
 
     def visit(self, places: IntArray) -> None:
-        """Decisions have begun nearest to these places, [R]."""
+        """Count decisions that began nearest to these places, [R]."""
         np.add.at(self.visits, places, 1)
 
     def change(self, changed: IntArray) -> None:
-        """These places are new, or elsewhere now."""
+        """Reset the records of places that are new or have moved."""
         added = np.zeros(len(self._places.roadmap.places) - len(self.visits), np.int64)
         self.visits = np.append(self.visits, added)
         self.stands_since = np.append(self.stands_since, added)

@@ -1,7 +1,7 @@
 """A graph of places, whose edges learn how often the level below gets from one to the next.
 
-Nobody tells the graph where walls are: an edge is thought passable until the level below has failed
-on it, so that searching for the shortest path explores.
+The graph is not given the walls: an edge counts as passable until the level below has failed on it,
+so that searching for the shortest path explores.
 """
 
 from collections.abc import Sequence
@@ -19,18 +19,18 @@ DETOUR = 1e6
 _KEPT_SEARCHES = 512
 """Results of searches that are kept while nothing is learned."""
 _BELIEVED = 4
-"""Observations that the first estimate of an edge counts as: with a low `forgetting` so many misses
+"""Weight of an edge's initial estimate, in observations: with a low `forgetting` so many misses
 halve p."""
 
 
 class _Averages(Saved):
-    """Running averages, each of what was observed of one thing.
+    """Running averages, each of one quantity.
 
-    The value that one begins with counts as four observations. Every observation weighs as much as
+    Its initial value counts as four observations. Every observation weighs as much as
     each before it, but never less than `forgetting`: of many, the last 1 / forgetting count.
 
     Args:
-        values: The values that they begin with, [K].
+        values: The initial values, [K].
         forgetting: The lowest weight of a new observation; 0: nothing changes.
     """
 
@@ -60,37 +60,38 @@ class _Averages(Saved):
 
 
 class WayPointGraph(Saved):
-    """Shortest paths over a roadmap, by what it is expected to cost to pass its edges.
+    """Shortest paths over a roadmap, by the expected costs of passing its edges.
 
     An edge that is passed with probability p is missed (1 - p) / p times before it is, so it counts
     as the cost of a try that passes and that of so many that miss. p is the average of the edge's
     tries, and there is one of the tries that lead to each place; an edge has that until it is
     tried. All begin with p = 1.
 
-    The level below may be asked for a part of a place, and the rest comes of it. Then all edges
-    from a place that ask for the same are tried at once, and p is the product of two estimates:
-    that the level below comes to where it is asked to, and that the rest is then as at the edge's
+    Goals of the level below may be a part of a place only, and the rest follows from it. Then all
+    edges from a place with the same goal are tried at once, and p is the product of two estimates:
+    that the level below reaches its goal, and that the rest is then as at the edge's
     end. Of the latter there is one for each end and change of the rest, wherever the edge begins.
     A miss may lead to where the way is longer than it was, such as to the bottom of a gap, or where
     it is shorter: if it is longer on average over the edge's misses, then a miss costs as much;
     until it is missed, over those of all edges that begin where it does.
     An edge that was missed too often in a row is pruned: ways lead along it only where there are no
     others, so that no place is out of reach, and once it is passed it is as good as before.
-    Searches that are `cautious` do not count on changes of the rest that have never come about.
+    Searches that are `cautious` do not rely on changes of the rest that were never observed.
     Tries that have just missed, which a search may be given, each take a share `retry_discount` off
     the p of what was tried, for this search alone.
 
     Args:
         roadmap: Places and edges; where the rest counts they never change.
         forgetting: The lowest weight of a new try in an average.
-        lowest_probability: The lowest p, so that no edge is given up for ever.
+        lowest_probability: The lowest p, so that no edge is abandoned for ever.
         prune_after: Misses in a row from which on an edge is pruned, until it is passed; None:
             never.
         retry_discount: Share of p that a try which has just missed takes off, below 1.
         missed: Lowest cost of a try that misses; None: as much as one that passes.
-        asked: Number of elements, the first ones, that the level below is asked for; None: all.
+        requested: Number of elements, the first ones, in goals of the level below; None: all.
         goal: Number of elements, the first ones, that are alike for the level below: until edges
-            are tried, their p doesn't depend on those between `asked` and `goal`; None: all.
+            are tried, their p doesn't depend on those between `requested` and `goal`;
+            None: all.
     """
 
     SAVED = (
@@ -113,7 +114,7 @@ class WayPointGraph(Saved):
         prune_after: int | None = None,
         retry_discount: float = 0.0,
         missed: float | None = None,
-        asked: int | None = None,
+        requested: int | None = None,
         goal: int | None = None,
     ) -> None:
         self.roadmap = roadmap
@@ -121,8 +122,8 @@ class WayPointGraph(Saved):
         self._missed = missed
         self._prune_after = np.inf if prune_after is None else prune_after
         size = roadmap.places.shape[1]
-        self._asked = size if asked is None else asked
-        self._has_rest = self._asked < size
+        self._requested = size if requested is None else requested
+        self._has_rest = self._requested < size
         self._groups = roadmap.ends
         """[E] the place that each edge leads to, for the level below."""
         self._outcomes = np.zeros_like(roadmap.ends)
@@ -130,10 +131,10 @@ class WayPointGraph(Saved):
         stays: BoolArray = np.ones(len(roadmap.ends), np.bool_)
         if self._has_rest:
             begins, ends = roadmap.places[roadmap.begins], roadmap.places[roadmap.ends]
-            changes = np.sign(ends - begins)[:, self._asked :]
+            changes = np.sign(ends - begins)[:, self._requested :]
             stays = np.asarray(~changes.any(axis=1))
             conditions = begins[:, size if goal is None else goal :]
-            self._groups = _numbered(np.hstack([ends[:, : self._asked], conditions]))
+            self._groups = _numbered(np.hstack([ends[:, : self._requested], conditions]))
             self._outcomes = _numbered(np.hstack([ends, changes]))
         self._try_costs = roadmap.lengths
         edges, outcomes = len(roadmap.begins), self._outcomes.max(initial=0) + 1
@@ -195,11 +196,11 @@ class WayPointGraph(Saved):
         self._forget_searches()
 
     def change(self, roadmap: Roadmap, changed: IntArray) -> IntArray:
-        """Take another roadmap; edges between places that stay keep what was learned of them.
+        """Replace the roadmap; edges between places that stay keep their statistics.
 
         Args:
             roadmap: Its places are those of the present one, and maybe further ones behind.
-            changed: The places that are new, or elsewhere now.
+            changed: The places that are new or have moved.
 
         Returns:
             The edges that are new, whose costs are their lengths.
@@ -229,7 +230,7 @@ class WayPointGraph(Saved):
 
     def tried_around(self, place: int) -> IntArray:
         """The edges that were tried between places with the same rest as this one."""
-        rest = self.roadmap.places[:, self._asked :]
+        rest = self.roadmap.places[:, self._requested :]
         alike = (rest == rest[place]).all(axis=1)
         tried = (self.tries > 0) & alike[self.roadmap.begins] & alike[self.roadmap.ends]
         return np.flatnonzero(tried)
@@ -243,12 +244,12 @@ class WayPointGraph(Saved):
         came_to: int | None = None,
         setback: float | None = None,
     ) -> None:
-        """Learn from a try to get from one place to another; others than neighbours are ignored.
+        """Update an edge's statistics from a try to pass it; tries without an edge are ignored.
 
         Args:
             begin: Where it began.
             end: Where it was to end.
-            passed: The level below came to where it was asked to.
+            passed: The level below reached its goal.
             came_to: The place that it came to then, which may differ from `end` in the rest; None:
                 it doesn't.
             setback: By how much the way is longer now, where it did not end at `end`; None: that is
@@ -274,7 +275,7 @@ class WayPointGraph(Saved):
         self._forget_searches()
 
     def _note_setback(self, edges: IntArray, setback: float) -> None:
-        """Learn what it cost to miss these edges, which begin at the same place."""
+        """Update the setback averages of these edges, which begin at the same place."""
         place = self.roadmap.begins[edges[:1]]
         first = edges[self._setbacks.counts[edges] == 0]
         self._setbacks.values[first] = self._place_setbacks.values[place]
@@ -330,7 +331,7 @@ class WayPointGraph(Saved):
         return nearest
 
     def costs(self, places: IntArray, targets: IntArray, *, cautious: bool = False) -> FloatArray:
-        """The expected length of the way, tries in vain included, [R].
+        """The expected length of the way, missed tries included, [R].
 
         Args:
             places: Where ways begin, [R].
@@ -348,7 +349,7 @@ class WayPointGraph(Saved):
         self._forget_searches()
 
     def _costs(self, *, cautious: bool = False, missed: Tries = ()) -> FloatArray:
-        """[E] what it is expected to cost to pass each edge."""
+        """[E] expected costs of passing each edge."""
         passed, try_missed, costs = self._expect(cautious=cautious)
         passed, costs = passed.copy(), costs.copy()
         for begin, end in missed:
@@ -356,12 +357,12 @@ class WayPointGraph(Saved):
             passed[tried] *= 1 - self._retry_discount
             costs[tried] = _cost(self._try_costs[tried], passed[tried], try_missed[tried])
         pruned = self.pruned
-        if pruned.any():  # dearer than any way without
+        if pruned.any():  # more expensive than any way without
             costs[pruned] += DETOUR + costs[~pruned].sum()
         return costs
 
     def _expect(self, *, cautious: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """[E] each edge's p, what a miss costs, and what it costs to pass it unless it is pruned.
+        """[E] each edge's p, cost of a miss, and expected cost of passing it unless it is pruned.
 
         They are kept while nothing is learned: of many places they take longer than a search.
         """
@@ -378,15 +379,15 @@ class WayPointGraph(Saved):
         return self._expected[cautious]
 
     def _forget_searches(self) -> None:
-        """Forget what was reckoned from what is learned otherwise now."""
+        """Invalidate cached searches and expected costs."""
         self._searches.clear()
         self._expected.clear()
 
     def _alike(self, begin: int, end: int) -> IntArray:
-        """The edges from a place for which the level below is asked for the same as for one end."""
+        """The edges from a place that give the level below the same goal as one end does."""
         edges = self.roadmap.edges_from(begin)
-        asked = self.roadmap.places[:, : self._asked]
-        (found,) = (asked[self.roadmap.ends[edges]] == asked[end]).all(axis=1).nonzero()
+        requested = self.roadmap.places[:, : self._requested]
+        (found,) = (requested[self.roadmap.ends[edges]] == requested[end]).all(axis=1).nonzero()
         alike: IntArray = edges.start + found
         return alike
 
@@ -430,7 +431,7 @@ class WayPointGraph(Saved):
 
 
 def _cost(try_costs: FloatArray, passed: FloatArray, try_missed: FloatArray) -> FloatArray:
-    """Return what it is expected to cost to pass edges, misses before that included."""
+    """Return the expected costs of passing edges, misses before that included."""
     return try_costs + (1 - passed) / passed * try_missed
 
 

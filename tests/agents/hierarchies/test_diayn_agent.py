@@ -116,7 +116,9 @@ def test_skills_come_apart():
 def test_a_level_without_options_is_refused():
     places = GoalSpace(low=(-1.0,), high=(1.0,), threshold=(0.1,), elements=(0,))
     for space in (places, OptionSpace(count=1)):
-        with pytest.raises(ConfigurationError, match="tells options apart, and needs a level with"):
+        with pytest.raises(
+            ConfigurationError, match="discriminates between options, and needs a level with"
+        ):
             stack(diayn(), space)
 
 

@@ -265,7 +265,7 @@ def test_in_heatup_goals_are_random_and_teach_nothing():
     assert 3.95 < drawn.max() <= 4
     last, other = agent.act(rows, asked, heatup), agent.new_rows(3, seed=0)
     other.load_state_dict(rows.state_dict())
-    assert other.asked.tolist() == last.tolist()
+    assert other.requested.tolist() == last.tolist()
     np.testing.assert_array_equal(
         agent.act(other, asked, heatup), agent.act(rows, asked, heatup), "saved in between"
     )

@@ -38,7 +38,7 @@ def test_only_edges_that_were_tried_are_drawn_in_the_colour_of_their_worse_direc
 
 def test_of_places_with_more_than_is_asked_for_those_like_the_row_s_are_drawn():
     grid = Roadmap.grid(np.zeros(3), np.array([2.0, 1.0, 2.0]), 1.0, moving=2)
-    graph = WayPointGraph(grid, forgetting=0.5, lowest_probability=0.02, asked=2)
+    graph = WayPointGraph(grid, forgetting=0.5, lowest_probability=0.02, requested=2)
     without, with_key, there_without, there_with = range(4)
     graph.note(without, there_without, passed=True, came_to=there_without)
     graph.note(there_with, with_key, passed=False)

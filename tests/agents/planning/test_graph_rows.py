@@ -70,13 +70,13 @@ def test_misses_are_forgotten_once_one_of_their_places_is_elsewhere():
 def test_decisions_made_elsewhere_are_taken_row_by_row():
     memory, elsewhere = rows(), rows()
     elsewhere.place[:], elsewhere.way_point[:] = [3, 4, 5], [6, 7, 8]
-    elsewhere.asked[:] = [[1.0], [2.0], [3.0]]
+    elsewhere.requested[:] = [[1.0], [2.0], [3.0]]
     memory.follow(elsewhere.decisions())
     assert memory.followed is not None
     memory.take(memory.followed, np.array([0, 2]))
     assert memory.place.tolist() == [3, 0, 5]
     assert memory.way_point.tolist() == [6, NOWHERE, 8]
-    assert memory.asked.tolist() == [[1.0], [0.0], [3.0]]
+    assert memory.requested.tolist() == [[1.0], [0.0], [3.0]]
 
 
 def test_saved_rows_go_on_alike():

@@ -36,8 +36,8 @@ def places(*, conditions=BLOCK, **settings):
 
 def test_a_place_has_a_goal_and_the_conditions_behind_it():
     space = places()
-    assert (space.size, space.goal_size, space.asked_size, space.way_point_size) == (4, 3, 2, 3)
-    assert not space.asks_for_all
+    assert (space.size, space.goal_size, space.requested_size, space.way_point_size) == (4, 3, 2, 3)
+    assert not space.requests_all
     np.testing.assert_array_equal(space.bounds, [[0, 0, 0, 0], [8, 8, 8, 9]])
     np.testing.assert_array_equal(space.achieved(SEEN), [[1, 2, 1, 7], [3, 4, 0, 8]])
 
@@ -47,7 +47,7 @@ def test_without_conditions_a_place_is_a_goal():
     assert space.size == 3
     np.testing.assert_array_equal(space.achieved(SEEN), [[1, 2, 1], [3, 4, 0]])
     same = PlaceSpace(own=goals((0, 1)), sub_goal=goals((0, 1)))
-    assert same.asks_for_all
+    assert same.requests_all
 
 
 def test_rows_head_for_their_goals_or_for_what_they_explore():
@@ -63,7 +63,9 @@ def test_rows_head_for_their_goals_or_for_what_they_explore():
     ids=["absolute", "relative"],
 )
 def test_the_level_below_asks_for_all_the_first_elements_and_what_is_besides(settings, asked):
-    action = places(**settings).asked(np.array([[4.0, 4.0, 0.0, 7.0], [10.0, 0.0, 1.0, 7.0]]), SEEN)
+    action = places(**settings).sub_goals(
+        np.array([[4.0, 4.0, 0.0, 7.0], [10.0, 0.0, 1.0, 7.0]]), SEEN
+    )
     assert action.dtype == np.float32
     np.testing.assert_allclose(action, asked, rtol=1e-6)
 

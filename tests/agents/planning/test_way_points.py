@@ -87,7 +87,9 @@ def test_each_miss_takes_a_share_of_what_is_left(misses, expected):
 def test_all_ways_to_what_was_asked_for_are_doubted_together():
     """Of the last element, which way-points don't ask for, the walk before it knows nothing."""
     grid = Roadmap.grid(np.zeros(3), np.array([3.0, 3.0, 2.0]), 1.0, moving=2)
-    of = WayPointGraph(grid, forgetting=0.2, lowest_probability=0.02, retry_discount=0.5, asked=2)
+    of = WayPointGraph(
+        grid, forgetting=0.2, lowest_probability=0.02, retry_discount=0.5, requested=2
+    )
     begin, middle, end = grid.nearest(np.array([[0, 0, 0], [1, 1, 1], [2, 2, 1]]) + 0.5)
     ways = [np.array([begin]), np.array([end])]
     assert grid.places[of.next_places(*ways)][:, :2].tolist() == [[1.5, 1.5]]
@@ -194,13 +196,13 @@ def test_misses_cost_the_setbacks_that_they_were_on_average():
 def test_passes_and_misses_that_tell_nothing_leave_the_cost_of_misses_as_it_was():
     """Where places have a rest, each pass misses the edges to other rests; nobody headed there."""
     grid = Roadmap.grid(np.zeros(2), np.array([3.0, 2.0]), 1.0, moving=1)
-    ways = WayPointGraph(grid, forgetting=0.05, lowest_probability=0.02, asked=1)
+    ways = WayPointGraph(grid, forgetting=0.05, lowest_probability=0.02, requested=1)
     begin, left, right = grid.nearest(np.array([[1.5, 0.5], [0.5, 0.5], [2.5, 0.5]])).tolist()
     ways.note(begin, left, passed=False, setback=40.0)
     for _ in range(20):
         ways.note(begin, right, passed=True, came_to=right)
         ways.note(begin, right, passed=False)
-    fresh = WayPointGraph(grid, forgetting=0.05, lowest_probability=0.02, asked=1)
+    fresh = WayPointGraph(grid, forgetting=0.05, lowest_probability=0.02, requested=1)
     fresh.note(begin, left, passed=False, setback=40.0)
     kept, expected = (each.state_dict() for each in (ways, fresh))
     for name in ("setbacks", "place_setbacks"):
@@ -278,7 +280,7 @@ def test_no_doubts_make_a_way_dearer_than_one_with_a_pruned_edge():
 
 def test_coming_without_what_is_met_prunes_the_edges_to_where_it_is_met():
     grid = Roadmap.grid(np.zeros(2), np.array([3.0, 2.0]), 1.0, moving=1)
-    of = WayPointGraph(grid, forgetting=0.2, lowest_probability=0.02, prune_after=2, asked=1)
+    of = WayPointGraph(grid, forgetting=0.2, lowest_probability=0.02, prune_after=2, requested=1)
     begin, plain, with_key = grid.nearest(np.array([[0.5, 0.5], [1.5, 0.5], [1.5, 1.5]])).tolist()
     for _ in range(2):
         of.note(begin, with_key, passed=True, came_to=plain)
