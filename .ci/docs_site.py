@@ -1,4 +1,4 @@
-"""What the site has beyond docs/: pages from elsewhere, the API reference, and moved pages."""
+"""Parts of the site beyond docs/: pages from elsewhere, the API reference, and moved pages."""
 
 import importlib
 import re

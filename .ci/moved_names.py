@@ -29,11 +29,16 @@ RENAMED = {
     "ask_to_stop": "write_stop_note",
     "carried_runs": "max_parallel_runs",
     "packed": "bundled",
+    "said": "format_overrides",
     "said_space": "format_space",
     "standing_of": "run_status",
     "unpacked": "unbundle",
+    "coach_rl.core.inspection_points:Look": "coach_rl.core.inspection_points:Observer",
     "coach_rl.studies.conduct:LOOK_SECONDS": "coach_rl.studies.conduct:POLL_SECONDS",
     "coach_rl.studies.earlier_runs:difference": "coach_rl.studies.study_runs:parameter_difference",
+    "coach_rl.studies.ray_cluster:LOOK_SECONDS": (
+        "coach_rl.studies.clusters.ray_cluster:POLL_SECONDS"
+    ),
     "coach_rl.studies.slurm:LOOK_SECONDS": "coach_rl.studies.clusters.slurm:POLL_SECONDS",
     "coach_rl.studies.sweep_report:report": "coach_rl.studies.sweeps.report:report",
     "EnvironmentTraceback": "RemoteTraceback",
@@ -143,6 +148,8 @@ def main() -> None:
     new = names_now()
     table, gone = moves(names_at(sys.argv[1]), new)
     kept = json.loads(TABLE.read_text()) if TABLE.exists() else {}
+    listed = {old.partition(":")[0] for old in table}  # wholly, or name by name
+    kept = {old: new for old, new in kept.items() if old.partition(":")[0] not in listed}
     table = {**followed(table, kept), **table}
 
     def is_there(target: str) -> bool:

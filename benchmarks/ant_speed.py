@@ -125,7 +125,7 @@ def measure(case: Case, steps: int) -> tuple[float, dict[str, float]]:
 
 
 def train(manager: GraphManager, steps: int) -> None:
-    """Go on for so many environment steps."""
+    """Train for that many environment steps."""
     for _ in manager.train_and_act(EnvironmentSteps(steps)):
         pass
 

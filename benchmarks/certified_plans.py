@@ -5,7 +5,7 @@
 A graph of way-points leads a ball through the medium point maze, above a script that walks straight
 to its sub-goal and knows nothing of walls. Prints a table: success over evaluation episodes, means
 over seeds with each seed's rate, all simulator steps of training, and those of an evaluation's
-forks. Seeds 0 to 2 were looked at while the feature was written.
+forks. Seeds 0 to 2 were used while the feature was developed.
 """
 
 import argparse
@@ -110,13 +110,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[100, 101, 102, 103, 104])
     parser.add_argument("--episodes", type=int, default=32)
     parser.add_argument("--steps", type=int, nargs="+", default=[250, 1_000, 4_000])
-    asked = parser.parse_args()
+    given = parser.parse_args()
     head = ("forks", "environment steps", "success", "each seed")
     print(f"| {' | '.join(head)} | simulator steps | in an evaluation's forks |")
     print("| --- | ---: | ---: | --- | ---: | ---: |")
     for name, certify in VARIANTS.items():
-        runs = [figures(certify, seed, asked.steps, asked.episodes) for seed in asked.seeds]
-        for steps, point in zip(asked.steps, zip(*runs, strict=True), strict=True):
+        runs = [figures(certify, seed, given.steps, given.episodes) for seed in given.seeds]
+        for steps, point in zip(given.steps, zip(*runs, strict=True), strict=True):
             success, training, evaluation = zip(*point, strict=True)
             each = " ".join(f"{100 * rate:.0f}" for rate in success)
             print(

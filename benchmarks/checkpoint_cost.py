@@ -1,10 +1,10 @@
-"""What a checkpoint of a run with a full replay memory costs: SAC on HalfCheetah, a million rows.
+"""Cost of checkpoints of a run with a full replay memory: SAC on HalfCheetah, a million rows.
 
     python benchmarks/checkpoint_cost.py [--rows 1000000] [--folder FOLDER] [--write]
 
 Random actions fill the memory as a run's heat-up does; then a checkpoint is written, and one more
 after every few thousand further steps, as `CheckpointKeeper` does it. The memory keeps no more than
-the rows asked for, so later ones overwrite the oldest. Last, another process resumes. Training
+the requested rows, so later ones overwrite the oldest. Last, another process resumes. Training
 stands still for the seconds shown. "Peak" is the most resident memory of the process above what it
 took before; kernel counters are reset for each line, so Linux only.
 """
@@ -95,7 +95,7 @@ def manager_of(rows: int) -> GraphManager:
 
 
 def resident_from_now() -> int:
-    """Resident bytes of this process, from which its peak counts anew."""
+    """Resident bytes of this process; resets its peak to them."""
     Path("/proc/self/clear_refs").write_text("5")
     return int(psutil.Process().memory_info().rss)
 

@@ -2,7 +2,7 @@
 
     python benchmarks/dashboard_pictures.py experiments/Mujoco_PPO docs/pictures
 
-The page says which runs it shows. Needs Chromium, which draws a page without a window.
+The page lists the runs it shows. Needs Chromium, which draws a page without a window.
 """
 
 import argparse
@@ -40,8 +40,8 @@ def main() -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as dashboard:
         assert dashboard.stdout is not None
         try:
-            said = (re.search(r"http://\S+?/(?=#)", line) for line in dashboard.stdout)
-            address = next(found[0] for found in said if found)
+            addresses = (re.search(r"http://\S+?/(?=#)", line) for line in dashboard.stdout)
+            address = next(found[0] for found in addresses if found)
             for page in given.pages:
                 path = given.pictures / f"{given.name}_{page}.png"
                 draw(browser, f"{address}#{PAGES[page][0]}", path, size=PAGES[page][1])

@@ -1,4 +1,4 @@
-"""How trained half cheetahs run: score, share of time on the back, pitch, and stride frequency.
+"""Gait of trained half cheetahs: score, share of time on the back, pitch, and stride frequency.
 
     python benchmarks/half_cheetah_gait.py experiments/Mujoco_PPO/half_cheetah_seed0_...
 

@@ -1,12 +1,12 @@
-"""What both levels of an AntMaze_HIRO run have learned so far, one line per evaluation.
+"""Progress of both levels of an AntMaze_HIRO run, one line per evaluation.
 
     python benchmarks/hiro_curve.py experiments/AntMaze_HIRO/ant_maze_seed0_2026-11-22_10-11-32
 
 Sub-goals lie as much as 14 m away and hold for a second: none is ever reached. So the level below
 is judged by how far it gets towards them: by its log, over all 15 elements of a goal, and by the
-decisions in the upper level's memory, along the way asked for in x and y. The level above is judged
-by the mean distance to the target: while training, where targets are drawn from all of the maze and
-beyond, and in evaluations, where it is the far end.
+decisions in the upper level's memory, along the requested displacement in x and y. The level above
+is judged by the mean distance to the target: while training, where targets are drawn from all of
+the maze and beyond, and in evaluations, where it is the far end.
 """
 
 import argparse
@@ -24,7 +24,7 @@ HEAD = (
     "sub-goals: distance when given",
     "when over",
     "nearer by",
-    "way asked for, m",
+    "requested displacement, m",
     "gone along it, m",
     "gone in all, m",
     "training: distance to the target, m",
@@ -46,9 +46,9 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 def ways(run: Path) -> tuple[FloatArray, FloatArray]:
-    """The way in x and y that each decision asked for, and that was gone, [N, T, 2] each.
+    """Requested and actual displacements of each decision in x and y, [N, T, 2] each.
 
-    Every decision takes as long as every other, so row and number say when one was made.
+    All decisions take equally long, so row and number determine the time of one.
     """
     num_envs = json.loads((run / "manifest.json").read_text())["parameters"]["num_envs"]
     name = json.loads((run / "checkpoints" / "last").read_text())["checkpoint"]
@@ -68,9 +68,9 @@ def table(run: Path) -> str:
     steps = column(level, "environment_steps")
     episodes = read(run / "episodes.csv")
     ended = column(episodes, "environment_steps")
-    asked, gone = ways(run)
-    far = np.linalg.norm(asked, axis=-1)
-    along = (asked * gone).sum(axis=-1) / np.maximum(far, 1e-9)
+    wanted, gone = ways(run)
+    far = np.linalg.norm(wanted, axis=-1)
+    along = (wanted * gone).sum(axis=-1) / np.maximum(far, 1e-9)
     decided = (np.arange(far.shape[1]) + 1) * 10 * len(far)  # environment steps [T]
     lines, last = [HEAD, ("---:",) * len(HEAD)], 0.0
     for evaluation in read(run / "evaluations.csv"):

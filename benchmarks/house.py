@@ -165,7 +165,7 @@ def public_methods() -> dict[str, list[str]]:
 
 
 def in_own_process(what: str, root: Path = ROOT) -> Any:
-    """What this script prints for `--part WHAT`, with the package of `root`."""
+    """Output of this script for `--part WHAT`, with the package of `root`."""
     environment = os.environ | {"PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as folder:
         environment["XDG_STATE_HOME"] = folder

@@ -1,4 +1,4 @@
-"""What a level costs: microseconds a tick for each added level, and the rate of scripted stacks.
+"""Overhead of a level: microseconds a tick for each added level, and the rate of scripted stacks.
 
     python benchmarks/level_overhead.py
 
@@ -63,7 +63,7 @@ class NullSimulator:
         self._cuts = [] if in_phase else list(range(HORIZON))
 
     def reset(self, seed: object = None) -> EnvResponse:  # noqa: ARG002 - there is no chance here
-        """Where the rows are."""
+        """Positions of the rows."""
         return self._answer
 
     def send(self, directive: object, rows: object = None) -> None:
@@ -110,7 +110,7 @@ class NullAgent:
 
 @dataclass
 class Case:
-    """A stack, and how long its ticks took in each round."""
+    """A stack, and the durations of its ticks by round."""
 
     name: str
     levels: int
@@ -145,7 +145,7 @@ def stack(levels: int, simulator: Environment, *, scripted: bool) -> LevelManage
 
 
 def measured(cases: list[Case], clock: Callable[[], float], rounds: int, ticks: int) -> None:
-    """Let the cases take turns."""
+    """Time the cases in turns."""
     for case in cases:
         for _ in range(5 * HORIZON):
             case.top.recv()
@@ -166,7 +166,7 @@ def cases_of(make: Callable[[], Environment], most: int, *, scripted: bool) -> l
 
 
 def report(title: str, cases: list[Case]) -> None:
-    """Medians, what each level adds, and the rate beside one level's."""
+    """Medians, the overhead of each level, and the rate relative to one level's."""
     print(f"\n{title}\n\n| levels | us a tick | added | share of one level's rate |")
     print("| ---: | ---: | ---: | ---: |")
     first, before = median(cases[0].microseconds), 0.0

@@ -1,8 +1,8 @@
 """Processor time that a run's log files take, and their size in ten million steps.
 
 The share is within one run: processor time of writing records, by all other processor time of the
-run from its first update on. The size counts the bytes of each kind of record, and how many of them
-files take in the end.
+run from its first update on. The size counts the bytes of each kind of record, and the final size
+of the files.
 """
 
 import argparse
@@ -24,7 +24,7 @@ LONG = 10_000_000
 
 
 class Meter:
-    """Writes a run's records, and sums up what that takes from the first one of learning on."""
+    """Writes a run's records, and sums up the time from the first update on."""
 
     def __init__(self) -> None:
         self.logging = self.training = 0.0

@@ -1,4 +1,4 @@
-"""How fast replay memories add and sample, and how much they take, at the size of HalfCheetah.
+"""Speed of adding to and sampling from replay memories, and their size, at the size of HalfCheetah.
 
     python benchmarks/memory_speed.py [--capacity 1000000] [--rounds 15] [--write]
 
@@ -55,7 +55,7 @@ class Contender:
     note: Callable[[], object] | None
     """None where errors are not wanted."""
     computed: int | None
-    """Bytes it says it takes; None where it doesn't."""
+    """Bytes it reports to take; None where it reports none."""
     resident: int
     """Bytes the process grew by when it was filled."""
     adds: list[float] = field(default_factory=list)

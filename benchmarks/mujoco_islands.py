@@ -1,10 +1,10 @@
-"""What it costs MuJoCo to look for islands of constraints where there can be but one.
+"""Cost of MuJoCo's search for islands of constraints where there can be only one.
 
     python benchmarks/mujoco_islands.py [--rounds 15] [--write]
 
 Both contenders simulate the same actions from the same state, in turns of 400 steps of the
 environment, in processor time; the ratios are medians over rounds. Where a model is a single
-kinematic tree, `coach_rl.environments.mujoco.task.Scene` has MuJoCo not look.
+kinematic tree, `coach_rl.environments.mujoco.task.Scene` disables the search.
 """
 
 import argparse
@@ -42,13 +42,13 @@ def compare(level: str, rounds: int) -> str:
     """A row of the table."""
     kind = MujocoParameters if level in LEVELS else GoalWorldParameters
     task = kind(level=level).task
-    looking, other = task.load(), Scene(task.load(), task.frame_skip).model
-    assert looking.opt.disableflags != other.opt.disableflags
-    low, high = looking.actuator_ctrlrange.T
-    actions = np.random.default_rng(0).uniform(low, high, (STEPS, looking.nu))
+    searching, other = task.load(), Scene(task.load(), task.frame_skip).model
+    assert searching.opt.disableflags != other.opt.disableflags
+    low, high = searching.actuator_ctrlrange.T
+    actions = np.random.default_rng(0).uniform(low, high, (STEPS, searching.nu))
     rates, states = [], []
     for _ in range(rounds):
-        pair = [simulated(model, actions, task.frame_skip) for model in (looking, other)]
+        pair = [simulated(model, actions, task.frame_skip) for model in (searching, other)]
         rates.append([rate for rate, _ in pair])
         states.append([state for _, state in pair])
     equal = all(np.array_equal(*pair) for pair in states)
@@ -74,18 +74,18 @@ def report(rounds: int, rows: list[str]) -> str:
     """The page."""
     return "\n".join(
         (
-            "# MuJoCo without looking for islands",
+            "# MuJoCo without the search for islands",
             "",
             f"`python benchmarks/mujoco_islands.py --rounds {rounds} --write`",
             "",
             "Bare `mj_step`, steps of the environment per processor second of one core, with "
             "random actions.",
-            f"MuJoCo {mujoco.__version__} looks at each step which constraints belong together, "
-            "and solves each such island on its own.",
-            "In a model that is a single kinematic tree there is one at most, so coach_rl has it "
-            "not look; other models are left as they are.",
+            f"MuJoCo {mujoco.__version__} searches at each step for constraints that belong "
+            "together, and solves each such island on its own.",
+            "In a model that is a single kinematic tree there is one at most, so coach_rl "
+            "disables the search; other models are left as they are.",
             "",
-            "| level | looking | not looking | ratio | equal to the last bit |",
+            "| level | with search | without | ratio | equal to the last bit |",
             "| --- | ---: | ---: | ---: | --- |",
             *rows,
             "",

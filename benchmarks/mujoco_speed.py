@@ -1,4 +1,4 @@
-"""How fast the MuJoCo batch steps, beside Gymnasium's vector environments and bare `mj_step`.
+"""Speed of the MuJoCo batch, beside Gymnasium's vector environments and bare `mj_step`.
 
     python benchmarks/mujoco_speed.py [--level HalfCheetah-v5] [--rounds 15] [--write]
 
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def compare(level: str, envs: int, threads: int, rounds: int, seconds: float) -> list[Row]:
-    """Let every contender take its turns."""
+    """Time the contenders in turns."""
     vectors: dict[str, Vector] = {
         name: gymnasium.make_vec(level, num_envs=envs, vectorization_mode=mode)
         for name, mode in ((ASYNC, "async"), (SYNC, "sync"))  # async forks: before any thread
@@ -128,7 +128,7 @@ def play_vector(vector: Vector, actions: Actions, ticks: int) -> None:
 
 
 class Raw:
-    """Nothing but simulators: bare `mj_step` in as many threads as asked for."""
+    """Nothing but simulators: bare `mj_step` in the given number of threads."""
 
     def __init__(self, parameters: MujocoParameters, envs: int) -> None:
         self._model = parameters.task.load()

@@ -5,7 +5,7 @@
 The costs to go of all 200 steps are worked out backwards on a grid of angles and speeds, between
 whose points they are interpolated; then the policy that is greedy on them plays in Gymnasium's own
 environment, from the starts that `coach --evaluate EPISODES --seed SEED -crd RUN` plays from. What
-it reaches is reachable; that the grid expects the same says that there is hardly more.
+it reaches is reachable; as the grid expects the same, hardly more is possible.
 """
 
 import argparse
@@ -93,13 +93,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--episodes", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
-    if asked.episodes < 1:
-        parser.error(f"--episodes must be 1 or more, got {asked.episodes}")
-    costs, environments = costs_to_go(), started(asked.episodes, asked.seed)
+    given = parser.parse_args()
+    if given.episodes < 1:
+        parser.error(f"--episodes must be 1 or more, got {given.episodes}")
+    costs, environments = costs_to_go(), started(given.episodes, given.seed)
     torques = np.linspace(-MAX_TORQUE, MAX_TORQUE, 401)[:, None]
     expected = -interpolated(costs[STEPS], *np.array([each.state for each in environments]).T)
-    reached = np.zeros(asked.episodes)
+    reached = np.zeros(given.episodes)
     for left in reversed(range(STEPS)):
         cost, *state = moved(*np.array([each.state for each in environments]).T, torques)
         best = torques[(cost + interpolated(costs[left], *state)).argmin(0)]

@@ -1,14 +1,14 @@
-"""What a pool of jobs costs beside a bare pool of processes: 100 runs of a few steps each.
+"""Overhead of a pool of jobs over a bare pool of processes: 100 runs of a few steps each.
 
     python benchmarks/pool_overhead.py [--runs 100] [--processes 2] [--rounds 3] [--write]
 
 Both make the same runs, in processes of their own from the start of a Python program to its end.
 "bare": `multiprocessing.Pool`, forked from a program that has imported torch, calls
 `run_experiment` with a preset loaded once; what isn't needed to compare seeds is left out: no run
-is looked for, none is taken up again, nobody watches. "pool": `conduct` over a `LocalPool`, as
+is searched for or resumed, and no table is shown. "pool": `conduct` over a `LocalPool`, as
 `coach --seeds` has it. Rounds alternate, and the ratios are those of each round's pair. On a
-machine that others use, too, the processor seconds tell more: those of all processes that a program
-has begun, Linux only. Last, what a process of the pool holds in memory while it trains.
+machine that others use, too, the processor seconds are more reliable: those of all processes that a
+program has begun, Linux only. Last, the memory of a process of the pool while it trains.
 """
 
 import argparse
@@ -88,7 +88,7 @@ if __name__ == "__main__":
 
 
 class Cost(NamedTuple):
-    """What a program takes."""
+    """Time and memory of a program."""
 
     seconds: float
     processor_seconds: float
@@ -112,7 +112,7 @@ def main() -> None:
 
 
 def compared(runs: int, processes: int, rounds: int) -> Iterator[tuple[Cost, Cost]]:
-    """What the bare pool and ours take, for each round."""
+    """Costs of the bare pool and of ours, by round."""
     for number in range(rounds):
         order = (BARE, POOL) if number % 2 == 0 else (POOL, BARE)
         cost = {program: cost_of(program, runs, processes) for program in order}
@@ -195,7 +195,7 @@ def report(
             "processor seconds count.",
             "",
             "The bare pool calls `run_experiment` in processes forked from the program itself. The "
-            "pool of jobs looks for each",
+            "pool of jobs searches for each",
             "run first, knows it by its parameters, begins it once, and has a server of processes "
             "that imports torch besides.",
             "",

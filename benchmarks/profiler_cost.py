@@ -1,4 +1,4 @@
-"""What profiling costs a run: processor time with it and without.
+"""Cost of profiling: a run's processor time with it and without.
 
     python benchmarks/profiler_cost.py
 

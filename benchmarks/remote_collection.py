@@ -31,7 +31,7 @@ STEP_SECONDS = 0.005
 
 
 class SlowWalk(gymnasium.Env[np.ndarray, np.ndarray]):
-    """A random walk whose step takes 5 ms of a processor, or of patience."""
+    """A random walk whose step takes 5 ms of computing, or of waiting."""
 
     observation_space = spaces.Box(-99, 99, (16,), np.float32)
     action_space = spaces.Box(-1, 1, (4,), np.float32)

@@ -152,7 +152,7 @@ def learned(step: Step, networks: list[NetworkWrapper]) -> torch.Tensor:
 
 
 def nudged(algorithm: str, device: str, storage: Storage) -> torch.Tensor:
-    """What eager learns from parameters that are off by NUDGE, up or down."""
+    """Result of eager learning from parameters shifted by NUDGE, up or down."""
     step, networks = made(algorithm, "eager", device, storage)
     rng = torch.Generator().manual_seed(1)
     for network in networks:

@@ -5,7 +5,7 @@ What presets and programs are made of is imported from here:
     from coach_rl import AdamParameters, GymnasiumParameters, PPOAgentParameters
 
 Names are imported when they are first used, so `coach -l` answers without waiting for torch. Each
-room lists what else it offers; docs/architecture.md says which room does what.
+room lists its other names; docs/architecture.md describes the rooms.
 """
 
 from typing import TYPE_CHECKING

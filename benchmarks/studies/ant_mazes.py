@@ -19,9 +19,9 @@ HAC = "the end of the one run logged in the repository of Levy et al. 2019, HAC;
 HIRO = "Nachum et al. 2018, HIRO"
 SEEDS = (160, 161, 162, 163, 164)
 LONG_SEEDS = (170, 171, 172, 173, 174)
-"""Those above were looked at with other settings in Pi, S and the complex maze."""
+"""Those above were used with other settings in Pi, S and the complex maze."""
 KEY_SEEDS = (180, 181, 182, 183, 184)
-"""Those above were looked at with other settings where keys are fetched."""
+"""Those above were used with other settings where keys are fetched."""
 
 
 def u12() -> Study:
@@ -85,7 +85,7 @@ def pi() -> Study:
 
 
 def symmetry() -> Study:
-    """What the ant's symmetry brings, and the mirror within it."""
+    """Benefit of the ant's symmetry, and of the mirror within it."""
     study = u12()
     (graph,) = study.variants
     variants = (

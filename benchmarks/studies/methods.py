@@ -16,7 +16,7 @@ LONGER: dict[str, object] = {"exploration": "epsilon_z_greedy", "epsilon": 0.065
 """With repetitions that begin less often, a fifth of the actions is random, as without them."""
 
 SEEN = "goal_space.observed"
-"""Whether an agent sees where its goal is, or, as the ball below a graph does, the way there."""
+"""Observation of the goal: its position or, for the ball below a graph, the displacement to it."""
 
 
 def point_maze() -> Study:
@@ -105,7 +105,7 @@ def methods(
     Args:
         level: The world.
         variants: Each method's preset, and the changes of its settings.
-        question: What the study asks.
+        question: The question that the study answers.
         same: Settings of all methods.
         steps: Environment steps of a run.
         seeds: One for each run of a method.

@@ -6,10 +6,10 @@
 
 A walker doesn't see where it is, so that what it learned in one maze serves in any other. Here it
 is frozen, and only the graph above it learns, in a maze that the walker has never seen; but in
-HESS's worlds, where the ant has half the strength, it goes on learning. Each run has the walker of
-another seed of the study that trained them, in 300,000 steps in the U of 12 m. A run's score is the
-success at the last step of 100 episodes with the goals of evaluations; the report has success at
-any step beside it.
+HESS's worlds, where the ant has half the strength, it continues to learn. Each run has the walker
+of another seed of the study that trained them, in 300,000 steps in the U of 12 m. A run's score is
+the success at the last step of 100 episodes with the goals of evaluations; the report has success
+at any step beside it.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ LEARNS = FrozenMapping(
         "levels.1.agent.update_mode": "compiled",
     }
 )
-"""For blocks to push: a walker that goes on learning."""
+"""For blocks to push: a walker that continues to learn."""
 DHRL = "Lee et al. 2022, DHRL; its walkers learned in the same maze; BEAG and SSE: curves only"
 HIRO = "Nachum et al. 2018, HIRO; its walkers learned in the same maze"
 HLPS = "Wang et al. 2024, HLPS; its walkers learned in the same maze"

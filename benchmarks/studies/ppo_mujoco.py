@@ -25,7 +25,7 @@ TO_BEAT = {
 CONTACT = {"ant": (3258.0, TIANSHOU), "humanoid": (787.0, TIANSHOU)}
 """The same, of tasks with many contacts."""
 SPREAD = ("half_cheetah", "swimmer")
-"""Tasks on which seeds differ so much that three say little."""
+"""Tasks on which seeds differ so much that three are too few."""
 
 
 def study() -> Study:

@@ -19,7 +19,7 @@ def timed() -> Study:
         "gates",
         preset="Gates_HiTS",
         level="gates",
-        question="Do sub-goals that say when bring a mass through gates more often?",
+        question="Do timed sub-goals bring a mass through gates more often?",
         variants={
             "timed (HiTS)": {"hierarchy": "hits"},
             "without a time (HAC)": {"hierarchy": "hac"},
@@ -49,7 +49,7 @@ def stopping() -> Study:
 
 
 def graphs() -> Study:
-    """Where the places of a graph are, and what its edges cost.
+    """Placement of a graph's nodes, and its edge costs.
 
     Edges cost their lengths, or steps by the critic of the level below; "both" learns besides how
     often they are passed, as graphs whose edges cost lengths do.

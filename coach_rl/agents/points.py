@@ -10,7 +10,13 @@ from coach_rl.agents.learner import Learner
 from coach_rl.architectures.gradient_step import as_arrays, mapped, named_tensors
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.filters import InputFilter
-from coach_rl.core.inspection_points import InspectionPoint, Look, after_calls, before_calls, flat
+from coach_rl.core.inspection_points import (
+    InspectionPoint,
+    Observer,
+    after_calls,
+    before_calls,
+    flat,
+)
 from coach_rl.core.records import Array, Observation, Transition
 from coach_rl.core.spaces import Space
 from coach_rl.memories.batches import Columns, Minibatch, TransitionBatch
@@ -146,8 +152,8 @@ def points_of_rollouts(agent: RolloutAgent) -> list[InspectionPoint]:
     ]
 
 
-def _made_by(unit: SamplerUnit, sampler: SamplerChain) -> Callable[[Look], None]:
+def _made_by(unit: SamplerUnit, sampler: SamplerChain) -> Callable[[Observer], None]:
     def named(made: Columns) -> dict[str, Array]:
         return {path.strip("/"): values for path, values in as_arrays(made).items()}
 
-    return lambda read: sampler.watch(unit.name, lambda made: read(lambda: named(made)))
+    return lambda observe: sampler.watch(unit.name, lambda made: observe(lambda: named(made)))

@@ -44,7 +44,7 @@ def task_parameters(task: str) -> EnvironmentParameters:
 
 
 def check_environment(environment: EnvironmentParameters) -> int:
-    """Print what an environment keeps of its promises, a line each.
+    """Print whether an environment keeps its promises, a line each.
 
     Args:
         environment: Which; where it takes a time limit, most checks play short episodes.

@@ -63,7 +63,7 @@ _ALL = (
     _one_run(
         "check",
         "ENVIRONMENT [flags]",
-        "Try an environment with random actions and say which promises it keeps: "
+        "Try an environment with random actions and report which promises it keeps: "
         "seeds, spaces, ends, saving, speed. ENVIRONMENT is a task such as CartPole-v1 or "
         "my_module:MyEnv; with -p PRESET instead: the one that a preset trains in.",
         run="check:check",
@@ -166,7 +166,7 @@ _ALL = (
     Command(
         "watch",
         "[RUN ...] [flags]",
-        "Show a run of another process or host, as its folder tells, until it ends. "
+        "Show the progress of a run of another process or host until it ends. "
         "Exit code 1 if it failed.",
         run="runs:watch_runs",
         flags=flags.WATCH,
@@ -195,7 +195,7 @@ SEEDS = _one_run(
     "train",
     "PRESET --seeds SEEDS [flags]",
     run="studies:train_seeds",
-    takes="seeds",
+    flag_group="seeds",
     subject="preset",
     limits="with --seeds it begins a run for each of them, in a process of its own",
 )
@@ -203,7 +203,7 @@ UNTRAINED = _one_run(
     "evaluate",
     "-p PRESET [flags]",
     run="evaluate:evaluate_preset",
-    takes="untrained",
+    flag_group="untrained",
     subject="preset",
     limits="agents are evaluated before any training, without a run folder",
 )
@@ -211,7 +211,7 @@ CHECK_PRESET = _one_run(
     "check",
     "-p PRESET [flags]",
     run="check:check_preset",
-    takes="check_preset",
+    flag_group="check_preset",
     subject="preset",
     limits="it tries the preset's environment and trains nothing",
 )
@@ -266,7 +266,7 @@ def parse_arguments(arguments: Sequence[str]) -> Given:
     Raises:
         ConfigurationError: An unknown flag, a value that doesn't fit, a flag that the command
             would ignore, or flags that contradict each other.
-        SystemExit: `--help` or `--version` was asked for and has been printed.
+        SystemExit: `--help` or `--version` was given and has been printed.
     """
     words = [underscored(word) for word in _command_first(arguments)]
     if words[:1] == ["help"]:
@@ -368,7 +368,7 @@ def _check(name: str, command: Command, given: Mapping[str, object]) -> None:
     taken = {flag.dest for flag in command.taken()} | {command.subject, "plain", "debug"}
     for ignored in (dest for dest in given if dest not in taken):
         spelling, takers = every[ignored].spellings[0], every[ignored].of.split()
-        if command is COMMANDS["train"] and SEEDS.takes in takers:
+        if command is COMMANDS["train"] and SEEDS.flag_group in takers:
             raise ConfigurationError(f"{spelling} is about several runs; give --seeds, too")
         raise ConfigurationError(
             f"`coach {name}` ignores {spelling}: {command.limits}; leave it out"
@@ -381,7 +381,7 @@ def _check(name: str, command: Command, given: Mapping[str, object]) -> None:
         is_about_films = isinstance(flag.sets, str) and flag.sets.startswith("VideoParameters.")
         if is_about_films and "dump_gifs" not in given and "dump_mp4" not in given:
             raise ConfigurationError(
-                f"no video is asked for by -dg or -dm; leave out {flag.spellings[0]}"
+                f"neither -dg nor -dm requests a video; leave out {flag.spellings[0]}"
             )
 
 

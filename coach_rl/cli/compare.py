@@ -42,18 +42,18 @@ from coach_rl.telemetry.tables import markdown, rich_table
 
 def compare_groups(given: Given) -> int:
     """Print by how much groups differ; the exit code."""
-    asked = _asked_for(given)
-    notes, metric = asked.notes, asked.metric
-    scored, left_out = group_scores(asked.frame, metric=metric, at=asked.at)
+    groups = _chosen_groups(given)
+    notes, metric = groups.notes, groups.metric
+    scored, left_out = group_scores(groups.frame, metric=metric, at=groups.at)
     names = list(dict.fromkeys(each.group for each in scored))
-    baseline = asked.baseline or names[-1]
+    baseline = groups.baseline or names[-1]
     found = compare(scored, baseline, metric=metric, statistic=given.statistic or IQM)
     notes += [*left_out, *notes_on(scored)]
-    title = f"{metric} {_description(asked.at)}"
+    title = f"{metric} {_description(groups.at)}"
     tables = [score_table(scored, metric=metric, title=title), comparison_table(found)]
     console = table_console()
-    chosen = "" if asked.baseline else ", the last group; --baseline NAME chooses another"
-    console.print(f"Baseline: {baseline}{chosen}", end="\n\n" if given.markdown else "\n")
+    hint = "" if groups.baseline else ", the last group; --baseline NAME chooses another"
+    console.print(f"Baseline: {baseline}{hint}", end="\n\n" if given.markdown else "\n")
     if given.markdown:
         console.print(*map(markdown, tables), sep="\n\n")
     else:
@@ -76,8 +76,8 @@ def compare_groups(given: Given) -> int:
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """The groups that are asked for, and what scores their runs."""
+class _Groups:
+    """The chosen groups, and how their runs are scored."""
 
     frame: RunFrame
     notes: list[str]
@@ -86,8 +86,8 @@ class _Asked:
     at: str | int
 
 
-def _asked_for(given: Given) -> _Asked:
-    """The groups in the folders, or the variants of a study with what counts in it.
+def _chosen_groups(given: Given) -> _Groups:
+    """The groups in the folders, or the variants of a study with its metric.
 
     Raises:
         ConfigurationError: There are no runs, or a study stands beside something else.
@@ -98,7 +98,7 @@ def _asked_for(given: Given) -> _Asked:
             raise ConfigurationError("--runs adds runs to a study; name its file, or leave it out")
         frame, notes = find_runs([Path(word) for word in given.folders])
         metric = given.metric or default_metric(frame)
-        return _Asked(frame, notes, metric, given.baseline, given.at or FINAL)
+        return _Groups(frame, notes, metric, given.baseline, given.at or FINAL)
     if len(given.folders) > 1:
         raise ConfigurationError(
             f"the study {files[0]} names all that is compared; give it alone, or folders"
@@ -117,7 +117,7 @@ def _asked_for(given: Given) -> _Asked:
     metric, baseline = given.metric or study.metric, given.baseline
     if baseline is None and study.baseline in frame.groups:
         baseline = study.baseline
-    return _Asked(frame, notes, metric, baseline, at)
+    return _Groups(frame, notes, metric, baseline, at)
 
 
 def _description(at: str | int) -> str:
@@ -128,13 +128,13 @@ def _description(at: str | int) -> str:
 def plot(given: Given) -> int:
     """Write pictures of groups; the exit code."""
     require_matplotlib()
-    asked = _asked_for(given)
-    frame, notes, metric, baseline = asked.frame, asked.notes, asked.metric, asked.baseline
+    groups = _chosen_groups(given)
+    frame, notes, metric, baseline = groups.frame, groups.notes, groups.metric, groups.baseline
     require_metric(frame, metric)
     folder, statistic = given.to or Path("plots"), given.statistic or IQM
     if given.baseline is not None and given.baseline not in frame.groups:
         raise UnknownNameError("group", given.baseline, frame.groups, where="as baseline")
-    scored, more = _scores(frame, metric, asked.at)
+    scored, more = _scores(frame, metric, groups.at)
     comparisons = possible_comparisons(scored, baseline, metric=metric, statistic=statistic)
     plots = Plots(frame=frame, metric=metric, axis=given.axis or "steps", statistic=statistic)
     notes += more + (notes_on(scored) if comparisons else [])
@@ -210,21 +210,21 @@ def _folders_report(given: Given) -> int:
     return 0
 
 
-def _baseline_of(names: Sequence[str], asked: str | None) -> tuple[str | None, str]:
+def _baseline_of(names: Sequence[str], chosen: str | None) -> tuple[str | None, str]:
     """The group that the others are compared with, and a line that names it.
 
     Args:
         names: The groups that have scores, in their order.
-        asked: The group that was asked for; None: the last one.
+        chosen: The group that the user names; None: the last one.
 
     Raises:
         UnknownNameError: There is no such group.
     """
     names = list(dict.fromkeys(names))
-    if asked is not None:
-        if asked not in names:
-            raise UnknownNameError("group", asked, names, where="as baseline")
-        return asked, f"baseline:   {asked}"
+    if chosen is not None:
+        if chosen not in names:
+            raise UnknownNameError("group", chosen, names, where="as baseline")
+        return chosen, f"baseline:   {chosen}"
     if len(names) < 2:
         return None, f"baseline:   none, because there is only one group, {names[0]}"
     line = f"baseline:   {names[-1]}, the last group; --baseline NAME chooses another"

@@ -38,7 +38,7 @@ def describe(given: Given) -> int:
 
 
 def describe_preset(preset: Preset, graph_manager: GraphManager) -> str:
-    """Everything about a preset that can be changed, and what comes of it.
+    """Table of everything in a preset that can be changed, and of the graph that results.
 
     Args:
         preset: The preset.
@@ -61,9 +61,7 @@ def describe_preset(preset: Preset, graph_manager: GraphManager) -> str:
         ),
         *_section("arguments of components", _table(_argument_rows(parameters))),
         *_section("levels and networks", graph_manager.graph.description().splitlines()),
-        *_section(
-            "points to look at with --inspect", _table(_point_rows(inspection_points(graph)))
-        ),
+        *_section("points of --inspect", _table(_point_rows(inspection_points(graph)))),
         *_section("checks of --inspect", _table(MEANINGS.items())),
     ]
     return "\n".join(parts)

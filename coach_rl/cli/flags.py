@@ -1,4 +1,4 @@
-"""Every flag of `coach`, declared once: its spellings, value, meaning, what it sets, who takes it.
+"""Every flag of `coach`, declared once: spellings, value, meaning, target, and its commands.
 
 To add one, declare it here: a flag that sets a parameter of the experiment, or a field of a
 settings class, needs nothing else. Light on purpose, like `parser`.
@@ -110,13 +110,13 @@ RUNS = (
         ),
         Flag(
             "--trust MODULES",
-            "with a run of somebody else's: run the code of these modules, separated by commas",
+            "with another user's run: run the code of these modules, separated by commas",
             values.modules,
             of=_RUN,
         ),
         Flag(
             "--restart_episodes",
-            "with -crd: begin open training episodes anew instead of restoring them, where that "
+            "with -crd: restart open training episodes instead of restoring them, where that "
             "fails or takes long",
             of="resume fork",
         ),
@@ -189,7 +189,7 @@ RUNS = (
         ),
         Flag(
             "--inspect POINTS",
-            'look at points of the flow of data: "batch:nan,stats@100; network:range=-5..5:warn" '
+            'inspect points of the flow of data: "batch:nan,stats@100; network:range=-5..5:warn" '
             "(points: environment, filter, memory, sampler, batch, network, update; checks: nan, "
             "shape, range, stats, staleness; what is wrong: warn, dump or stop, the default); "
             "off: at none",
@@ -480,7 +480,7 @@ LIST_RUNS = (
 )
 DELETE_RUNS = (
     Flag("[RUN ...]", "the runs to delete", Path, name="runs"),
-    Flag("--yes", "don't ask"),
+    Flag("--yes", "delete without confirmation"),
 )
 WATCH = (
     Flag(

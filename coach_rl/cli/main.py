@@ -1,4 +1,4 @@
-"""The `coach` command: one line on stderr and an exit code for everything that goes wrong.
+"""The `coach` command: one line on stderr and an exit code for each failure.
 
 Exit codes: 0 success, 1 a failure while running, 2 a request that cannot be met, 129, 130 and 143
 stopped by SIGHUP, Ctrl-C and SIGTERM, 141 a closed pipe on standard output.

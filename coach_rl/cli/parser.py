@@ -103,7 +103,7 @@ DEBUG = Flag("--debug", "show the traceback of an error", group="general")
 
 @dataclass(frozen=True)
 class Command:
-    """A command, what it takes, and what runs it."""
+    """A command, its flags, and the function that runs it."""
 
     name: str
     """The words that call it."""
@@ -116,7 +116,7 @@ class Command:
     """The function that runs it, `module:function` of this room: from `Given` to the exit code."""
     flags: Sequence[Flag] = ()
     """Its flags, or a table that it shares with other commands."""
-    takes: str = ""
+    flag_group: str = ""
     """Its name in `Flag.of`; empty: its own name."""
     subject: str = ""
     """The name of the flag that may also be given as a word without the flag."""
@@ -135,7 +135,7 @@ class Command:
 
     def taken(self) -> tuple[Flag, ...]:
         """The flags that it takes."""
-        me = self.takes or self.name
+        me = self.flag_group or self.name
         return tuple(flag for flag in self.flags if not flag.of or me in flag.of.split())
 
     def function(self) -> "Callable[[Given], int]":

@@ -56,8 +56,8 @@ def show_runs(given: Given) -> int:
     chosen.sort(key=sort_keys(metric)[given.sort or "path"], reverse=given.reverse)
     console = table_console()
     found = table(_columns(folder, metric), chosen)
-    look = {"box": None, "pad_edge": False, "header_style": "bold"}
-    console.print(rich_table(found, folded=1, **look))
+    style = {"box": None, "pad_edge": False, "header_style": "bold"}
+    console.print(rich_table(found, folded=1, **style))
     total = readable(sum(each.size for each in chosen))
     console.print(f"{len(chosen)} of {len(runs)} runs, {total}; best and last: {metric}")
     for each in chosen:
@@ -119,17 +119,17 @@ def delete_runs(given: Given) -> int:
     if not given.yes:
         for path, named in runs.items():
             print(f"{printable(str(named))}  {readable(sizes[path])}")
-        _ask(f"Delete {count}, {total}? [y/N] ")
+        _confirm(f"Delete {count}, {total}? [y/N] ")
     for path in runs:
         remove_run(RunFolder(path))
     print(f"deleted {count}, {total}")
     return 0
 
 
-def _ask(question: str) -> None:
+def _confirm(question: str) -> None:
     """Raise `ConfigurationError` unless the user agrees."""
     if not sys.stdin.isatty():
-        raise ConfigurationError("nobody can be asked here, so nothing is deleted; give --yes")
+        raise ConfigurationError("no terminal to confirm on, so nothing is deleted; give --yes")
     if input(question).strip().lower() not in ("y", "yes"):
         raise ConfigurationError("nothing is deleted")
 
@@ -171,10 +171,10 @@ def _watch(folder: Path, console: Console, *, plain: bool) -> int:
 
 
 def _ending(folder: Path, status: RunStatus, *, is_imported: bool) -> str:
-    said = status.state + (f": {status.reason}" if status.reason else "")
+    ending = status.state + (f": {status.reason}" if status.reason else "")
     if is_imported:
-        return f"{said}; imported without its checkpoints"
+        return f"{ending}; imported without its checkpoints"
     if status.state == "done":
         path = word(folder.absolute())
-        return f"{said}; evaluate with: {program('coach')} --evaluate -crd {path}"
-    return f"{said}{resume_advice(folder)}"
+        return f"{ending}; evaluate with: {program('coach')} --evaluate -crd {path}"
+    return f"{ending}{resume_advice(folder)}"

@@ -1,4 +1,4 @@
-"""Settings and changes of parameters, made from what a command line gives."""
+"""Settings and changes of parameters, from the flags of a command line."""
 
 from collections.abc import Collection
 from dataclasses import is_dataclass
@@ -38,7 +38,7 @@ def run_settings(given: Given) -> RunSettings:
 
 
 def video_parameters(given: Given) -> VideoParameters | None:
-    """The videos that flags ask for; None where they ask for none."""
+    """Video parameters from the flags; None if they request no video."""
     wanted: tuple[tuple[Format, bool], ...] = (("gif", given.dump_gifs), ("mp4", given.dump_mp4))
     formats = tuple(kind for kind, is_wanted in wanted if is_wanted)
     return settings(given, VideoParameters, formats=formats) if formats else None

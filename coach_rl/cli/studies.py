@@ -91,7 +91,7 @@ def _conducted(
     """Run jobs while a table shows their states."""
 
     def on_warning(job: Job, text: str) -> None:
-        live.tell(f"coach: warning: {name_of(job)}: {text}")
+        live.notify(f"coach: warning: {name_of(job)}: {text}")
 
     place = given.on or "local"
     with (
@@ -103,7 +103,7 @@ def _conducted(
             jobs,
             pool,
             on_change=live.show,
-            announce=lambda text: live.tell(f"coach: {text}"),
+            announce=lambda text: live.notify(f"coach: {text}"),
         )
 
 
@@ -120,7 +120,7 @@ def _command(words: Sequence[str], seed: int) -> tuple[str, ...]:
 
 
 def _require_done(results: Sequence[JobResult]) -> None:
-    """Raise an error that says which seeds have failed, and why."""
+    """Raise an error that lists the failed seeds, with reasons."""
     seeds: dict[str, list[int]] = {}
     for result in results:
         if result.state != "done":

@@ -1,4 +1,4 @@
-"""Values of flags: read from text, with an error that says what is allowed, and what they set."""
+"""Values of flags: parsers with errors that list what is allowed, and what each value sets."""
 
 import argparse
 from collections.abc import Mapping

@@ -186,7 +186,7 @@ def familiar_settings(name: str, known: Iterable[str]) -> list[str] | None:
 
 
 def familiar_flags(flag: str) -> list[str] | None:
-    """The flags that one from elsewhere stands for, or `-cp` with the setting; None: not known."""
+    """The flags here for a flag of another library, or `-cp` with the setting; None: unknown."""
     name = flag.lstrip("-").lower()
     if name in FLAGS:
         return list(FLAGS[name])

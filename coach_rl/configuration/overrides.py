@@ -231,7 +231,7 @@ def apply_overrides(
     return replaced
 
 
-def said(overrides: Mapping[str, object]) -> str:
+def format_overrides(overrides: Mapping[str, object]) -> str:
     """Overrides in the form of the command line, for messages."""
     return "; ".join(f"{path}={_plain(value)!r}" for path, value in overrides.items())
 
@@ -484,7 +484,7 @@ def _replace_elements(
 
 
 def _with_name(path: str, element: object) -> str:
-    """The path of an element, and the name of what stands there if it has one."""
+    """The path of an element, and the name of its value if it has one."""
     name = getattr(element, "name", None)
     return path if name is None else f"{path} ('{name}')"
 

@@ -105,7 +105,7 @@ def decode(document: Json, path: str = "parameters", *, trust: Trust = OURS_ALON
         trust: Modules that may be imported; also by what is built from the parameters.
 
     Raises:
-        ConfigurationError: A name is not trusted, does not resolve or is not what its tag says, or
+        ConfigurationError: A name is not trusted, does not resolve or is not what its tag names, or
             fields do not fit.
 
     Warns:
@@ -296,7 +296,7 @@ def _resolved(name: str, path: str) -> Any:
             )
         thing = getattr(thing, part)
     home = getattr(thing, "__module__", module_name)
-    if home != module_name:  # what a trusted module has imported may come from anywhere
+    if home != module_name:  # names that a trusted module imports may come from anywhere
         raise ConfigurationError(f"{path} names '{name}', which is not of that module, but {home}")
     return thing
 

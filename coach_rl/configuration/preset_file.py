@@ -222,7 +222,7 @@ def load_preset(reference: PresetReference) -> Preset:
 
     Raises:
         ConfigurationError: The file cannot be read or run; the message has the line.
-        UnknownNameError: It does not define the name asked for.
+        UnknownNameError: It does not define the requested name.
     """
     try:
         source = reference.path.read_text(encoding="utf-8")
@@ -288,7 +288,7 @@ def documented(thing: Callable[..., object]) -> dict[str, str]:
 
 
 def _undefined(reference: PresetReference, module: ModuleType) -> ConfigurationError:
-    """The error about a file that lacks what was asked for."""
+    """The error about a file that lacks the requested name."""
     names = [
         name
         for name, thing in vars(module).items()

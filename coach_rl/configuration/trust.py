@@ -1,7 +1,7 @@
 """Trust in the code that a run's folder names.
 
-A manifest names classes, functions and modules, and its folder has a copy of a preset. A folder
-from somebody else may name anything. So before anything is imported or called, its module has to be
+A manifest names classes, functions and modules, and its folder has a copy of a preset. Another
+user's folder may name anything. So before anything is imported or called, its module has to be
 one of coach_rl or of an environment package we adapt, one that the user names (`--trust MODULE`,
 `trust=("MODULE",)`), or one that an own run on this machine has used. The latter are remembered in
 the user's state folder, where a run folder cannot write:
@@ -149,7 +149,7 @@ def remember_own_code(
         with _file().open("a", encoding="utf-8") as file:
             file.write("".join(f"{line}\n" for line in new))
     except OSError:
-        return  # a home that cannot be written to: resuming will ask for --trust
+        return  # a home that cannot be written to: resuming will require --trust
 
 
 def code_in_json(document: Json) -> Iterator[str]:
@@ -166,7 +166,7 @@ def code_in_json(document: Json) -> Iterator[str]:
 
 
 def texts_like_code(document: Json) -> Iterator[str]:
-    """All texts of a JSON document that look like `module:name`."""
+    """All texts of a JSON document that have the form `module:name`."""
     match document:
         case str():
             if re.fullmatch(r"[A-Za-z_]\w*(\.\w+)*:[^\s:]+", document):

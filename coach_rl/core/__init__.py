@@ -1,4 +1,4 @@
-"""Values and contracts: what flows between the rooms, and what each room promises.
+"""Values and contracts: the data that rooms exchange, and their protocols.
 
 Imports nothing of ours. Start with `records` (the data), then `interfaces` (who does what with it),
 then `steps` and `clock` (how progress is counted).

@@ -1,4 +1,4 @@
-"""Agents: what a level asks of one, what its parameters are, and what is known when it is built."""
+"""Agents: their interface, their parameters, and what is known when one is built."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,14 +36,14 @@ Held = TypeVar("Held", bound=RowState, contravariant=True)
 
 @runtime_checkable
 class FollowingRows(Protocol):
-    """Row state of an agent that can carry on with decisions that an equal agent made elsewhere."""
+    """Row state that can replay decisions which an equal agent made in another process."""
 
     def decisions(self) -> State:
         """Return the decisions that each row made last, arrays [N, ...]."""
         ...
 
     def follow(self, decisions: State) -> None:
-        """Take the next decisions of all rows from here, what `decisions` returned elsewhere."""
+        """Use these as the next decisions of all rows: the result of `decisions` elsewhere."""
         ...
 
 
@@ -61,7 +61,7 @@ def following(rows: RowState, owner: str) -> FollowingRows:
 def require_whole_policies(agents: Mapping[str, "AnyAgent"]) -> None:
     """Raise `ConfigurationError` where a policy may lack a part of the state that an agent saves.
 
-    Other processes and runs get the policy alone. A class outside this package has to say of
+    Other processes and runs get the policy alone. A class outside this package has to declare for
     each attribute in `SAVED` whether acting needs it, and write no `state_dict` of its own without
     a `policy_state_dict`.
 
@@ -270,7 +270,7 @@ class DrawnAgent(Protocol[Held]):
 
 
 AnyAgent: TypeAlias = Agent[Any]
-"""An agent, whatever it remembers per row: only the agent itself looks into its row state."""
+"""An agent with any row state; only the agent itself reads it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -305,11 +305,11 @@ class LevelPlace:
         """Raise `ConfigurationError` where the level below has goals with a time.
 
         Args:
-            owner: The agent that only says where to go.
+            owner: The agent whose goals have no time.
         """
         if self.below is not None and isinstance(self.below.goal_space, TimedGoalSpace):
             raise ConfigurationError(
-                f"{owner} says where to go and not when, and the goals of level "
+                f"{owner} sets goals without a time, and the goals of level "
                 f"'{self.below.name}' have a time; give that level a GoalSpace"
             )
 
@@ -395,5 +395,5 @@ class AgentParameters(Protocol):
         ...
 
     def build(self, context: AgentContext) -> AnyAgent:
-        """The agent; SpaceError when it can't serve what its level sees and takes."""
+        """The agent; SpaceError if it doesn't support the spaces of its level."""
         ...

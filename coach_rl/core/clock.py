@@ -53,17 +53,17 @@ class Clock:
     wall_seconds: float = 0.0
     """Seconds of the run, pauses left out, at the last tick; the graph manager keeps count."""
     planned: RunLength = EnvironmentSteps(0)
-    """The length after which training ends; what a schedule without a length spans."""
+    """The length after which training ends; the span of schedules without a length."""
     samples: bool = False
     """If True, agents explore in TEST as they do in TRAIN; still nothing is stored or changed."""
     collects: bool = False
-    """If True, agents act as their phase says and learn nothing: another process does."""
+    """If True, agents act as in their phase and learn nothing: another process does."""
     levels: Mapping[str, Phase] = field(default_factory=dict)
     """Phases of single levels that are in another one than `phase`, by their names."""
 
     @property
     def learns(self) -> bool:
-        """True if what happens now is stored, and changes statistics."""
+        """True if data are stored now and change statistics."""
         return self.phase is not Phase.TEST and not self.collects
 
     def of_level(self, name: str) -> "Clock":

@@ -1,8 +1,8 @@
 """The errors this package raises on purpose.
 
 CoachError
-├── ConfigurationError      what the user asked for cannot be done (exit code 2)
-│   ├── UnknownNameError    a name that does not exist; says the nearest ones
+├── ConfigurationError      what the user requested cannot be done (exit code 2)
+│   ├── UnknownNameError    a name that does not exist; lists the nearest ones
 │   ├── ParameterError      a parameter's value breaks its rule
 │   │   └── ProblemsError   several problems, found at once
 │   └── SpaceError          two spaces that had to fit do not
@@ -15,7 +15,7 @@ CoachError
     ├── InspectionError     an inspection that was to stop the run has found something
     └── CheckpointError     a checkpoint that cannot be written or read
 
-A message says what is wrong, the value received, what is allowed, and what to do next. What the
+A message names what is wrong, the value received, what is allowed, and what to do next. What the
 user should know and nothing has to stop for is a `CoachWarning`.
 """
 
@@ -71,12 +71,12 @@ class UnknownNameError(ConfigurationError):
     """A name that does not exist.
 
     Args:
-        kind: What was looked for, e.g. "preset".
+        kind: The kind of thing that the name stands for, e.g. "preset".
         name: The name received.
         allowed: Every name that would have been accepted.
         hint: What to do next, e.g. "`coach -l` lists them".
         near: The names most likely meant, where more than their spelling is known about them.
-        where: Where it was looked for, e.g. "in 'agent'".
+        where: The place that was searched, e.g. "in 'agent'".
     """
 
     def __init__(
@@ -100,7 +100,8 @@ class RunError(CoachError):
 
     Args:
         message: What, in one line.
-        evidence: Data that show it, by name: arrays and text, for whoever can write them down.
+        evidence: Arrays and text that show the cause, by name; written to a file where there is a
+            run folder.
     """
 
     def __init__(self, message: str, *, evidence: Mapping[str, object] | None = None) -> None:
@@ -137,7 +138,7 @@ class CheckpointError(RunError):
 
 
 class CoachWarning(UserWarning):
-    """A condition the user should know about that doesn't stop the run."""
+    """A condition that the user should know about; the run continues."""
 
 
 def suggestion(name: str, allowed: Iterable[str], limit: int = MOST_LISTED) -> str:

@@ -19,7 +19,7 @@ class InputFilter(Stateful, Protocol):
 
     @property
     def changed_keys(self) -> frozenset[str]:
-        """Observation keys whose values may come out other than they go in."""
+        """Observation keys whose values the filter may change."""
         ...
 
     @property
@@ -46,7 +46,7 @@ class InputFilter(Stateful, Protocol):
         """Filter the keys that are given.
 
         Args:
-            memory: What `new_rows` made; the rows spoken of are advanced in place.
+            memory: What `new_rows` made; the given rows are advanced in place.
             rows: [R].
             observation: [R, ...] each, all keys or some.
             starts: [R] the real episode begins with this observation: forget what the row
@@ -68,7 +68,7 @@ class InputFilter(Stateful, Protocol):
         ends: BoolArray,
         learn: bool,
     ) -> FloatArray:
-        """Filter rewards [R]; `ends` [R] says where the episode is over after this reward."""
+        """Filter rewards [R]; `ends` [R] marks rewards that end an episode."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Goals of a level, when they are reached and what reaching them is worth."""
+"""Goals of a level: their space, the condition of reaching them, and their rewards."""
 
 import math
 from functools import cached_property
@@ -35,7 +35,7 @@ class GoalSpace:
     """A level's goals: the level is rewarded by them, the level above acts in them.
 
     Goals are compared in raw coordinates. The achieved goal is a selection of the elements of one
-    observation key; `reached_within` says when it is reached.
+    observation key; `reached_within` is the distance at which it is reached.
 
     A subclass may override `achieved` (another goal of an observation) and `judge` (another reward
     or end, from achieved goals alone, as hindsight needs it).
@@ -55,14 +55,16 @@ class GoalSpace:
     """Goal elements that are angles in radians: their differences are taken around the circle, and
     one out of bounds stands for the same angle within them."""
     relative: bool = False
-    """The level above says how far to go, not where; goals are kept absolute either way, so that
-    what is left to go changes as the state does (Nachum et al. 2018, section 3.1)."""
+    """If True, actions of the level above are displacements. Goals are stored as absolute positions
+    either way, so that the remaining displacement changes with the state
+    (Nachum et al. 2018, section 3.1)."""
     reach: tuple[Positive[float], ...] | None = None
     """Largest distance of a relative goal in each element, as seen from the level above; None: from
     any bound to the other.
     """
     observed: Literal["absolute", "relative"] = "absolute"
-    """absolute: the level's agent sees the goal's position. relative: what is left to go."""
+    """absolute: the level's agent sees the goal's position. relative: the remaining
+    displacement."""
     reward: Literal["sparse", "dense"] = "sparse"
     """sparse: 0 where the goal is reached, else -1. dense: minus the Euclidean distance."""
     reached_within: Literal["elements", "ball"] = "elements"
@@ -93,7 +95,7 @@ class GoalSpace:
         )
         require(
             self.reach is None or (self.relative and len(self.reach) == len(self.low)),
-            "GoalSpace.reach says for relative goals how far each element may go; "
+            "GoalSpace.reach is the largest displacement of each element of relative goals; "
             f"got {self.reach} for {len(self.low)} elements, relative={self.relative}",
         )
         require(
@@ -155,7 +157,7 @@ class GoalSpace:
             )
 
     def check_given(self, observation_space: spaces.Dict) -> None:
-        """Raise `SpaceError` unless such observations say which goal the environment wants."""
+        """Raise `SpaceError` unless such observations hold the goal that the environment wants."""
         wanted = observation_space.spaces.get(GOAL_KEY)
         if wanted is None:
             raise SpaceError(
@@ -176,15 +178,15 @@ class GoalSpace:
         return values if self.elements is None else values[:, self._columns]
 
     def target(self, action: Array, observation: Observation) -> FloatArray:
-        """The absolute goals the level above asks for, clipped to the bounds, float32 [R, G]."""
+        """Absolute goals that actions of the level above set, within the bounds, float32 [R, G]."""
         goal = self.turned(self.achieved(observation) + action if self.relative else action)
         low, high = self._bounds
         return np.minimum(np.maximum(goal, low), high).astype(np.float32, copy=False)
 
     def asked_by(self, goal: FloatArray, observation: Observation) -> FloatArray:
-        """The action [R, G] of the level above that asks for these goals where it sees this.
+        """Actions [R, G] with which the level above sets these goals at these observations.
 
-        Clipped to what the level above may ask for, float32.
+        Clipped to its action space, float32.
         """
         action = -self.difference(goal, observation) if self.relative else self.turned(goal)
         low, high = self._bounds
@@ -198,11 +200,11 @@ class GoalSpace:
         next_observation: Observation,
         duration: IntArray,  # noqa: ARG002 - counts where goals have a time
     ) -> FloatArray:
-        """The action [R, G] of the level above that would have asked for what was achieved.
+        """Actions [R, G] with which the level above would have set what was achieved as the goal.
 
         Args:
-            observation: What the level above saw, [R, ...] each.
-            next_observation: What it came to, [R, ...] each.
+            observation: Observations of the level above, [R, ...] each.
+            next_observation: Those after the decisions, [R, ...] each.
             duration: Simulator steps that this took, [R].
         """
         return self.asked_by(self.achieved(next_observation), observation)

@@ -1,4 +1,4 @@
-"""Settings of inspections: what is looked at in a run, how often, and how to react."""
+"""Settings of inspections: the point that is inspected, how often, and how to react."""
 
 import re
 from dataclasses import replace
@@ -23,7 +23,7 @@ USUAL_POINTS = ("environment", "filter", "memory", "sampler", "batch", "network"
 NONE = "off"
 """The text that stands for no inspections."""
 _INTERVALS: dict[Check, int] = {"stats": 100, "staleness": 100}
-"""Looks between two checks where the text of an inspection gives none; 1 for the others."""
+"""Default intervals of checks, in calls; 1 for the others."""
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _CHECK = re.compile(
     rf"\s*(?P<check>\w+)\s*(?:=\s*(?:(?P<low>{_NUMBER})\s*\.\.\s*)?(?P<high>{_NUMBER})\s*)?"
@@ -33,13 +33,13 @@ _CHECK = re.compile(
 
 @parameter_class
 class InspectParameters:
-    """A point to look at, the checks, their interval, and the reaction to what they find."""
+    """A point to inspect, the checks, their interval, and the reaction to what they find."""
 
     point: NonEmpty[str] = "batch"
     """The point, or a column of it, such as `batch/reward`; `filter` stands for all points below
     it."""
     level: str | None = None
-    """The level to look at; None: every level that has the point."""
+    """The level to inspect; None: every level that has the point."""
     checks: NonEmpty[tuple[Check, ...]] = ("nan", "shape")
     """nan: numbers that are not finite. shape: columns whose shape or dtype changes. range: numbers
     outside `within`. stats: report mean, standard deviation, minimum and maximum of each column.
@@ -49,7 +49,7 @@ class InspectParameters:
     oldest: Positive[int] | None = None
     """Greatest age allowed by the check `staleness`; None: any."""
     every: Positive[int] = 1
-    """Look at every k-th time, beginning with the first."""
+    """Interval of checks, in calls; the first call is always checked."""
     reaction: Reaction = "stop"
     """stop: end the run, with what was found in a file. dump: warn, write what was found to a file
     and continue. warn: warn and continue."""

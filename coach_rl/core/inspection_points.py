@@ -1,7 +1,7 @@
-"""Points in the flow of data where an inspection can look at what passes.
+"""Points in the flow of data that inspections can observe.
 
-Nothing stands at a point as long as nobody looks: `after_calls` and `before_calls` put a function
-before a method of one object when an inspection begins.
+A point costs nothing without an inspection: `after_calls` and `before_calls` wrap a method of one
+object when an inspection begins.
 
 A class names its points: `POINTS = (points_of_updates,)`, functions from an object to its points.
 """
@@ -17,18 +17,18 @@ from coach_rl.core.spaces import Space
 
 Columns: TypeAlias = Mapping[str, Array]
 """Arrays by name, [rows, ...] each; the name is empty where a point has only one."""
-Look: TypeAlias = Callable[[Callable[[], Columns]], None]
-"""Called with a function that returns what passes, which is called only where it is looked at."""
+Observer: TypeAlias = Callable[[Callable[[], Columns]], None]
+"""Function that receives a getter of the data, and calls it only if it inspects them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class InspectionPoint:
-    """A point of an object where something can look at what passes."""
+    """A point of an object where data can be observed."""
 
     name: str
     """Its name, such as `batch`, or `filter/action` for one of several below a name."""
-    watch: Callable[[Look], None]
-    """Begins to call a function with everything that passes."""
+    watch: Callable[[Observer], None]
+    """Begins to call an observer with all data that pass."""
     agent: str = ""
     """The agent that it belongs to; empty for the simulators."""
     spaces: Mapping[str, Space] = field(default_factory=dict)
@@ -75,21 +75,21 @@ PointsFunction: TypeAlias = Callable[[Any], Iterable[InspectionPoint]]
 
 def after_calls(
     owner: object, method: str, shown: Callable[..., Columns]
-) -> Callable[[Look], None]:
+) -> Callable[[Observer], None]:
     """Make the `watch` of a point that shows what a method returns.
 
     Args:
         owner: The object.
         method: The method's name.
-        shown: From the call's result and its arguments to columns; without any, nobody looks.
+        shown: From the call's result and its arguments to columns; calls without any are skipped.
     """
 
-    def watch(look: Look) -> None:
+    def watch(observe: Observer) -> None:
         call = getattr(owner, method)
 
         def watched(*args: object, **named: object) -> object:
             result = call(*args, **named)
-            look(lambda: shown(result, *args, **named))
+            observe(lambda: shown(result, *args, **named))
             return result
 
         stand_before(owner, method, watched)
@@ -99,14 +99,14 @@ def after_calls(
 
 def before_calls(
     owner: object, method: str, shown: Callable[..., Columns]
-) -> Callable[[Look], None]:
+) -> Callable[[Observer], None]:
     """Make the `watch` of a point that shows what a method is called with; see `after_calls`."""
 
-    def watch(look: Look) -> None:
+    def watch(observe: Observer) -> None:
         call = getattr(owner, method)
 
         def watched(*args: object, **named: object) -> object:
-            look(lambda: shown(*args, **named))
+            observe(lambda: shown(*args, **named))
             return call(*args, **named)
 
         stand_before(owner, method, watched)
@@ -129,7 +129,7 @@ def flat(tree: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stand_before(owner: object, method: str, watched: Callable[..., object]) -> None:
-    """Let a function stand before a method, on this object alone."""
+    """Replace a method by a wrapper, on this object alone."""
     try:
         object.__setattr__(owner, method, watched)  # frozen ones as well
     except AttributeError as error:

@@ -36,7 +36,7 @@ class Environment(Stateful, Protocol):
         ...
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
-        """Start every row anew and drop what is open.
+        """Reset every row, dropping open episodes and directives.
 
         Args:
             seed: An integer gives row i the seed `seed + i`, a sequence gives each row its own,
@@ -48,7 +48,7 @@ class Environment(Stateful, Protocol):
         ...
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
-        """Tell some rows what to do; a bare action stands for a Directive, None for all rows."""
+        """Send directives to some rows; a bare action stands for a Directive, None for all rows."""
         ...
 
     def recv(self) -> EnvResponse:
@@ -62,7 +62,7 @@ class Environment(Stateful, Protocol):
 
 @runtime_checkable
 class Renderable(Protocol):
-    """An environment that can be looked at."""
+    """An environment that can be rendered."""
 
     def render(self, row: int = 0) -> Array:
         """One frame of a row, uint8 [height, width, 3]."""
@@ -71,14 +71,14 @@ class Renderable(Protocol):
 
 @runtime_checkable
 class MarkRenderable(Protocol):
-    """An environment that can be looked at, with marks drawn into the scene.
+    """An environment that can be rendered with marks in the scene.
 
     place = environment.goal_place(goal_space.key, goal_space.elements, goal)
     frame = environment.render(0, (Mark(place=place, colour=(1, 0, 0, 0.8)),))
     """
 
     def render(self, row: int = 0, marks: Sequence[Mark] = ()) -> Array:
-        """One frame of a row, uint8 [height, width, 3]; changes nothing in the row's life."""
+        """One frame of a row, uint8 [height, width, 3]; doesn't change the row's state."""
         ...
 
     def render_ended(self, row: int = 0, marks: Sequence[Mark] = ()) -> Array:
@@ -112,10 +112,10 @@ class DrawableParameters(Protocol):
 
 @runtime_checkable
 class ProbedParameters(Protocol):
-    """Parameters of environments of which not every one can go on from a saved state."""
+    """Parameters of environments of which some cannot continue from a saved state."""
 
     def obstacle_to_restoring(self) -> str | None:
-        """Return what keeps one from resuming where it was saved; None if nothing is found.
+        """Return the obstacle to continuing from a saved state; None if none is found.
 
         May build some to try it, and takes a second or two then.
         """
@@ -124,7 +124,7 @@ class ProbedParameters(Protocol):
 
 @runtime_checkable
 class ReplayedEnvironment(Protocol):
-    """An environment that loads a state by living through its open episodes again."""
+    """An environment that loads a state by replaying its open episodes."""
 
     @property
     def replays_episodes(self) -> bool:

@@ -21,7 +21,7 @@ from coach_rl.core.moved_names import moved_attribute
 
 
 def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package whose imports stand under `TYPE_CHECKING`.
+    """The `__getattr__` and `__dir__` of a package with its imports under `TYPE_CHECKING`.
 
     Args:
         package: The package's `__name__`.
@@ -29,28 +29,28 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
     module = sys.modules[package]
 
     @cache
-    def homes() -> dict[str, tuple[str, str]]:
+    def origins() -> dict[str, tuple[str, str]]:
         return imports_for_type_checkers(_source(package))
 
     def get_attribute(name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
-        if name not in homes():
+        if name not in origins():
             return moved_attribute(package, name)
-        home, name_there = homes()[name]
+        origin, name_there = origins()[name]
         try:
-            thing = getattr(importlib.import_module(home), name_there)
+            thing = getattr(importlib.import_module(origin), name_there)
         except AttributeError as error:  # which Python would take for a lack of the name
             raise ImportError(
-                f"cannot import name {name!r} from {package!r}: importing {home} raised "
+                f"cannot import name {name!r} from {package!r}: importing {origin} raised "
                 f"AttributeError: {error}",
                 name=name,
             ) from error
-        setattr(module, name, thing)  # from now on found without asking here
+        setattr(module, name, thing)  # later lookups bypass this function
         return thing
 
     def names() -> list[str]:
-        return sorted({*vars(module), *homes()})
+        return sorted({*vars(module), *origins()})
 
     return get_attribute, names
 

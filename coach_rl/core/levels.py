@@ -1,4 +1,4 @@
-"""Properties of a level that don't depend on who decides on it."""
+"""Properties of a level that don't depend on its agent."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -55,8 +55,8 @@ class CertifyParameters:
     """first: the first that succeeds is taken, and those after it are not tried. nearest: all are
     tried, and the one that ends nearest to the level's own goal is taken of those that succeed."""
     learn: bool = False
-    """If True, the agent learns in training from what it tried and did not take, as a graph of
-    way-points can; otherwise a fork changes nothing but the choice."""
+    """If True, the agent also learns in training from rejected alternatives, as a graph of
+    way-points can; otherwise a fork affects the choice alone."""
 
 
 @parameter_class
@@ -79,11 +79,11 @@ class LevelDescription:
     """
     goal_is_terminal: bool = True
     """If True, reaching the level's goal cuts the bootstrap. If False, it ends the sub-episode and
-    no more: values go on as if the goal had still to be held, so that a state to which a body
-    cannot hold on is worth less.
+    no more: values continue as if the goal had still to be held, so that states which the body
+    cannot hold have lower values.
     """
     testing_rate: UnitInterval | None = None
-    """Share of the decisions in training during which nobody below explores: HAC's lambda. None: 0,
+    """Share of training decisions during which no level below explores: HAC's lambda. None: 0,
     but above the lowest level of a HAC stack the rate of the stack."""
     frozen: bool = False
     """If True, the agent only acts, and neither explores nor learns."""
@@ -141,6 +141,6 @@ class LevelGoals:
     given: BoolArray
     """[N] a goal was given since the last reset."""
     open: BoolArray
-    """[N] the goal is neither reached nor given up."""
+    """[N] the goal is neither reached nor abandoned."""
     decisions: IntArray
     """[N] decisions of the level since it was given."""

@@ -17,7 +17,7 @@ GoalPlace = Callable[[FloatArray], Place | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """A ball or a line in a scene; it takes no part in what is simulated."""
+    """A ball or a line in a scene; it does not affect the simulation."""
 
     place: Place
     """Position of the ball's centre, or of one end of the line."""
@@ -29,4 +29,4 @@ class Mark:
     """Radius of the ball or the line, in the scene's unit of length; None: what suits the size of
     the scene."""
     label: str = ""
-    """Written beside it; empty for nothing."""
+    """Text beside it; empty for none."""

@@ -67,7 +67,7 @@ class MovedModuleFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def find_moved_modules() -> None:
-    """Let imports find modules under their earlier paths."""
+    """Install the finder of modules under their earlier paths."""
     if not any(isinstance(finder, MovedModuleFinder) for finder in sys.meta_path):
         sys.meta_path.append(MovedModuleFinder())
 

@@ -34,9 +34,9 @@ class OptionSpace:
     rewards: tuple[OptionReward | None, ...] = ()
     """The function that rewards each option; None: the environment does. Empty: it rewards all."""
     ends: tuple[OptionEnd | None, ...] = ()
-    """The function that says where each option ends; None, and empty: nothing of the kind. The end
-    is final for the value of an option with a reward of its own; others go on to earn the
-    environment's under the next option."""
+    """The termination function of each option; None, or empty: none. Termination cuts the bootstrap
+    of an option with a reward of its own; others bootstrap from the environment's reward under the
+    next option."""
 
     def __post_init__(self) -> None:
         for name, functions, arguments in (("rewards", self.rewards, 3), ("ends", self.ends, 1)):

@@ -1,4 +1,4 @@
-"""Parameter classes: frozen dataclasses that check what they are given.
+"""Parameter classes: frozen dataclasses that check their values.
 
 @parameter_class
 class WalkParameters:
@@ -85,7 +85,7 @@ def _check_names(cls: type, positional: tuple[object, ...], given: Mapping[str, 
 
 
 def _fit_fields(parameters: object) -> None:
-    """Give every field its value as the declared type wants it."""
+    """Convert every field to its declared type."""
     cls: Any = type(parameters)
     arguments = _arguments(cls)
     given = getattr(parameters, "name", None) if "name" in arguments else None
@@ -102,7 +102,7 @@ def _fit_fields(parameters: object) -> None:
 
 
 def _unit_of(default: object) -> StepUnit | None:
-    """The default, where it tells which step unit a whole number stands for."""
+    """The default, if it determines the step unit of a whole number."""
     return default if isinstance(default, StepUnit) else None
 
 

@@ -1,4 +1,4 @@
-"""The parts of an object, named once; services find what they work on among them.
+"""The parts of an object, named once, in which services search for their targets.
 
     class Planner:
         def parts(self):

@@ -124,9 +124,9 @@ class EnvResponse:
     """[R] bits of `End`; 0 where the (sub-)episode continues."""
     duration: IntArray
     """[R] simulator steps this answer covers; 0 where the simulator failed before there was one:
-    nothing came of the directive, and `observation` is the one it was given for."""
+    the directive had no result, and `observation` is the one it was given for."""
     info: dict[str, Array] = field(default_factory=dict)
-    """[R, ...] each: whatever the environment reports besides."""
+    """[R, ...] each: whatever the environment reports in addition."""
     faults: tuple[Fault, ...] = ()
     """Failures of simulators, which have been restarted; only a row named here has duration 0."""
 
@@ -212,7 +212,7 @@ class EnvResponse:
 
     @property
     def lost(self) -> BoolArray:
-        """[R] nothing came of the row's directive, because the simulator failed."""
+        """[R] the row's directive had no result, because the simulator failed."""
         lost: BoolArray = self.duration == 0
         return lost if self.faults else np.zeros(len(self.rows), np.bool_)
 
@@ -268,13 +268,13 @@ class Outcome:
     below: npt.NDArray[np.uint8]
     """[R] bits of `End` that the level below reported for this decision."""
     tested: BoolArray
-    """[R] the decision was tested: nobody below explored while carrying it out."""
+    """[R] the decision was tested: no level below explored while carrying it out."""
     next_goal: Observation = field(default_factory=dict)
     """[R, ...] each: where the environment has moved a goal and the sub-episode continues, what
     this level receives from its next decision on; `observation` still shows the goal of this one.
     Empty where nothing has moved."""
     info: Mapping[str, Array] = field(default_factory=dict)
-    """[R, ...] each: what the environment reported besides."""
+    """[R, ...] each: what the environment reported in addition."""
 
     def rows_of(self, index: Array) -> "Outcome":
         """The outcome of some of its rows: their places in it, or a mask [R]."""
@@ -304,7 +304,7 @@ def take(observation: Observation, index: Array | slice) -> Observation:
 
 @dataclass(frozen=True, kw_only=True)
 class ActionInfo:
-    """An agent's choice, and whatever it wants kept with it."""
+    """An agent's choice, and data to be stored with it."""
 
     action: Action
     """[R, ...] in the agent's own action space, before its OutputFilter."""
@@ -377,7 +377,7 @@ def infos_with_same_keys(
 ) -> list[dict[str, Array]]:
     """Infos of different rows with the same keys, as an environment of all rows reports them.
 
-    A key that only some report is zeros for the others, and `_<key>` says whose it is.
+    A key that only some report is zeros for the others; the mask `_<key>` marks the rows that do.
 
     Args:
         infos: Of each part, [R, ...] each.
@@ -418,7 +418,7 @@ def is_agent_reward(key: str) -> bool:
 
 
 def is_agent_end(key: str) -> bool:
-    """Return whether an info array says where an agent's own episode ended."""
+    """Return whether an info array marks the ends of an agent's own episodes."""
     return key.startswith(f"{AGENTS}/") and key.endswith((f"/{TERMINATED}", f"/{TRUNCATED}"))
 
 

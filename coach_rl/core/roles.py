@@ -10,7 +10,7 @@ from typing import Self
 
 
 class MovableParameters(ABC):
-    """Parameters that may ask for what only some machines can do."""
+    """Parameters that may request what only some machines support."""
 
     @abstractmethod
     def moved_to(self, device: str) -> Self:
@@ -26,7 +26,7 @@ class KeepingParameters(ABC):
 
     @abstractmethod
     def keeping_nothing(self) -> Self:
-        """The same for an agent that only acts: nothing is kept, no room is taken."""
+        """The same memory without capacity, for an agent that only acts."""
 
 
 class LearnerParameters(ABC):
@@ -63,5 +63,5 @@ class CodeNamingParameters(ABC):
     def code_names(self) -> tuple[str, ...]:
         """Return all of the names, each as `module:name`.
 
-        They may come from a run folder of somebody else, and are checked before anything is built.
+        They may come from another user's run folder, and are checked before anything is built.
         """

@@ -15,8 +15,8 @@ BLOCK = 128
 class RowNoise(Saved):
     """Random numbers for rows, each from its own stream.
 
-    The k-th draw of row i is the same whether the row runs alone or among many, and in whatever
-    order the rows are asked.
+    The k-th draw of row i is the same whether the row runs alone or among many, and in any
+    order of the rows.
 
     Args:
         num_rows: N.

@@ -55,7 +55,7 @@ class RunningStatistics(Saved):
         return np.divide(1.0, scale, out=scale)
 
     def update(self, rows: Array) -> None:
-        """Take in rows [R, *shape]; R may be 0.
+        """Update the statistics with rows [R, *shape]; R may be 0.
 
         Raises:
             NonFiniteError: A number is NaN or infinite; the statistics stay as they were.
@@ -85,5 +85,5 @@ def _complaint(rows: Array) -> str:
     row, *element = (int(index) for index in bad[0])
     return (
         f"running statistics need finite numbers, got {rows[tuple(bad[0])]} at element "
-        f"{tuple(element)} of row {row}; look for the cause in the environment, or clip first"
+        f"{tuple(element)} of row {row}; check the environment, or clip first"
     )

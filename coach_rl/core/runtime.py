@@ -23,7 +23,7 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.signals import SILENT, Signals
 
 OnActivity = Callable[[str], None]
-"""Called with what takes long before it begins, and with an empty text when it is over."""
+"""Called with the name of a slow activity before it begins, and with an empty text after it."""
 
 COMPILING = "compiling"
 RECORDING = "recording"
@@ -52,20 +52,20 @@ Value = TypeVar("Value")
 
 
 class Order(IntEnum):
-    """Something the leading process wants of the others."""
+    """A command of the leading process to the others."""
 
     HEATUP = 0
     """Take a tick of heat-up."""
     TRAIN = 1
     """Take a tick of training."""
     STATE = 2
-    """Hand over the state of your environments."""
+    """Send the state of the environments."""
     RUN = 3
-    """Note the folder of the run, which comes with it."""
+    """Record the folder of the run, which is sent along."""
     END = 4
-    """Leave: the run is over."""
+    """End: the run is over."""
     RESUME = 5
-    """Read the checkpoint, or the run without one, whose path comes with it."""
+    """Load the checkpoint, or the run without one, whose path is sent along."""
 
 
 class Announcement(NamedTuple):
@@ -103,7 +103,7 @@ class ProcessGroup(Protocol):
         ...
 
     def announce(self, order: Order, *, seconds: float = 0.0, text: str = "") -> None:
-        """Tell the others what comes next; nothing happens where this process follows itself."""
+        """Send the next order to the other processes; does nothing in a run of one process."""
         ...
 
     def next_order(self) -> Announcement:
@@ -120,16 +120,16 @@ class ProcessGroup(Protocol):
 
 
 class OneProcess:
-    """A run in one process: nobody to tell, nothing to add."""
+    """A run in one process: no communication, nothing to add."""
 
     rank, local_rank, size = 0, 0, 1
 
     def announce(self, order: Order, *, seconds: float = 0.0, text: str = "") -> None:
-        """Nobody follows."""
+        """Do nothing: there are no other processes."""
 
     def next_order(self) -> Announcement:
-        """Nobody leads."""
-        raise AssertionError("a process on its own follows nobody")
+        """Raise: there is no leading process."""
+        raise AssertionError("a run of one process has no leading process")
 
     def gather(self, value: Value) -> list[Value]:
         """The value."""

@@ -96,7 +96,7 @@ class Saved:
         self.note_loaded()
 
     def note_loaded(self) -> None:
-        """Derive what follows from the listed attributes; called once all of them are loaded."""
+        """Recompute derived attributes; called once all listed ones are loaded."""
 
 
 def policy_state(owner: Saved) -> State:
@@ -113,7 +113,7 @@ def load_policy_state(owner: Saved, state: State) -> None:
     """Load the attributes that acting needs from a `policy_state` or a `state_dict`.
 
     Raises:
-        CheckpointError: One is missing, or has another form; nothing tells which are loaded then.
+        CheckpointError: One is missing, or has another form; others may already be loaded.
     """
     for each in _attributes(owner):
         if each.policy:
@@ -169,7 +169,7 @@ def _copied(value: Any) -> Any:
 
 
 def _loaded(now: Any, saved: Any, path: str, *, extra: bool = False) -> Any:
-    """`now` after it was filled, or what takes its place.
+    """`now`, filled with the saved state, or its replacement.
 
     Args:
         now: The value here.

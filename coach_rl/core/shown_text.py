@@ -18,7 +18,7 @@ def readable(size: float) -> str:
 
 
 def name_of_class(level: object) -> str:
-    """The end of an error message: the name of what is given instead of a name."""
+    """The end of an error message: the name of an object given instead of its name."""
     thing = level if hasattr(level, "__qualname__") else type(level)
     name = f"'{thing.__module__}:{thing.__qualname__}'"
     if thing.__module__.startswith("coach_preset_"):  # a name that changes with the preset

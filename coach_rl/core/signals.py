@@ -14,22 +14,22 @@ from numpy.typing import ArrayLike
 from coach_rl.core.parts import walk
 
 Listener = Callable[[str, ArrayLike], None]
-"""Takes a signal's name and its values in."""
+"""Function that receives a signal's name and values."""
 
 
 class SignalChannel:
-    """The way from all who note signals to the one who listens now: training or an evaluation."""
+    """Connection from sources of signals to their current listener: training or an evaluation."""
 
     def __init__(self) -> None:
         self.listener: Listener | None = None
-        """The one who listens; None for nobody."""
+        """The current listener; None: none."""
 
 
 class Signals:
-    """Takes signals of one agent, and costs next to nothing where nobody listens.
+    """Signals of one agent, at almost no cost without a listener.
 
     Args:
-        channel: Where they go; None leads nowhere.
+        channel: Connection to the listener; None: no listener.
         owner: First part of their names, e.g. the name of the agent's level.
     """
 
@@ -39,7 +39,7 @@ class Signals:
 
     @property
     def are_heard(self) -> bool:
-        """True if somebody listens: ask before values are computed only to be noted."""
+        """True if there is a listener; check it before computing values only for signals."""
         return self.channel.listener is not None
 
     def note(self, name: str, values: Any) -> None:
@@ -63,7 +63,7 @@ class Signals:
 
 
 SILENT = Signals()
-"""Signals that nobody hears."""
+"""Signals without a listener."""
 
 
 @runtime_checkable
@@ -71,12 +71,12 @@ class SignalSource(Protocol):
     """A filter that notes signals."""
 
     def note_to(self, signals: Signals) -> None:
-        """Note signals there from now on."""
+        """Send signals to `signals` from now on."""
         ...
 
 
 def note_signals(whole: object, signals: Signals) -> None:
-    """Let the parts of an object that note signals do so there."""
+    """Connect all parts of an object that are sources of signals to `signals`."""
     for part in walk(whole):
         if isinstance(part.value, SignalSource):
             part.value.note_to(signals)

@@ -22,7 +22,7 @@ class Appended:
     """Entries of a state that are only ever added, of which a checkpoint writes the new ones.
 
     For memories: the entries of N rows, numbered from 0 in each row, which never change once they
-    are there; the oldest may be given up. `state_dict` returns one of these instead of arrays.
+    are there; the oldest may be dropped. `state_dict` returns one of these instead of arrays.
     `load_state_dict` finds one in its place, and reads it part by part; it finds None where
     memories were left out of the checkpoint, and lets the memory stay as it was built.
 
@@ -39,11 +39,11 @@ class Appended:
     ends: IntArray
     """Number of entries ever added, by row, [N]."""
     capacity: int
-    """Entries of a full memory, over all rows, to tell what it will take on the disk; 0 where that
-    depends on what comes and is little beside the rest."""
+    """Entries of a full memory, over all rows, to predict its size on disk; 0 where that depends on
+    the data and is small beside the rest."""
     read: Callable[[int, int, int], Mapping[str, Array]]
     """Columns [T, ...] of the entries `begin` to `end` of a row: `read(row, begin, end)`. Raises
-    `RunError` where they have been given up since."""
+    `RunError` where they have been dropped since."""
     generation: int = 0
     """Raised whenever an entry does change, or the numbers start from 0 again."""
 
@@ -68,8 +68,8 @@ class Stateful(Protocol):
     def state_dict(self) -> State:
         """Everything mutable, as a `State` tree that shares no memory with the object.
 
-        Only what is `Appended` is read from the object when it is needed, and cannot be read any
-        more once the object has given it up.
+        Only `Appended` entries are read from the object on demand, and cannot be read any more
+        once the object has dropped them.
         """
         ...
 
@@ -79,7 +79,7 @@ class Stateful(Protocol):
 
 
 def check_same_kind(what: str, saved: State, mine: State) -> None:
-    """Raise `CheckpointError` unless two states hold the same things, whatever their values."""
+    """Raise `CheckpointError` unless two states have the same structure."""
     found, wanted = sorted(_paths(saved)), sorted(_paths(mine))
     if found != wanted:
         raise CheckpointError(

@@ -1,7 +1,7 @@
-"""Symmetries of a body: what an agent learns in one situation holds in all that look alike.
+"""Symmetries of a body: what an agent learns in one situation holds in all equivalent ones.
 
-An agent with a symmetry sees each situation turned and mirrored into the one that stands for all of
-its kind, and its actions are turned and mirrored back. Its policy is then exactly as symmetric as
+An agent with a symmetry sees each situation turned and mirrored into the canonical one of its
+class, and its actions are turned and mirrored back. Its policy is then exactly as symmetric as
 the body is, whatever its networks are (canonicalisation: Kaba et al. 2023, arXiv:2211.06489).
 """
 
@@ -14,7 +14,7 @@ from coach_rl.core.records import Action, Observation
 
 
 class Symmetry(Protocol):
-    """Finds the situation that stands for all of its kind, row by row; it remembers nothing."""
+    """Map from a situation to the canonical one of its class, row by row; stateless."""
 
     @property
     def observation_space(self) -> spaces.Dict:
@@ -23,15 +23,15 @@ class Symmetry(Protocol):
 
     @property
     def description(self) -> str:
-        """Kept with what was learned under it, which means nothing under another."""
+        """Identity of the symmetry, saved with the agent, whose numbers are valid only under it."""
         ...
 
     def canonical(self, observation: Observation) -> Observation:
-        """The observations that stand for these, [R, ...] each; the agent's goal is among them."""
+        """Canonical observations, [R, ...] each, including the agent's goal."""
         ...
 
     def restored(self, action: Action, observation: Observation) -> Action:
-        """Actions [R, ...] chosen for what stands for these observations, as the body takes them.
+        """Actions [R, ...] for the body, from those chosen for the canonical observations.
 
         Args:
             action: Behind the OutputFilter.

@@ -1,7 +1,7 @@
-"""Goals with a time: a level is to be at a place when the time is up, not before and not after.
+"""Goals with a time: a level must be at a place when the time is up, neither before nor after.
 
-Timed sub-goals of HiTS (Gürtler, Büchler, Martius 2021, arXiv:2112.03100): the level above says
-where and when, so that it can time what the levels below do to a world that moves by itself.
+Timed sub-goals of HiTS (Gürtler, Büchler, Martius 2021, arXiv:2112.03100): the level above sets
+a place and a time, so that it can time what the levels below do to a world that moves by itself.
 """
 
 from dataclasses import fields
@@ -35,7 +35,7 @@ class TimedGoalSpace(GoalSpace):
     """
 
     longest: Annotated[int, Interval(ge=1, le=1_000_000)]
-    """Largest time that the level above may ask for, in simulator steps; the smallest is 1."""
+    """Largest time that the level above may set, in simulator steps; the smallest is 1."""
 
     @classmethod
     def of(cls, goals: GoalSpace, *, longest: int) -> Self:
@@ -93,7 +93,7 @@ class TimedGoalSpace(GoalSpace):
         )
 
     def target(self, action: Array, observation: Observation) -> FloatArray:
-        """The goals asked for, clipped to the bounds, and their times, float32 [R, G + 1]."""
+        """Goals that an action sets, clipped to the bounds, and their times, float32 [R, G + 1]."""
         goal = super().target(action[:, :-1], observation)
         time = np.minimum(np.maximum(np.ceil(action[:, -1:]), 1), self.longest)
         return np.concatenate([goal, time], axis=1, dtype=np.float32)
@@ -101,9 +101,9 @@ class TimedGoalSpace(GoalSpace):
     def asked_in_hindsight(
         self, observation: Observation, next_observation: Observation, duration: IntArray
     ) -> FloatArray:
-        """The action [R, G + 1] that would have asked for what was achieved, when it was.
+        """Actions [R, G + 1] that would have set what was achieved, and its time, as the goal.
 
-        All times in (duration - 1, duration] ask for that; this is the middle.
+        All times in (duration - 1, duration] stand for the same; this is the middle.
         """
         goal = super().asked_in_hindsight(observation, next_observation, duration)
         time = np.minimum(duration, self.longest)[:, None] - 0.5
@@ -114,7 +114,7 @@ class TimedGoalSpace(GoalSpace):
         return {**super().show(goal[:, :-1], observation), TIME_KEY: goal[:, -1:] / self.longest}
 
     def steps_left(self, observation: Observation) -> FloatArray:
-        """The time left in steps, float32 [R], read off what an agent of the level sees."""
+        """The time left in steps, float32 [R], from an observation of the level's agent."""
         shown = observation[TIME_KEY].reshape(-1)
         return cast("FloatArray", np.rint(shown * self.longest).astype(np.float32))
 

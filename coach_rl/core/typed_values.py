@@ -1,7 +1,7 @@
 """Values that a user gives, fitted to the types that were declared.
 
-A literal is taken as it is where it already has the declared type. Beyond that only what loses
-nothing is done: a whole number for a float, `1e6` for a whole number, a number for a step unit, a
+A literal of the declared type is used unchanged. Otherwise only lossless conversions are
+made: a whole number for a float, `1e6` for a whole number, a number for a step unit, a
 list for a tuple, a member's name for an enum. Ranges that a type declares (see `ranges`) hold.
 """
 
@@ -86,7 +86,7 @@ def thawed(value: object) -> Any:
 
 
 def _owned(value: object) -> object:
-    """The value, or a copy where somebody else could write to it."""
+    """The value, or a copy if it is mutable."""
     match value:
         case np.ndarray() | set():
             return value.copy()
@@ -103,7 +103,7 @@ def belongs(kind: type[object], wanted: type[object]) -> bool:
     """Return whether objects of a class satisfy another class or a protocol.
 
     Of a protocol, every member has to be there with a signature that fits, and `build` must return
-    what is asked for: a filter of one observation is no filter of them all.
+    the wanted type: a filter of one observation is no filter of them all.
     """
     if not getattr(wanted, "_is_protocol", False):
         return issubclass(kind, wanted)
@@ -113,14 +113,14 @@ def belongs(kind: type[object], wanted: type[object]) -> bool:
 def builds(kind: type[object], protocol: type[object]) -> bool:
     """Return whether `build` returns what the protocol's does; methods are compared by name.
 
-    A `build` that doesn't say what it returns is taken at its word.
+    A `build` without a return annotation is accepted.
     """
-    built, asked_for = (_return_type(getattr(each, "build", None)) for each in (kind, protocol))
-    if not (inspect.isclass(built) and inspect.isclass(asked_for)):
+    built, wanted = (_return_type(getattr(each, "build", None)) for each in (kind, protocol))
+    if not (inspect.isclass(built) and inspect.isclass(wanted)):
         return True
-    if not getattr(asked_for, "_is_protocol", False):
-        return issubclass(built, asked_for)
-    methods = _members_of(asked_for).items()
+    if not getattr(wanted, "_is_protocol", False):
+        return issubclass(built, wanted)
+    methods = _members_of(wanted).items()
     return all(hasattr(built, name) for name, member in methods if inspect.isfunction(member))
 
 
@@ -168,12 +168,12 @@ def fit(
     Args:
         value: What the user gave, on the command line or in a program.
         annotation: The declared type, resolved; `Any` accepts everything.
-        current: The value it replaces; tells which step unit a bare number means.
+        current: The value it replaces; its step unit is that of a bare number.
         name: What is being set, for errors.
         advice: From the value to the end of the error message; None for the usual advice.
 
     Raises:
-        ParameterError: The value does not fit; says what was expected.
+        ParameterError: The value does not fit; the message names what was expected.
     """
     try:
         return _convert(value, annotation, current)
@@ -364,7 +364,7 @@ def _is_already(value: object, annotation: object) -> bool:
         if is_class or not builds(type(value), annotation):
             return False
     if get_origin(annotation) is Callable:
-        return callable(value)  # with which arguments, whoever calls it checks
+        return callable(value)  # its arguments are checked by the caller
     try:
         check_type(
             value,
@@ -399,7 +399,7 @@ def _advice(value: object, annotation: object, current: object, name: str) -> st
 
 
 def _rewritten(value: object, annotation: object) -> str:
-    """The value as it was probably meant; empty where that is not known."""
+    """The value that was probably meant; empty if unknown."""
     if isinstance(value, str):
         return _LOOKALIKES.get(value.lower(), "")
     if isinstance(value, type):

@@ -71,7 +71,7 @@ _NAME = re.compile(r"step_(\d+)(?:_(\d+))?")
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """A checkpoint that was read: the state, and what was noted beside it."""
+    """A checkpoint that was read: the state, and its notes."""
 
     path: Path
     """Its folder."""
@@ -80,7 +80,7 @@ class Checkpoint:
     notes: Json
     """Notes of the writer, kept beside the state."""
     has_memories: bool = True
-    """False where the state has None in the place of what is `Appended`."""
+    """False if the state has None in place of `Appended` entries."""
     stored: Stored = NOTHING_STORED
     """Its appended entries, which checkpoints after it can share."""
     written_by: str = coach_rl.__version__
@@ -260,7 +260,7 @@ def steps_of(path: Path) -> int:
 
 
 def remove_checkpoint(path: Path) -> None:
-    """Delete a checkpoint; what is left of one deleted halfway is never taken for a checkpoint."""
+    """Delete a checkpoint; a kill halfway leaves nothing that counts as a checkpoint."""
     doomed = path.parent / f".{path.name}.old-{os.getpid()}"
     shutil.rmtree(doomed, ignore_errors=True)
     path.rename(doomed)

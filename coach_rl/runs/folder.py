@@ -107,7 +107,7 @@ class RunFolder:
 
     @property
     def inspections(self) -> Path:
-        """The folder of what inspections found something wrong in; exists once there is some."""
+        """The folder of data of failed inspections; exists once there are some."""
         return self.path / "inspections"
 
 
@@ -249,7 +249,7 @@ def create_run_folder(
 
 
 def remove_run(folder: RunFolder) -> None:
-    """Delete a run; it disappears in one step, and what a kill leaves of it is removed later.
+    """Delete a run; it disappears in one step, and remains after a kill are removed later.
 
     Raises:
         RunInUseError: A process holds it.

@@ -57,7 +57,7 @@ def require_same_seed(checkpoint: Checkpoint, seed: int) -> None:
     taken_with = checkpoint.notes.get("seed")
     if taken_with != seed:
         raise CheckpointError(
-            f"the manifest says seed {seed}, but {checkpoint.path} was taken with seed "
+            f"the manifest has seed {seed}, but {checkpoint.path} was taken with seed "
             f"{taken_with}; the manifest has been changed or damaged: put its seed back, or start "
             "a new run"
         )
@@ -79,11 +79,11 @@ def best_so_far(folder: RunFolder, policy: CheckpointParameters) -> Best | None:
 Reason = Literal["best", "periodic", "last", "awaited", "asked"]
 """Reason for a checkpoint; a periodic one may stay once it is neither best nor last, an awaited one
 stays until the evaluation of its agents is over, which may find that it is the best, and one that a
-callback has asked for stays in any case."""
+callback has requested stays in any case."""
 
 
 class CheckpointKeeper:
-    """Writes a run's checkpoints, remembers its best evaluation, removes what is no longer wanted.
+    """Writes a run's checkpoints, remembers its best evaluation, removes the others.
 
     All it remembers is noted in each checkpoint, so a resumed run keeps those that the same run
     would have kept without a pause.
@@ -192,7 +192,7 @@ class CheckpointKeeper:
         self._remove_unwanted()
 
     def drop_pending(self) -> None:
-        """Checkpoints that were kept for their evaluation stay no longer."""
+        """Stop keeping checkpoints whose evaluation is pending."""
         self._awaited = {}
         self._remove_unwanted()
 

@@ -1,7 +1,7 @@
 """The lock of a run's folder: one process at a time writes into it.
 
 The system's own lock ends with its process, however that ends. Network file systems may not pass it
-on to other machines, so the file also names the holder, which renews its time while it lives.
+on to other machines, so the file also names the holder, which renews its time while it runs.
 """
 
 import os
@@ -106,7 +106,7 @@ def holder_of(folder: Path) -> Holder | None:
 
 
 def lost_holder_of(folder: Path) -> Holder | None:
-    """The process that is gone without letting go of a run's folder, as after a kill, or None."""
+    """The process that ended without releasing a run's folder, as after a kill, or None."""
     holder, is_lost = _named_in(folder)
     return holder if is_lost else None
 
@@ -144,7 +144,7 @@ def _take(file: TextIO, path: Path) -> None:
         )
     elif holder is not None and holder.host != me.host:
         raise RunInUseError(
-            f"the run {path.parent} is in use by {holder}, which was heard of {age:.0f} s ago; "
+            f"the run {path.parent} is in use by {holder}, which was last active {age:.0f} s ago; "
             f"stop it, or, if it is gone, wait for {GONE_AFTER_SECONDS:.0f} s without a sign of it "
             f"or delete {path}"
         )
@@ -184,7 +184,7 @@ def _write(file: TextIO, text: str) -> None:
 
 
 def _renew(path: Path, done: threading.Event) -> None:
-    """Show a sign of life until it is over."""
+    """Renew the lock's time until the hold ends."""
     while not done.wait(RENEWED_EVERY_SECONDS):
         try:
             os.utime(path, follow_symlinks=False)

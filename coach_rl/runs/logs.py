@@ -25,12 +25,12 @@ _WITHOUT = "move it out of the run's folder to continue without it"
 
 @dataclass(frozen=True)
 class Cut:
-    """The part of a log that stays."""
+    """The part of a log to keep."""
 
     path: Path
     """The log."""
     size: int | None
-    """Bytes that stay; None where the whole log goes."""
+    """Bytes to keep; None drops the whole log."""
 
     def make(self) -> None:
         """Drop the rest."""

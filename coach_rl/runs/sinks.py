@@ -161,7 +161,7 @@ class _File:
 
 
 class _Service(_File):
-    """A sink of the experiment's own, of which nothing is known."""
+    """A sink of the experiment's own, with unknown behaviour."""
 
     errors = (Exception, SystemExit)
 
@@ -253,7 +253,7 @@ def write_columns(file: Path, columns: Mapping[str, Array]) -> None:
 
 
 def write_evidence(folder: Path, error: RunError, environment_steps: int) -> str:
-    """Write an error's message, and what it carries besides.
+    """Write an error's message and its evidence.
 
     Args:
         folder: The run's.

@@ -1,4 +1,4 @@
-"""One run trained by several processes: what can be, and what those do that follow the first.
+"""One run trained by several processes: its requirements, and the followers of the first.
 
 The first process runs `run_experiment` or `resume_experiment` with its `group`, the others
 `follow_experiment` or `follow_resumed`.
@@ -137,7 +137,7 @@ def _follow(
     on_start: Callable[[Path], None],
     profile: bool,
 ) -> None:
-    """Do what the leading process announces. A request to stop is its to grant."""
+    """Follow the orders of the leading process, which alone decides on requests to stop."""
     graph = graph_manager.graph
     with StopRequests() as stop, stop.patient(), ExitStack() as opened:
         while (announced := group.next_order()).order is not Order.END:
@@ -162,7 +162,7 @@ def _profiled(graph_manager: GraphManager, group: ProcessGroup, folder: Path) ->
         try:
             yield
         finally:
-            with suppress(OSError):  # the leading process says that of its own
+            with suppress(OSError):  # the leading process reports this for its own
                 timed.write(timed.profile(), folder)
 
 

@@ -12,7 +12,7 @@ from typing import Protocol, TypedDict, Unpack
 
 import torch
 
-from coach_rl.configuration.overrides import apply_overrides, overrides_json, said
+from coach_rl.configuration.overrides import apply_overrides, format_overrides, overrides_json
 from coach_rl.configuration.strict_json import Json, plain_json, write_json
 from coach_rl.configuration.trust import code_in_parameters
 from coach_rl.configuration.user_modules import let_import_named
@@ -220,7 +220,7 @@ def trained_graph(
     with live_graph(
         graph_manager, opened.runtime, training=False, evaluation_envs=num_envs, watcher=watcher
     ):
-        with fitting(checkpoint, said(overrides or {})):
+        with fitting(checkpoint, format_overrides(overrides or {})):
             graph_manager.evaluations.load_agents(checkpoint.state, elsewhere=bool(overrides))
         yield graph_manager, opened
 
@@ -389,7 +389,8 @@ def _with_changed_environment(opened: OpenedRun, overrides: Mapping[str, object]
         mine, other = getattr(known, what), getattr(found, what)
         if mine != other:
             raise SpaceError(
-                f"the agents know the {what} space {mine}; with {said(paths)} it is {other}; "
+                f"the agents know the {what} space {mine}; "
+                f"with {format_overrides(paths)} it is {other}; "
                 "evaluate where it is the same"
             )
     return type(opened.graph_manager)(changed)

@@ -86,7 +86,7 @@ class EvaluationProcess:
             raise RunError(f"an evaluation failed: {error}") from error
 
     def forget(self) -> None:
-        """Drop all evaluations that were asked for."""
+        """Drop all pending evaluations."""
         for _, future in self._pending:
             future.cancel()
         self._pending.clear()

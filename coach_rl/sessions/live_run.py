@@ -151,7 +151,7 @@ class LiveRun:
     unsaved: str | None = None
     """Reason why the last attempt at a checkpoint failed; None if it did not."""
     profile: Profile | None = None
-    """The profile, once the run is over; None where none was asked for."""
+    """The profile, once the run is over; None if none was requested."""
 
     def __post_init__(self) -> None:
         self.failures = WriteFailures(self.folder.path)
@@ -268,7 +268,7 @@ class LiveRun:
                         sinks.write(each)
                 if self.videos is not None:
                     self._film(self.videos, record, sinks)
-                if record.kind != "note":  # what callbacks add comes after what it is about
+                if record.kind != "note":  # notes of callbacks follow the record they are about
                     subject = record
                 is_saved = self.graph_manager.progress.is_settled and self._save_if_due(
                     subject, sinks
@@ -281,7 +281,7 @@ class LiveRun:
             done = self.graph_manager.graph.clock.environment_steps
             is_saved &= self.saved_at == done and not self.graph_manager.progress.wants_checkpoint
             if not is_saved and self.keeper.is_enabled:
-                self._save({"last", *self._asked()}, self._record("checkpoint"), sinks)
+                self._save({"last", *self._requested()}, self._record("checkpoint"), sinks)
 
     def _save_if_due(self, record: LogRecord, sinks: RunSinks) -> bool:
         if self.evaluator is not None and record.kind == "evaluation":
@@ -290,19 +290,19 @@ class LiveRun:
         reasons = self.keeper.reasons(record)
         if self._rolls_back and not list_checkpoints(self.folder.checkpoints):
             reasons.add("last")  # to have something to go back to
-        is_asked = record.kind == "phase" and record.phase is Phase.TEST
-        if self.evaluator is not None and is_asked and self.keeper.is_enabled:
+        is_due = record.kind == "phase" and record.phase is Phase.TEST
+        if self.evaluator is not None and is_due and self.keeper.is_enabled:
             reasons |= {"last", "awaited"}
-        reasons |= self._asked()
+        reasons |= self._requested()
         if reasons:
             self._save(reasons, record, sinks)
         return bool(reasons)
 
-    def _asked(self) -> set[Reason]:
-        """The reason for a checkpoint that a callback has asked for, which counts as granted."""
+    def _requested(self) -> set[Reason]:
+        """The reason for a checkpoint that a callback has requested; clears the request."""
         progress = self.graph_manager.progress
-        is_asked, progress.wants_checkpoint = progress.wants_checkpoint, False
-        return {"asked"} if is_asked and self.keeper.is_enabled else set()
+        is_wanted, progress.wants_checkpoint = progress.wants_checkpoint, False
+        return {"asked"} if is_wanted and self.keeper.is_enabled else set()
 
     def _save(self, reasons: set[Reason], record: LogRecord, sinks: RunSinks) -> None:
         """Announce it first, so that the line is among those the checkpoint keeps.
@@ -332,7 +332,7 @@ class LiveRun:
     def _film(
         self, videos: Videos, record: LogRecord, sinks: RunSinks, *, is_final: bool = False
     ) -> None:
-        """Write what was filmed until a record; a run continues without what fails."""
+        """Write the videos filmed before a record; a failure does not stop the run."""
         videos.write_until(record, self.folder.videos, is_final=is_final)
         for path, error in videos.failures():
             self.failures.note("videos", f"the video {path.name}", error)
@@ -352,7 +352,7 @@ class LiveRun:
             self.failures.note("manifests", "how gradient steps run", error)
 
     def _keep(self, record: LogRecord) -> None:
-        """Write what an inspection has found something wrong in, if that is wanted."""
+        """Write the data of a failed inspection, if requested."""
         if isinstance(record, Inspection) and record.columns:
             try:
                 write_columns(self.folder.inspections / f"{record.name}.npz", record.columns)
@@ -429,7 +429,7 @@ def summary_of(
         evaluation: The final evaluation.
         checkpoints: The folder of the run's checkpoints.
         best: The best evaluation while training; None when there was none.
-        incidents: Troubles that did not end the run, a line each; success rates that no level has
+        incidents: Failures that did not end the run, a line each; success rates that no level has
             reached are added.
     """
     seconds = graph_manager.progress.training_seconds
@@ -494,7 +494,7 @@ def roll_back(
         folder: Its folder, whose logs are closed; they are cut back as well.
         keeper: Keeps its checkpoints.
         seed: The run's.
-        error: Says how it diverged.
+        error: The divergence.
 
     Returns:
         The number of times that the run has been rolled back.

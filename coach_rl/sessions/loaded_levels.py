@@ -1,4 +1,4 @@
-"""Agents that start from what one of another run has learned, and the report of what they took.
+"""Agents that start from trained agents of other runs, and the report of the loaded parts.
 
     BasicGraphParameters(load="experiments/cartpole/CartPole-v1_seed0_2026-05-01_10-00-00", ...)
     LevelParameters(name="low", load="experiments/walk/.../checkpoints/best:legs", ...)
@@ -36,7 +36,7 @@ class Source:
 
 
 def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> dict[str, Json]:
-    """Let the levels that are to be loaded start from what those of other runs have learned.
+    """Initialise levels from trained levels of other runs, where their parameters name one.
 
     Args:
         graph_manager: Its graph is created.
@@ -134,7 +134,7 @@ class _Fit:
 
 
 def _load(agent: AnyAgent, saved: State, *, partly: bool) -> _Fit:
-    """Load a saved agent into another, all of it or, partly, what fits."""
+    """Load a saved agent into another: all of it or, if `partly`, the parts that fit."""
     fit, own = _Fit(), agent.policy_state_dict()
     merged = fit.merged(saved, own)
     is_comparable = _descriptions(saved) == _descriptions(own)

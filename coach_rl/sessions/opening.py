@@ -342,7 +342,7 @@ def inspected(
 
 
 def moved(parameters: object, device: str) -> object:
-    """The parameters without what only the machine that a run comes from could do.
+    """Portable parameters: without options that depend on the machine of the recorded run.
 
     An engine made with `auto` takes its mode from the checkpoint, with a warning where that is not
     possible.
@@ -359,7 +359,7 @@ def moved(parameters: object, device: str) -> object:
 
 
 def without_memories(parameters: object) -> object:
-    """The parameters with replay memories that keep nothing and take no room."""
+    """The parameters with replay memories without capacity."""
 
     def emptied(memory: KeepingParameters) -> KeepingParameters:
         return memory.keeping_nothing()
@@ -453,7 +453,7 @@ def _recorded_task(folder: RunFolder, manifest: Json, trusted: Trust) -> Runtime
 
 
 def _task_now(recorded: Runtime, device: str | None, threads: int | None) -> Runtime:
-    """The run's task with what was asked for now, on a device that is here."""
+    """The run's runtime settings with those given now, on a device that exists here."""
     if device is None and not _is_here(recorded.device):
         device = "auto"
     return replace(

@@ -1,4 +1,4 @@
-"""Problems that keep a run from starting, all of them, before anything is built."""
+"""Checks of an experiment before anything is built, which report all problems together."""
 
 from collections.abc import Iterator
 

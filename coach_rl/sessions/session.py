@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self, Unpack
 
-from coach_rl.configuration.overrides import apply_overrides, overrides_json, said
+from coach_rl.configuration.overrides import apply_overrides, format_overrides, overrides_json
 from coach_rl.configuration.parameters_json import spaces_to_json
 from coach_rl.configuration.strict_json import Json, read_text
 from coach_rl.configuration.trust import code_in_parameters, remember_own_code
@@ -383,7 +383,7 @@ def fork_experiment(
         runtime = replace(runtime, threads=graph_manager.parameters.threads)
     with Session(settings, audience, trust=tuple(how.trust)) as session:
         session.build(graph_manager, runtime, name=name)
-        opened.restore(graph_manager, said(changes), new_seed=seed)
+        opened.restore(graph_manager, format_overrides(changes), new_seed=seed)
         warn_of_missing_memories(checkpoint)
         _require_work(graph_manager, checkpoint.path, may_conclude=False)
         manifest = session.manifest(name, Origin(command=tuple(command)))

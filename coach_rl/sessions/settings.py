@@ -80,7 +80,7 @@ class RunResult:
     signal: int | None
     """The signal that stopped it; None when it was finished."""
     summary: Summary | None
-    """The evaluation at the end and more; None when it was stopped or none was asked for."""
+    """The evaluation at the end and more; None when it was stopped or none was requested."""
     best: Best | None
     """The best evaluation while training; None when there was none."""
     unsaved: str | None = None
@@ -88,7 +88,7 @@ class RunResult:
     incidents: tuple[str, ...] = ()
     """Failures that did not end the run, a line each."""
     profile: Profile | None = None
-    """The time its calls took; None where none was asked for."""
+    """The time its calls took; None if none was requested."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,4 +105,4 @@ class Audience:
     announce: Callable[[str], None] | None = None
     """Called when a signal is taken, inside the signal handler; or None."""
     on_activity: OnActivity = ignore_activity
-    """Called with what takes long: compiling, evaluating."""
+    """Called with slow activities: compiling, evaluating."""

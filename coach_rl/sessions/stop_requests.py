@@ -15,7 +15,7 @@ Handler = Callable[[int, FrameType | None], object] | int | None
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end a run: Ctrl-C, a scheduler's or the system's, and a terminal that is closed."""
 SAVES = signal.SIGUSR1
-"""The signal that asks for a checkpoint."""
+"""The signal that requests a checkpoint."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -62,11 +62,11 @@ class StopRequests:
         return self.signal is not None
 
     def wants_checkpoint(self) -> bool:
-        """True if a checkpoint was asked for since the last `take_checkpoint_request`."""
+        """True if a checkpoint was requested since the last `take_checkpoint_request`."""
         return self._wants_checkpoint
 
     def take_checkpoint_request(self) -> bool:
-        """Return whether a checkpoint was asked for; the request counts as granted."""
+        """Return whether a checkpoint was requested; clears the request."""
         wanted, self._wants_checkpoint = self._wants_checkpoint, False
         return wanted
 
@@ -110,12 +110,12 @@ class StopRequests:
         is_first, self.signal = self.signal is None, number
         if not is_first or not self._is_patient or self._is_in_first_step:
             raise Interrupted(signal=number)
-        self._tell("stopping after this step and saving; once more stops at once")
+        self._notify("stopping after this step and saving; once more stops at once")
 
     def _remember_checkpoint(self, _number: int, _frame: FrameType | None) -> None:
         self._wants_checkpoint = True
-        self._tell("writing a checkpoint after this step")
+        self._notify("writing a checkpoint after this step")
 
-    def _tell(self, text: str) -> None:
+    def _notify(self, text: str) -> None:
         if self._announce is not None:
             self._announce(text)

@@ -274,5 +274,5 @@ def shown(value: float, metric: str) -> str:
 
 
 def interval_of(found: Estimate, metric: str) -> str:
-    """An interval of a metric for people, or what is known where there is none."""
+    """An interval of a metric as text, or the reason why there is none."""
     return interval_text(found, lambda value: shown(value, metric))

@@ -208,7 +208,7 @@ class JobTracker:
             self.submit(executor)
         else:
             self._end(
-                "failed", f"given up after {MOST_LOSSES} times without a new checkpoint: {why}"
+                "failed", f"abandoned after {MOST_LOSSES} attempts without a new checkpoint: {why}"
             )
 
     def _is_finished(self) -> bool:

@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from coach_rl.configuration.overrides import parse_overrides, said
+from coach_rl.configuration.overrides import format_overrides, parse_overrides
 from coach_rl.configuration.parameters_json import encode, reference
 from coach_rl.configuration.preset_file import Preset, load_preset
 from coach_rl.configuration.presets import find_preset
@@ -74,7 +74,7 @@ def can_be_typed(job: Job, preset: Preset | None = None) -> bool:
         preset: The job's preset, if it has been loaded; None: it is loaded from its file.
     """
     try:
-        typed = replace(job, overrides=parse_overrides(said(job.overrides)))
+        typed = replace(job, overrides=parse_overrides(format_overrides(job.overrides)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the experiment itself gives them
             return identity(typed, preset) == identity(job, preset)
@@ -303,7 +303,7 @@ def coach_words(
     """
     words = ["coach", "-p", job.preset]
     if job.overrides:
-        words += ["-cp", said(job.overrides)]
+        words += ["-cp", format_overrides(job.overrides)]
     many = ",".join(map(str, seeds))
     words += ["--seeds", many] if len(seeds) > 1 else ["--seed", str(job.task.seed)]
     settings = {

@@ -101,7 +101,7 @@ class LiveTable:
             self._live.start()
         self._live.update(self._table(self._in_view(rows)), refresh=True)
 
-    def tell(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         """Show a line above the table."""
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
@@ -162,7 +162,7 @@ class LiveTable:
             is_due = row.state == "running" and now - when >= PLAIN_SECONDS
             if (key != printed and key != "waiting 0") or is_due:
                 self._printed[index] = (key, now)
-                self.tell(self._line(row))
+                self.notify(self._line(row))
 
     def _line(self, row: Row) -> str:
         parts = [f"{row.name:<8}", f"{row.state_text:<8}"]
@@ -248,7 +248,7 @@ class Viewer(Protocol):
         ...
 
     def show_activity(self, activity: str, *, for_seconds: float = 0.0) -> None:
-        """Show what takes the run long, and for how long already."""
+        """Show the run's slow activity and its duration so far."""
         ...
 
     def close(self) -> None:

@@ -41,15 +41,15 @@ class LocalPool:
         self._is_cancelled = False
 
     def submit(self, job: Job) -> Future[JobResult]:
-        """Give a job out; it waits for a free process, and its future is running from then on."""
+        """Submit a job; it waits for a free process, and its future is running from then on."""
         return self._threads.submit(self._run, job)
 
     def close(self, *, cancel: bool = False) -> None:
-        """Wait for the jobs given out and end the processes; harmless when repeated.
+        """Wait for submitted jobs and end the processes; harmless when repeated.
 
         Args:
-            cancel: Whether to cancel the jobs that wait and to ask those that run to stop, which
-                save themselves first; asked once more they stop at once.
+            cancel: Whether to cancel waiting jobs and to signal running ones to stop, which save
+                themselves first; a second signal stops them at once.
         """
         self._threads.shutdown(wait=False, cancel_futures=cancel)
         if cancel:

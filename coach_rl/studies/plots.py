@@ -3,7 +3,7 @@
     plots = Plots(frame, metric="success_rate", axis="steps", statistic="iqm")
     plots.write(Path("plots"), scored=scored, comparisons=comparisons)
 
-The colours are those of Okabe and Ito, which the colour-blind can tell apart.
+The colours are those of Okabe and Ito, which the colour-blind can distinguish.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -432,7 +432,7 @@ def _apart(scores: FloatArray, row: int) -> FloatArray:
 
 
 def _cells(values: Array) -> list[float | str]:
-    """Numbers, and nothing where there is none."""
+    """Numbers as text; empty if missing."""
     return ["" if value != value else value for value in values.tolist()]
 
 

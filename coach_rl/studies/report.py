@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coach_rl.configuration.overrides import said
+from coach_rl.configuration.overrides import format_overrides
 from coach_rl.core.shown_text import shown_level
 from coach_rl.studies.comparison import (
     Comparison,
@@ -382,8 +382,10 @@ def _percent(share: float) -> str:
 
 
 def _changes(variant: Variant) -> str:
-    parts = [said(variant.changes)]
-    parts += [f"seed {seed}: {said(of)}" for seed, of in variant.changes_by_seed.items()]
+    parts = [format_overrides(variant.changes)]
+    parts += [
+        f"seed {seed}: {format_overrides(of)}" for seed, of in variant.changes_by_seed.items()
+    ]
     return "; ".join(filter(None, parts)) or "none"
 
 

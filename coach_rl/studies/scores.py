@@ -541,7 +541,7 @@ class StopOnNote:
         """The run's folder; None until it has one."""
 
     def write(self, record: LogRecord) -> None:
-        """Look for the note where about a thousand steps have gone by."""
+        """Check for the note about every thousand steps."""
         if (
             record.kind in ("progress", "evaluation")
             and self.run is not None

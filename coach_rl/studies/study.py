@@ -51,7 +51,7 @@ STUDY, VARIANT = "study", "variant"
 
 @parameter_class
 class Published:
-    """Scores that others have published, to compare with one's own."""
+    """Published scores of others, for comparison."""
 
     score: float
     """The score."""

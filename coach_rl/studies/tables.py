@@ -1,4 +1,4 @@
-"""Tables of studies and of seeds: what groups of runs scored, their levels, and what is missing."""
+"""Tables of studies and of seeds: scores of groups of runs, their levels, and missing runs."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -71,7 +71,7 @@ OF_FLAGS = [
         "`coach evaluate` ignores -s: agents are evaluated before any training",
     ),
     ("-p FAKE --evaluate -dg", "`coach evaluate` ignores -dg"),
-    ("-p FAKE --video_skip 2", "no video is asked for by -dg or -dm; leave out --video_skip"),
+    ("-p FAKE --video_skip 2", "neither -dg nor -dm requests a video; leave out --video_skip"),
     ("-p FAKE -crd run", "`coach resume` ignores -p: the run is rebuilt from its manifest"),
     ("-crd run --seed 1", "`coach resume` ignores --seed"),
     ("-crd run -cp a=1", "`coach resume` ignores -cp"),
@@ -152,7 +152,7 @@ OF_RUNS = [
     ("runs --yes", "unknown flag '--yes'"),
     ("runs rm", "name the runs to delete"),
     ("runs rm experiments/good", "experiments/good is no run's folder"),
-    ("runs rm experiments/good/seed0", "nobody can be asked here"),
+    ("runs rm experiments/good/seed0", "no terminal to confirm on"),
 ]
 OF_LEVELS = [
     ("levels.1.horizon=0", "('low'): levels.1.horizon must be int > 0 | None, got 0"),

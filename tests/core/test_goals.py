@@ -195,8 +195,8 @@ def test_goals_may_be_shown_as_what_is_left_to_go():
     [
         ({"angles": (2,)}, "angles names elements of the goal, 0 to 1, got"),
         ({"observed": "far"}, "observed must be 'absolute' or 'relative', got 'far'"),
-        ({"reach": (1.0, 1.0)}, "reach says for relative goals how far"),
-        ({"reach": (1.0,), "relative": True}, "reach says for relative goals how far"),
+        ({"reach": (1.0, 1.0)}, "reach is the largest displacement"),
+        ({"reach": (1.0,), "relative": True}, "reach is the largest displacement"),
     ],
 )
 def test_wrong_kinds_of_goals(change, message):

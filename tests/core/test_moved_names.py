@@ -16,6 +16,12 @@ def test_moved_names_every_entry_resolves(old):
     importlib.import_module(module)
 
 
+def test_moved_names_no_module_hides_its_names():
+    assert not [
+        old for old in moved_names() if ":" in old and old.partition(":")[0] in moved_names()
+    ]
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -37,6 +43,10 @@ def test_current_name_of_an_earlier_path(old, new):
         ("from coach_rl.experiment import Audience", "use coach_rl.sessions.Audience"),
         ("from coach_rl.experiment.run_lock import locked", "use coach_rl.runs.lock"),
         ("import coach_rl.agents.hac", "use coach_rl.agents.hierarchies.hac"),
+        (
+            "from coach_rl.experiment.overrides import said",
+            "use coach_rl.configuration.overrides.format_overrides",
+        ),
     ],
 )
 def test_import_earlier_path_warns_once_at_the_importing_line(statement, advice):

@@ -136,6 +136,6 @@ def test_a_manifest_with_another_seed_than_its_checkpoint_is_refused(
 ) -> None:
     task = json.loads(original[1])["task"] | {"seed": 4}
     with pytest.raises(
-        CheckpointError, match=r"says seed 4, but .*step_20\w* was taken with seed 3"
+        CheckpointError, match=r"has seed 4, but .*step_20\w* was taken with seed 3"
     ):
         use(changed(original, task=task))

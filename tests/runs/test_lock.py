@@ -68,7 +68,7 @@ def test_a_process_on_another_host_counts_as_gone_only_when_it_has_been_silent(
     tmp_path: Path,
 ) -> None:
     path = left_by(tmp_path, host="elsewhere", process=1, age=30)
-    message = rf"on host elsewhere, .* heard of 3\d s ago; .* or delete {path}"
+    message = rf"on host elsewhere, .* last active 3\d s ago; .* or delete {path}"
     with pytest.raises(ConfigurationError, match=message), locked(tmp_path):
         pass
     left_by(tmp_path, host="elsewhere", process=1, age=run_lock.GONE_AFTER_SECONDS + 1)

@@ -210,7 +210,10 @@ def test_what_is_filmed_from_the_command_line(
             "has no pictures; leave out the video flags (-dg, -dm)",
         ),
         ("-p FILMED -dg --video_frames 1", "VideoParameters.max_frames must be int >= 2, got 1"),
-        ("-p FILMED --video_skip 2", "no video is asked for by -dg or -dm; leave out --video_skip"),
+        (
+            "-p FILMED --video_skip 2",
+            "neither -dg nor -dm requests a video; leave out --video_skip",
+        ),
         ("-p FILMED -dg --video_skip 0", "argument --video_skip"),
         ("-p FILMED --evaluate -dg", "agents are evaluated before any training"),
     ],

@@ -82,8 +82,8 @@ def test_a_job_that_is_lost_again_and_again_has_failed(tmp_path):
     results = conduct([walk(tmp_path, seed=1), walk(tmp_path, seed=2)], here)
     assert [result.state for result in results] == ["failed", "done"]
     assert results[0].error == (
-        f"given up after {MOST_LOSSES} times without a new checkpoint: its process was killed by "
-        "SIGKILL"
+        f"abandoned after {MOST_LOSSES} attempts without a new checkpoint: its process was killed "
+        "by SIGKILL"
     )
     assert len(here.given) == MOST_LOSSES + 1
 

@@ -124,7 +124,7 @@ class RunCopy:
     def listing(self) -> Listing:
         """Its files; without logs as long as there is no checkpoint to resume them from.
 
-        Logs are looked at after the checkpoints, and so hold all the lines that these count on.
+        Logs are listed after the checkpoints, and so hold all the lines that these refer to.
         """
         checkpoints = list_checkpoints(self.run.checkpoints)
         states = self._states(path for folder in checkpoints for path in folder.iterdir())
@@ -293,7 +293,7 @@ class RunStore:
         return list(self._latest.values())
 
     def begin(self, attempt: str, job: str, experiment: str, run: str | None) -> None:
-        """Let a worker begin a job, whose run is locked for it.
+        """Register a worker's attempt at a job, and lock the run for it.
 
         Args:
             attempt: A new name for the worker's work on it.

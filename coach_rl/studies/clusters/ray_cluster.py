@@ -1,7 +1,7 @@
 """An executor of jobs as tasks of a Ray cluster; what its workers do is in `ray_worker`.
 
 Ray chooses where a job runs by what it needs. A job whose worker or machine is gone is lost, and
-whoever gave it out gives it out again; the tasks of a driver that is killed are ended by Ray.
+the driver submits it again; the tasks of a driver that is killed are ended by Ray.
 """
 
 import os
@@ -23,8 +23,8 @@ from coach_rl.studies.clusters.ray_worker import RemoteJob, run_remote_job
 from coach_rl.studies.job import Job, JobResult, Needs
 from coach_rl.studies.job_run import find_identity, identity, remember_job
 
-LOOK_SECONDS = 0.5
-"""Interval at which it is looked which jobs have begun."""
+POLL_SECONDS = 0.5
+"""Interval at which jobs are polled for having begun."""
 
 _MARK = ".driver-"
 """Beginning of the name of a file by which workers know a folder; host and process follow."""
@@ -56,7 +56,7 @@ class RayCluster:
             join_ray(self._ray, address)
         self.slots = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         self._homes: dict[Path, _Home] = {}
-        self._parcels: dict[str, object] = {}
+        self._bundles: dict[str, object] = {}
         """Ray's handles of the presets' folders, by the text that names the preset."""
         self._given: dict[str, tuple[Job, Future[JobResult], object]] = {}
         self._lock = threading.Lock()
@@ -64,7 +64,7 @@ class RayCluster:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def submit(self, job: Job) -> Future[JobResult]:
-        """Give a job out; a ConfigurationError is in the future of one that can never run."""
+        """Submit a job; a ConfigurationError is in the future of one that can never run."""
         future: Future[JobResult] = Future()
         try:
             self._require_room(job.needs)
@@ -94,10 +94,10 @@ class RayCluster:
         remember_job(here)
         home, digest = self._home(here.root), identity(here)
         run = find_identity(here.root / here.name, digest)
-        if here.preset not in self._parcels:
+        if here.preset not in self._bundles:
             made = bundled(here)
-            self._parcels[here.preset] = None if made is None else self._ray.put(made)
-        parcel = self._parcels[here.preset]
+            self._bundles[here.preset] = None if made is None else self._ray.put(made)
+        bundle = self._bundles[here.preset]
         remote_job = RemoteJob(
             job=here,
             attempt=uuid.uuid4().hex,
@@ -107,12 +107,12 @@ class RayCluster:
         )
         task = self._ray.remote(max_retries=0, **_options(job.needs))(run_remote_job)
         with self._lock:
-            sent = task.remote(remote_job, parcel, home.store)
+            sent = task.remote(remote_job, bundle, home.store)
             self._given[remote_job.attempt] = job, future, sent
         sent.future().add_done_callback(lambda done: self._settle(remote_job.attempt, done))
 
     def _settle(self, attempt: str, done: Future[JobResult]) -> None:
-        """Pass on what became of a task."""
+        """Set a job's future from the result of its task."""
         exceptions = self._ray.exceptions
         with self._lock:
             job, future, _ = self._given.pop(attempt)
@@ -135,7 +135,7 @@ class RayCluster:
 
     def _watch(self) -> None:
         """Note which jobs have begun."""
-        while not self._over.wait(LOOK_SECONDS):
+        while not self._over.wait(POLL_SECONDS):
             for home in list(self._homes.values()):
                 try:
                     begun = self._ray.get(home.store.begun.remote(), timeout=10)
@@ -148,7 +148,7 @@ class RayCluster:
                             future.set_running_or_notify_cancel()
 
     def _home(self, root: Path) -> _Home:
-        """The folder of experiments, with a mark in it and a store that workers can ask."""
+        """The folder of experiments, with a mark in it and a store that workers can query."""
         if root not in self._homes:
             root.mkdir(parents=True, exist_ok=True)
             _remove_marks(root)

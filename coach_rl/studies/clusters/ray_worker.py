@@ -98,27 +98,27 @@ class DriverStore:
         self._call("end", self._attempt, listing)
 
 
-def run_remote_job(remote_job: RemoteJob, parcel: PresetBundle | None, store: object) -> JobResult:
+def run_remote_job(remote_job: RemoteJob, bundle: PresetBundle | None, store: object) -> JobResult:
     """Run a job on this machine; see `run_for`. The store is Ray's handle of the `RunStore`."""
     import ray
 
     def call(method: str, *arguments: object) -> object:
         return ray.get(getattr(store, method).remote(*arguments))
 
-    return run_for(remote_job, parcel, call)
+    return run_for(remote_job, bundle, call)
 
 
-def run_for(remote_job: RemoteJob, parcel: PresetBundle | None, call: Call) -> JobResult:
+def run_for(remote_job: RemoteJob, bundle: PresetBundle | None, call: Call) -> JobResult:
     """Run a job for a driver whose `RunStore` is called by `call`.
 
     Args:
         remote_job: The job.
-        parcel: Its preset, unless that is one of coach_rl's.
+        bundle: Its preset, unless that is one of coach_rl's.
         call: Calls a method of the store by its name, and waits for the answer.
     """
     job = remote_job.job
     try:
-        preset = None if parcel is None else unbundle(parcel)
+        preset = None if bundle is None else unbundle(bundle)
         is_shared = (job.root / remote_job.mark).is_file()
         _begin(call, remote_job, None if is_shared else remote_job.run)
         if is_shared:
@@ -188,7 +188,7 @@ def _sending(experiment: Path, home: DriverStore) -> Iterator[None]:
                 os.kill(os.getpid(), signal.SIGTERM)
                 return
             except (CoachError, OSError):
-                continue  # what still fails at the end is said there
+                continue  # what still fails at the end is reported there
 
     thread = threading.Thread(target=send, daemon=True)
     thread.start()

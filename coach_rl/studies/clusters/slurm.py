@@ -37,8 +37,8 @@ MOST_JOBS = 100
 """Jobs that Slurm is taken to run at once; Slurm itself decides."""
 POLL_SECONDS = 0.5
 
-_ASKING = threading.Lock()
-"""Held while submitit asks Slurm: all its jobs share what it was answered, and it has no lock."""
+_QUERY = threading.Lock()
+"""Held while submitit queries Slurm: all its jobs share the answers, and it has no lock."""
 
 _ALIVE = ("COMPLETING", "CONFIGURING", "PENDING", "PREEMPTED", "REQUEUED", "RUNNING", "SUSPENDED")
 """States of jobs that have not ended in Slurm, or will be started again."""
@@ -111,12 +111,12 @@ class Slurm:
         self._watcher.start()
 
     def submit(self, job: Job) -> Future[JobResult]:
-        """Give a job out; one that an earlier program has submitted is waited for, not repeated."""
+        """Submit a job; one that an earlier program has submitted is waited for, not repeated."""
         future: Future[JobResult] = Future()
         try:
             here = with_absolute_paths(job)
             digest = identity(here)
-            with _ASKING:
+            with _QUERY:
                 task = self._earlier(here.root, digest) or self._submitted(here, digest)
         except CoachError as error:
             future.set_exception(error)
@@ -179,13 +179,13 @@ class Slurm:
         """Update the futures of jobs that have begun or ended."""
         while not self._over.wait(POLL_SECONDS):
             for given in list(self._given):
-                with _ASKING:
+                with _QUERY:
                     is_done = given.task.done(force_check=self._is_cancelled)
                 if not given.future.running() and (is_done or given.task.paths.stdout.exists()):
                     given.future.set_running_or_notify_cancel()
                 if is_done:
                     self._given.remove(given)
-                    with _ASKING:
+                    with _QUERY:
                         self._settle(given)
 
     def _settle(self, given: _Given) -> None:

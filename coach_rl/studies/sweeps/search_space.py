@@ -13,7 +13,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from coach_rl.configuration.overrides import assignments, made, parameter_paths, read_call, said
+from coach_rl.configuration.overrides import (
+    assignments,
+    format_overrides,
+    made,
+    parameter_paths,
+    read_call,
+)
 from coach_rl.configuration.preset_file import Preset
 from coach_rl.core.errors import ConfigurationError, UnknownNameError, require
 from coach_rl.core.typed_values import fit
@@ -228,7 +234,9 @@ def _require_allowed(
         else:
             return
     assert refused is not None
-    raise ConfigurationError(f"{refused}; the search space allows {said(change)}") from refused
+    raise ConfigurationError(
+        f"{refused}; the search space allows {format_overrides(change)}"
+    ) from refused
 
 
 def _other_values(space: SearchSpace, name: str) -> Iterator[Overrides]:

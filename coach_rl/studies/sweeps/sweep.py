@@ -21,7 +21,7 @@ from typing import Literal
 
 import numpy as np
 
-from coach_rl.configuration.overrides import overrides_json, said
+from coach_rl.configuration.overrides import format_overrides, overrides_json
 from coach_rl.configuration.preset_file import Preset, load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import ConfigurationError, require
@@ -55,7 +55,7 @@ Verdict = Literal["beats", "ties", "loses"]
 """Result of a comparison with the shipped setting: it ties where no difference is established."""
 
 SHIPPED = "shipped"
-"""The variant that changes nothing of what is searched."""
+"""The variant with default values of the searched parameters."""
 _LENGTH = ("schedule.training", "steps")
 """Names of the length of a run: the path, and the name on panels that have it."""
 
@@ -208,7 +208,7 @@ class SweepResult:
         """
         best = self.best[0].overrides if self.winner is None else self.winner.overrides
         changes = {**self.sweep.overrides, **best}
-        return said({
+        return format_overrides({
             name: value
             for name, value in changes.items()
             if name not in _LENGTH or name in best
@@ -249,8 +249,7 @@ def metric_of(sweep: Sweep, preset: Preset) -> Metric:
     name = policy.best_of
     if name is None:
         raise ConfigurationError(
-            "checkpoints.best_of is None, so no metric says which trial is the best; give one "
-            "with --metric"
+            "checkpoints.best_of is None, so no metric ranks the trials; give one with --metric"
         )
     if name == AUTO:
         target = parameters.validation
@@ -427,7 +426,9 @@ class _Searching:
         text = f"pruned at evaluation {len(seen)}, {self._metric.name} {seen[-1]:.4g}"
         write_stop_note(folder, f"{text}, as trial {number} of the sweep {self._sweep.name}")
         self._trials.conclude(number, "pruned")
-        self._announce(f"trial {number} ({said(self._trials.all()[number].overrides)}) {text}")
+        self._announce(
+            f"trial {number} ({format_overrides(self._trials.all()[number].overrides)}) {text}"
+        )
         return True
 
     def _conclude(self, number: int, *, value: float = math.nan, error: str = "") -> None:
@@ -435,13 +436,13 @@ class _Searching:
             error = f"its last evaluation has no finite {self._metric.name}"
         if error:
             self._trials.conclude(number, "failed", error=error)
-            tried = said(self._trials.all()[number].overrides)
+            tried = format_overrides(self._trials.all()[number].overrides)
             self._announce(f"trial {number} ({tried}) failed: {error}")
         else:
             self._trials.conclude(number, "done", value=value)
             best = self._trials.best()[0]
             of_all = "the best so far" if best.number == number else f"best: trial {best.number}"
-            tried = said(self._trials.all()[number].overrides)
+            tried = format_overrides(self._trials.all()[number].overrides)
             self._announce(f"trial {number} ({tried}): {self._metric.name} {value:.4g}, {of_all}")
 
     def _has_followed(self, trial: Trial) -> bool:
@@ -459,7 +460,7 @@ class _Searching:
 
 
 def _ignore(_text: str) -> None:
-    """Say nothing."""
+    """Discard a message."""
 
 
 def confirm(

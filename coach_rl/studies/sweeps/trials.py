@@ -338,7 +338,7 @@ class Trials:
         return study
 
     def _require_same(self, description: dict[str, Json]) -> None:
-        """Note what the sweep is, or raise where it was begun as another one."""
+        """Record the sweep's settings, or raise if the journal has others."""
         then: Json = self._study.user_attrs.get("description")
         if then is None:
             self._study.set_user_attr("description", description)
