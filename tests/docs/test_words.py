@@ -53,11 +53,19 @@ REGISTER = {
     r"reckon(?:s|ed|ing)?": "computes, counts",
     r"luggage|errands?|parcels?|troubles?": "payload, job, bundle, failure: what it is",
 }
-"""Everyday verbs for technical acts, and metaphors for types, each with what to write instead.
-
-Pages keep to it; add `SOURCES` to `IN_PLAIN_WORDS` once names, docstrings and messages do."""
-IN_PLAIN_WORDS = [path for path in PAGES if path.name != "architecture.md"]  # to be rewritten
+"""Everyday verbs for technical acts, and metaphors for types, each with what to write instead."""
+IN_PLAIN_WORDS = [*PAGES, *SOURCES]
 ALLOWED = {  # messages and names that users' programs may match
+    "coach_rl/agents/planning/graph_rows.py": ("asked",),  # a key of checkpoints
+    "coach_rl/agents/planning/place_space.py": ("asked",),  # a method of goal spaces
+    "coach_rl/core/agents.py": ("asked",),
+    "coach_rl/core/goals.py": ("asked",),
+    "coach_rl/core/timed_goals.py": ("asked",),
+    "coach_rl/runs/keeper.py": ("asked",),  # a reason stored with checkpoints
+    "coach_rl/sessions/live_run.py": ("asked",),
+    "coach_rl/runs/logs.py": ("tell",),  # of files
+    "coach_rl/sessions/profile.py": ("take in",),  # a span of profiles
+    "coach_rl/studies/sweeps/trials.py": ("tell", "ask"),  # of Optuna
     "coach_rl/graph_managers/evaluations.py": ("asked",),  # keys of checkpoints
     "coach_rl/graph_managers/graph_manager.py": ("tell",),
     "coach_rl/graph_managers/progress.py": ("tell",),
