@@ -59,6 +59,8 @@ StartMethod = Literal["spawn", "forkserver", "fork"]
 
 GRACE_SECONDS = 5.0
 """Time that a worker may take to end by itself."""
+_CRASHES = (signal.SIGSEGV, signal.SIGFPE, signal.SIGABRT, signal.SIGBUS, signal.SIGILL)
+"""Signals of a crash, whose place `faulthandler` writes."""
 _FOR_THE_PARENT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 _WRITE_PLACE = signal.SIGUSR2
 """Makes a worker write its traceback to its crash file."""
@@ -335,6 +337,9 @@ def _serve(
         for number in _FOR_THE_PARENT:
             signal.signal(number, signal.SIG_IGN)
         file = Path(crash_file).open("w")  # noqa: SIM115  # open as long as the process lives
+        faulthandler.disable()
+        for number in _CRASHES:  # a fork inherits handlers of libraries such as SDL
+            signal.signal(number, signal.SIG_DFL)
         faulthandler.enable(file, all_threads=False)
         faulthandler.register(_WRITE_PLACE, file, all_threads=False)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _FOR_THE_PARENT)

@@ -309,3 +309,26 @@ def test_payload_holds_the_source_of_what_no_process_can_import(tmp_path, monkey
 def test_payload_that_cannot_be_pickled_is_refused():
     with pytest.raises(ConfigurationError, match=r"cannot be sent to a worker process.*top level"):
         WorkerProcess(lambda: Counter(), start_method="spawn")
+
+
+def test_forked_worker_drops_inherited_crash_handlers():
+    program = """
+import os, signal
+from contextlib import closing
+from coach_rl.processes.worker_messages import WorkerLost
+from coach_rl.processes.worker_process import WorkerProcess
+
+class Crashing:
+    def crash(self):
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGSEGV, lambda *_: os._exit(0))
+    with closing(WorkerProcess(Crashing, start_method="fork")) as worker:
+        try:
+            worker.submit(Crashing.crash).result()
+        except WorkerLost as error:
+            print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "signal SIGSEGV" in done.stdout, done.stderr
