@@ -33,7 +33,7 @@ class RunProfile:
         for stack in graph.stacks:
             for level in stack.levels:
                 profiler.time(level, "decide", level.name, "decide")
-                profiler.time(level, "process", level.name, "take in")
+                profiler.time(level, "process", level.name, "process")
             for method in ("reset", "send", "recv"):
                 profiler.time(stack.simulators, method, "environment")
             if isinstance(stack.simulators, Renderable):

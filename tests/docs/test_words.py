@@ -64,7 +64,6 @@ ALLOWED = {  # messages and names that users' programs may match
     "coach_rl/runs/keeper.py": ("asked",),  # a reason stored with checkpoints
     "coach_rl/sessions/live_run.py": ("asked",),
     "coach_rl/runs/logs.py": ("tell",),  # of files
-    "coach_rl/sessions/profile.py": ("take in",),  # a span of profiles
     "coach_rl/studies/sweeps/trials.py": ("tell", "ask"),  # of Optuna
     "coach_rl/graph_managers/evaluations.py": ("asked",),  # keys of checkpoints
     "coach_rl/graph_managers/graph_manager.py": ("tell",),
@@ -72,7 +71,6 @@ ALLOWED = {  # messages and names that users' programs may match
     "coach_rl/memories/hindsight_actions.py": ("asked",),  # a method of goal spaces
     "coach_rl/processes/collectors.py": ("asked",),
     "coach_rl/telemetry/inspection.py": ("looks",),
-    "docs/debugging.md": ("take in",),  # a span of profiles
     "coach_rl/configuration/familiar_names.py": ("quiet",),  # flags of other libraries
     "coach_rl/runs/folder.py": ("goes on",),
 }

@@ -54,7 +54,7 @@ def test_tree_of_two_levels(two_levels):
     nodes, num_envs = two_levels.nodes, two_levels.manager.parameters.num_envs
     ticks = two_levels.result.environment_steps // num_envs
     assert nodes["tick"]["calls"] == nodes["tick/environment"]["calls"] == ticks
-    assert nodes["tick/low/decide/act"]["calls"] == nodes["tick/low/take in/observe"]["calls"]
+    assert nodes["tick/low/decide/act"]["calls"] == nodes["tick/low/process/observe"]["calls"]
     assert nodes["tick/low/train"]["calls"] == nodes["tick/top/train"]["calls"] == ticks
     assert nodes["tick/low"]["calls"] is None
     assert 0 < nodes["tick/top/decide/act"]["calls"] < ticks
