@@ -60,7 +60,7 @@ def numpy_forward(torso: Torso | ModuleTorso, head: nn.Sequential) -> Forward | 
     where the modules are not on the CPU or are of other kinds than dense layers, layer
     normalisations, scalings and the activations of `ACTIVATIONS`.
     """
-    if isinstance(torso, ModuleTorso):
+    if isinstance(torso, ModuleTorso) or torso.embedder.recurrence is not None:
         return None
     if any(parameter.device.type != "cpu" for parameter in head.parameters()):
         return None

@@ -28,6 +28,8 @@ Action = Array | dict[str, Array]
 
 AGENTS = "agents"
 """The info under which each agent has its place."""
+HIDDEN_STATE = "hidden_state"
+"""Hidden state of recurrent networks, float32 [R, H], among filtered observations and extras."""
 
 
 class End(IntFlag):
@@ -309,7 +311,7 @@ class ActionInfo:
     action: Action
     """[R, ...] in the agent's own action space, before its OutputFilter."""
     extras: dict[str, Array] = field(default_factory=dict)
-    """[R, ...] each, e.g. `log_prob`, `value`, `hidden_state`."""
+    """[R, ...] each, e.g. `log_prob`; `hidden_state` is the state the choice leads to."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -333,7 +335,7 @@ class Transition:
     the same goal, with no decision left out between them. None: not known, taken as true within an
     episode."""
     extras: dict[str, Array] = field(default_factory=dict)
-    """The extras of the ActionInfo."""
+    """The extras of the ActionInfo; `hidden_state` is the state it was chosen in."""
 
     @property
     def follows_or_all(self) -> BoolArray:

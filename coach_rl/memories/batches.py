@@ -217,6 +217,8 @@ class RolloutBatch(NamedTuple):
     policy: Tensor | None
     """Parameters of the distribution that the action was drawn from, [C, P]; None where the
     objective does not need them."""
+    mask: Tensor | None = None
+    """False at the position that pads sequences, [C] bool; None where there are no sequences."""
 
 
 class Minibatch(NamedTuple):
