@@ -32,9 +32,16 @@ from coach_rl.architectures.gradient_step import (
     TargetSync,
 )
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.numpy_policy import Forward, quick_forward, torch_forward
+from coach_rl.architectures.numpy_policy import (
+    Forward,
+    quick_forward,
+    recurrent_forward,
+    torch_forward,
+)
+from coach_rl.architectures.recurrence import is_recurrent
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, RowState
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, FloatArray, Observation
 from coach_rl.exploration_policies import (
@@ -108,7 +115,9 @@ class ActorCriticLearner(Generic[Batch]):
         self.to_box, self._guide = critics.to_box, context.guide
         self.actor = NetworkWrapper(actor, device=context.device, with_target=actor_follows)
         self.critics = NetworkWrapper(critics, device=context.device, with_target=True)
-        self.policy = quick_forward(actor.torso, actor.head, context.device)
+        self.policy = recurrent_forward(
+            [actor, critics], actor.advance, context.device, critics.advance
+        ) or quick_forward(actor.torso, actor.head, context.device)
         critic_loss, actor_loss = losses
         objectives = (
             Objective(
@@ -185,6 +194,11 @@ def deterministic_acting(
     exploration = params.exploration.build(context.action_space)
     if params.parameter_noise is None:
         return ActingPolicy(policy, exploration)
+    if is_recurrent([actor.module]):
+        raise ConfigurationError(
+            f"agent '{params.name}' is recurrent, and every row would have a hidden state of its "
+            "own perturbed parameters; leave out parameter_noise or recurrence"
+        )
     return PerturbedPolicy(
         policy,
         exploration,

@@ -21,7 +21,7 @@ from coach_rl.agents.off_policy_agent import (
 )
 from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective, TargetSync
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.numpy_policy import Forward, quick_forward
+from coach_rl.architectures.numpy_policy import Forward, quick_forward, recurrent_forward
 from coach_rl.architectures.q_network import QNetwork, QNetworkParameters
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext
@@ -99,8 +99,10 @@ class DQNLearner:
             owner=context.owner,
             runtime=context.runtime,
         )
+        forward = recurrent_forward([network], network.advance, context.device)
         self.acting: AnyActingPolicy = ActingPolicy(
-            _values_of(network, context.device), params.exploration.build(context.action_space)
+            forward or _values_of(network, context.device),
+            params.exploration.build(context.action_space),
         )
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
@@ -122,7 +124,7 @@ class DQNLearner:
         loss, error = returns.loss(numbers, target, batch.weight, algorithm.huber)
         return loss, {
             "q_loss": loss,
-            "q_value": returns.mean(numbers).mean(),
+            "q_value": batch.mean(returns.mean(numbers)),
             "td_error": error,
         }
 

@@ -6,7 +6,7 @@ CPU; others act in torch. Thousands of rows, such as HIRO's candidates, are pass
 that stay in the processor's cache, by oneDNN where that is faster.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -18,6 +18,7 @@ from coach_rl.architectures.actor_critic import ActorCritic
 from coach_rl.architectures.layers import Activate, ScaleToBox
 from coach_rl.architectures.observation_normaliser import Normalise
 from coach_rl.architectures.onednn import LEAST_SIDE, onednn_is_faster, onednn_linear
+from coach_rl.architectures.recurrence import is_recurrent
 from coach_rl.architectures.torso import FlattenVector, Torso
 from coach_rl.architectures.user_module import ModuleTorso
 from coach_rl.core.records import Array, FloatArray, Observation
@@ -46,6 +47,31 @@ def torch_forward(module: Callable[[dict[str, Tensor]], Tensor], device: torch.d
             return np.asarray(module(tensors).cpu().numpy())
 
     return forward
+
+
+def recurrent_forward(
+    networks: Sequence[nn.Module],
+    act: Callable[[dict[str, Tensor]], tuple[Tensor, Tensor | None]],
+    device: torch.device,
+    *others: Callable[[dict[str, Tensor]], Tensor | None],
+) -> Forward | None:
+    """Outputs and the hidden states after them, [R, P + H], of numpy observations.
+
+    Args:
+        networks: The agent's, in the order of their hidden states; None if none is recurrent.
+        act: Outputs [R, P] and the hidden states of the first network.
+        device: The networks'.
+        others: The hidden states of the others.
+    """
+    if not is_recurrent(networks):
+        return None
+
+    def advanced(observation: dict[str, Tensor]) -> Tensor:
+        outputs, state = act(observation)
+        parts = [outputs, state, *(advance(observation) for advance in others)]
+        return torch.cat([part for part in parts if part is not None], dim=1)
+
+    return torch_forward(advanced, device)
 
 
 def quick_forward(torso: Torso | ModuleTorso, head: nn.Sequential, device: torch.device) -> Forward:

@@ -15,12 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.records import HIDDEN_STATE
-
-BURN_IN = "burn_in/"
-"""Prefix of the observations [S * K, ...] before each sequence, by key."""
-BURN_IN_MASK = f"{BURN_IN}mask"
-"""True where there is one, [S * K]; sequences that begin early have fewer, the last of the K."""
+from coach_rl.core.records import BURN_IN, BURN_IN_MASK, HIDDEN_STATE
 
 Reset = Literal["sub_episode", "episode"]
 
@@ -134,18 +129,18 @@ class HiddenState:
     """Where it becomes 0."""
 
 
+def is_recurrent(networks: Iterable[nn.Module]) -> bool:
+    """Return whether any of the networks has a recurrent layer."""
+    return bool(_layers(networks))
+
+
 def hidden_state_of(networks: Iterable[nn.Module]) -> HiddenState | None:
     """The hidden state of networks, whose layers get their places in it; None: it has none.
 
     Raises:
         ConfigurationError: Two layers are reset at different times.
     """
-    layers = [
-        module
-        for network in networks
-        for module in network.modules()
-        if isinstance(module, Recurrence)
-    ]
+    layers = _layers(networks)
     if not layers:
         return None
     resets = sorted({layer.reset for layer in layers})
@@ -159,3 +154,8 @@ def hidden_state_of(networks: Iterable[nn.Module]) -> HiddenState | None:
         layer.begin = size
         size += layer.cell.state_size
     return HiddenState(size=size, reset=layers[0].reset)
+
+
+def _layers(networks: Iterable[nn.Module]) -> list[Recurrence]:
+    modules = (module for network in networks for module in network.modules())
+    return [module for module in modules if isinstance(module, Recurrence)]

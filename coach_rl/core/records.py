@@ -30,6 +30,10 @@ AGENTS = "agents"
 """The info under which each agent has its place."""
 HIDDEN_STATE = "hidden_state"
 """Hidden state of recurrent networks, float32 [R, H], among filtered observations and extras."""
+BURN_IN = "burn_in/"
+"""Prefix of the observations [S * K, ...] before each of S sequences, by key."""
+BURN_IN_MASK = f"{BURN_IN}mask"
+"""True where there is one, [S * K]; sequences that begin early have fewer, the last of the K."""
 
 
 class End(IntFlag):

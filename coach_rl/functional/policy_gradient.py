@@ -13,10 +13,18 @@ ROUNDING = 1e-6
 
 
 def masked_mean(values: Tensor, mask: Tensor | None = None) -> Tensor:
-    """The mean of values [B] where a mask [B] is true, one of them at least; None: everywhere."""
+    """The mean of values [..., B] where a mask [B] is true, once at least; None: everywhere."""
     if mask is None:
         return values.mean()
-    return torch.where(mask, values, 0.0).sum() / mask.sum()
+    return torch.where(mask, values, 0.0).sum() / mask.expand_as(values).sum()
+
+
+def masked_extremes(values: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """The least and the greatest of values [..., B] where a mask [B] is true; None: everywhere."""
+    if mask is None:
+        return values.amin(), values.amax()
+    least, greatest = (values.masked_fill(~mask, end).flatten() for end in (torch.inf, -torch.inf))
+    return least.amin(), greatest.amax()
 
 
 def clipped_surrogate(
@@ -126,10 +134,8 @@ def normalised(
     whole = advantage if among is None else among
     mean = masked_mean(whole, mask)
     std = masked_mean((whole - mean).pow(2), mask).sqrt()
-    least, greatest = whole, whole
-    if mask is not None:
-        least, greatest = whole.masked_fill(~mask, torch.inf), whole.masked_fill(~mask, -torch.inf)
-    is_constant = (std <= ROUNDING * mean.abs()) | (greatest.amax() == least.amin())
+    least, greatest = masked_extremes(whole, mask)
+    is_constant = (std <= ROUNDING * mean.abs()) | (greatest == least)
     return ((advantage - mean) / (std + 1e-8)).masked_fill(is_constant, 0.0)
 
 
