@@ -116,7 +116,7 @@ class ActorCriticLearner(Generic[Batch]):
         self.actor = NetworkWrapper(actor, device=context.device, with_target=actor_follows)
         self.critics = NetworkWrapper(critics, device=context.device, with_target=True)
         self.policy = recurrent_forward(
-            [actor, critics], actor.advance, context.device, critics.advance
+            actor.torso, actor.head, context.device, critics.embedder
         ) or quick_forward(actor.torso, actor.head, context.device)
         critic_loss, actor_loss = losses
         objectives = (

@@ -99,7 +99,9 @@ class DQNLearner:
             owner=context.owner,
             runtime=context.runtime,
         )
-        forward = recurrent_forward([network], network.advance, context.device)
+        is_plain = network.state is None and network.returns.size == 1
+        head = network.actions if is_plain else network.means
+        forward = recurrent_forward(network.torso, head, context.device)
         self.acting: AnyActingPolicy = ActingPolicy(
             forward or _values_of(network, context.device),
             params.exploration.build(context.action_space),

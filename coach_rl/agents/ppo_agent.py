@@ -26,7 +26,7 @@ from coach_rl.agents.points import points_of_rollouts
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
 from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.numpy_policy import numpy_policy, torch_forward
+from coach_rl.architectures.numpy_policy import policy_forward
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
@@ -232,11 +232,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
             self._check_recurrence()
         self.distribution = self.model.distribution
         self.sampler = sampler_for(self.action_space)
-        self.policy = (
-            torch_forward(self.model.advance, device)
-            if self.hidden_state is not None
-            else numpy_policy(self.model) or torch_forward(self.model.policy, device)
-        )
+        self.policy = policy_forward(self.model, device)
         self._first_action = first_action(self.action_space)
         rounds = context.planned_steps // params.algorithm.rollout.count
         self.engine = UpdateEngine(
@@ -492,8 +488,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         seen = {key: values[positions] for key, values in rollout.next_observation.items()}
         if self.hidden_state is not None:
             before = {key: values[positions] for key, values in rollout.observation.items()}
-            parameters = self.distribution.parameter_size
-            seen[HIDDEN_STATE] = self.model.advance(before)[:, parameters:]
+            seen[HIDDEN_STATE] = self.model.states_after(before)
         return self.model.value(seen)
 
     def _divergence(self, batch: RolloutBatch, policy: Tensor, order: IntArray) -> float:

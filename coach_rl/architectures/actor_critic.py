@@ -82,13 +82,11 @@ class ActorCritic(nn.Module):
         """Parameters of the action distribution, [B, P]."""
         return self._distribution_parameters(self.actor_torso(observation))
 
-    def advance(self, observation: dict[str, Tensor]) -> Tensor:
-        """What `policy` returns, and the hidden states after it, [B, P + H]."""
-        features, state = self.actor_torso.advance(observation)
-        parts = [self._distribution_parameters(features), state]
-        if self.critic_torso is not None:
-            parts.append(self.critic_torso.advance(observation)[1])
-        return torch.cat([part for part in parts if part is not None], dim=1)
+    def states_after(self, observation: dict[str, Tensor]) -> Tensor:
+        """The hidden states [S, H] after observations, of a network that has some."""
+        torsos = [torso for torso in (self.actor_torso, self.critic_torso) if torso is not None]
+        states = [torso.advance(observation)[1] for torso in torsos]
+        return torch.cat([state for state in states if state is not None], dim=1)
 
     def value(self, observation: dict[str, Tensor]) -> Tensor:
         """Values, [B]."""

@@ -108,11 +108,6 @@ class DeterministicActor(nn.Module):
         action: Tensor = self.head(self.torso(observation))
         return action
 
-    def advance(self, observation: dict[str, Tensor]) -> tuple[Tensor, Tensor | None]:
-        """What `forward` returns, and the hidden states [S, H] after it; None: there are none."""
-        features, state = self.torso.advance(observation)
-        return self.head(features), state
-
 
 class SquashedGaussianActor(nn.Module):
     """Means and log standard deviations [B, 2A] of a normal that tanh squashes into (-1, 1)."""
@@ -136,11 +131,6 @@ class SquashedGaussianActor(nn.Module):
         """Means and log standard deviations before squashing, [B, A] each."""
         mean, log_std = self.head(self.torso(observation)).chunk(2, dim=-1)
         return mean, log_std.clamp(*self.log_std_bounds)
-
-    def advance(self, observation: dict[str, Tensor]) -> tuple[Tensor, Tensor | None]:
-        """[B, 2A] that are not clamped, and the hidden states [S, H] after it; None: none."""
-        features, state = self.torso.advance(observation)
-        return self.head(features), state
 
 
 class Critics(nn.Module):
@@ -173,12 +163,10 @@ class Critics(nn.Module):
         low, high = self.bounds
         return low + (high - low) * torch.sigmoid(outputs + NEAR_THE_TOP)
 
-    def advance(self, observation: dict[str, Tensor]) -> Tensor | None:
-        """The hidden states [S, H] after the observations; None: there are none."""
-        if isinstance(self.values, ModuleCritics):
-            return None
-        state: Tensor | None = self.values.embedder.advance(observation)[1]
-        return state
+    @property
+    def embedder(self) -> ObservationEmbedder | None:
+        """The layers before the action joins; None where modules of the user's own stand."""
+        return self.values.embedder if isinstance(self.values, DenseCritics) else None
 
 
 class DenseCritics(nn.Module):

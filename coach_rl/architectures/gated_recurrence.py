@@ -1,13 +1,16 @@
 """Gated recurrent layers: GRU (Cho et al. 2014) and LSTM (Hochreiter & Schmidhuber 1997)."""
 
 import math
+from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from coach_rl.architectures.recurrence import Cell, Reset
+from coach_rl.architectures.recurrence import Cell, NumpyStep, Reset
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
+from coach_rl.core.records import FloatArray
 
 
 @parameter_class
@@ -71,6 +74,15 @@ class _GatedCell(Cell):
                     nn.init.orthogonal_(gate, generator=rng)
             self.register_parameter(name, nn.Parameter(values))
 
+    def _numpy_gates(self) -> Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+        """The gates' sums [R, G * F] over inputs [R, I] and over outputs before [R, F]."""
+        weight_ih, weight_hh, bias_ih, bias_hh = (each.detach().numpy() for each in self._weights)
+
+        def gates(values: FloatArray, output: FloatArray) -> tuple[FloatArray, FloatArray]:
+            return values @ weight_ih.T + bias_ih, output @ weight_hh.T + bias_hh
+
+        return gates
+
     @property
     def _weights(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         names = "weight_ih", "weight_hh", "bias_ih", "bias_hh"
@@ -102,6 +114,20 @@ class GRUCell(_GatedCell):
         )
         return outputs, last[0]
 
+    def numpy_step(self) -> NumpyStep | None:
+        if self.weight_ih.device.type != "cpu":
+            return None
+        gates, size = self._numpy_gates(), self.output_size
+
+        def step(values: FloatArray, state: FloatArray) -> tuple[FloatArray, FloatArray]:
+            seen, kept = gates(values, state)
+            update = _sigmoid(seen[:, : 2 * size] + kept[:, : 2 * size])
+            new = np.tanh(seen[:, 2 * size :] + update[:, :size] * kept[:, 2 * size :])
+            new += update[:, size:] * (state - new)
+            return new, new
+
+        return step
+
 
 class LSTMCell(_GatedCell):
     """c' = f c + i g, h' = o tanh(c'); the state is (h, c)."""
@@ -127,3 +153,27 @@ class LSTMCell(_GatedCell):
             batch_first=True,
         )
         return outputs, torch.cat([output[0], cell[0]], dim=1)
+
+    def numpy_step(self) -> NumpyStep | None:
+        if self.weight_ih.device.type != "cpu":
+            return None
+        gates, size = self._numpy_gates(), self.output_size
+
+        def step(values: FloatArray, state: FloatArray) -> tuple[FloatArray, FloatArray]:
+            seen, kept = gates(values, state[:, :size])
+            seen += kept
+            update = _sigmoid(np.delete(seen, slice(2 * size, 3 * size), axis=1))
+            after = np.empty((len(values), 2 * size), np.float32)
+            cell = after[:, size:]
+            np.multiply(update[:, size : 2 * size], state[:, size:], out=cell)
+            cell += update[:, :size] * np.tanh(seen[:, 2 * size : 3 * size])
+            np.multiply(update[:, 2 * size :], np.tanh(cell), out=after[:, :size])
+            return after[:, :size], after
+
+        return step
+
+
+def _sigmoid(values: FloatArray) -> FloatArray:
+    """1 / (1 + exp(-x)), written so that nothing overflows."""
+    result: FloatArray = 0.5 * np.tanh(0.5 * values) + 0.5
+    return result

@@ -1,12 +1,14 @@
 """Linear recurrent layers, whose sequences are computed in parallel: minGRU."""
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from coach_rl.architectures.layers import linear
-from coach_rl.architectures.recurrence import Cell, Reset
+from coach_rl.architectures.recurrence import Cell, NumpyStep, Reset
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
+from coach_rl.core.records import FloatArray
 
 
 @parameter_class
@@ -41,6 +43,22 @@ class MinGRUCell(Cell):
         gate = torch.sigmoid(self.gate(values))
         outputs = linear_scan(1 - gate, gate * self.candidate(values), state)
         return outputs, outputs[:, -1]
+
+    def numpy_step(self) -> NumpyStep | None:
+        if self.gate.weight.device.type != "cpu":
+            return None
+        layers = self.gate, self.candidate
+        weight, bias = (
+            [getattr(layer, name).detach().numpy() for layer in layers]
+            for name in ("weight", "bias")
+        )
+
+        def step(values: FloatArray, state: FloatArray) -> tuple[FloatArray, FloatArray]:
+            gate = 0.5 * np.tanh(0.5 * (values @ weight[0].T + bias[0])) + 0.5
+            after = state + gate * (values @ weight[1].T + bias[1] - state)
+            return after, after
+
+        return step
 
 
 def linear_scan(decay: Tensor, added: Tensor, first: Tensor) -> Tensor:

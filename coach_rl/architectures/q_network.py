@@ -237,11 +237,10 @@ class QNetwork(nn.Module):
         state = None if self.state is None else self.state(features)
         return self.joined(self.actions(features), state)
 
-    def advance(self, observation: dict[str, Tensor]) -> tuple[Tensor, Tensor | None]:
-        """Expected returns [B, n], and the hidden states [S, H] after it; None: there are none."""
-        features, state = self.torso.advance(observation)
-        duel = None if self.state is None else self.state(features)
-        return self.returns.mean(self.joined(self.actions(features), duel)), state
+    def means(self, features: Tensor) -> Tensor:
+        """Expected returns [B, n] from the torso's features [B, F]."""
+        state = None if self.state is None else self.state(features)
+        return self.returns.mean(self.joined(self.actions(features), state))
 
     def joined(self, actions: Tensor, state: Tensor | None) -> Tensor:
         """Join the streams' outputs, [B, n * K] and [B, K], to numbers [B, n, K]."""
