@@ -24,7 +24,7 @@ from coach_rl.agents.filtered_agent import (
 from coach_rl.agents.own_filters import ScaledOutput, needs_scaling
 from coach_rl.agents.points import points_of_rollouts
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
-from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective, mapped
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import policy_forward
 from coach_rl.architectures.update_engine import UpdateEngine
@@ -71,7 +71,7 @@ from coach_rl.functional.policy_gradient import (
     penalised_surrogate,
     value_loss,
 )
-from coach_rl.memories.batches import Minibatch, Rollout, RolloutBatch, Tensors
+from coach_rl.memories.batches import Minibatch, Rollout, RolloutBatch
 from coach_rl.memories.rollout_memory import RolloutMemory, RowGrid
 from coach_rl.memories.sequences import rollout_sequences
 
@@ -352,6 +352,8 @@ class PPOAgent(FilteredAgent[RowNoise]):
         if self.engine.is_shared:
             whole = batch.rollout.advantage[batch.positions]
             self.engine.scalars[WHOLE_MINIBATCH] = whole
+        if self.hidden_state is not None:
+            return self.engine.step(gathered(batch))
         return self.engine.step(batch.rollout, batch.positions)
 
     def parts(self) -> Mapping[str, object]:
@@ -409,16 +411,16 @@ class PPOAgent(FilteredAgent[RowNoise]):
         if batch.policy is not None:
             self._kl_coefficient = adapted_kl_coefficient(
                 self._kl_coefficient,
-                self._divergence(batch, batch.policy, order),
+                self._divergence(batch, order),
                 algorithm.kl_target,
             )
             metrics["kl_coefficient"] = self._kl_coefficient
         return metrics, steps
 
     def _order(self, rollout: Rollout, grid: RowGrid) -> IntArray:
-        """Positions of all transitions, in sequences of L to be learned from together, [S, L]."""
+        """Positions of all transitions, [C]; of sequences that are learned together, [S, W]."""
         if self.hidden_state is None:
-            return np.arange(len(self.memory))[:, None]
+            return np.arange(len(self.memory))
         return rollout_sequences(
             grid,
             ended=(rollout.terminated | rollout.truncated).cpu().numpy(),
@@ -430,10 +432,12 @@ class PPOAgent(FilteredAgent[RowNoise]):
     def _learn_one_epoch(self, rollout: RolloutBatch, order: IntArray) -> int:
         """Minibatches of a new permutation; the gradient steps made."""
         algorithm = self.params.algorithm  # the count may differ from round to round, sizes may not
-        count, length = order.shape
-        size = min(algorithm.minibatch, algorithm.rollout.count) // length
-        shuffled = self._on_device(order[self.shuffle.permutation(count)])
-        minibatches = shuffled[: count - count % size].reshape(-1, size * length).unbind()
+        size = min(algorithm.minibatch, algorithm.rollout.count)
+        if self.hidden_state is not None:  # as many sequences as have that many transitions
+            size = max(1, round(size * len(order) / len(self.memory)))
+        shuffled = self._on_device(order[self.shuffle.permutation(len(order))])
+        whole = shuffled[: len(order) - len(order) % size]
+        minibatches = whole.view(-1, size, *whole.shape[1:]).unbind()
         for index in minibatches:
             self.learn_from_batch(Minibatch(rollout, index))
         return len(minibatches)
@@ -491,20 +495,13 @@ class PPOAgent(FilteredAgent[RowNoise]):
             seen[HIDDEN_STATE] = self.model.states_after(before)
         return self.model.value(seen)
 
-    def _divergence(self, batch: RolloutBatch, policy: Tensor, order: IntArray) -> float:
+    def _divergence(self, batch: RolloutBatch, order: IntArray) -> float:
         """Mean KL(old || new) over the rollout, after its updates (section 4)."""
-        positions = self._on_device(order.ravel())
+        taken = gathered(Minibatch(batch, self._on_device(order)))
+        assert taken.policy is not None
         with torch.inference_mode():
-            seen = {key: values[positions] for key, values in batch.observation.items()}
-            kl = self.distribution.kl(policy[positions], self.model.policy(self._begun(seen)))
-            return float(masked_mean(kl, None if batch.mask is None else batch.mask[positions]))
-
-    def _begun(self, observation: Tensors) -> Tensors:
-        """Observations [S * L, ...] of sequences, with the hidden states [S, H] of their begins."""
-        if self.hidden_state is None:
-            return observation
-        begins = observation[HIDDEN_STATE][:: self.params.algorithm.sequence]
-        return {**observation, HIDDEN_STATE: begins}
+            kl = self.distribution.kl(taken.policy, self.model.policy(taken.observation))
+            return float(masked_mean(kl, taken.mask))
 
     def return_scale(self) -> float:
         """Return the factor from the critic's outputs to returns; 1 while returns don't vary."""
@@ -517,7 +514,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
     def loss(self, flat: Tensor, batch: RolloutBatch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """The surrogate of the policy, the critic's error and the entropy bonus, section 5."""
         algorithm, distribution, mask = self.params.algorithm, self.distribution, batch.mask
-        parameters, value = self.network.call(flat, self._begun(batch.observation))
+        parameters, value = self.network.call(flat, batch.observation)
         advantage = batch.advantage
         if algorithm.normalise_advantage:
             advantage = normalised(advantage, scalars.get(WHOLE_MINIBATCH), mask)
@@ -547,6 +544,19 @@ class PPOAgent(FilteredAgent[RowNoise]):
 
     def _on_device(self, values: IntArray | BoolArray) -> Tensor:
         return torch.from_numpy(values).to(self._device)
+
+
+def gathered(batch: Minibatch) -> RolloutBatch:
+    """The transitions of a minibatch: B, or S * W of sequences with their first hidden states."""
+    positions, rollout = batch.positions, batch.rollout
+    observation = dict(rollout.observation)
+    states = observation.pop(HIDDEN_STATE, None)
+    flat = positions.flatten()
+    rollout = rollout._replace(observation=observation)
+    taken = mapped(lambda column: column[flat], rollout)
+    if states is not None:
+        taken.observation[HIDDEN_STATE] = states[positions[:, 0]]
+    return taken
 
 
 def acts_in_units(space: Space) -> bool:

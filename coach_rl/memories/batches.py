@@ -236,4 +236,4 @@ class Minibatch(NamedTuple):
 
     rollout: RolloutBatch
     positions: Tensor
-    """Indices of the transitions, int64 [B]."""
+    """Indices of the transitions, int64 [B]; of S sequences that are learned together, [S, W]."""

@@ -209,10 +209,11 @@ class GatherSequences(SamplerUnit):
 def rollout_sequences(
     grid: RowGrid, *, ended: BoolArray, follows: BoolArray, length: int, padding: int
 ) -> IntArray:
-    """Positions of the transitions of each sequence in order, [S, L].
+    """Positions of the transitions of each sequence in order, [S, W].
 
     Every transition is in one sequence. A row is cut where an episode ends or a transition does not
-    follow the one before it, then every L transitions.
+    follow the one before it, then every L transitions. W is the power of two that has room for the
+    longest, L at most: few shapes are worth recording as CUDA graphs.
 
     Args:
         grid: Order of each row's transitions.
@@ -228,6 +229,7 @@ def rollout_sequences(
     first = np.maximum.accumulate(np.where(begins, time, 0), axis=1)  # [N, T] of its segment
     place = (time - first) % length
     number = np.cumsum(valid & (place == 0)).reshape(index.shape) - 1  # of its sequence
-    sequences = np.full((number[-1, -1] + 1, length), padding, np.int64)
+    width = min(length, 1 << int(place[valid].max()).bit_length())
+    sequences = np.full((number[-1, -1] + 1, width), padding, np.int64)
     sequences[number[valid], place[valid]] = index[valid]
     return sequences
