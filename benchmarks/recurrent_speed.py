@@ -3,10 +3,10 @@
     pip install --no-deps sb3-contrib stable-baselines3 pandas cloudpickle
     python benchmarks/recurrent_speed.py [--rounds 3] [--steps 16384] [--write]
 
-Both sides get the same work: CartPole-v1 in 8 environments, rollouts of 1,024 decisions, 5 epochs of
-minibatches of 128, policy and critic with an LSTM of 64 and a dense layer of 64 each, Adam, and
-backpropagation through 128 steps at most. Evaluation, logs and checkpoints are off. User CPU seconds
-of the whole training, without imports and building.
+Both sides get the same work: CartPole-v1 in 8 environments, rollouts of 1,024 decisions, 5 epochs
+of minibatches of 128, policy and critic with an LSTM of 64 and a dense layer of 64 each, Adam, and
+backpropagation through 128 steps at most. Evaluation, logs and checkpoints are off. User CPU
+seconds of the whole training, without imports and building.
 """
 
 import argparse
@@ -106,7 +106,8 @@ def main() -> None:
     lines = [
         "# Recurrent PPO beside sb3-contrib",
         "",
-        f"    python benchmarks/recurrent_speed.py --rounds {options.rounds} --steps {options.steps}",
+        f"    python benchmarks/{Path(__file__).name} --rounds {options.rounds} "
+        f"--steps {options.steps}",
         "",
         "The work of both sides stands at the top of that file.",
         "",
