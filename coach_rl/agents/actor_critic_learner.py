@@ -38,10 +38,9 @@ from coach_rl.architectures.numpy_policy import (
     recurrent_forward,
     torch_forward,
 )
-from coach_rl.architectures.recurrence import is_recurrent
+from coach_rl.architectures.recurrence import require_memoryless
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, RowState
-from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, FloatArray, Observation
 from coach_rl.exploration_policies import (
@@ -194,11 +193,7 @@ def deterministic_acting(
     exploration = params.exploration.build(context.action_space)
     if params.parameter_noise is None:
         return ActingPolicy(policy, exploration)
-    if is_recurrent([actor.module]):
-        raise ConfigurationError(
-            f"agent '{params.name}' is recurrent, and every row would have a hidden state of its "
-            "own perturbed parameters; leave out parameter_noise or recurrence"
-        )
+    require_memoryless([actor.module], f"agent '{params.name}' with its parameter_noise")
     return PerturbedPolicy(
         policy,
         exploration,

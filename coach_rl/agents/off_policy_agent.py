@@ -24,6 +24,7 @@ from coach_rl.agents.points import points_of_replay
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
+from coach_rl.architectures.recurrence import require_memoryless
 from coach_rl.core.agents import AgentContext, RowState, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
 from coach_rl.core.errors import ConfigurationError, NonFiniteError, require
@@ -274,10 +275,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
     def _check_recurrence(self) -> None:
         """Raise `ConfigurationError` where a recurrent network cannot learn."""
         if self.guide is not None:
-            raise ConfigurationError(
-                f"agent '{self.name}' is recurrent, and its guide judges single observations; "
-                "leave out guide or recurrence"
-            )
+            networks = (network.module for network in self.learner.networks.values())
+            require_memoryless(networks, f"agent '{self.name}' with its guide")
         memory, batch = self.params.memory, self.params.learning.batch
         sequences = memory.sequences if isinstance(memory, ReplayMemoryParameters) else None
         if sequences is not None and batch % sequences.length:

@@ -150,6 +150,20 @@ def is_recurrent(networks: Iterable[nn.Module]) -> bool:
     return bool(_layers(networks))
 
 
+def require_memoryless(networks: Iterable[nn.Module], what: str) -> None:
+    """Raise `ConfigurationError` if any of the networks has a recurrent layer.
+
+    Args:
+        networks: Networks that are shown single observations.
+        what: Beginning of the message: who judges them.
+    """
+    if is_recurrent(networks):
+        raise ConfigurationError(
+            f"{what} judges observations out of their order, which no recurrent network can; leave "
+            "out its TorsoParameters.recurrence"
+        )
+
+
 def hidden_state_of(networks: Iterable[nn.Module]) -> HiddenState | None:
     """The hidden state of networks, whose layers get their places in it; None: it has none.
 

@@ -142,21 +142,27 @@ def normalised(
 Numbers = dict[str, Tensor]
 
 
-def discrimination(logits: Tensor, skill: Tensor) -> tuple[Tensor, Numbers]:
+def discrimination(
+    logits: Tensor, skill: Tensor, mask: Tensor | None = None
+) -> tuple[Tensor, Numbers]:
     """Cross-entropy of a discriminator q(z | s) of skills (Eysenbach et al. 2018, algorithm 1).
 
     Args:
         logits: Of each skill, [B, K].
         skill: The skills that led to the states, int64 [B].
+        mask: Samples that count, [B] bool; None: all.
 
     Returns:
         The mean loss, and the share of states whose skill is right.
     """
-    loss = cross_entropy(logits, skill)
+    if mask is None:
+        loss = cross_entropy(logits, skill)
+    else:
+        loss = masked_mean(cross_entropy(logits, skill, reduction="none"), mask)
     correct = (logits.argmax(dim=1) == skill).to(logits.dtype)
     return loss, {
         "discriminator_loss": loss.detach(),
-        "discriminator_accuracy": correct.mean().detach(),
+        "discriminator_accuracy": masked_mean(correct, mask).detach(),
     }
 
 
