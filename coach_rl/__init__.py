@@ -126,6 +126,7 @@ if TYPE_CHECKING:
         OneStepParameters,
         PointMassParameters,
         SteadyPayParameters,
+        TMazeParameters,
     )
     from coach_rl.exploration_policies import (
         Boltzmann,
@@ -233,12 +234,12 @@ __all__ = [
     "SACAlgorithmParameters", "ScheduleParameters", "ScriptedAgentParameters",
     "SignalParameters", "SkillAgentsParameters", "Space", "SteadyPayParameters", "Study",
     "SubGoalCorrectionParameters", "SubGoalGuideParameters", "SuccessRate",
-    "SymmetryParameters", "TD3AgentParameters", "TD3AlgorithmParameters", "TargetSync",
-    "TerminationParameters", "TimedGoalSpace", "TorsoParameters", "TrackerParameters",
-    "TrainedAgent", "TrainingSteps", "TruncatedNormalNoise", "UniformAgentParameters",
-    "UnknownNameError", "ValidationParameters", "Variant", "VideoParameters", "__version__",
-    "evaluate_run", "find_preset", "fork_experiment", "load", "load_levels", "load_preset",
-    "resume_experiment", "run_experiment", "watch",
+    "SymmetryParameters", "TD3AgentParameters", "TD3AlgorithmParameters", "TMazeParameters",
+    "TargetSync", "TerminationParameters", "TimedGoalSpace", "TorsoParameters",
+    "TrackerParameters", "TrainedAgent", "TrainingSteps", "TruncatedNormalNoise",
+    "UniformAgentParameters", "UnknownNameError", "ValidationParameters", "Variant",
+    "VideoParameters", "__version__", "evaluate_run", "find_preset", "fork_experiment", "load",
+    "load_levels", "load_preset", "resume_experiment", "run_experiment", "watch",
 ]  # fmt: skip
 
 __version__ = "0.3.0"
