@@ -129,6 +129,7 @@ if TYPE_CHECKING:
         OneStepParameters,
         PointMassParameters,
         SteadyPayParameters,
+        TMazeParameters,
     )
     from coach_rl.exploration_policies import (
         Boltzmann,
@@ -237,11 +238,11 @@ __all__ = [
     "ScriptedAgentParameters", "SequenceParameters", "SignalParameters", "SkillAgentsParameters",
     "Space", "SteadyPayParameters", "Study", "SubGoalCorrectionParameters",
     "SubGoalGuideParameters", "SuccessRate", "SymmetryParameters", "TD3AgentParameters",
-    "TD3AlgorithmParameters", "TargetSync", "TerminationParameters", "TimedGoalSpace",
-    "TorsoParameters", "TrackerParameters", "TrainedAgent", "TrainingSteps", "TruncatedNormalNoise",
-    "UniformAgentParameters", "UnknownNameError", "ValidationParameters", "Variant",
-    "VideoParameters", "__version__", "evaluate_run", "find_preset", "fork_experiment", "load",
-    "load_levels", "load_preset", "resume_experiment", "run_experiment", "watch",
+    "TD3AlgorithmParameters", "TMazeParameters", "TargetSync", "TerminationParameters",
+    "TimedGoalSpace", "TorsoParameters", "TrackerParameters", "TrainedAgent", "TrainingSteps",
+    "TruncatedNormalNoise", "UniformAgentParameters", "UnknownNameError", "ValidationParameters",
+    "Variant", "VideoParameters", "__version__", "evaluate_run", "find_preset", "fork_experiment",
+    "load", "load_levels", "load_preset", "resume_experiment", "run_experiment", "watch",
 ]  # fmt: skip
 
 __version__ = "0.3.0"
