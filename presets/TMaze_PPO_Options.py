@@ -5,7 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 
 import coach_rl as rl
-from coach_rl.presets.panels import FlatPanel, hrl, ppo_optimizer, solved
+from coach_rl.presets.panels import (
+    FlatPanel,
+    Recurrence,
+    hrl,
+    ppo_optimizer,
+    recurrent_layer,
+    solved,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,6 +23,8 @@ class Panel(FlatPanel):
     """Steps from the start to the junction."""
     horizon: int = 5
     """Steps a direction is kept."""
+    recurrence: Recurrence = "gru"
+    """The upper level's recurrent layer; without one, half of the turns are right at most."""
     num_envs: int = 16
     steps: int = 200_000
     rollout: int = 512
@@ -41,10 +50,18 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         algorithm=rl.PPOAlgorithmParameters(
             rollout=rl.EnvironmentSteps(panel.rollout),
             minibatch=128,
+            sequence=16,
             discount=panel.discount,
             discount_by_duration=True,
             entropy_coefficient=0.01,
             learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.0),
+        ),
+        network=rl.ActorCriticParameters(
+            torso=rl.TorsoParameters(
+                embedder=(32,),
+                recurrence=recurrent_layer(panel.recurrence, size=32),
+                middleware=(),
+            )
         ),
         optimizer=ppo_optimizer(panel.learning_rate),
     )

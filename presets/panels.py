@@ -4,7 +4,7 @@ Meant to be imported by presets, the shipped ones and yours.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import coach_rl as rl
 
@@ -98,6 +98,16 @@ class DQNPanel(FlatPanel):
             learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.0),
             optimizer=rl.AdamParameters(learning_rate=self.learning_rate, max_gradient_norm=10.0),
         )
+
+
+Recurrence = Literal["none", "gru", "lstm", "min_gru"]
+"""Kinds of recurrent layers, for panels."""
+RECURRENT_LAYERS = {"gru": rl.GRU, "lstm": rl.LSTM, "min_gru": rl.MinGRU}
+
+
+def recurrent_layer(kind: Recurrence, size: int) -> rl.GRU | rl.LSTM | rl.MinGRU | None:
+    """The recurrent layer of a torso; None where there is none."""
+    return None if kind == "none" else RECURRENT_LAYERS[kind](size=size)
 
 
 def ppo_optimizer(learning_rate: float) -> rl.AdamParameters:
