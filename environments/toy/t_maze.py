@@ -20,7 +20,7 @@ _SHOWN = np.array([[0, 1, 1], [1, 1, 0], [1, 0, 1], [0, 1, 0]], np.float32)
 class TMazeParameters:
     """Walk east through a corridor and turn at its end to the side that the first step showed.
 
-    After Bakker 2001, "Reinforcement Learning with Long Short-Term Memory", section 4.1: his four
+    After Bakker 2001, "Reinforcement Learning with Long Short-Term Memory": his four
     actions, three bits of observation and rewards 4 for the right turn and -0.1 for the wrong one
     or for standing still. Two differences make memory the only difficulty: a step back costs 0.1
     too, so that the way east needs no exploration, and the cue is shown at the first step alone,
