@@ -30,7 +30,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         algorithm=rl.DQNAlgorithmParameters(
             discount=panel.discount, double=True, target_sync=rl.TargetSync(every=200)
         ),
-        learning=rl.LearningParameters(batch=1_024, updates_per_step=1 / 16, learning_starts=2_000),
+        learning=rl.LearningParameters(batch=512, updates_per_step=1 / 16, learning_starts=2_000),
         memory=rl.ReplayMemoryParameters(
             capacity=100_000,
             sequences=None if layer is None else rl.SequenceParameters(length=64),

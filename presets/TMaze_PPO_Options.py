@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 import coach_rl as rl
 from coach_rl.presets.panels import (
     FlatPanel,
@@ -36,7 +34,8 @@ class Panel(FlatPanel):
 
 def walk(observation: rl.Observation, space: rl.Space) -> rl.Action:  # noqa: ARG001 - as every script
     """Walk in the direction of the option: north, east, south or west."""
-    return np.argmax(observation[rl.OPTION_KEY], axis=1)  # [R, 4], a one among zeros
+    direction: rl.Action = observation[rl.OPTION_KEY].argmax(axis=1)  # [R, 4], a one among zeros
+    return direction
 
 
 def graph_manager(panel: Panel) -> rl.GraphManager:

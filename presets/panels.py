@@ -102,12 +102,18 @@ class DQNPanel(FlatPanel):
 
 Recurrence = Literal["none", "gru", "lstm", "min_gru"]
 """Kinds of recurrent layers, for panels."""
-RECURRENT_LAYERS = {"gru": rl.GRU, "lstm": rl.LSTM, "min_gru": rl.MinGRU}
 
 
 def recurrent_layer(kind: Recurrence, size: int) -> rl.GRU | rl.LSTM | rl.MinGRU | None:
     """The recurrent layer of a torso; None where there is none."""
-    return None if kind == "none" else RECURRENT_LAYERS[kind](size=size)
+    match kind:
+        case "gru":
+            return rl.GRU(size=size)
+        case "lstm":
+            return rl.LSTM(size=size)
+        case "min_gru":
+            return rl.MinGRU(size=size)
+    return None
 
 
 def ppo_optimizer(learning_rate: float) -> rl.AdamParameters:

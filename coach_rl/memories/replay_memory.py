@@ -367,6 +367,8 @@ class ReplayMemory:
         self.layout, self.store, self.sampler = layout, store, sampler
         self._rng, self.priorities, self._relabel = rng, priorities, relabel
         self._awaits_first = True
+        self._sequences = 0
+        """Sequences of the last batch."""
 
     def __len__(self) -> int:
         return len(self.store)
@@ -406,8 +408,9 @@ class ReplayMemory:
         self.store.truncate(rows)
 
     def sample(self, size: int) -> TransitionBatch:
-        sequences = self.layout.sequences
-        return as_batch(self.sampler(size if sequences is None else size // sequences.length))
+        if self.layout.sequences is not None:
+            self._sequences = size = size // self.layout.sequences.length
+        return as_batch(self.sampler(size))
 
     def as_shown(self, observation: Observation) -> Observation:
         if self._relabel is None or not self._relabel.fraction:
@@ -420,7 +423,10 @@ class ReplayMemory:
             return
         drawn, sizes = positions.detach().cpu().numpy(), errors.detach().cpu().numpy()
         if self.layout.sequences is not None:
-            drawn, sizes = self.layout.sequences.priorities(drawn, sizes)
+            shape = self._sequences, -1
+            drawn, sizes = self.layout.sequences.priorities(
+                drawn.reshape(shape), sizes.reshape(shape)
+            )
         self.priorities.note_errors(drawn, sizes)
 
     def metrics(self) -> dict[str, float]:

@@ -66,16 +66,15 @@ class SequenceParameters:
         """The errors by which transitions are drawn: each has that of its sequence.
 
         Args:
-            positions: Of S sequences, [S * L]; padding repeats the last one.
-            errors: Of the transitions, [S * L].
+            positions: Of the transitions of S sequences, [S, W]; padding repeats the last one.
+            errors: Of the transitions, [S, W].
 
         Returns:
             Positions and their errors, [P] each: every transition drawn as part of such a sequence.
         """
-        positions = positions.reshape(-1, self.length)
         mask = np.ones(positions.shape, np.bool_)
         mask[:, 1:] = positions[:, 1:] != positions[:, :-1]
-        sizes = np.where(mask, np.abs(errors.reshape(positions.shape)), 0.0)
+        sizes = np.where(mask, np.abs(errors), 0.0)
         mean = sizes.sum(axis=1) / mask.sum(axis=1)
         error = self.peak * sizes.max(axis=1) + (1 - self.peak) * mean
         own = mask[:, : self.stride]
@@ -100,9 +99,10 @@ class Sequences(SamplerUnit):
         self._store, self._params = store, params
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
-        """Columns of S sequences, transitions [S * L] in the order of their sequences.
+        """Columns of S sequences, transitions [S * W] in the order of their sequences.
 
-        Weights are 0 in padding, and 1 on average over all positions where they were 1 before.
+        W is the power of two that has room for the longest, L at most. Weights are 0 in padding,
+        and 1 on average over all positions where they were 1 before.
         """
         store, params = self._store, self._params
         drawn = batch[POSITIONS].numpy()
@@ -114,7 +114,9 @@ class Sequences(SamplerUnit):
         mask = steps < ends
         follows = self._follows(rows, np.minimum(steps, ends - 1))
         mask[:, 1:] &= np.logical_and.accumulate(follows[:, 1:], axis=1)
-        steps = np.minimum(steps, start + mask.sum(axis=1, keepdims=True) - 1)
+        counts = mask.sum(axis=1, keepdims=True)
+        width = min(params.length, power_of_two(int(counts.max())))
+        steps, mask = np.minimum(steps, start + counts - 1)[:, :width], mask[:, :width]
 
         before = start - np.arange(params.burn_in, 0, -1)
         earlier = before >= oldest
@@ -206,6 +208,11 @@ class GatherSequences(SamplerUnit):
         return columns
 
 
+def power_of_two(number: int) -> int:
+    """The least power of two that is not below a number, 1 or more."""
+    return 1 << (number - 1).bit_length()
+
+
 def rollout_sequences(
     grid: RowGrid, *, ended: BoolArray, follows: BoolArray, length: int, padding: int
 ) -> IntArray:
@@ -229,7 +236,7 @@ def rollout_sequences(
     first = np.maximum.accumulate(np.where(begins, time, 0), axis=1)  # [N, T] of its segment
     place = (time - first) % length
     number = np.cumsum(valid & (place == 0)).reshape(index.shape) - 1  # of its sequence
-    width = min(length, 1 << int(place[valid].max()).bit_length())
+    width = min(length, power_of_two(int(place[valid].max()) + 1))
     sequences = np.full((number[-1, -1] + 1, width), padding, np.int64)
     sequences[number[valid], place[valid]] = index[valid]
     return sequences
