@@ -61,14 +61,14 @@ def parameters(kind, recurrence, *, memory=MEMORY, middleware=(6,), **settings):
     )
 
 
-def build(params, num_envs=3, observation=SEEN):
+def build(params, num_envs=3, observation=SEEN, device="cpu"):
     action = CHOICES if isinstance(params, DQNAgentParameters) else BOX
     return params.build(
         AgentContext(
             spaces=EnvironmentSpaces(observation=observation, action=action),
             num_envs=num_envs,
             planned_steps=1_000,
-            runtime=Runtime(device="cpu", seed=0),
+            runtime=Runtime(device=device, seed=0),
         )
     )
 
@@ -423,3 +423,28 @@ def test_recurrent_agent_refuses_an_observation_with_the_name_of_its_state():
     observation = spaces.Dict({**SEEN.spaces, HIDDEN_STATE: spaces.Box(-1, 1, (2,))})
     with pytest.raises(ConfigurationError, match="give the observation key another name"):
         build(parameters("PPO", GRU()), observation=observation)
+
+
+@pytest.mark.parametrize(
+    ("mode", "device"),
+    [
+        pytest.param("compiled", "cpu", marks=pytest.mark.slow),
+        pytest.param("captured", "cuda", marks=pytest.mark.gpu),
+    ],
+)
+@pytest.mark.parametrize("algorithm", ["PPO", "DQN", "SAC"])
+@pytest.mark.parametrize("recurrence", [GRU(size=4), LSTM(size=4), MinGRU(size=4)])
+def test_update_modes_learn_the_same(algorithm, recurrence, mode, device):
+    agents = [
+        build(parameters(algorithm, recurrence, update_mode=each), device=device)
+        for each in ("eager", mode)
+    ]
+    both = [Rows(agent, seed=4) for agent in agents]
+    for _ in range(90):
+        for rows, agent in zip(both, agents, strict=True):
+            rows.step(TRAIN)
+            agent.train(TRAIN)
+    for name, part in agents[0].parts().items():
+        if hasattr(part, "online"):
+            other = agents[1].parts()[name]
+            torch.testing.assert_close(part.online, other.online, rtol=1e-3, atol=1e-4)
