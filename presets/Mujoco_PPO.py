@@ -78,10 +78,12 @@ class Panel(TaskPanel):
     """Steps collected before each round of updates."""
     epochs: int = 10
     """Passes over a rollout."""
-    minibatch: int | None = None
-    """Batch size; None takes 64, and 256 in sequences of 32 where the networks are recurrent."""
+    minibatch: int = 64
+    """Batch size."""
     recurrence: Recurrence = "none"
     """The recurrent layer of policy and critic, for tasks that hide velocities."""
+    sequence: int = 16
+    """Steps of a sequence that recurrent networks learn from."""
     evaluation_interval: int = 20_000
     """Environment steps between evaluations."""
 
@@ -133,8 +135,8 @@ def _algorithm(panel: Panel) -> rl.PPOAlgorithmParameters:
     return rl.PPOAlgorithmParameters(
         rollout=rl.EnvironmentSteps(panel.rollout),
         epochs=panel.epochs,
-        minibatch=panel.minibatch or (64 if panel.recurrence == "none" else 256),
-        sequence=32,
+        minibatch=panel.minibatch,
+        sequence=panel.sequence,
         discount=task.discount,
         gae_lambda=task.gae_lambda,
         clip=panel.clip,
@@ -158,7 +160,7 @@ def _experiment(panel: Panel, algorithm: rl.PPOAlgorithmParameters) -> rl.GraphM
             if panel.recurrence == "none"
             else rl.TorsoParameters(
                 embedder=(64,),
-                recurrence=recurrent_layer(panel.recurrence, size=64),
+                recurrence=recurrent_layer(panel.recurrence, size=64, skip=True),
                 middleware=(64,),
             ),
             initial_log_std=task.initial_log_std,

@@ -104,15 +104,17 @@ Recurrence = Literal["none", "gru", "lstm", "min_gru"]
 """Kinds of recurrent layers, for panels."""
 
 
-def recurrent_layer(kind: Recurrence, size: int) -> rl.GRU | rl.LSTM | rl.MinGRU | None:
+def recurrent_layer(
+    kind: Recurrence, size: int, *, skip: bool = False
+) -> rl.GRU | rl.LSTM | rl.MinGRU | None:
     """The recurrent layer of a torso; None where there is none."""
     match kind:
         case "gru":
-            return rl.GRU(size=size)
+            return rl.GRU(size=size, skip=skip)
         case "lstm":
-            return rl.LSTM(size=size)
+            return rl.LSTM(size=size, skip=skip)
         case "min_gru":
-            return rl.MinGRU(size=size)
+            return rl.MinGRU(size=size, skip=skip)
     return None
 
 

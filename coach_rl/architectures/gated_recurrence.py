@@ -1,7 +1,9 @@
 """Gated recurrent layers: GRU (Cho et al. 2014) and LSTM (Hochreiter & Schmidhuber 1997)."""
 
 import math
+import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import torch
@@ -22,6 +24,9 @@ class GRU:
     reset: Reset = "sub_episode"
     """The start at which the state becomes 0: of each sub-episode, or of each episode alone. The
     two differ in a level that receives goals."""
+    skip: bool = False
+    """The layer's input is part of its output, so that what follows sees the newest observation
+    beside what is remembered."""
 
     def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "GRUCell":
         """The layer for that many inputs."""
@@ -37,6 +42,9 @@ class LSTM:
     reset: Reset = "sub_episode"
     """The start at which the state becomes 0: of each sub-episode, or of each episode alone. The
     two differ in a level that receives goals."""
+    skip: bool = False
+    """The layer's input is part of its output, so that what follows sees the newest observation
+    beside what is remembered."""
 
     def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "LSTMCell":
         """The layer for that many inputs."""
@@ -101,17 +109,10 @@ class GRUCell(_GatedCell):
         return state, state
 
     def sequence(self, values: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        outputs, last = torch.gru(
-            values,
-            state[None].contiguous(),
-            self._weights,
-            has_biases=True,
-            num_layers=1,
-            dropout=0.0,
-            train=torch.is_grad_enabled(),
-            bidirectional=False,
-            batch_first=True,
-        )
+        with _compacting_allowed(values):
+            outputs, last = torch.gru(
+                values, state[None].contiguous(), self._weights, *_one_layer()
+            )
         return outputs, last[0]
 
     def numpy_step(self) -> NumpyStep | None:
@@ -141,17 +142,8 @@ class LSTMCell(_GatedCell):
 
     def sequence(self, values: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         before = tuple(part[None].contiguous() for part in state.chunk(2, dim=1))
-        outputs, output, cell = torch.lstm(
-            values,
-            before,
-            self._weights,
-            has_biases=True,
-            num_layers=1,
-            dropout=0.0,
-            train=torch.is_grad_enabled(),
-            bidirectional=False,
-            batch_first=True,
-        )
+        with _compacting_allowed(values):
+            outputs, output, cell = torch.lstm(values, before, self._weights, *_one_layer())
         return outputs, torch.cat([output[0], cell[0]], dim=1)
 
     def numpy_step(self) -> NumpyStep | None:
@@ -171,6 +163,18 @@ class LSTMCell(_GatedCell):
             return after[:, :size], after
 
         return step
+
+
+def _one_layer() -> tuple[bool, int, float, bool, bool, bool]:
+    """The settings of torch's layers: biases, layers, dropout, training, both ways, batch first."""
+    return True, 1, 0.0, torch.is_grad_enabled(), False, True
+
+
+def _compacting_allowed(values: Tensor) -> AbstractContextManager[object]:
+    """A context without cuDNN's warning that it copies weights that lie among others."""
+    if not values.is_cuda:
+        return nullcontext()
+    return warnings.catch_warnings(action="ignore", category=UserWarning)
 
 
 def _sigmoid(values: FloatArray) -> FloatArray:

@@ -20,6 +20,9 @@ class MinGRU:
     reset: Reset = "sub_episode"
     """The start at which the state becomes 0: of each sub-episode, or of each episode alone. The
     two differ in a level that receives goals."""
+    skip: bool = False
+    """The layer's input is part of its output, so that what follows sees the newest observation
+    beside what is remembered."""
 
     def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "MinGRUCell":
         """The layer for that many inputs."""

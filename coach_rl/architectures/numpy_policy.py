@@ -206,7 +206,8 @@ def _embedder(
         values = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
         if recurrence is None or step is None:
             return values, None
-        return step(values, observation[HIDDEN_STATE][:, recurrence.place])
+        outputs, state = step(values, observation[HIDDEN_STATE][:, recurrence.place])
+        return np.concatenate([outputs, values], axis=1) if recurrence.skip else outputs, state
 
     return embedded
 

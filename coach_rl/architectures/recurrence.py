@@ -32,6 +32,11 @@ class RecurrenceParameters(Protocol):
         """Where the state becomes 0: at the start of each sub-episode, or of each episode."""
         ...
 
+    @property
+    def skip(self) -> bool:
+        """True if the layer's input is part of its output."""
+        ...
+
     def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "Cell":
         """The layer for that many inputs.
 
@@ -76,13 +81,19 @@ class Recurrence(nn.Module):
     """The recurrent layer of a torso, with its place in the agent's hidden state.
 
     Args:
-        cell: The layer.
-        reset: Where its state becomes 0.
+        params: Which layer it is.
+        inputs: I, the size of its input.
+        rng: Where the weights are drawn from.
+        orthogonal: Orthogonal weights and zero biases; else PyTorch's default.
     """
 
-    def __init__(self, cell: Cell, reset: Reset) -> None:
+    def __init__(
+        self, params: RecurrenceParameters, inputs: int, rng: torch.Generator, *, orthogonal: bool
+    ) -> None:
         super().__init__()
-        self.cell, self.reset = cell, reset
+        self.cell, self.reset = params.build(inputs, rng, orthogonal=orthogonal), params.reset
+        self.skip = params.skip
+        self.output_size = self.cell.output_size + inputs * params.skip
         self.begin = 0
         """Index of its first number in the agent's hidden state."""
 
@@ -110,9 +121,11 @@ class Recurrence(nn.Module):
                 state = self._burnt_in(state, observation, embed)
         if len(state) == len(values):
             outputs, state = self.cell.step(values, state)
-            return outputs, state
-        outputs, state = self.cell.sequence(values.view(len(state), -1, values.shape[1]), state)
-        return outputs.flatten(0, 1), state
+        else:
+            shaped = values.view(len(state), -1, values.shape[1])
+            outputs, state = self.cell.sequence(shaped, state)
+            outputs = outputs.flatten(0, 1)
+        return torch.cat([outputs, values], dim=1) if self.skip else outputs, state
 
     def _burnt_in(
         self,

@@ -109,9 +109,10 @@ class ObservationEmbedder(nn.Module):
             self.output_size += params.embedder[-1] if layers else width
         self.recurrence: Recurrence | None = None
         if params.recurrence is not None:
-            cell = params.recurrence.build(self.output_size, rng, orthogonal=params.orthogonal)
-            self.recurrence = Recurrence(cell, params.recurrence.reset)
-            self.output_size = cell.output_size
+            self.recurrence = Recurrence(
+                params.recurrence, self.output_size, rng, orthogonal=params.orthogonal
+            )
+            self.output_size = self.recurrence.output_size
 
     def forward(self, observation: dict[str, Tensor]) -> Tensor:
         """[B, output_size] of observations [B, ...] each."""

@@ -82,7 +82,9 @@ def test_numpy_step_equals_the_step_and_follows_the_parameters(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_burn_in_equals_steps_without_gradients(kind):
-    recurrence, embed = Recurrence(cell_of(kind), "episode"), nn.Linear(2, INPUTS)
+    draw = torch.Generator().manual_seed(3)
+    recurrence = Recurrence(kind(size=7), INPUTS, draw, orthogonal=True)
+    embed = nn.Linear(2, INPUTS)
     size, count = recurrence.cell.state_size, 3
     states, before = torch.randn(count, size), torch.randn(count, 4, 2)
     mask = torch.tensor([[0, 0, 0, 0], [0, 0, 1, 1], [1, 1, 1, 1]], dtype=torch.bool)
@@ -109,7 +111,8 @@ def test_burn_in_equals_steps_without_gradients(kind):
 @pytest.mark.parametrize("action", [spaces.Box(-1, 1, (2,)), spaces.Discrete(4)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_acting_forward_equals_the_network(kind, action, shared):
-    torso = TorsoParameters(embedder=(6,), recurrence=kind(size=5), middleware=(4,))
+    recurrence = kind(size=5, skip=not shared)
+    torso = TorsoParameters(embedder=(6,), recurrence=recurrence, middleware=(4,))
     model = ActorCriticParameters(torso=torso, shared_torso=shared).build(
         observation_space=SPACE, action_space=action, rng=torch.Generator().manual_seed(0)
     )
