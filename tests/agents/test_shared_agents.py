@@ -10,11 +10,9 @@ from skill_stacks import SMALL, ppo
 
 from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.hierarchies.hiro_agent import HIROAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.core.agents import AgentContext
-from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parts import trajectories_of
 from coach_rl.core.runtime import Runtime
@@ -215,30 +213,6 @@ def test_decisions_of_a_shared_agent_are_followed_row_by_row():
     np.testing.assert_array_equal(other.members["walker"].followed["action"], made)
 
 
-def test_what_cannot_be_shared_is_refused():
-    left, right = sharing(ddpg).members
-    with pytest.raises(ParameterError, match="differ in more than their names"):
-        AgentGroupParameters(members=(left, replace(right, agent=walker("right"))))
-    with pytest.raises(ParameterError, match="shares 'left', which is the name of a member"):
-        AgentGroupParameters(members=(replace(left, shares="left"), right))
-    with pytest.raises(SpaceError, match="members that share 'walker' need equal spaces; 'right'"):
-        manager(AgentGroupParameters(members=(left, replace(right, observations=("both",)))))
-    both = GroupMember(agent=ddpg("left"), actions="left", observations=("left", "both"))
-    clash = replace(both, shares="walker", observations=("left", "observation"))
-    context = _context({"left": PLACE, "observation": PLACE})
-    with pytest.raises(SpaceError, match="which are both 'observation' to the agent 'walker'"):
-        AgentGroupParameters(members=(clash,)).build(context)
-
-
-def _context(observed):
-    return AgentContext(
-        spaces=EnvironmentSpaces(
-            observation=spaces.Dict(observed), action=spaces.Dict({"left": PUSH})
-        ),
-        num_envs=1,
-    )
-
-
 # Groups on upper levels.
 
 
@@ -307,17 +281,14 @@ def test_a_group_above_resumes_bit_for_bit_in_mid_decision(tmp_path):
         graph_manager.close()
 
 
-def test_an_agent_that_needs_the_whole_sub_goal_is_refused_in_a_group():
-    with pytest.raises(ConfigurationError, match="HIRO agent needs a level below it that receives"):
-        manager(sharing(walker), above(lambda name: HIROAgentParameters(name=name)))
-
-
 def test_choices_in_a_row_are_shared_out_as_well():
     params = above(ddpg)
     discrete = spaces.MultiDiscrete([3, 4], start=[0, 2])
     params = AgentGroupParameters(
         members=tuple(replace(m, agent=unfiltered(m.agent.name)) for m in params.members)
     )
-    context = _context({"observation": PLACE})
-    context = replace(context, spaces=replace(context.spaces, action=discrete))
+    context = AgentContext(
+        spaces=EnvironmentSpaces(observation=spaces.Dict({"observation": PLACE}), action=discrete),
+        num_envs=1,
+    )
     assert params.build(context).members["y"].action_space == spaces.Discrete(4, start=2)

@@ -7,7 +7,6 @@ from gymnasium import spaces
 from coach_rl.agents.scripted_agent import UniformAgentParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import SpaceError
 from coach_rl.core.records import ActionRequest
 from coach_rl.core.spaces import EnvironmentSpaces
 
@@ -54,10 +53,3 @@ def test_draws_of_other_processes_are_followed():
     made = act(agent, elsewhere, 5)
     here.follow(elsewhere.decisions())
     np.testing.assert_array_equal(act(agent, here, 5), made)
-
-
-def test_nothing_is_learned_or_loaded():
-    agent = build(spaces.Discrete(2))
-    assert agent.train(Clock()) is None
-    with pytest.raises(SpaceError, match="agent 'uniform' learns nothing"):
-        agent.load_policy({})

@@ -20,23 +20,15 @@ from coach_rl.agents.hierarchies.sub_goal_guide import (
     trajectories,
 )
 from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import GoalPointMassParameters
-from coach_rl.filters import (
-    InputFilter,
-    LinearBoxToBoxMap,
-    ObservationClippingFilter,
-    OutputFilter,
-)
 from coach_rl.graph_managers import (
     GraphParameters,
     HRLGraphManager,
@@ -386,56 +378,3 @@ def test_an_actor_that_rests_plans_no_landmarks(monkeypatch):
     manager.run()
     assert len(planned) == agent.training_steps // 2
     manager.close()
-
-
-@pytest.mark.parametrize(
-    ("top", "changes", "message"),
-    [
-        (top_agent(), {"frozen": True}, "'low' below, which is frozen"),
-        (top_agent(), {"low": PPOAgentParameters()}, "needs an agent with a replay memory"),
-        (top_agent(), {"horizon": None}, "set guide.adjacency.steps"),
-        (
-            top_agent(),
-            {
-                "low": TD3AgentParameters(
-                    **SETTINGS,
-                    input_filter=InputFilter(
-                        observation={
-                            "achieved_goal": (ObservationClippingFilter(low=0.0, high=0.0),)
-                        }
-                    ),
-                )
-            },
-            "changes 'achieved_goal', where its achieved goals are",
-        ),
-        (
-            top_agent(output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-1.0, high=1.0),))),
-            {},
-            "set output_filter=None",
-        ),
-        (
-            top_agent(
-                input_filter=InputFilter(
-                    observation={"observation": (ObservationClippingFilter(low=0.0, high=0.0),)}
-                )
-            ),
-            {},
-            "InputFilter must not change them",
-        ),
-        (
-            top_agent(),
-            {"goals": GoalSpace(low=(-1.0,) * 4, high=(1.0,) * 4, threshold=(0.1,) * 4)},
-            "must be seen absolutely and have the 4 elements of those below, got 2",
-        ),
-    ],
-    ids=["frozen", "PPO", "endless", "filtered", "output", "input", "other goals"],
-)
-def test_what_does_not_fit_is_refused(top, changes, message):
-    with pytest.raises(ConfigurationError, match=message):
-        built(stack(top, **changes))
-
-
-def test_at_the_lowest_level_there_is_nothing_to_guide():
-    low = TD3AgentParameters(**SETTINGS, guide=HRAC)
-    with pytest.raises(ConfigurationError, match="sends none to a level below; set guide=None"):
-        built(stack(top_agent(), low))

@@ -1,7 +1,5 @@
 """What edges cost: lengths, or the steps that the critic of the level below expects."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -14,7 +12,6 @@ from coach_rl import (
     FarthestPoints,
     GoalSpace,
     GraphAgentParameters,
-    GridPlaces,
     LevelParameters,
     ScriptedAgentParameters,
 )
@@ -22,7 +19,6 @@ from coach_rl.agents.planning.edge_costs import expected_steps
 from coach_rl.agents.planning.roadmap import Roadmap
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import ActionRequest, End, Outcome
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -95,31 +91,6 @@ def test_edges_longer_than_the_horizon_are_taken_only_where_there_is_no_other_wa
     found = by_value(at(), far).of(ROADMAP, states, EDGES)
     assert ((found > 1e6) == (ROADMAP.places[ROADMAP.ends, 0] > 0)).all()
     assert (by_value(at(), far, longest=20.0).of(ROADMAP, states, EDGES) < 20).all()
-
-
-@pytest.mark.parametrize(
-    ("change", "line"),
-    [
-        ({"goal": dataclasses.replace(PLACES, reward="dense")}, "reward='dense' and a discount"),
-        ({"discount": 0.0}, r"a discount above 0; got .*a discount of 0.0 at level 'low'"),
-    ],
-)
-def test_values_that_do_not_count_steps_are_refused(change, line):
-    with pytest.raises(ConfigurationError, match=line):
-        CriticSteps().build("agent", at(**change), ())
-
-
-def test_an_agent_below_without_a_critic_is_refused():
-    place = dataclasses.replace(at(), agent_below=None)
-    with pytest.raises(ConfigurationError, match=r"agent 'g': costs=.* must be TD3, DDPG or SAC"):
-        CriticSteps().build("agent 'g'", place, ())
-
-
-@pytest.mark.parametrize("every", [500, None])
-def test_a_critic_is_not_asked_about_places_where_nobody_has_been(every):
-    context = AgentContext(spaces=SPACES, num_envs=1, place=at())
-    with pytest.raises(ConfigurationError, match=r"GridPlaces may never .* set places=FarthestP"):
-        GraphAgentParameters(places=GridPlaces(), costs=CriticSteps(every=every)).build(context)
 
 
 @pytest.mark.parametrize(("every", "later"), [(1, -0.8), (None, -0.4)])
