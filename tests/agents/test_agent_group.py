@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import pytest
 import torch
+from decisions import context
 from gymnasium import spaces
 
 from coach_rl.agents.agent_group import AgentGroupParameters, BoundMember, GroupMember
@@ -16,7 +17,6 @@ from coach_rl.architectures.continuous_control import ActorParameters, CriticPar
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.configuration.trust import OURS_ALONE
-from coach_rl.core.agents import AgentContext
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.parts import trajectories_of
@@ -461,17 +461,7 @@ def test_two_equal_members_draw_different_noise():
             GroupMember(agent=ppo("one"), actions="one"),
             GroupMember(agent=ppo("two"), actions="two"),
         )
-    ).build(
-        AgentContext(
-            spaces=EnvironmentSpaces(
-                observation=TwoLives.spaces.observation,
-                action=spaces.Dict({"one": two, "two": two}),
-            ),
-            num_envs=1,
-            planned_steps=100,
-            runtime=Runtime(device="cpu", seed=0),
-        )
-    )
+    ).build(context(TwoLives.spaces.observation, spaces.Dict({"one": two, "two": two}), num_envs=1))
     one, two = (dict(flat_state(member.network.state_dict())) for member in group.members.values())
     assert any(not torch.equal(one[path], two[path]) for path in one)
     rows = group.new_rows(20, 3).members

@@ -8,7 +8,6 @@ from plain_learners import (
     follow,
     frozen,
     moved,
-    parameters,
     plain_actor,
     plain_adam,
     plain_critics,
@@ -17,9 +16,8 @@ from plain_learners import (
     values_of,
 )
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
+from coach_rl.agents.ddpg_agent import DDPGAlgorithmParameters
 from coach_rl.architectures.gradient_step import TargetSync
-from coach_rl.configuration.parameters_json import decode, encode
 
 STEPS = 8
 
@@ -155,11 +153,3 @@ def test_a_step_moves_no_network_that_it_should_not():
         agent.learn_from_batch(batch)
     assert torch.equal(agent.learner.actor.target, targets[0])
     assert torch.equal(agent.learner.critics.target, targets[1])
-
-
-def test_its_parameters_survive_json():
-    params = parameters(
-        "ddpg", algorithm={"clip_targets": (-50.0, 0.0), "target_sync": TargetSync(every=7)}
-    )
-    assert decode(encode(params)) == params
-    assert decode(encode(DDPGAgentParameters())) == DDPGAgentParameters()

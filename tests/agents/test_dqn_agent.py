@@ -4,6 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from decisions import context, request, transition
 from gymnasium import spaces
 
 from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
@@ -16,15 +17,11 @@ from coach_rl.architectures.q_network import (
     QuantileHead,
 )
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
-from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, ConstantSchedule, LinearSchedule, Phase
-from coach_rl.core.parts import description_of
-from coach_rl.core.records import ActionRequest, Transition
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.spaces import EnvironmentSpaces, check_actions
+from coach_rl.core.spaces import check_actions
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import ChainParameters, OneStepParameters
@@ -63,14 +60,7 @@ def parameters(
 
 
 def build(*, action=BUTTONS, seen=STATES, num_envs=2, seed=0, **changes):
-    return parameters(**changes).build(
-        AgentContext(
-            spaces=EnvironmentSpaces(observation=seen, action=action),
-            num_envs=num_envs,
-            planned_steps=1000,
-            runtime=Runtime(device="cpu", seed=seed),
-        )
-    )
+    return parameters(**changes).build(context(seen, action, num_envs=num_envs, seed=seed))
 
 
 def fill(agent, flat, table):
@@ -190,19 +180,9 @@ def test_compiled_equals_eager_to_rounding(head):
 # What it learns.
 
 
-def stored(agent, state, action, reward, next_state, *, terminated=False, truncated=False):
-    agent.store(
-        Transition(
-            rows=np.array([0]),
-            observation={"x": one_hot(state).numpy()},
-            action=np.array([action]),
-            reward=np.array([reward]),
-            next_observation={"x": one_hot(next_state).numpy()},
-            terminated=np.array([terminated]),
-            truncated=np.array([truncated]),
-            duration=np.array([1]),
-        )
-    )
+def stored(agent, state, action, reward, next_state, **ends):
+    before, after = ({"x": one_hot(each).numpy()} for each in (state, next_state))
+    agent.store(transition(before, np.array([action]), after, reward=reward, **ends))
 
 
 def values(agent, state):
@@ -316,14 +296,7 @@ def test_several_steps_at_once_are_worth_the_same_on_the_greedy_path():
         memory=ReplayMemoryParameters(capacity=1000, n_step=3),
         rate=0.02,
     )
-    agent = params.build(
-        AgentContext(
-            spaces=EnvironmentSpaces(observation=STATES, action=BUTTONS),
-            num_envs=1,
-            planned_steps=1000,
-            runtime=Runtime(device="cpu", seed=0),
-        )
-    )
+    agent = params.build(context(STATES, BUTTONS, num_envs=1))
     for _ in range(30):
         stored(agent, 0, 6, 1.0, 1)
         stored(agent, 1, 6, 0.0, 2)
@@ -379,6 +352,11 @@ def test_a_learning_rate_that_has_run_out_learns_nothing():
 # Acting.
 
 
+def act(agent, states, clock):
+    observation = {"x": one_hot(*states).numpy()}
+    return agent.act(agent.new_rows(len(states), seed=0), request(observation), clock)
+
+
 @pytest.mark.parametrize("dueling", [False, True])
 @pytest.mark.parametrize("head", HEADS)
 def test_acting_sees_the_values_that_are_learned(head, dueling):
@@ -392,21 +370,6 @@ def test_acting_sees_the_values_that_are_learned(head, dueling):
     found = agent.learner.acting.outputs({"x": one_hot(0, 1, 2).numpy()})
     assert found.shape == (3, 2)
     np.testing.assert_allclose(found, expected.numpy(), rtol=1e-5, atol=1e-6)
-
-
-def act(agent, states, clock, rows_state=None):
-    everywhere = np.ones(len(states), bool)
-    return agent.act(
-        rows_state or agent.new_rows(len(states), seed=0),
-        ActionRequest(
-            rows=np.arange(len(states)),
-            observation={"x": one_hot(*states).numpy()},
-            starts=everywhere,
-            episode_start=everywhere,
-            greedy=~everywhere,
-        ),
-        clock,
-    )
 
 
 @pytest.mark.parametrize("exploration", [exploring(), Boltzmann()])
@@ -423,18 +386,8 @@ def test_images_are_acted_on_in_torch(dueling):
     seen = spaces.Dict({"image": spaces.Box(0, 255, (5, 5, 1), np.uint8)})
     torso = TorsoParameters(convolutions="shallow")
     agent = build(seen=seen, torso=torso, dueling=dueling)
-    everywhere = np.ones(2, bool)
-    action = agent.act(
-        agent.new_rows(2, seed=0),
-        ActionRequest(
-            rows=np.arange(2),
-            observation={"image": np.zeros((2, 5, 5, 1), np.uint8)},
-            starts=everywhere,
-            episode_start=everywhere,
-            greedy=everywhere,
-        ),
-        TRAIN,
-    )
+    seen = {"image": np.zeros((2, 5, 5, 1), np.uint8)}
+    action = agent.act(agent.new_rows(2, seed=0), request(seen, greedy=True), TRAIN)
     check_actions(BUTTONS, action)
 
 
@@ -515,30 +468,7 @@ def test_going_on_from_a_saved_state_equals_not_stopping(kind):
     other.close()
 
 
-def test_the_same_seed_gives_the_same_agent_and_another_seed_another():
-    def trained(seed):
-        agent, _ = run(OneStepParameters(size=3), parameters(), steps=64, seed=seed)
-        return agent.state_dict()
-
-    one, same, other = trained(1), trained(1), trained(2)
-    assert_same_state(one, same)
-    weights = [state["networks"]["q"]["online"]["actions.0.weight"] for state in (one, other)]
-    assert not torch.equal(*weights)
-
-
-def test_the_description_says_what_it_consists_of():
-    text = description_of(build())
-    assert "8 parameters" in text  # 3 * 2 + 2
-    assert "updates: eager" in text
-
-
-# Parameters and refusals.
-
-
-def test_parameters_survive_json():
-    params = parameters(head=QuantileHead(), dueling=True, memory=PRIORITIES)
-    assert decode(encode(params)) == params
-    assert decode(encode(DQNAgentParameters())) == DQNAgentParameters()
+# Actions.
 
 
 def test_a_box_cut_into_bins_is_as_good_as_buttons():

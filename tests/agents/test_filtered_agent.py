@@ -1,14 +1,16 @@
 """The half that all agents share, under an algorithm that only writes down what it is given."""
 
+import decisions
 import numpy as np
 import pytest
+from decisions import request
 from gymnasium import spaces
 
 from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import NonFiniteError
 from coach_rl.core.goals import GOAL_KEY
-from coach_rl.core.records import ActionInfo, ActionRequest, Outcome
+from coach_rl.core.records import ActionInfo
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import Saved
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
@@ -95,42 +97,19 @@ def index(*rows):
     return np.array(rows, np.int64)
 
 
-def flags(*values):
-    return np.array(values, bool)
-
-
 def seen(x, goal):
     return {"x": np.array(x, np.float32)[:, None], GOAL_KEY: np.array(goal, np.float32)[:, None]}
 
 
-def act(agent, rows, x, goal, *, starts, fresh, clock=TRAIN, state=None, quiet=None):
-    return agent.act(
-        state,
-        ActionRequest(
-            rows=rows,
-            observation=seen(x, goal),
-            starts=flags(*starts),
-            episode_start=flags(*fresh),
-            greedy=np.zeros(len(rows), bool) if quiet is None else flags(*quiet),
-        ),
-        clock,
-    )
+def act(agent, rows, x, goal, *, starts, fresh, clock=TRAIN, state=None, quiet=False):
+    asked = request(seen(x, goal), rows=rows, starts=starts, episode_start=fresh, greedy=quiet)
+    return agent.act(state, asked, clock)
 
 
-def outcome(rows, x, goal, reward=None, terminated=None, truncated=None, **changes):
-    count = len(rows)
-    values = {
-        "rows": rows,
-        "observation": seen(x, goal),
-        "reward": np.arange(count) + 1.0 if reward is None else np.array(reward),
-        "terminated": np.zeros(count, bool) if terminated is None else flags(*terminated),
-        "truncated": np.zeros(count, bool) if truncated is None else flags(*truncated),
-        "duration": np.arange(count) + 3,
-        "end": np.zeros(count, np.uint8),
-        "below": np.zeros(count, np.uint8),
-        "tested": np.zeros(count, np.uint8) > 0,
-    }
-    return Outcome(**{**values, **changes})
+def outcome(rows, x, goal, **changes):
+    numbers = {"reward": np.arange(len(rows)) + 1.0, "duration": np.arange(len(rows)) + 3}
+    given = {"observation": seen(x, goal), **numbers, **changes}
+    return decisions.outcome(given.pop("observation"), rows=rows, **given)
 
 
 def started(agent, *, clock=TRAIN):
@@ -298,17 +277,7 @@ def test_a_level_without_goals_has_nothing_to_refilter():
     state = started(agent)
     agent.observe(state, outcome(index(0), [4], [7]), clock=TRAIN)
     agent.input_filter.asked.clear()
-    agent.act(
-        state,
-        ActionRequest(
-            rows=index(0),
-            observation={"x": np.ones((1, 1), np.float32)},
-            starts=flags(1),
-            episode_start=flags(0),
-            greedy=flags(0),
-        ),
-        TRAIN,
-    )
+    agent.act(state, request({"x": np.ones((1, 1), np.float32)}, episode_start=False), TRAIN)
     assert agent.input_filter.asked == []
 
 
@@ -462,17 +431,7 @@ def test_whole_numbers_are_never_taken_for_not_finite():
     agent = Scribe(filtered=False)
     state = agent.new_rows(1, seed=0)
     whole = {"x": np.array([[255]], np.uint8), GOAL_KEY: np.array([[3]])}
-    agent.act(
-        state,
-        ActionRequest(
-            rows=index(0),
-            observation=whole,
-            starts=flags(1),
-            episode_start=flags(1),
-            greedy=flags(0),
-        ),
-        TRAIN,
-    )
+    agent.act(state, request(whole), TRAIN)
     agent.observe(state, outcome(index(0), [0], [0], observation=whole), clock=TRAIN)
     assert agent.stored[0].next_observation["x"].dtype == np.uint8
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
+from decisions import outcome, request, transition
 from gymnasium import spaces
 from plain_learners import (
     BOX,
@@ -28,11 +29,10 @@ from plain_learners import (
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.gradient_step import TargetSync, mapped
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.clock import Clock, ConstantSchedule, LinearSchedule, Phase
+from coach_rl.core.clock import Clock, ConstantSchedule, LinearSchedule
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parts import description_of
-from coach_rl.core.records import ActionRequest, Outcome, Transition
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import (
@@ -114,10 +114,10 @@ def test_heat_up_earns_nothing_however_long(kind):
 
 def test_a_decision_made_in_heat_up_earns_nothing_when_it_ends_in_training():
     agent = build("ddpg", learning={"learning_starts": 1, "batch": 2})
-    state, rows = agent.new_rows(2, seed=0), np.arange(2)
+    state, seen = agent.new_rows(2, seed=0), {"x": np.ones((2, 3), np.float32)}
     for clock, earned in ((HEATUP, 0), (HEATUP, 0), (TRAIN, 2)):
         act(agent, clock=clock, state=state, count=2)
-        agent.observe(state, outcome(rows), TRAIN)
+        agent.observe(state, outcome(seen), TRAIN)
         report = agent.train(TRAIN)
         assert (0 if report is None else report.training_steps) == earned
 
@@ -315,7 +315,9 @@ def test_stored_ends_are_told_apart(kind):
     for _ in range(40):
         for seen, cut in ((here, True), (there, False)):
             action = rng.uniform(BOX.low, BOX.high, (1, 2)).astype(np.float32)
-            agent.store(transition(seen, action, here, truncated=cut, terminated=not cut))
+            agent.store(
+                transition({"x": seen}, action, {"x": here}, truncated=cut, terminated=not cut)
+            )
     for _ in range(400):
         agent.learn_from_batch(agent.memory.sample(32))
     action = torch.from_numpy(np.float32([[0.5, -0.5]]))
@@ -351,28 +353,15 @@ def test_it_learns_to_turn_two_dials(kind):
 # Transitions and batches.
 
 
-def transition(seen, action, after, *, reward=1.0, terminated=False, truncated=False, row=0):
-    return Transition(
-        rows=np.array([row]),
-        observation={"x": seen},
-        action=action,
-        reward=np.array([reward]),
-        next_observation={"x": after},
-        terminated=np.array([terminated]),
-        truncated=np.array([truncated]),
-        duration=np.array([1]),
-    )
-
-
 def store(agent, batch):
     """Put a batch's transitions into the agent's memory."""
     for number in range(len(batch.action)):
         one = mapped(lambda values, n=number: values[n : n + 1].numpy(), batch)
         agent.store(
             transition(
-                one.observation["x"],
+                one.observation,
                 one.action,
-                one.next_observation["x"],
+                one.next_observation,
                 reward=float(one.reward[0]),
                 terminated=float(one.discount[0]) == 0,
             )
@@ -419,35 +408,10 @@ def test_the_box_has_no_bearing_on_what_is_learned(kind):
 # Acting.
 
 
-def act(agent, clock=TRAIN, count=50, state=None, seed=0, tested=None):
-    everywhere = np.ones(count, bool)
-    observation = np.random.default_rng(seed).normal(size=(count, 3)).astype(np.float32)
-    return agent.act(
-        state or agent.new_rows(count, seed=0),
-        ActionRequest(
-            rows=np.arange(count),
-            observation={"x": observation},
-            starts=everywhere,
-            episode_start=everywhere,
-            greedy=~everywhere if tested is None else tested,
-        ),
-        clock,
-    )
-
-
-def outcome(rows, seed=1):
-    nothing = np.zeros(len(rows), np.uint8)
-    return Outcome(
-        rows=rows,
-        observation={"x": np.random.default_rng(seed).normal(size=(len(rows), 3)).astype("f4")},
-        reward=np.ones(len(rows)),
-        terminated=np.zeros(len(rows), bool),
-        truncated=np.zeros(len(rows), bool),
-        duration=np.ones(len(rows), np.int64),
-        end=nothing,
-        below=nothing,
-        tested=nothing > 0,
-    )
+def act(agent, clock=TRAIN, count=50, state=None, greedy=False):
+    observation = np.random.default_rng(0).normal(size=(count, 3)).astype(np.float32)
+    state = state or agent.new_rows(count, seed=0)
+    return agent.act(state, request({"x": observation}, greedy=greedy), clock)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -557,7 +521,7 @@ def test_behind_an_output_filter_the_agent_lives_in_its_own_box(kind):
 def test_only_rows_that_are_not_tested_explore(kind):
     agent = build(kind, num_envs=6)
     tested = np.array([True, False] * 3)
-    greedy, mixed = act(agent, TEST, 6), act(agent, TRAIN, 6, tested=tested)
+    greedy, mixed = act(agent, TEST, 6), act(agent, TRAIN, 6, greedy=tested)
     changed = (greedy != mixed).any(axis=1)
     assert changed.tolist() == [False, True] * 3
     # and they draw what they would have drawn among others that explore, too
@@ -604,7 +568,7 @@ def test_testing_earns_nothing():
     state = agent.new_rows(2, seed=0)
     kept = len(agent.memory)
     act(agent, TEST, 2, state)
-    agent.observe(state, outcome(np.arange(2)), clock=TEST)
+    agent.observe(state, outcome({"x": np.ones((2, 3), np.float32)}), clock=TEST)
     assert agent.train(TRAIN) is None
     assert len(agent.memory) == kept
 
@@ -619,7 +583,8 @@ def test_observations_are_normalised_alike_in_acting_learning_and_targets(kind):
     rng = np.random.default_rng(0)
     known = (rng.normal(size=(30, 3)) * [5, 1, 0.1] + [20, 0, -1]).astype(np.float32)
     for seen in known:
-        agent.store(transition(seen[None], np.float32([[0, 0]]), seen[None] + 1000))
+        before, after = {"x": seen[None]}, {"x": seen[None] + 1000}
+        agent.store(transition(before, np.float32([[0, 0]]), after))
 
     def by_hand(seen):
         exact = known.astype(np.float64)
@@ -678,21 +643,6 @@ def test_statistics_are_of_what_was_acted_on_and_memory_keeps_raw_numbers(kind):
     batch = agent.memory.sample(200).observation["observation"].numpy()
     raw = {tuple(row) for row in kept}
     assert all(tuple(row) in raw for row in batch)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_statistics_are_saved_and_loaded(kind):
-    agent, other = (build(kind, seed=s, normalise_observations=5.0) for s in (0, 1))
-    store(agent, batches(1)[0])
-    other.load_state_dict(agent.state_dict())
-    probe = {"x": np.float32([[1, 2, 3], [-1, 0, 1]])}
-    np.testing.assert_array_equal(
-        agent.learner.acting.outputs(probe), other.learner.acting.outputs(probe)
-    )
-    plain = build(kind)
-    for name, each in plain.learner.networks.items():
-        each.load_state_dict(agent.learner.networks[name].state_dict())
-    assert not np.allclose(agent.learner.acting.outputs(probe), plain.learner.acting.outputs(probe))
 
 
 # Going on after a stop.
@@ -815,39 +765,6 @@ def test_a_new_process_resumes_bit_for_bit(tmp_path):
         assert_same_state(read_checkpoint(tmp_path / f"{kind}_whole").state, state)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_saved_state_is_not_changed_by_further_training(kind):
-    agent = build(kind, normalise_observations=5.0, memory=PRIORITIES)
-    store(agent, batches(1)[0])
-    saved = agent.state_dict()
-    before = copy.deepcopy(saved)
-    agent.earned = 5
-    agent.train(TRAIN)
-    store(agent, batches(1, seed=3)[0])
-    assert_same_state(saved, before)
-    with pytest.raises(AssertionError):
-        assert_same_state(agent.state_dict(), before)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(kind):
-    def trained(seed):
-        made = resumable(kind, "prioritised, three steps", seed)
-        records = list(made.improve())
-        state = made.state_dict()
-        made.close()
-        return told(records), state
-
-    (records, state), (again, same), (others, other) = trained(1), trained(1), trained(2)
-    assert_same_state(state, same)
-    assert records == again
-    assert records != others
-    for name, network in state["agents"]["main"]["networks"].items():
-        theirs = other["agents"]["main"]["networks"][name]["online"]
-        for part, values in network["online"].items():
-            assert not torch.equal(values, theirs[part]), (name, part)
-
-
 def test_actor_and_critics_do_not_begin_alike():
     """They draw from one stream, one after the other."""
     critics = build("td3").learner.critics.module
@@ -934,36 +851,14 @@ def test_images_lamps_and_lone_numbers_are_observed(kind):
         "speed": rng.normal(size=(4, 2)).astype(np.float32),
         "height": rng.normal(size=4).astype(np.float32),
     }
-    everywhere = np.ones(4, bool)
     state = agent.new_rows(4, seed=0)
     for _ in range(3):
         agent.act(
             state,
-            ActionRequest(
-                rows=np.arange(4),
-                observation=shown,
-                starts=everywhere,
-                episode_start=everywhere,
-                greedy=~everywhere,
-            ),
+            request(shown),
             TRAIN,
         )
-        nothing = np.zeros(4, np.uint8)
-        agent.observe(
-            state,
-            Outcome(
-                rows=np.arange(4),
-                observation=shown,
-                reward=np.ones(4),
-                terminated=~everywhere,
-                truncated=~everywhere,
-                duration=np.ones(4, np.int64),
-                end=nothing,
-                below=nothing,
-                tested=nothing > 0,
-            ),
-            clock=Clock(phase=Phase.TRAIN),
-        )
+        agent.observe(state, outcome(shown), TRAIN)
         agent.train(TRAIN)
     # one row's transition was enough to begin: 4 + 4 decisions later
     assert agent.training_steps == 8

@@ -5,19 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from decisions import context, outcome, request, transition
 from gymnasium import spaces
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.gradient_step import AdamParameters
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, LinearSchedule, Phase
 from coach_rl.core.errors import EnvironmentFault
-from coach_rl.core.parts import description_of
-from coach_rl.core.records import ActionRequest, Outcome, Transition
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.spaces import EnvironmentSpaces, check_actions
+from coach_rl.core.spaces import check_actions
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.memories import RolloutBatch
 from coach_rl.testing.states import assert_same_state
@@ -51,14 +48,7 @@ def build(
         optimizer=AdamParameters(learning_rate=rate, epsilon=1e-5, max_gradient_norm=0.5),
         update_mode="eager",
     )
-    return params.build(
-        AgentContext(
-            spaces=EnvironmentSpaces(observation=seen, action=action),
-            num_envs=num_envs,
-            planned_steps=1000,
-            runtime=Runtime(device="cpu", seed=seed),
-        )
-    )
+    return params.build(context(seen, action, num_envs=num_envs, seed=seed))
 
 
 class Bandit:
@@ -77,18 +67,7 @@ class Bandit:
         return {"x": self.x}
 
     def act(self, clock=TRAIN):
-        everywhere = np.ones(len(self.rows), bool)
-        return self.agent.act(
-            self.state,
-            ActionRequest(
-                rows=self.rows,
-                observation=self.seen(),
-                starts=everywhere,
-                episode_start=everywhere,
-                greedy=~everywhere,
-            ),
-            clock,
-        )
+        return self.agent.act(self.state, request(self.seen()), clock)
 
     def step(self, clock=TRAIN):
         self.agent.observe(self.state, self.outcome(self.act(clock)), clock)
@@ -96,18 +75,7 @@ class Bandit:
         return self.agent.train(clock)
 
     def outcome(self, action):
-        none = np.zeros(len(self.rows), np.uint8)
-        return Outcome(
-            rows=self.rows,
-            observation=self.seen(),
-            reward=self.pays(self.x[:, 0], action),
-            terminated=np.ones(len(self.rows), bool),
-            truncated=np.zeros(len(self.rows), bool),
-            duration=np.ones(len(self.rows), np.int64),
-            end=none,
-            below=none,
-            tested=none > 0,
-        )
+        return outcome(self.seen(), reward=self.pays(self.x[:, 0], action), terminated=True)
 
     def round(self, clock=TRAIN):
         while (report := self.step(clock)) is None:
@@ -123,27 +91,22 @@ def flat_pay(x, action):
 # Advantages and bootstraps. The critic is replaced by V(x) = x.
 
 
-def store(
-    agent, rows, x, next_x, *, reward=1.0, terminated=0, truncated=0, duration=1, follows=True
-):
+def store(agent, rows, x, next_x, *, follows=True, **numbers):
     rows = np.atleast_1d(rows)
-    count = len(rows)
 
     def column(values, dtype):
-        return np.broadcast_to(np.asarray(values, dtype), (count,)).copy()
+        return np.broadcast_to(np.asarray(values, dtype), rows.shape).copy()
 
+    before, after = ({"x": column(each, np.float32)[:, None]} for each in (x, next_x))
     agent.store(
-        Transition(
+        transition(
+            before,
+            column(5, np.int64),
+            after,
             rows=rows,
-            observation={"x": column(x, np.float32)[:, None]},
-            action=column(5, np.int64),
-            reward=column(reward, np.float64),
-            next_observation={"x": column(next_x, np.float32)[:, None]},
-            terminated=column(terminated, bool),
-            truncated=column(truncated, bool),
-            duration=column(duration, np.int64),
             follows=column(follows, bool),
             extras={"log_prob": column(0.0, np.float32)},
+            **numbers,
         )
     )
 
@@ -634,30 +597,11 @@ def test_testing_acts_greedily_and_keeps_the_noise_for_training():
     assert not np.allclose(bandit.act(TRAIN), mean.numpy())
 
 
-def test_testing_stores_nothing_and_never_trains():
-    agent = build()
-    bandit = Bandit(agent, flat_pay)
-    state = copy.deepcopy(agent.state_dict())
-    assert [bandit.step(TEST) for _ in range(20)] == [None] * 20
-    assert_same_state(agent.state_dict(), state)
-
-
 def test_only_the_tested_rows_are_silent():
     def act(quiet):
         agent = build(action=ACTIONS["box"], num_envs=3)
-        state = agent.new_rows(3, seed=1)
-        everywhere = np.ones(3, bool)
-        return agent.act(
-            state,
-            ActionRequest(
-                rows=np.arange(3),
-                observation={"x": np.array([[0.5], [0.5], [0.5]], np.float32)},
-                starts=everywhere,
-                episode_start=everywhere,
-                greedy=np.array(quiet),
-            ),
-            TRAIN,
-        )
+        seen = request({"x": np.full((3, 1), 0.5, np.float32)}, greedy=quiet)
+        return agent.act(agent.new_rows(3, seed=1), seen, TRAIN)
 
     loud, mixed, silent = act([False] * 3), act([False, True, False]), act([True] * 3)
     np.testing.assert_array_equal(mixed[[0, 2]], loud[[0, 2]])
@@ -688,26 +632,9 @@ def test_images_are_acted_on_in_torch():
         update_mode="eager",
     )
     seen = spaces.Dict({"image": spaces.Box(0, 255, (5, 5, 1), np.uint8)})
-    agent = params.build(
-        AgentContext(
-            spaces=EnvironmentSpaces(observation=seen, action=spaces.Discrete(3)),
-            num_envs=2,
-            planned_steps=0,
-            runtime=Runtime(device="cpu", seed=0),
-        )
-    )
-    everywhere = np.ones(2, bool)
-    action = agent.act(
-        agent.new_rows(2, seed=0),
-        ActionRequest(
-            rows=np.arange(2),
-            observation={"image": np.zeros((2, 5, 5, 1), np.uint8)},
-            starts=everywhere,
-            episode_start=everywhere,
-            greedy=~everywhere,
-        ),
-        TRAIN,
-    )
+    agent = params.build(context(seen, spaces.Discrete(3)))
+    shown = {"image": np.zeros((2, 5, 5, 1), np.uint8)}
+    action = agent.act(agent.new_rows(2, seed=0), request(shown), TRAIN)
     check_actions(spaces.Discrete(3), action)
 
 
@@ -789,42 +716,6 @@ def test_a_restored_agent_trains_on_identically(kind, algorithm):
     assert agent.training_steps == 4 * 4
     assert_same_state(other.state_dict(), agent.state_dict())
     assert_same_state(again.state.state_dict(), bandit.state.state_dict())
-
-
-def test_a_saved_state_is_not_changed_by_further_training():
-    agent = build()
-    bandit = Bandit(agent, flat_pay)
-    bandit.step()
-    state = agent.state_dict()
-    kept = copy.deepcopy(state)
-    for _ in range(2):
-        bandit.round()
-    assert_same_state(state, kept)
-    assert not torch.equal(
-        state["network"]["online"]["value_head.weight"],
-        agent.state_dict()["network"]["online"]["value_head.weight"],
-    )
-
-
-def test_the_same_seed_gives_the_same_agent_and_another_seed_another():
-    def trained(seed):
-        agent = build(seed=seed)
-        Bandit(agent, flat_pay).round()
-        return agent.state_dict()
-
-    assert_same_state(trained(3), trained(3))
-    first, other = (trained(seed)["network"]["online"]["value_head.weight"] for seed in (3, 4))
-    assert not torch.equal(first, other)
-
-
-def test_the_description_says_what_it_consists_of():
-    text = description_of(build())
-    # torsos 2 * (16 + 16), heads 16 * 3 + 3 and 16 + 1
-    assert "132 parameters" in text
-    assert "updates: eager" in text
-
-
-# Refusals.
 
 
 # Learning.

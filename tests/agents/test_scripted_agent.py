@@ -2,20 +2,16 @@
 
 import numpy as np
 import pytest
+from decisions import context, request
 from gymnasium import spaces
 
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters, desired_goal, still
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.configuration.trust import Trust
-from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY
-from coach_rl.core.records import ActionRequest
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.spaces import EnvironmentSpaces
 
 BOX = spaces.Box(np.float32([-1, -2]), np.float32([1, -0.5]), dtype=np.float32)
-ROWS = np.arange(3)
 
 
 def ask_for_more(observation, space):
@@ -37,25 +33,11 @@ def seventh(observation, space):
 
 def build(policy, space=BOX):
     observed = spaces.Dict({"x": spaces.Box(-9, 9, (2,), np.float32)})
-    return ScriptedAgentParameters(policy=policy).build(
-        AgentContext(
-            spaces=EnvironmentSpaces(observation=observed, action=space),
-            num_envs=3,
-            planned_steps=100,
-            runtime=Runtime(device="cpu", seed=0),
-        )
-    )
+    return ScriptedAgentParameters(policy=policy).build(context(observed, space, num_envs=3))
 
 
 def act(agent, observation, phase=Phase.TRAIN):
-    flags = np.ones(3, np.bool_)
-    return agent.act(
-        agent.new_rows(3, 0),
-        ActionRequest(
-            rows=ROWS, observation=observation, starts=flags, episode_start=flags, greedy=~flags
-        ),
-        Clock(phase=phase),
-    )
+    return agent.act(agent.new_rows(3, 0), request(observation), Clock(phase=phase))
 
 
 SEEN = {"x": np.float32([[0.1, -0.5], [0.9, -0.9], [-0.2, 0.3]])}

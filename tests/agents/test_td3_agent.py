@@ -10,7 +10,6 @@ from plain_learners import (
     follow,
     frozen,
     moved,
-    parameters,
     plain_actor,
     plain_adam,
     plain_critics,
@@ -19,9 +18,8 @@ from plain_learners import (
     values_of,
 )
 
-from coach_rl.agents.td3_agent import TD3AgentParameters, TD3Batch
+from coach_rl.agents.td3_agent import TD3Batch
 from coach_rl.architectures.gradient_step import TargetSync
-from coach_rl.configuration.parameters_json import decode, encode
 
 STEPS = 9
 
@@ -232,9 +230,3 @@ def test_the_actor_s_metrics_are_means_over_its_own_steps():
         assert ("actor_loss" in said) == (number % 2 == 0)
         losses += [said["actor_loss"]] if "actor_loss" in said else []
     assert agent.learner.engine.drain_metrics()["actor_loss"] == pytest.approx(sum(losses) / 3)
-
-
-def test_its_parameters_survive_json():
-    params = parameters("td3", algorithm={"policy_delay": 3, "target_sync": TargetSync(every=7)})
-    assert decode(encode(params)) == params
-    assert decode(encode(TD3AgentParameters())) == TD3AgentParameters()

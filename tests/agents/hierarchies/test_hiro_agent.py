@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from decisions import context, transition
 from gymnasium import spaces
 
 from coach_rl.agents.hierarchies.hiro_agent import (
@@ -23,12 +24,10 @@ from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import ConstantSchedule
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.records import End, Transition
+from coach_rl.core.records import End
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.exploration_policies import GaussianNoise
@@ -381,30 +380,12 @@ def on_a_line(goals=LINE, candidates=2):
     """A level below that walks 0.3 to the right in three steps, asked to go 1.0 to the left."""
     place = spaces.Box(-9, 9, (1,), np.float32)
     low = low_agent(learning=LearningParameters(learning_starts=10), capacity=10).build(
-        AgentContext(
-            spaces=EnvironmentSpaces(
-                observation=spaces.Dict({"place": place, **goals.shown}),
-                action=spaces.Box(-2, 2, (1,), np.float32),
-            ),
-            num_envs=1,
-            planned_steps=1,
-            runtime=Runtime(device="cpu", seed=0),
-        )
+        context({"place": place, **goals.shown}, spaces.Box(-2, 2, (1,), np.float32), num_envs=1)
     )
     for step in range(3):
         before, after = 2 + 0.1 * step, 2 + 0.1 * (step + 1)
-        low.store(
-            Transition(
-                rows=np.array([0]),
-                observation={"place": row(before), GOAL_KEY: row(1 - before)},
-                action=row(0.1),
-                reward=np.array([0.0]),
-                next_observation={"place": row(after), GOAL_KEY: row(1 - after)},
-                terminated=np.array([False]),
-                truncated=np.array([step == 2]),
-                duration=np.array([1]),
-            )
-        )
+        seen, then = ({"place": row(each), GOAL_KEY: row(1 - each)} for each in (before, after))
+        low.store(transition(seen, row(0.1), then, reward=0.0, truncated=step == 2))
     # It goes right where that leads nearer to what it is told, unless that is too far.
     low.learner.acting.outputs = lambda seen: np.where(
         (seen[GOAL_KEY] > 0.05) & (seen[GOAL_KEY] < 0.35), np.float32(0.1), np.float32(-0.1)

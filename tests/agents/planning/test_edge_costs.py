@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from decisions import outcome, request
 from gymnasium import spaces
 
 from coach_rl import (
@@ -20,7 +21,7 @@ from coach_rl.agents.planning.roadmap import Roadmap
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY
-from coach_rl.core.records import ActionRequest, End, Outcome
+from coach_rl.core.records import End
 from coach_rl.core.spaces import EnvironmentSpaces
 
 PLACES = GoalSpace(low=(0.0, 0.0), high=(4.0, 4.0), threshold=(0.3, 0.3), key="x")
@@ -101,26 +102,14 @@ def test_new_edges_are_priced_at_once_and_old_ones_as_often_as_asked_for(every, 
     settings = {"places": FarthestPoints(), "costs": CriticSteps(every=every), "forgetting": 0.0}
     context = AgentContext(spaces=SPACES, num_envs=2, place=place)
     agent, clock = GraphAgentParameters(**settings).build(context), Clock(phase=Phase.TRAIN)
-    begun = np.ones(2, np.bool_)
     seen = {"x": np.float32([[0, 0], [3, 4]]), GOAL_KEY: np.float32([[3, 0]] * 2)}
-    request = {"rows": np.arange(2), "observation": seen, "starts": begun, "episode_start": begun}
     rows = agent.new_rows(2, 0)
-    agent.act(rows, ActionRequest(**request, greedy=~begun), clock)
+    agent.act(rows, request(seen), clock)
     assert agent.graph.try_costs == pytest.approx(expected_steps(np.full(2, -0.4), 0.9))
     worth[0], ended = -0.8, np.zeros(2, np.int64)
     agent.observe(
         rows,
-        Outcome(
-            rows=np.arange(2),
-            observation=seen,
-            reward=np.zeros(2),
-            terminated=~begun,
-            truncated=~begun,
-            duration=ended + 9,
-            end=ended,
-            below=ended + int(End.HORIZON),
-            tested=~begun,
-        ),
+        outcome(seen, duration=ended + 9, below=ended + int(End.HORIZON)),
         clock,
     )
     agent.train(clock)

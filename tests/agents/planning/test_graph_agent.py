@@ -5,6 +5,7 @@ import itertools
 from dataclasses import replace
 from functools import partial
 
+import decisions
 import numpy as np
 import pytest
 import torch
@@ -39,7 +40,7 @@ from coach_rl.configuration.presets import find_preset
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY
-from coach_rl.core.records import ActionRequest, End, Outcome
+from coach_rl.core.records import End
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.telemetry.episode_recorder import Camera
@@ -103,33 +104,17 @@ def build(place=None, observed=None, **fields):
     return params.build(AgentContext(spaces=seen, num_envs=3, place=place or at()))
 
 
-def request(positions, goals, starts=None, greedy=False):
-    count = len(positions)
-    starts = np.zeros(count, np.bool_) if starts is None else np.array(starts)
-    return ActionRequest(
-        rows=np.arange(count),
-        observation={"x": np.float32(positions), GOAL_KEY: np.float32(goals)},
-        starts=starts,
-        episode_start=starts,
-        greedy=np.full(count, greedy),
-    )
+def request(positions, goals, starts=False, greedy=False):
+    seen = {"x": np.float32(positions), GOAL_KEY: np.float32(goals)}
+    return decisions.request(seen, starts=starts, greedy=greedy)
 
 
 def outcome(ends, positions=None):
     count = len(ends)
     positions = [[0.5, 0.5]] * count if positions is None else positions
-    no = np.zeros(count, np.bool_)
-    return Outcome(
-        rows=np.arange(count),
-        observation={"x": np.float32(positions)},
-        reward=np.zeros(count),
-        terminated=no,
-        truncated=no,
-        duration=np.full(count, 9),
-        end=np.zeros(count, np.int64),
-        below=np.array([int(end) for end in ends]),
-        tested=no,
-    )
+    below, duration = np.array([int(end) for end in ends]), np.full(count, 9)
+    seen = {"x": np.float32(positions)}
+    return decisions.outcome(seen, reward=0.0, below=below, duration=duration)
 
 
 def success_rate(manager, episodes=40):
