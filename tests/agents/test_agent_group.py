@@ -1,12 +1,14 @@
 """Several agents on one level: each gets exactly its own transitions, and nothing else."""
 
 from dataclasses import dataclass, fields, replace
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from decisions import context
 from gymnasium import spaces
+from resuming import after, assert_resumes
 
 from coach_rl.agents.agent_group import AgentGroupParameters, BoundMember, GroupMember
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
@@ -298,11 +300,11 @@ def test_each_member_gets_exactly_its_own_transitions():
                 transitions = [each for each in transitions if each[0] >= random_steps]
             at = {p.removeprefix(f"/agents/{name}"): v[row] for p, v in shown.items() if name in p}
             assert at["/mask"].sum() == len(transitions)
-            for time, (_, before, action, reward, after, ended, cut) in enumerate(transitions):
+            for time, (_, before, action, reward, then, ended, cut) in enumerate(transitions):
                 place, clock = seen(name, before)
                 np.testing.assert_array_equal(at[f"/observations/{key[name]}"][time], place)
                 np.testing.assert_array_equal(at["/observations/clock"][time], clock)
-                place, clock = seen(name, after)
+                place, clock = seen(name, then)
                 np.testing.assert_array_equal(at[f"/next_observations/{key[name]}"][time], place)
                 np.testing.assert_array_equal(at["/next_observations/clock"][time], clock)
                 done = [action["left"]]
@@ -342,31 +344,16 @@ def test_a_member_without_ends_of_its_own_plays_to_the_real_end():
     manager.close()
 
 
-def test_a_stopped_run_resumes_bit_for_bit():
-    """Stopped where one member of a row is over and the other is not."""
-    params = experiment()
-    whole = created(params)
-    told = list(whole.improve())
-    first = created(params)
-    before = []
-    for record in first.improve():
-        before.append(record)
-        top = first.state_dict()["training"]["top"]
-        playing = top["agent_rows"]["playing"]
-        halves = (playing["left"] != playing["right"]) & ~top["rows"]["episode_start"]
-        if record.environment_steps > 250 and halves.any() and first.progress.is_settled:
-            break
-    else:
-        pytest.fail("the run was never in the state it should be stopped in")
-    second = created(params)
-    second.load_state_dict(first.state_dict())
-    after = list(second.improve())
-    assert_same_state(whole.state_dict(), second.state_dict())
-    assert [record.scalars for record in told if record.kind == "train"] == [
-        record.scalars for record in [*before, *after] if record.kind == "train"
-    ]
-    for manager in (whole, first, second):
-        manager.close()
+def one_member_is_over(manager):
+    """Whether a row is in an episode that one of its members has left."""
+    top = manager.state_dict()["training"]["top"]
+    playing = top["agent_rows"]["playing"]
+    halves = (playing["left"] != playing["right"]) & ~top["rows"]["episode_start"]
+    return halves.any()
+
+
+def test_group_stopped_where_one_member_is_over_resumes_bit_for_bit(tmp_path):
+    assert_resumes(partial(created, experiment()), tmp_path, after(250, one_member_is_over))
 
 
 def test_a_group_starts_from_what_its_members_knew_elsewhere():

@@ -1,11 +1,14 @@
-import copy
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from decisions import context, request, transition
 from gymnasium import spaces
+from plain_learners import manager
+from plain_learners import run as run_agent
+from resuming import after, assert_resumes
 
 from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
@@ -27,9 +30,7 @@ from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import ChainParameters, OneStepParameters
 from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy
 from coach_rl.filters import BoxDiscretization, OutputFilter
-from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, TransitionBatch
-from coach_rl.testing.states import assert_same_state
 
 STATES = spaces.Dict({"x": spaces.Box(0, 1, (3,))})
 BUTTONS = spaces.Discrete(2, start=5)
@@ -203,25 +204,10 @@ def test_a_truncation_bootstraps_and_a_termination_does_not(head):
     assert values(agent, 1) == pytest.approx([1.0, 1.0], abs=0.05)
 
 
-def run(environment, params, *, steps, num_envs=8, seed=0):
-    """The agent and its records after so many steps."""
-    manager = BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=params,
-            environment=environment,
-            num_envs=num_envs,
-            schedule=ScheduleParameters(
-                training=EnvironmentSteps(steps),
-                evaluation_interval=EnvironmentSteps(steps),
-                evaluation_episodes=EnvironmentEpisodes(20),
-            ),
-        )
-    )
-    manager.create_graph(Runtime(seed=seed, device="cpu"))
-    records = list(manager.improve())
-    (agent,) = manager.graph.agents.values()
-    manager.close()
-    return agent, records
+def run(environment, params, *, steps, **changes):
+    """The agent and its records after so many steps, with an evaluation at the end."""
+    interval = EnvironmentSteps(steps)
+    return run_agent(params, environment, steps=steps, evaluation_interval=interval, **changes)
 
 
 def exploring(epsilon=1.0):
@@ -420,52 +406,24 @@ EVERYTHING = {
 
 
 @pytest.mark.parametrize("kind", EVERYTHING)
-def test_going_on_from_a_saved_state_equals_not_stopping(kind):
-    def manager(seed):
-        made = BasicRLGraphManager(
-            BasicGraphParameters(
-                agent=parameters(
-                    learning={"updates_per_step": 0.75, "learning_starts": 20},
-                    learning_rate_schedule=LinearSchedule(start=1.0, end=0.0),
-                    **EVERYTHING[kind],
-                ),
-                environment=ChainParameters(length=5, slip=0.1),
-                num_envs=3,
-                schedule=ScheduleParameters(
-                    training=EnvironmentSteps(300),
-                    heatup=EnvironmentSteps(12),
-                    evaluation_interval=EnvironmentSteps(100),
-                    evaluation_episodes=EnvironmentEpisodes(2),
-                    progress_interval=EnvironmentSteps(50),
-                ),
-            )
-        )
-        made.create_graph(Runtime(seed=seed, device="cpu"))
-        return made
-
-    straight, saved, seen = manager(0), None, []
-    for record in straight.improve():
-        if saved is not None:
-            seen.append(record)
-        elif record.environment_steps >= 150 and straight.progress.is_settled:
-            saved = copy.deepcopy(straight.state_dict())
-    # Another seed: whatever is not in the state would differ.
-    other = manager(99)
-    other.load_state_dict(saved)
-    again = list(other.improve())
-    assert_same_state(other.state_dict(), straight.state_dict())
-
-    def told(records):
-        return [
-            (each.kind, each.environment_steps, dict(each.scalars))
-            for each in records
-            if each.kind in ("train", "episode")
-        ]
-
-    assert told(again) == told(seen)
-    assert len([each for each in seen if each.kind == "train"]) >= 5
-    straight.close()
-    other.close()
+def test_dqn_saved_while_learning_resumes_bit_for_bit(kind, tmp_path):
+    params = parameters(
+        learning={"updates_per_step": 0.75, "learning_starts": 20},
+        learning_rate_schedule=LinearSchedule(start=1.0, end=0.0),
+        **EVERYTHING[kind],
+    )
+    build = partial(
+        manager,
+        params,
+        ChainParameters(length=5, slip=0.1),
+        num_envs=3,
+        training=EnvironmentSteps(300),
+        heatup=EnvironmentSteps(12),
+        evaluation_interval=EnvironmentSteps(100),
+        evaluation_episodes=EnvironmentEpisodes(2),
+        progress_interval=EnvironmentSteps(50),
+    )
+    assert_resumes(build, tmp_path, after(150), kinds=("train", "episode"))
 
 
 # Actions.

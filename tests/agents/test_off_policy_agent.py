@@ -1,9 +1,8 @@
 """What DDPG, TD3 and SAC share: when they learn, what they learn from, acting, saving."""
 
 import copy
-import subprocess
-import sys
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -25,6 +24,7 @@ from plain_learners import (
     parameters,
     run,
 )
+from resuming import after, assert_resumes
 
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.gradient_step import TargetSync, mapped
@@ -44,7 +44,6 @@ from coach_rl.environments.toy import (
 from coach_rl.exploration_policies import GaussianNoise, OrnsteinUhlenbeckNoise, ParameterNoise
 from coach_rl.filters import LinearBoxToBoxMap, OutputFilter
 from coach_rl.memories import HindsightParameters, PrioritisedParameters
-from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.testing.states import assert_same_state
 
 NOISES = ("ddpg", "td3")  # SAC draws from its own distribution
@@ -698,71 +697,11 @@ def resumable(kind, setting, seed):
     )
 
 
-def told(records):
-    return [
-        (each.kind, each.environment_steps, each.training_steps, dict(each.scalars))
-        for each in records
-        if each.kind in ("train", "episode")
-    ]
-
-
-def stopped_and_straight(made, path, stop_at):
-    """Runs to the end, saving once on the way; returns the records after that and the state."""
-    saved, seen = False, []
-    for record in made.improve():
-        if saved:
-            seen.append(record)
-        elif record.environment_steps >= stop_at and made.progress.is_settled:
-            write_checkpoint(path, made.state_dict(), {})
-            saved = True
-    assert saved
-    state = made.state_dict()
-    made.close()
-    return seen, state
-
-
 @pytest.mark.parametrize("setting", RESUMED)
 @pytest.mark.parametrize("kind", KINDS)
-def test_going_on_from_a_checkpoint_equals_not_stopping(kind, setting, tmp_path):
-    seen, straight = stopped_and_straight(resumable(kind, setting, 0), tmp_path / "half", 150)
-    # Another seed: whatever is not in the state would differ.
-    other = resumable(kind, setting, 99)
-    other.load_state_dict(read_checkpoint(tmp_path / "half").state)
-    again = list(other.improve())
-    assert_same_state(other.state_dict(), straight)
-    assert told(again) == told(seen)
-    assert len([each for each in seen if each.kind == "train"]) >= 5
-    other.close()
-
-
-CONTINUE = """
-import sys
-from pathlib import Path
-import torch
-sys.path.insert(0, {tests!r})
-from test_off_policy_agent import KINDS, RESUMED, resumable
-from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
-torch.set_num_threads(1)
-folder = Path({folder!r})
-for kind, setting in zip(KINDS, RESUMED):
-    made = resumable(kind, setting, 99)
-    made.load_state_dict(read_checkpoint(folder / kind).state)
-    for _ in made.improve():
-        pass
-    write_checkpoint(folder / (kind + "_whole"), made.state_dict(), {{}})
-    made.close()
-"""
-
-
-def test_a_new_process_resumes_bit_for_bit(tmp_path):
-    expected = {}
-    for kind, setting, stop_at in zip(KINDS, RESUMED, (24, 99, 210), strict=True):
-        made = resumable(kind, setting, 0)
-        _, expected[kind] = stopped_and_straight(made, tmp_path / kind, stop_at)
-    script = CONTINUE.format(tests=__file__.rsplit("/", 1)[0], folder=str(tmp_path))
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
-    for kind, state in expected.items():
-        assert_same_state(read_checkpoint(tmp_path / f"{kind}_whole").state, state)
+def test_off_policy_agent_saved_while_learning_resumes_bit_for_bit(kind, setting, tmp_path):
+    build = partial(resumable, kind, setting)
+    assert_resumes(build, tmp_path, after(99), after(150), kinds=("train", "episode"))
 
 
 def test_actor_and_critics_do_not_begin_alike():

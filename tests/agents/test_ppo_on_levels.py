@@ -1,10 +1,12 @@
 """PPO on levels: decisions that last, rows out of step, orders that change, stops in the middle."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from resuming import after, amid, assert_resumes
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
@@ -12,7 +14,6 @@ from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.clock import Phase
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.records import EnvResponse
@@ -27,8 +28,6 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
 )
 from coach_rl.memories import ReplayMemoryParameters
-from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
-from coach_rl.testing.states import assert_same_state
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
 OPTIONS = OptionSpace(count=4)
@@ -333,30 +332,12 @@ def test_an_agent_sees_the_option_that_was_chosen_from_its_first_step():
     [(ppo, PLACES), (ppo, OPTIONS), (ddpg, PLACES), (ddpg, OPTIONS)],
     ids=["ppo-goals", "ppo-options", "ddpg-goals", "ddpg-options"],
 )
-def test_a_stack_stopped_in_mid_sub_episode_resumes_bit_for_bit(lower, space, tmp_path):
-    torch.set_num_threads(1)
+def test_ppo_above_stopped_in_mid_sub_episode_resumes_bit_for_bit(lower, space, tmp_path):
     schedule = {"heatup": EnvironmentSteps(40), "progress_interval": EnvironmentSteps(5)}
-    more = {"schedule": schedule, "reward_discount": 0.95}
     upper = ppo(rollout=EnvironmentSteps(12), discount_by_duration=True)
-    straight = manager(upper, lower(), space, **more)
-    saved = {}
-    for record in straight.improve():
-        now = record.environment_steps
-        if now in (35, 295) and now not in saved:  # in heat-up; among updates
-            low = rows_below(straight)
-            assert (low["decisions"][low["open"]] > 0).any(), "the test wants an open sub-episode"
-            saved[now] = tmp_path / f"at_{now}"
-            write_checkpoint(saved[now], straight.state_dict(), {})
-    assert straight.graph.clock.phase is Phase.TRAIN
-    assert straight.graph.clock.training_steps > 0
-    for path in saved.values():
-        again = manager(upper, lower(), space, seed=2, **more)
-        again.load_state_dict(read_checkpoint(path).state)
-        list(again.improve())
-        assert_same_state(again.state_dict(), straight.state_dict())
-        again.close()
-    assert len(saved) == 2
-    straight.close()
+    more = {"schedule": schedule, "reward_discount": 0.95}
+    build = partial(manager, upper, lower(), space, **more)
+    assert_resumes(build, tmp_path, after(35, amid), after(295, amid))  # in heat-up; among updates
 
 
 def test_an_answer_holds_reward_and_ends_of_a_decision():

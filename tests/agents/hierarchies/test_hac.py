@@ -2,10 +2,12 @@
 
 import itertools
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from resuming import after, assert_resumes, rows_below
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
 from coach_rl.agents.hierarchies.hac import HACAgentParameters
@@ -101,36 +103,21 @@ def drained(manager, steps=None):
 KINDS = [("ddpg", "ddpg", "ddpg"), ("td3", "sac", "td3"), ("sac", "td3", "ddpg")]
 
 
+def is_amid_everywhere(manager):
+    """Whether every level is in the middle of a sub-episode, and a test is under way."""
+    level, rows = manager.state_dict()["training"]["top"], []
+    while "rows" in level:
+        rows.append(level["rows"])
+        level = level["environment"]
+    open_everywhere = all((each["decisions"] > 0).any() for each in rows)
+    tested = any(each["decision_tested"].any() for each in rows)
+    return open_everywhere and tested
+
+
 @pytest.mark.parametrize("kinds", KINDS, ids="-".join)
-def test_a_stack_stopped_with_every_level_in_mid_sub_episode_resumes_bit_for_bit(kinds):
+def test_hac_stopped_in_mid_sub_episodes_resumes_bit_for_bit(kinds, tmp_path):
     params = parameters(stack(kinds=kinds))
-    whole, stopped, resumed = built(params), built(params), built(params)
-    drained(whole)
-
-    def rows_of_levels():
-        level = stopped.state_dict()["training"]["top"]
-        while "rows" in level:
-            yield level["rows"]
-            level = level["environment"]
-
-    def in_the_middle():
-        return all((rows["decisions"] > 0).any() for rows in rows_of_levels())
-
-    for _ in stopped.improve():
-        if (
-            stopped.graph.clock.environment_steps > 200
-            and stopped.progress.is_settled
-            and in_the_middle()
-        ):
-            break
-    assert in_the_middle(), "the test wants open sub-episodes at every level"
-    assert any(rows["decision_tested"].any() for rows in rows_of_levels()), "and a test under way"
-    resumed.load_state_dict(stopped.state_dict())
-    drained(resumed)
-    assert resumed.graph.clock.training_steps == whole.graph.clock.training_steps > 100
-    assert_same_state(whole.state_dict(), resumed.state_dict())
-    for manager in (whole, stopped, resumed):
-        manager.close()
+    assert_resumes(partial(built, params), tmp_path, after(200, is_amid_everywhere))
 
 
 TIMED = TimedGoalSpace.of(PLACES, longest=9)
@@ -145,26 +132,14 @@ def timed_stack(kinds=("ddpg", "td3", "ddpg"), longest=(9, 4)):
     )
 
 
-def test_a_timed_stack_stopped_in_the_middle_of_its_sub_goals_resumes_bit_for_bit():
-    params = parameters(timed_stack())
-    whole, stopped, resumed = built(params), built(params), built(params)
-    drained(whole)
-    for _ in stopped.improve():
-        rows = stopped.state_dict()["training"]["top"]["environment"]["rows"]
-        times = rows["goal"][:, -1]
-        if (
-            stopped.graph.clock.environment_steps > 200
-            and stopped.progress.is_settled
-            and times.min() > 0
-        ):
-            break
-    assert ((times > 0) & (times < 9)).any(), "the test wants times that run"
-    resumed.load_state_dict(stopped.state_dict())
-    drained(resumed)
-    assert resumed.graph.clock.training_steps == whole.graph.clock.training_steps > 100
-    assert_same_state(whole.state_dict(), resumed.state_dict())
-    for manager in (whole, stopped, resumed):
-        manager.close()
+def is_amid_times(manager):
+    times = rows_below(manager)["goal"][:, -1]
+    return times.min() > 0 and (times < 9).any()
+
+
+def test_timed_hac_stopped_in_mid_sub_goals_resumes_bit_for_bit(tmp_path):
+    build = partial(built, parameters(timed_stack()))
+    assert_resumes(build, tmp_path, after(200, is_amid_times))
 
 
 def test_sub_goals_with_a_time_end_when_it_is_up_and_are_learned_from_as_they_were():
@@ -199,30 +174,20 @@ def test_values_of_goals_with_a_time_lie_between_their_rewards():
     manager.close()
 
 
-def test_a_stack_that_stops_on_failure_learns_without_hindsight_actions_and_resumes_bit_for_bit():
+def test_hac_stopping_on_failure_learns_failures_and_resumes_bit_for_bit(tmp_path):
     top, *below = stack()
     strict = replace(top, agent=agent(actions=None), stops_on_failure="training")
-    params = parameters((strict, *below))
-    whole, stopped, resumed = built(params), built(params), built(params)
-    records = drained(whole)
-    shares = [
-        record.scalars["level/failure_share"]
-        for record in records
-        if record.kind == "level"
-        and record.level == "top"
-        and "level/failure_share" in record.scalars
-    ]
-    assert max(shares) > 0
-    kept = whole.graph.agents["top"].memory.trajectories("top")
-    failed = kept["/rewards"] == -4.0
-    assert 0 < failed.sum() < kept["/mask"].sum()
-    np.testing.assert_array_equal(failed, kept["/terminated"] & (kept["/rewards"] < 0))
-    drained(stopped, 250)
-    resumed.load_state_dict(stopped.state_dict())
-    drained(resumed)
-    assert_same_state(whole.state_dict(), resumed.state_dict())
-    for manager in (whole, stopped, resumed):
-        manager.close()
+
+    def check(whole, records):
+        told = [each.scalars for each in records if each.kind == "level" and each.level == "top"]
+        assert max(each.get("level/failure_share", 0) for each in told) > 0
+        kept = whole.graph.agents["top"].memory.trajectories("top")
+        failed = kept["/rewards"] == -4.0
+        assert 0 < failed.sum() < kept["/mask"].sum()
+        np.testing.assert_array_equal(failed, kept["/terminated"] & (kept["/rewards"] < 0))
+
+    build = partial(built, parameters((strict, *below)))
+    assert_resumes(build, tmp_path, after(250), check=check)
 
 
 def test_every_step_and_every_decision_becomes_one_transition():

@@ -1,15 +1,15 @@
 """HIRO's upper level: candidates, the steps below, and which candidate explains them best."""
 
-import subprocess
-import sys
 from collections import defaultdict
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from decisions import context, transition
 from gymnasium import spaces
+from resuming import after, amid, assert_resumes
 
 from coach_rl.agents.hierarchies.hiro_agent import (
     LOW_BEGIN,
@@ -45,7 +45,6 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
 )
 from coach_rl.memories import ReplayMemoryParameters
-from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.testing.states import assert_same_state
 
 GOALS = GoalSpace(
@@ -573,45 +572,14 @@ def test_without_correction_it_is_td3():
     assert_same_state(*states)
 
 
-CONTINUE = """
-import sys
-from pathlib import Path
-import torch
-sys.path.insert(0, {tests!r})
-from test_hiro_agent import built, stack
-from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
-torch.set_num_threads(1)
-manager = built(stack(), seed=3)
-manager.load_state_dict(read_checkpoint(Path({half!r})).state)
-manager.run()
-write_checkpoint(Path({whole!r}), manager.state_dict(), {{}})
-manager.close()
-"""
+def test_hiro_stopped_in_mid_sub_episode_resumes_bit_for_bit(tmp_path):
+    """In heat-up and while learning."""
 
+    def check(whole, _):
+        assert whole.graph.agents["top"].training_steps > 0
 
-def test_a_new_process_resumes_bit_for_bit(tmp_path):
-    """Saved in heat-up and while learning, with sub-episodes open; all three ends are the same."""
-    torch.set_num_threads(1)
-    manager = built(stack(), seed=3)
-    for name, stop_at in (("heatup", 36), ("training", 250)):
-        for record in manager.improve():
-            low = manager.state_dict()["training"]["top"]["environment"]["rows"]
-            amid = (low["open"] & (low["decisions"] > 0)).any()  # in the middle of a sub-episode
-            if record.environment_steps >= stop_at and amid:
-                break
-        assert record.environment_steps < stop_at + 30
-        write_checkpoint(tmp_path / name, manager.state_dict(), {})
-    manager.run()
-    straight = manager.state_dict()
-    assert straight["agents"]["top"]["training_steps"] > 0
-    manager.close()
-    for name in ("heatup", "training"):
-        whole = tmp_path / f"{name}_whole"
-        script = CONTINUE.format(
-            tests=str(__file__.rsplit("/", 1)[0]), half=str(tmp_path / name), whole=str(whole)
-        )
-        subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
-        assert_same_state(read_checkpoint(whole).state, straight)
+    build = partial(built, stack())
+    assert_resumes(build, tmp_path, after(36, amid), after(250, amid), check=check)
 
 
 def test_hiro_frozen_level_below_without_correction_runs():

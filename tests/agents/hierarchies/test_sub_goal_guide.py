@@ -1,6 +1,7 @@
 """Sub-goals that stay adjacent and are led to landmarks: losses, trajectories, saving, errors."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from resuming import after, amid, assert_resumes
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.hierarchies.hiro_agent import HIROAgentParameters
@@ -35,8 +37,6 @@ from coach_rl.graph_managers import (
     LevelParameters,
     ScheduleParameters,
 )
-from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
-from coach_rl.testing.states import assert_same_state
 
 ABSOLUTE = GoalSpace(
     key="achieved_goal",
@@ -270,32 +270,9 @@ def guided_stacks(draw):
 
 @settings(max_examples=4, deadline=None, phases=[Phase.generate])
 @given(params=guided_stacks(), moment=st.integers(100, 150))
-def test_any_guided_stack_goes_on_in_the_middle_of_decisions(params, moment):
-    def learned(record):
-        kept = record.scalars.items()
-        return {name: value for name, value in kept if not name.startswith("time/")}
-
-    def is_amid(manager):
-        rows = manager.state_dict()["training"]["top"]["environment"]["rows"]
-        return (rows["open"] & (rows["decisions"] > 0)).any()
-
-    whole, resumed, later = built(params), built(params, seed=1), None
-    for record in whole.improve():
-        if later is not None:
-            later.append(learned(record))
-        elif record.environment_steps >= moment and is_amid(whole):
-            later = []
-            with TemporaryDirectory() as folder:
-                write_checkpoint(Path(folder) / "checkpoint", whole.state_dict(), {})
-                resumed.load_state_dict(read_checkpoint(Path(folder) / "checkpoint").state)
-    assert later is not None
-    found = [learned(record) for record in resumed.improve()]
-    assert [each for each in found if "train/actor_loss" in each] == [
-        each for each in later if "train/actor_loss" in each
-    ]
-    assert_same_state(whole.state_dict(), resumed.state_dict())
-    whole.close()
-    resumed.close()
+def test_guided_stack_stopped_in_mid_decisions_resumes_bit_for_bit(params, moment):
+    with TemporaryDirectory() as folder:
+        assert_resumes(partial(built, params), Path(folder), after(moment, amid))
 
 
 @settings(max_examples=2, deadline=None, phases=[Phase.generate])

@@ -8,8 +8,8 @@ from functools import partial
 import decisions
 import numpy as np
 import pytest
-import torch
 from gymnasium import spaces
+from resuming import after, assert_resumes
 
 from coach_rl import (
     ActorParameters,
@@ -42,7 +42,6 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import End
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.telemetry.episode_recorder import Camera
 from coach_rl.testing import assert_same_state
 
@@ -646,26 +645,10 @@ def built(name, seed):
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_run_saved_in_mid_plan_goes_on_alike(name, tmp_path):
-    torch.set_num_threads(1)
-    whole, resumed, later = built(name, 3), built(name, 4), None
-    middle = whole.parameters.schedule.training.count / 2
-    for _ in whole.improve():
-        if later is not None:
-            later += 1
-        elif (
-            whole.graph.clock.environment_steps > middle
-            and whole.progress.is_settled
-            and is_amid_plans(whole)
-        ):
-            write_checkpoint(tmp_path / "saved", whole.state_dict(), {})
-            later = 0
-    assert later is not None, "the test wants open plans"
-    resumed.load_state_dict(read_checkpoint(tmp_path / "saved").state)
-    assert len(list(resumed.improve())) == later > 5
-    assert_same_state(resumed.state_dict(), whole.state_dict())
-    whole.close()
-    resumed.close()
+def test_graph_saved_in_mid_plan_resumes_bit_for_bit(name, tmp_path):
+    build = partial(built, name)
+    middle = RUNS[name]().parameters.schedule.training.count / 2
+    assert_resumes(build, tmp_path, after(middle, is_amid_plans))
 
 
 def test_before_anything_was_visited_the_goal_itself_is_asked_for():
