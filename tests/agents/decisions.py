@@ -83,3 +83,15 @@ def transition(
         duration=_column(duration, count, np.int64),
         **more,
     )
+
+
+def stored_by(agent):
+    """Every transition that an agent's memory receives, in a list that grows."""
+    stored, store = [], agent.store
+
+    def spied(transition):
+        stored.append(transition)
+        store(transition)
+
+    agent.store = spied
+    return stored

@@ -5,18 +5,15 @@ from functools import partial
 
 import numpy as np
 import pytest
+import skill_stacks
 import torch
 from decisions import context
 from gymnasium import spaces
 from resuming import after, assert_resumes
 
 from coach_rl.agents.agent_group import AgentGroupParameters, BoundMember, GroupMember
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.member_agents import ActionPart
-from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
-from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.configuration.trust import OURS_ALONE
 from coach_rl.core.goals import GoalSpace
@@ -36,7 +33,6 @@ from coach_rl.graph_managers import (
     LevelParameters,
     ScheduleParameters,
 )
-from coach_rl.memories import ReplayMemoryParameters
 from coach_rl.telemetry.log_files import CsvSink
 from coach_rl.testing.states import assert_same_state, flat_state
 
@@ -151,9 +147,6 @@ def _nothing_built():
     BUILT.clear()
 
 
-SMALL = TorsoParameters(middleware=(8,))
-
-
 def ppo(name="left", rollout=32):
     return PPOAgentParameters(
         name=name,
@@ -163,16 +156,7 @@ def ppo(name="left", rollout=32):
 
 
 def ddpg(name="right", learning_starts=30):
-    return DDPGAgentParameters(
-        name=name,
-        actor=ActorParameters(torso=SMALL),
-        critic=CriticParameters(torso=SMALL),
-        learning=LearningParameters(
-            batch=8, learning_starts=learning_starts, updates_per_step=0.25, report_every=10
-        ),
-        memory=ReplayMemoryParameters(capacity=4_000),
-        update_mode="eager",
-    )
+    return skill_stacks.ddpg(name, learning_starts, capacity=4_000)
 
 
 LEFT = GroupMember(

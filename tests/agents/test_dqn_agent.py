@@ -143,18 +143,6 @@ def test_actions_of_other_whole_numbers_are_as_good():
     assert torch.equal(wide.learner.network.online, narrow.learner.network.online)
 
 
-@pytest.mark.parametrize("sync", [TargetSync(every=3), TargetSync(rate=0.25)])
-def test_the_target_follows_by_gradient_step(sync):
-    agent = build(target_sync=sync)
-    expected = agent.learner.network.target.clone()
-    for number in range(1, 8):
-        agent.learner.learn_from_batch(batch())
-        if number % sync.every == 0:
-            expected += sync.rate * (agent.learner.network.online - expected)
-        torch.testing.assert_close(agent.learner.network.target, expected)
-        assert not torch.equal(agent.learner.network.online, expected) or sync.rate == 1
-
-
 @pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")  # inductor's own
 @pytest.mark.timeout(240)
 @pytest.mark.skipif(not compiler_present(), reason="torch.compile needs a C++ compiler")

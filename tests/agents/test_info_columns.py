@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import decisions
 import numpy as np
 import pytest
 
@@ -9,7 +10,6 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.parts import trajectories_of
-from coach_rl.core.records import Outcome
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
@@ -60,13 +60,7 @@ def test_rollouts_keep_infos():
 
 
 def outcome(**info):
-    rows = np.arange(2)
-    flags = np.zeros(2, np.bool_)
-    return Outcome(
-        rows=rows, observation={}, reward=np.zeros(2), terminated=flags, truncated=flags,
-        duration=np.ones(2, np.int64), end=np.zeros(2, np.uint8), below=np.zeros(2, np.uint8),
-        tested=flags, info=info,
-    )  # fmt: skip
+    return decisions.outcome({}, rows=np.arange(2), info=info)
 
 
 def test_an_info_that_is_not_reported_is_said_once():

@@ -1,6 +1,5 @@
 """What DDPG, TD3 and SAC share: when they learn, what they learn from, acting, saving."""
 
-import copy
 from fractions import Fraction
 from functools import partial
 
@@ -44,7 +43,6 @@ from coach_rl.environments.toy import (
 from coach_rl.exploration_policies import GaussianNoise, OrnsteinUhlenbeckNoise, ParameterNoise
 from coach_rl.filters import LinearBoxToBoxMap, OutputFilter
 from coach_rl.memories import HindsightParameters, PrioritisedParameters
-from coach_rl.testing.states import assert_same_state
 
 NOISES = ("ddpg", "td3")  # SAC draws from its own distribution
 
@@ -216,27 +214,6 @@ def test_targets_follow_by_gradient_step(kind, sync):
                 expected[name] = (1 - sync.rate) * expected[name] + sync.rate * online
             np.testing.assert_allclose(each.target, expected[name], rtol=1e-5, atol=1e-6)
             assert not torch.equal(each.target, each.online) or sync.rate == 1
-
-
-def test_by_hand_after_two_steps():
-    """One weight: 1, then 1 + a, then 1 + a + b; the target at rate 1/4."""
-    agent = build("ddpg", algorithm={"target_sync": TargetSync(rate=0.25)})
-    weights = []
-    for batch in batches(2):
-        weights.append(agent.learner.actor.online[0].item())
-        agent.learn_from_batch(batch)
-    weights.append(agent.learner.actor.online[0].item())
-    first = 0.75 * weights[0] + 0.25 * weights[1]
-    second = 0.75 * first + 0.25 * weights[2]
-    assert agent.learner.actor.target[0].item() == pytest.approx(second, rel=1e-5)
-    assert len(set(weights)) == 3
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_targets_start_equal_to_the_online_networks(kind):
-    for each in targets_of(build(kind)).values():
-        assert torch.equal(each.target, each.online)
-        assert each.target.data_ptr() != each.online.data_ptr()
 
 
 # What it learns.
@@ -527,51 +504,6 @@ def test_only_rows_that_are_not_tested_explore(kind):
     np.testing.assert_array_equal(mixed[~tested], act(agent, TRAIN, 6)[~tested])
 
 
-SCALES = {
-    "plain": {},
-    "normalised, prioritised": {
-        "normalise_observations": 5.0,
-        "memory": {"prioritised": PrioritisedParameters()},
-    },
-    "three steps": {"memory": {"n_step": 3}},
-}
-
-
-@pytest.mark.parametrize("setting", SCALES)
-@pytest.mark.parametrize("kind", KINDS)
-def test_testing_draws_nothing_and_changes_nothing(kind, setting):
-    made = manager(
-        parameters(kind, learning={"learning_starts": 16}, **SCALES[setting]),
-        PointMassParameters(max_episode_steps=7),
-        num_envs=4,
-        heatup=EnvironmentSteps(8),
-    )
-    after_ticks(made, 3, "heatup")
-    after_ticks(made, 5)
-    (agent,) = made.graph.agents.values()
-    before = copy.deepcopy(made.state_dict())
-    evaluation = made.graph.evaluation
-    rows = evaluation.state_dict()["top"]["agent_rows"]["exploration"]
-    one = made.evaluate(EnvironmentEpisodes(5))
-    same = made.evaluate(EnvironmentEpisodes(5))
-    np.testing.assert_array_equal(one.arrays["episode/reward"], same.arrays["episode/reward"])
-    assert_same_state(made.state_dict(), before)
-    assert_same_state(evaluation.state_dict()["top"]["agent_rows"]["exploration"], rows)
-    assert agent.training_steps > 0
-    made.close()
-
-
-def test_testing_earns_nothing():
-    agent = build("ddpg")
-    store(agent, batches(1)[0])
-    state = agent.new_rows(2, seed=0)
-    kept = len(agent.memory)
-    act(agent, TEST, 2, state)
-    agent.observe(state, outcome({"x": np.ones((2, 3), np.float32)}), clock=TEST)
-    assert agent.train(TRAIN) is None
-    assert len(agent.memory) == kept
-
-
 # Observations normalised inside the networks.
 
 
@@ -746,13 +678,6 @@ def test_compiled_equals_eager_to_rounding(kind):
 
 
 # What it cannot serve.
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_counts_is_the_space_before_the_output_filter(kind):
-    output_filter = OutputFilter(action=(LinearBoxToBoxMap(),))
-    agent = build(kind, output_filter=output_filter)
-    assert agent.action_space == spaces.Box(-1, 1, (2,))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -165,29 +165,6 @@ def test_a_truncation_bootstraps_from_the_true_last_observation():
     assert estimates(agent)["advantage"] == [2.0, 4.0, 0.0]
 
 
-def test_where_something_was_left_out_the_true_next_observation_is_bootstrapped():
-    agent = with_value_of_x()
-    three_steps(agent, next_x=(2, 10, 4), follows=(True, True, False))
-    # as where a truncation cuts: the value 3 of what comes after the gap is not used
-    assert estimates(agent)["advantage"] == [2.0, 4.0, 0.0]
-    agent = with_value_of_x()
-    for x, follows in ((1, False), (2, True), (3, False)):  # two rows, interleaved
-        store(agent, [4, 2], [x, 5 * x], [x + 1, 5 * x + 5], follows=[follows, True])
-    both = estimates(agent)["advantage"]
-    alone = [with_value_of_x(), with_value_of_x()]
-    three_steps(alone[0], follows=(False, True, False))
-    for x in (5, 10, 15):
-        store(alone[1], 0, x, x + 5)
-    assert both[::2] == estimates(alone[0])["advantage"]
-    assert both[1::2] == estimates(alone[1])["advantage"]
-
-
-def test_termination_wins_over_truncation():
-    agent = with_value_of_x()
-    three_steps(agent, terminated=(0, 1, 0), truncated=(0, 1, 0), next_x=(2, 10, 4))
-    assert estimates(agent)["advantage"] == [0.75, -1.0, 0.0]
-
-
 def test_long_decisions_are_discounted_by_their_duration_where_asked():
     agent = with_value_of_x(discount_by_duration=True)
     three_steps(agent, duration=(2, 1, 3))
@@ -210,47 +187,6 @@ def slow_advantages(steps, discount=0.9, trace=0.8, scale=1.0):
         )
         found.insert(0, advantage)
     return found
-
-
-def random_rows(rng, lengths):
-    rows = []
-    for length in lengths:
-        x, steps = rng.normal(), []
-        for _ in range(length):
-            step = {
-                "x": x,
-                "next_x": rng.normal(),
-                "reward": rng.normal(),
-                "terminated": rng.random() < 0.2,
-                "truncated": rng.random() < 0.2,
-            }
-            ended = step["terminated"] or step["truncated"]
-            x = rng.normal() if ended else step["next_x"]
-            steps.append(step)
-        rows.append(steps)
-    return rows
-
-
-@pytest.mark.parametrize("lengths", [(4, 4, 4), (1, 7, 4), (12, 0, 1), (1, 1, 1)])
-def test_irregular_rows_have_the_advantages_of_each_row_alone(lengths):
-    rng = np.random.default_rng(0)
-    rows = random_rows(rng, lengths)
-    agent = with_value_of_x(discount=0.9, gae_lambda=0.8, rollout=40)
-    order = rng.permutation(np.repeat([3, 0, 1], lengths))
-    taken, expected, alone = [iter(steps) for steps in rows], [], []
-    for row in order:
-        number = [3, 0, 1].index(row)
-        store(agent, int(row), **next(taken[number]))
-    for number in range(3):
-        single = with_value_of_x(discount=0.9, gae_lambda=0.8, rollout=40)
-        for step in rows[number]:
-            store(single, 0, **step)
-        alone.append(iter(estimates(single)["advantage"] if rows[number] else []))
-        expected.append(iter(slow_advantages(rows[number])))
-    found = estimates(agent)["advantage"]
-    numbers = [[3, 0, 1].index(row) for row in order]
-    np.testing.assert_allclose(found, [next(expected[number]) for number in numbers], atol=1e-5)
-    np.testing.assert_allclose(found, [next(alone[number]) for number in numbers], atol=1e-6)
 
 
 def test_stale_transitions_beyond_the_rollout_change_nothing():

@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from resuming import after, amid, assert_resumes
-from skill_stacks import SMALL, ppo
+from skill_stacks import ddpg, ppo
 
 from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parts import trajectories_of
@@ -26,7 +24,6 @@ from coach_rl.graph_managers import (
     LevelParameters,
     ScheduleParameters,
 )
-from coach_rl.memories import ReplayMemoryParameters
 from coach_rl.testing.states import flat_state
 
 PLACE = spaces.Box(-9, 9, (1,), np.float32)
@@ -68,19 +65,6 @@ class TwinsParameters:
 
     def build(self, *, num_envs):
         return WorldEnvironment(Twins(), num_envs=num_envs, max_episode_steps=9)
-
-
-def ddpg(name):
-    return DDPGAgentParameters(
-        name=name,
-        actor=ActorParameters(torso=SMALL),
-        critic=CriticParameters(torso=SMALL),
-        learning=LearningParameters(
-            batch=8, learning_starts=30, updates_per_step=0.25, report_every=10
-        ),
-        memory=ReplayMemoryParameters(capacity=2_000),
-        update_mode="eager",
-    )
 
 
 def sharing(kind):

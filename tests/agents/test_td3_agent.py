@@ -206,20 +206,6 @@ def test_actor_and_targets_move_only_with_every_step_of_the_delay(delay):
     assert agent.training_steps == 7
 
 
-def test_the_delay_counts_on_after_a_restart():
-    agent = build("td3")
-    first, second, third = batches(3)
-    agent.learn_from_batch(first)
-    other = build("td3", seed=9)
-    other.load_state_dict(agent.state_dict())
-    before = other.learner.actor.online.clone()
-    other.learn_from_batch(second)
-    assert not torch.equal(other.learner.actor.online, before)
-    before = other.learner.actor.online.clone()
-    other.learn_from_batch(third)
-    assert torch.equal(other.learner.actor.online, before)
-
-
 def test_the_actor_s_metrics_are_means_over_its_own_steps():
     agent, single = build("td3"), build("td3")
     losses = []

@@ -1,10 +1,9 @@
 import copy
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from coach_rl.architectures.gradient_step import AdamParameters, Objective, TargetSync
 from coach_rl.architectures.network_wrapper import NetworkWrapper
@@ -14,17 +13,10 @@ from coach_rl.core.errors import CoachWarning, DivergedError
 from coach_rl.core.runtime import STOP, DivergenceParameters, Runtime
 from coach_rl.core.update_modes import compiler_present
 from coach_rl.testing import assert_same_state
+from tests.architectures.test_recorded_steps import Examples
 
 CPU = torch.device("cpu")
 CLIPPED = AdamParameters(learning_rate=0.02, betas=(0.8, 0.95), epsilon=1e-5, max_gradient_norm=0.5)
-
-
-class Examples(NamedTuple):
-    """A batch."""
-
-    inputs: dict[str, Tensor]
-    y: Tensor
-    weight: Tensor | None = None
 
 
 def module(seed=0):
