@@ -150,14 +150,12 @@ def poisoned(act_on):
     return call
 
 
-def not_finite(key, bad=nan):
+def not_finite(part, bad=nan):
     def call():
-        agent, rows = filtered.Scribe(filtered=key != "reward*"), filtered.index(3, 5)
-        answer = filtered.outcome(rows, [1, 2], [7, 8])
-        if key == "reward*":
-            answer.observation["reward"] = np.array([[0.0], [bad]])
-        else:
-            (answer.reward if key == "reward" else answer.observation[key])[1] = bad
+        seen = {**filtered.seen([1, 2], [7, 8]), "reward": np.zeros((2, 1))}
+        answer = filtered.outcome(filtered.index(3, 5), [1, 2], [7, 8], observation=seen)
+        part(answer)[1] = bad
+        agent = filtered.Scribe(filtered=False)
         agent.observe(agent.new_rows(6, seed=0), answer, filtered.TRAIN)
 
     return call
@@ -181,11 +179,8 @@ def outside(space, wrong):
     return call
 
 
-def info(name, times=1, **seen):
-    def call():
-        InfoColumns((name,), agent="ppo").of(infos.outcome(**seen), slice(None))
-
-    return call
+def info(name, **seen):
+    return lambda: InfoColumns((name,), agent="ppo").of(infos.outcome(**seen), slice(None))
 
 
 def load_units(box, saved, own):
@@ -396,12 +391,16 @@ CASES = {
     ],
     NonFiniteError: [
         *(
-            (not_finite("reward", bad), "a reward that is not finite in row 5")
+            (not_finite(lambda answer: answer.reward, bad), "a reward that is not finite in row 5")
             for bad in (nan, inf, -inf)
         ),
-        (not_finite("x"), "observation 'x' that is not finite in row 5"),
-        (not_finite(GOAL_KEY), "observation 'desired_goal' that is not finite in row 5"),
-        (not_finite("reward*"), "observation 'reward'"),
+        *(
+            (
+                not_finite(lambda answer, key=key: answer.observation[key]),
+                f"observation '{key}' that is not finite in row 5",
+            )
+            for key in ("x", GOAL_KEY, "reward")
+        ),
         (not_finite_goal, f"observation '{GOAL_KEY}' ... in row 1"),
     ],
     EnvironmentFault: [

@@ -12,7 +12,6 @@ from resuming import after, amid, assert_resumes, rows_below
 from skill_stacks import ddpg
 
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
-from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.records import EnvResponse
@@ -20,7 +19,6 @@ from coach_rl.core.steps import EnvironmentSteps
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
 OPTIONS = OptionSpace(count=4)
-SMALL = TorsoParameters(middleware=(8,))
 
 
 def ppo(**algorithm):

@@ -63,7 +63,12 @@ BUILDS = [
     EpsilonZGreedy().build,
 ]
 """Functions of a `Box` whose half-range has to be finite."""
-SKIPPING = DivergenceParameters(response="skip", most_skipped=1)
+SKIPPING = Runtime(divergence=DivergenceParameters(response="skip", most_skipped=1))
+
+
+OWN = modules.own(3)
+IMAGE = spaces.Box(0, 255, (20, 20, 3), np.uint8)
+CHANNELS_FIRST = spaces.Box(0, 255, (3, 84, 84), np.uint8)
 
 
 class Branching(nn.Module):
@@ -75,6 +80,10 @@ class Branching(nn.Module):
 
 def params(kind, **fields):
     return lambda: kind(**fields)
+
+
+def shared_critic_torso():
+    ActorCriticParameters(shared_torso=True, critic_torso=TorsoParameters())
 
 
 def torso(space, **fields):
@@ -208,10 +217,7 @@ CASES = {
         (params(CriticParameters, action_layers=()), "action_layers ... length >= 1, got ()"),
         (params(CriticParameters, action_layers=(0, 3)), "layers from 0 to 2 ... got (0, 3)"),
         (params(CriticParameters, action_unit="share"), "'half_range' or 'raw', got 'share'"),
-        (
-            lambda: CriticParameters(torso=modules.own(3), action_layers=(1,)),
-            "action_layers must name layers from 0 to 0",
-        ),
+        (params(CriticParameters, torso=OWN, action_layers=(1,)), "name layers from 0 to 0"),
         (params(AdamParameters, learning_rate=0.0), "learning_rate must be float > 0, got 0.0"),
         (params(AdamParameters, betas=(0.9, 1.0)), "betas must be tuple[float in [0, 1"),
         (params(AdamParameters, betas=(-0.1, 0.9)), "betas must be tuple[float in [0, 1"),
@@ -225,18 +231,9 @@ CASES = {
         (params(CategoricalHead, low=2.0, high=2.0), "low ... below high, got 2.0 and 2.0"),
         (params(CategoricalHead, low=999_999, high=1_000_001), "float32 cannot distinguish"),
         (params(QNetworkParameters, streams=(8, 0)), "streams must be tuple[int > 0, ...], got (8"),
-        (
-            lambda: QNetworkParameters(torso=modules.own(3), streams=(32,)),
-            "streams are layers behind our torso",
-        ),
-        (
-            lambda: QNetworkParameters(torso=modules.own(3), dueling=True),
-            "dueling needs last_layer",
-        ),
-        (
-            lambda: ActorCriticParameters(shared_torso=True, critic_torso=TorsoParameters()),
-            "critic_torso is not used where shared_torso",
-        ),
+        (params(QNetworkParameters, torso=OWN, streams=(32,)), "layers behind our torso"),
+        (params(QNetworkParameters, torso=OWN, dueling=True), "dueling needs last_layer"),
+        (shared_critic_torso, "critic_torso is not used where shared_torso"),
         (params(TorsoParameters, activation="rely"), "did you mean 'relu'"),
         (params(TorsoParameters, middleware=(64, 0)), "middleware must be tuple[int > 0,"),
         (params(TorsoParameters, embedder=(-1,)), "embedder must be tuple[int > 0,"),
@@ -307,16 +304,10 @@ CASES = {
         (lambda: scale_to(THIN), "element 0 of the action space"),
         (actor(3), "the network Net has 3 outputs where 2 are needed"),
         (q_network(BOX), "chooses among Discrete actions, got Box"),
-        (
-            torso(spaces.Box(0, 255, (20, 20, 3), np.uint8)),
-            "'x' of (20, 20, 3) ... 'medium' ... use 'shallow'",
-        ),
+        (torso(IMAGE), "'x' of (20, 20, 3) ... 'medium' ... use 'shallow'"),
         (torso(spaces.Text(5)), "cannot embed observation 'x'"),
         (torso(spaces.Box(0, 1, (8, 8, 3))), "of (8, 8, 3) float32 may be an image or not; set"),
-        (
-            torso(spaces.Box(0, 255, (3, 84, 84), np.uint8)),
-            "channels first; set ... images to channels_first",
-        ),
+        (torso(CHANNELS_FIRST), "channels first; set ... images to channels_first"),
     ],
     UnknownNameError: [
         (params(TorsoParameters, convolutions="medum"), "did you mean 'medium'"),
@@ -341,10 +332,7 @@ CASES = {
         (spoilt("loss"), "at gradient step 2 its loss was inf"),
         (spoilt("gradient_norm"), "at gradient step 2 its gradient_norm was"),
         (spoilt("parameter_norm"), "at gradient step 2 its parameter_norm was"),
-        (
-            spoilt("loss", runtime=Runtime(divergence=SKIPPING)),
-            "1 steps in a row have been skipped",
-        ),
+        (spoilt("loss", runtime=SKIPPING), "steps in a row have been skipped"),
         (save_infinite_bias, "1 of 26 parameters are ... '2.bias'"),
         (check_infinite_answers, "its network answers inf though its parameters are"),
     ],
