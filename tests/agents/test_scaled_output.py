@@ -41,6 +41,7 @@ def sent(agent, decisions=1, *, greedy=False, phase=Phase.TRAIN):
 
 def test_ends_and_middle_by_hand():
     scaled = ScaledOutput(UnfilteredOutput(FAR), FAR)
+    assert list(scaled.parts()) == ["inner"]
     assert scaled.agent_space == spaces.Box(-1, 1, (3,))
     own = np.float32([[-1, -1, -1], [0, 0, 0], [1, 1, 1], [0.2, -0.5, 0.5]])
     expected = np.float32([[0, -4, 10], [50, 24, 10.25], [100, 52, 10.5], [60, 10, 10.375]])
