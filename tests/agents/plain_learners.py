@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 import torch
+from decisions import context
 from gymnasium import spaces
 from torch import Tensor, nn
 
@@ -14,10 +15,8 @@ from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.gradient_step import AdamParameters, mapped
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
@@ -70,12 +69,7 @@ def parameters(
 
 def build(kind, *, seen=SEEN, box=BOX, num_envs=2, seed=0, planned=1000, **changes):
     return parameters(kind, **changes).build(
-        AgentContext(
-            spaces=EnvironmentSpaces(observation=seen, action=box),
-            num_envs=num_envs,
-            planned_steps=planned,
-            runtime=Runtime(device="cpu", seed=seed),
-        )
+        context(seen, box, num_envs=num_envs, seed=seed, planned=planned)
     )
 
 

@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.hierarchies.diayn_agent import DIAYNAgentParameters, DiscriminatorParameters
 from coach_rl.agents.hierarchies.option_critic_agent import (
     OptionCriticAgentParameters,
@@ -92,7 +93,31 @@ KINDS = {
 """Agents that learn options, and the options."""
 
 
-def stack(agent, space, *, top=None, horizon=5, num_envs=5, seed=2, environment=None, **schedule):
+def ddpg(name="agent", learning_starts=30, capacity=2_000):
+    return DDPGAgentParameters(
+        name=name,
+        actor=ActorParameters(torso=SMALL),
+        critic=CriticParameters(torso=SMALL),
+        learning=LearningParameters(
+            batch=8, learning_starts=learning_starts, updates_per_step=0.25, report_every=10
+        ),
+        memory=ReplayMemoryParameters(capacity=capacity),
+        update_mode="eager",
+    )
+
+
+def stack(
+    agent,
+    space,
+    *,
+    top=None,
+    horizon=5,
+    num_envs=5,
+    seed=2,
+    environment=None,
+    reward_discount=1.0,
+    **schedule,
+):
     graph_manager = GraphManager(
         GraphParameters(
             levels=(
@@ -101,6 +126,7 @@ def stack(agent, space, *, top=None, horizon=5, num_envs=5, seed=2, environment=
             ),
             environment=environment or PointMassParameters(max_episode_steps=13),
             num_envs=num_envs,
+            reward_discount=reward_discount,
             schedule=ScheduleParameters(
                 **{
                     "training": EnvironmentSteps(360),

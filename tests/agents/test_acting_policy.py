@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from decisions import request
 from gymnasium import spaces
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
@@ -8,7 +9,6 @@ from coach_rl.architectures.continuous_control import ActorParameters, CriticPar
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.records import ActionRequest
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.exploration_policies import Greedy, ParameterNoise
@@ -37,18 +37,9 @@ def agent(seed=0):
 
 
 def act(agent, state, rows, observation, *, starts=False, quiet=False, phase=Phase.TRAIN):
-    n = len(rows)
-    return agent.act(
-        state,
-        ActionRequest(
-            rows=np.array(rows),
-            observation={"observation": observation},
-            starts=np.full(n, starts),
-            episode_start=np.full(n, starts),
-            greedy=np.full(n, quiet),
-        ),
-        Clock(phase=phase),
-    )
+    seen = {"observation": observation}
+    asked = request(seen, rows=np.array(rows), starts=starts, greedy=quiet)
+    return agent.act(state, asked, Clock(phase=phase))
 
 
 def observation(rows):

@@ -8,7 +8,6 @@ from plain_learners import (
     follow,
     frozen,
     moved,
-    parameters,
     plain_actor,
     plain_adam,
     plain_critics,
@@ -17,10 +16,8 @@ from plain_learners import (
     values_of,
 )
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
+from coach_rl.agents.ddpg_agent import DDPGAlgorithmParameters
 from coach_rl.architectures.gradient_step import TargetSync
-from coach_rl.configuration.parameters_json import decode, encode
-from coach_rl.core.errors import ParameterError
 
 STEPS = 8
 
@@ -156,29 +153,3 @@ def test_a_step_moves_no_network_that_it_should_not():
         agent.learn_from_batch(batch)
     assert torch.equal(agent.learner.actor.target, targets[0])
     assert torch.equal(agent.learner.critics.target, targets[1])
-
-
-def test_its_parameters_survive_json():
-    params = parameters(
-        "ddpg", algorithm={"clip_targets": (-50.0, 0.0), "target_sync": TargetSync(every=7)}
-    )
-    assert decode(encode(params)) == params
-    assert decode(encode(DDPGAgentParameters())) == DDPGAgentParameters()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"discount": 1.1}, r"discount must be float in \[0, 1\], got 1.1"),
-        ({"discount": -0.1}, r"discount must be float in \[0, 1\], got -0.1"),
-        ({"huber": 0.0}, r"huber must be float > 0 \| None, got 0.0"),
-        ({"action_penalty": -1.0}, "action_penalty must be float >= 0, got -1.0"),
-        (
-            {"clip_targets": (1.0, 1.0)},
-            "clip_targets must be .* with low < high",
-        ),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(changes, message):
-    with pytest.raises(ParameterError, match=message):
-        DDPGAlgorithmParameters(**changes)

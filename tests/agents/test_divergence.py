@@ -77,32 +77,27 @@ def diverging(agent, environment, **schedule):
         return str(caught.value), graph_manager.graph.clock.environment_steps
 
 
-def test_ppo_with_discrete_actions_stops_in_the_update_that_diverges():
-    message, steps = diverging(ppo(), OneStepParameters())
-    assert steps <= 2 * ROLLOUT.rollout.count
-    assert message.startswith("agent 'me' of level 'main' has diverged: at gradient step ")
-    for part in ("not finite", "Learning rate 1e+38", "gradients not clipped", "target up to"):
+START = "agent 'me' of level 'main' has diverged: at gradient step "
+
+
+@pytest.mark.parametrize(
+    ("agent", "environment", "steps", "parts"),
+    [
+        (ppo(), OneStepParameters(), 64, ["Learning rate 1e+38", "not clipped", "target up to"]),
+        (dqn(), OneStepParameters(), 16, ["step 1 its parameter_norm was", "reward up to "]),
+        (dqn(memory=PRIORITISED), OneStepParameters(), 2_000, []),
+        *(
+            (continuous(kind), PointMassParameters(), 2_000, ["critic's learning rate 1e+38"])
+            for kind in (DDPGAgentParameters, TD3AgentParameters, SACAgentParameters)
+        ),
+    ],
+    ids=["ppo", "dqn", "prioritised dqn", "ddpg", "td3", "sac"],
+)
+def test_diverging_agent_stops_in_its_update(agent, environment, steps, parts):
+    message, taken = diverging(agent, environment)
+    assert taken <= steps
+    for part in (START, "Lower the learning rate, scale the rewards down", *parts):
         assert part in message
-    assert "Lower the learning rate, scale the rewards down" in message
-
-
-def test_dqn_stops_in_the_update_that_diverges():
-    message, steps = diverging(dqn(), OneStepParameters())
-    assert steps <= SOON.learning_starts + 8
-    assert "'me' of level 'main' has diverged: at gradient step 1 its parameter_norm was" in message
-    assert "reward up to " in message
-
-
-def test_prioritised_dqn_gives_the_same_diagnosis():
-    message, _ = diverging(dqn(memory=PRIORITISED), OneStepParameters())
-    assert message.startswith("agent 'me' of level 'main' has diverged: at gradient step ")
-
-
-@pytest.mark.parametrize("kind", [DDPGAgentParameters, TD3AgentParameters, SACAgentParameters])
-def test_continuous_agents_stop_with_a_diagnosis_instead_of_sending_nan_actions(kind):
-    message, _ = diverging(continuous(kind), PointMassParameters())
-    assert message.startswith("agent 'me' of level 'main' has diverged: at gradient step ")
-    assert "critic's learning rate 1e+38" in message
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")  # inductor's own
@@ -132,9 +127,9 @@ def test_nan_parameters_are_neither_evaluated_nor_saved(agent, environment):
         graph_manager.create_graph(Runtime(seed=1, device="cpu"))
         state = graph_manager.state_dict()
         graph_manager.load_state_dict(poisoned(state))
-        with pytest.raises(DivergedError, match="agent 'me' of level 'main' has diverged: "):
+        with pytest.raises(DivergedError):
             graph_manager.evaluate(EnvironmentEpisodes(1))
-        with pytest.raises(DivergedError, match=r"\d+ of \d+ parameters (of \w+ )?are not finite"):
+        with pytest.raises(DivergedError):
             graph_manager.state_dict()
         graph_manager.load_state_dict(state)  # the agent itself is sound
         assert graph_manager.evaluate(EnvironmentEpisodes(1))

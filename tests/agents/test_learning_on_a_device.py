@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from decisions import transition
 from gymnasium import spaces
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -31,7 +32,6 @@ from coach_rl.architectures.q_network import (
     ReturnHead,
 )
 from coach_rl.core.agents import AgentContext
-from coach_rl.core.records import Transition
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.memories import Minibatch, ReplayMemoryParameters, RolloutBatch, TransitionBatch
@@ -177,18 +177,8 @@ def test_batches_out_of_a_memory_on_the_device_lie_there():
         discount=0.99,
     )
     for step in range(10):
-        memory.add(
-            Transition(
-                rows=np.arange(2),
-                observation={"observation": np.zeros((2, 5), np.float32)},
-                action=np.zeros((2, 2), np.float32),
-                reward=np.zeros(2),
-                next_observation={"observation": np.zeros((2, 5), np.float32)},
-                terminated=np.zeros(2, bool),
-                truncated=np.full(2, step == 9),
-                duration=np.ones(2, np.int64),
-            )
-        )
+        seen, action = {"observation": np.zeros((2, 5), np.float32)}, np.zeros((2, 2), np.float32)
+        memory.add(transition(seen, action, seen, truncated=step == 9))
     batch = memory.sample(16)
     assert {column.device for column in named_tensors(batch).values()} == {DEVICE}
     assert batch.next_observation["observation"].shape == (16, 5)

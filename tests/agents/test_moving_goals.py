@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 import torch
+from decisions import stored_by
 from gymnasium import spaces
 
 from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
@@ -139,18 +140,6 @@ def manager(agent, *, levels=1, num_envs=3, heatup=0, space=PLACES, pair=False):
     )
     graph_manager.create_graph(Runtime(seed=3, device="cpu"))
     return graph_manager
-
-
-def stored_by(agent):
-    """Every transition that comes to an agent's memory, in a list that grows."""
-    stored, store = [], agent.store
-
-    def spied(transition):
-        stored.append(transition)
-        store(transition)
-
-    agent.store = spied
-    return stored
 
 
 def check(stored, space=PLACES):

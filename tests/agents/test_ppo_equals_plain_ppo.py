@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from decisions import context, outcome, request
 from gymnasium import spaces
 from plain_ppo import PlainPPO, RecurrentPPO
 
@@ -12,11 +13,7 @@ from coach_rl.architectures.gated_recurrence import GRU, LSTM
 from coach_rl.architectures.gradient_step import AdamParameters
 from coach_rl.architectures.linear_recurrence import MinGRU
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.records import ActionRequest, Outcome
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentSteps
 
 SEEN = spaces.Dict({"x": spaces.Box(-99, 99, (3,))})
@@ -47,14 +44,7 @@ def build(action, num_envs, *, shared_torso, max_gradient_norm, recurrence=None,
         ),
         update_mode="eager",
     )
-    return params.build(
-        AgentContext(
-            spaces=EnvironmentSpaces(observation=SEEN, action=action),
-            num_envs=num_envs,
-            planned_steps=1000,
-            runtime=Runtime(device="cpu", seed=0),
-        )
-    )
+    return params.build(context(SEEN, action, num_envs=num_envs))
 
 
 class Rows:
@@ -88,17 +78,10 @@ class Rows:
         if not rows:
             return
         observation = np.array([self.seen[row] for row in rows])
-        sent = self.agent.act(
-            self.state,
-            ActionRequest(
-                rows=np.array(rows),
-                observation={"x": observation},
-                starts=self.starts[rows],
-                episode_start=self.fresh[rows],
-                greedy=self.rng.random(len(rows)) < 0.2,
-            ),
-            clock,
-        )
+        flags = {"starts": self.starts[rows], "episode_start": self.fresh[rows]}
+        greedy = self.rng.random(len(rows)) < 0.2
+        asked = request({"x": observation}, rows=np.array(rows), greedy=greedy, **flags)
+        sent = self.agent.act(self.state, asked, clock)
         for index, row in enumerate(rows):
             self.plain.begin(row, reset=bool(self.starts[row]))
             if clock.phase is Phase.HEATUP:
@@ -122,18 +105,9 @@ class Rows:
         reward = rng.normal(size=count) + [place[0] for place in after]
         terminated, truncated = rng.random((2, count)) < 0.12
         duration = rng.integers(1, 4, count)
-        outcome = Outcome(
-            rows=np.array(rows),
-            observation={"x": np.array(after)},
-            reward=reward,
-            terminated=terminated,
-            truncated=truncated,
-            duration=duration,
-            end=np.zeros(count, np.uint8),
-            below=np.zeros(count, np.uint8),
-            tested=np.zeros(count, bool),
-        )
-        self.agent.observe(self.state, outcome, clock)
+        ends = {"terminated": terminated, "truncated": truncated, "duration": duration}
+        shown = outcome({"x": np.array(after)}, rows=np.array(rows), reward=reward, **ends)
+        self.agent.observe(self.state, shown, clock)
         for index, row in enumerate(rows):
             if (step := self.open.pop(row)) is not None:
                 step.reward, step.next_observation = reward[index], after[index]

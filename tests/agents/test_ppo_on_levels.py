@@ -1,63 +1,29 @@
 """PPO on levels: decisions that last, rows out of step, orders that change, stops in the middle."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+import skill_stacks
 import torch
+from decisions import stored_by
+from resuming import after, amid, assert_resumes, rows_below
+from skill_stacks import ddpg
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
-from coach_rl.architectures.actor_critic import ActorCriticParameters
-from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.clock import Phase
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.records import EnvResponse
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.toy import PointMassParameters
-from coach_rl.filters import InputFilter, ObservationNormalizationFilter
-from coach_rl.graph_managers import (
-    GraphManager,
-    GraphParameters,
-    LevelParameters,
-    ScheduleParameters,
-)
-from coach_rl.memories import ReplayMemoryParameters
-from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
-from coach_rl.testing.states import assert_same_state
+from coach_rl.core.steps import EnvironmentSteps
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
 OPTIONS = OptionSpace(count=4)
-SMALL = TorsoParameters(middleware=(8,))
 
 
 def ppo(**algorithm):
-    defaults = {"rollout": EnvironmentSteps(24), "epochs": 2, "minibatch": 8}
-    return PPOAgentParameters(
-        algorithm=PPOAlgorithmParameters(**{**defaults, **algorithm}),
-        network=ActorCriticParameters(torso=SMALL),
-        input_filter=InputFilter(observation={"observation": (ObservationNormalizationFilter(),)}),
-        update_mode="eager",
-    )
-
-
-def ddpg():
-    params = DDPGAgentParameters(
-        learning=LearningParameters(
-            batch=8, updates_per_step=0.2, learning_starts=16, report_every=8
-        ),
-        memory=ReplayMemoryParameters(capacity=500),
-        update_mode="eager",
-    )
-    return replace(
-        params,
-        actor=replace(params.actor, torso=SMALL),
-        critic=replace(params.critic, torso=SMALL),
-    )
+    plain = skill_stacks.ppo()
+    return replace(plain, algorithm=replace(plain.algorithm, **algorithm))
 
 
 def go(observation, space):
@@ -65,48 +31,12 @@ def go(observation, space):
     return np.tile(np.array([[0.9, -0.4]], np.float32), (len(observation["observation"]), 1))
 
 
-def manager(upper, lower, space, *, horizon=5, num_envs=5, seed=2, **more):
-    schedule = {
-        "training": EnvironmentSteps(360),
-        "evaluation_interval": EnvironmentSteps(200),
-        "evaluation_episodes": EnvironmentEpisodes(2),
-        **more.pop("schedule", {}),
-    }
-    graph_manager = GraphManager(
-        GraphParameters(
-            levels=(
-                LevelParameters(name="top", agent=upper),
-                LevelParameters(name="low", agent=lower, goal_space=space, horizon=horizon),
-            ),
-            environment=PointMassParameters(max_episode_steps=13),
-            num_envs=num_envs,
-            schedule=ScheduleParameters(**schedule),
-            **more,
-        )
-    )
-    graph_manager.create_graph(Runtime(seed=seed, device="cpu"))
-    return graph_manager
+def manager(upper, lower, space, *, schedule=None, **more):
+    return skill_stacks.stack(lower, space, top=upper, **more, **(schedule or {}))
 
 
 def agents_of(graph_manager):
     return list(graph_manager.graph.agents.values())
-
-
-def rows_below(graph_manager):
-    """What the lower level remembers of its rows."""
-    return graph_manager.state_dict()["training"]["top"]["environment"]["rows"]
-
-
-def transitions_stored(agent):
-    """Every transition that comes to an agent's memory, in a list that grows."""
-    stored, store = [], agent.store
-
-    def spied(transition):
-        stored.append(transition)
-        store(transition)
-
-    agent.store = spied
-    return stored
 
 
 def same(seen, other):
@@ -156,7 +86,7 @@ def test_advantages_of_decisions_that_last_equal_a_plain_loop(space):
     script = ScriptedAgentParameters(policy=go)
     graph_manager = manager(upper, script, space, reward_discount=0.9)
     agent = agents_of(graph_manager)[0]
-    stored = transitions_stored(agent)
+    stored = stored_by(agent)
     list(graph_manager.train_and_act(EnvironmentSteps(340)))
     memory = agent.memory
     rollout = memory.rollout(torch.device("cpu"))
@@ -199,7 +129,7 @@ def test_the_first_sub_goals_cover_the_whole_goal_space(relative):
     np.testing.assert_allclose(share.mean(axis=0), 0.5, atol=0.06)
     quarters = [((share >= q / 4) & (share <= (q + 1) / 4)).mean(axis=0) for q in range(4)]
     assert np.min(quarters) > 0.12  # N(0, 1) clipped to [-1, 1]: 0.31, 0.19, 0.19, 0.31
-    stored = transitions_stored(top)
+    stored = stored_by(top)
     list(graph_manager.train_and_act(EnvironmentSteps(20)))
     drawn = np.concatenate([each.action for each in stored])
     assert abs(drawn.mean()) < 0.5  # in the policy's own units
@@ -211,7 +141,7 @@ def test_the_open_decision_of_a_rollout_comes_into_the_next_one():
         ppo(rollout=EnvironmentSteps(8)), ScriptedAgentParameters(policy=go), PLACES
     )
     agent = agents_of(graph_manager)[0]
-    stored, decided, act = transitions_stored(agent), [], agent.act
+    stored, decided, act = stored_by(agent), [], agent.act
 
     def spied(row_state, request, clock):
         if clock is graph_manager.graph.clock:
@@ -263,7 +193,7 @@ def test_advantages_stop_at_a_stretch_of_random_actions(horizon):
         num_envs=2,
     )
     agent = agents_of(graph_manager)[0]
-    stored = transitions_stored(agent)
+    stored = stored_by(agent)
     for _ in range(3):
         list(graph_manager.train_and_act(EnvironmentSteps(2 * 15)))
         list(graph_manager.heatup(EnvironmentSteps(2 * 10)))
@@ -294,7 +224,7 @@ def test_the_rollout_has_room_for_whatever_a_tick_brings(horizon):
         num_envs=num_envs,
     )
     agent, rng, most = agents_of(graph_manager)[0], np.random.default_rng(0), 0
-    stored = transitions_stored(agent)
+    stored = stored_by(agent)
     for _ in range(40):
         for phase in (graph_manager.train_and_act, graph_manager.heatup):
             list(phase(EnvironmentSteps(num_envs * int(rng.integers(1, 6)))))
@@ -309,7 +239,7 @@ def test_the_rollout_has_room_for_whatever_a_tick_brings(horizon):
 def test_an_agent_sees_the_option_that_was_chosen_from_its_first_step():
     """Also where only the option changes and the real episode goes on."""
     graph_manager = manager(ppo(), ppo(rollout=EnvironmentSteps(1000)), OPTIONS)
-    upper, lower = (transitions_stored(agent) for agent in agents_of(graph_manager))
+    upper, lower = (stored_by(agent) for agent in agents_of(graph_manager))
     list(graph_manager.train_and_act(EnvironmentSteps(300)))
     chosen, seen = {}, {}
     for transition in upper:
@@ -333,30 +263,12 @@ def test_an_agent_sees_the_option_that_was_chosen_from_its_first_step():
     [(ppo, PLACES), (ppo, OPTIONS), (ddpg, PLACES), (ddpg, OPTIONS)],
     ids=["ppo-goals", "ppo-options", "ddpg-goals", "ddpg-options"],
 )
-def test_a_stack_stopped_in_mid_sub_episode_resumes_bit_for_bit(lower, space, tmp_path):
-    torch.set_num_threads(1)
+def test_ppo_above_stopped_in_mid_sub_episode_resumes_bit_for_bit(lower, space, tmp_path):
     schedule = {"heatup": EnvironmentSteps(40), "progress_interval": EnvironmentSteps(5)}
-    more = {"schedule": schedule, "reward_discount": 0.95}
     upper = ppo(rollout=EnvironmentSteps(12), discount_by_duration=True)
-    straight = manager(upper, lower(), space, **more)
-    saved = {}
-    for record in straight.improve():
-        now = record.environment_steps
-        if now in (35, 295) and now not in saved:  # in heat-up; among updates
-            low = rows_below(straight)
-            assert (low["decisions"][low["open"]] > 0).any(), "the test wants an open sub-episode"
-            saved[now] = tmp_path / f"at_{now}"
-            write_checkpoint(saved[now], straight.state_dict(), {})
-    assert straight.graph.clock.phase is Phase.TRAIN
-    assert straight.graph.clock.training_steps > 0
-    for path in saved.values():
-        again = manager(upper, lower(), space, seed=2, **more)
-        again.load_state_dict(read_checkpoint(path).state)
-        list(again.improve())
-        assert_same_state(again.state_dict(), straight.state_dict())
-        again.close()
-    assert len(saved) == 2
-    straight.close()
+    more = {"schedule": schedule, "reward_discount": 0.95}
+    build = partial(manager, upper, lower(), space, **more)
+    assert_resumes(build, tmp_path, after(35, amid), after(295, amid))  # in heat-up; among updates
 
 
 def test_an_answer_holds_reward_and_ends_of_a_decision():
@@ -369,7 +281,7 @@ def test_an_answer_holds_reward_and_ends_of_a_decision():
         reward_discount=0.9,
     )
     stack = graph_manager.graph.training
-    upper = transitions_stored(agents_of(graph_manager)[0])
+    upper = stored_by(agents_of(graph_manager)[0])
     rewards, tick = [], stack.tick
 
     def spied():

@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from decisions import request
 from plain_learners import (
     BOX,
     SYMMETRIC,
@@ -15,7 +16,6 @@ from plain_learners import (
     follow,
     frozen,
     moved,
-    parameters,
     plain_actor,
     plain_adam,
     plain_critics,
@@ -26,11 +26,7 @@ from plain_learners import (
 from torch.distributions import Independent, Normal, TransformedDistribution
 from torch.distributions.transforms import TanhTransform
 
-from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
 from coach_rl.architectures.gradient_step import TargetSync
-from coach_rl.configuration.parameters_json import decode, encode
-from coach_rl.core.errors import ParameterError
-from coach_rl.core.records import ActionRequest
 
 STEPS = 8
 LOW, HIGH = -20.0, 2.0
@@ -198,17 +194,10 @@ def test_learning_tells_the_temperature_that_was_at_work():
 
 
 def acted(agent, clock, count=50):
-    everywhere = np.ones(count, bool)
     observation = np.random.default_rng(0).normal(size=(count, 3)).astype(np.float32)
     action = agent.act(
         agent.new_rows(count, seed=0),
-        ActionRequest(
-            rows=np.arange(count),
-            observation={"x": observation},
-            starts=everywhere,
-            episode_start=everywhere,
-            greedy=~everywhere,
-        ),
+        request({"x": observation}),
         clock,
     )
     return observation, action
@@ -273,27 +262,3 @@ def test_acting_honours_the_bounds_of_the_deviation():
     _, quiet = acted(agent, TEST)
     _, loud = acted(agent, TRAIN)
     assert 0 < np.abs(loud - quiet).max() < 0.01
-
-
-def test_its_parameters_survive_json():
-    params = parameters("sac", algorithm={"target_entropy": -3.0, "learn_temperature": False})
-    assert decode(encode(params)) == params
-    assert decode(encode(SACAgentParameters())) == SACAgentParameters()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"discount": -0.5}, r"discount must be float in \[0, 1\], got -0.5"),
-        ({"initial_temperature": 0.0}, "initial_temperature must be float > 0, got 0.0"),
-        ({"huber": -1.0}, r"huber must be float > 0 \| None, got -1.0"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(changes, message):
-    with pytest.raises(ParameterError, match=message):
-        SACAlgorithmParameters(**changes)
-
-
-def test_there_are_no_fewer_candidates_than_none():
-    with pytest.raises(ParameterError, match="greedy_candidates must be int >= 0, got -1"):
-        SACAgentParameters(greedy_candidates=-1)

@@ -1,24 +1,17 @@
 """Scripts: by function and by name, in every phase, kept apart from everything that learns."""
 
-import os
-
 import numpy as np
 import pytest
+from decisions import context, request
 from gymnasium import spaces
 
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters, desired_goal, still
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.configuration.trust import Trust
-from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.goals import GOAL_KEY
-from coach_rl.core.records import ActionRequest
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.spaces import EnvironmentSpaces
 
 BOX = spaces.Box(np.float32([-1, -2]), np.float32([1, -0.5]), dtype=np.float32)
-ROWS = np.arange(3)
 
 
 def ask_for_more(observation, space):
@@ -40,25 +33,11 @@ def seventh(observation, space):
 
 def build(policy, space=BOX):
     observed = spaces.Dict({"x": spaces.Box(-9, 9, (2,), np.float32)})
-    return ScriptedAgentParameters(policy=policy).build(
-        AgentContext(
-            spaces=EnvironmentSpaces(observation=observed, action=space),
-            num_envs=3,
-            planned_steps=100,
-            runtime=Runtime(device="cpu", seed=0),
-        )
-    )
+    return ScriptedAgentParameters(policy=policy).build(context(observed, space, num_envs=3))
 
 
 def act(agent, observation, phase=Phase.TRAIN):
-    flags = np.ones(3, np.bool_)
-    return agent.act(
-        agent.new_rows(3, 0),
-        ActionRequest(
-            rows=ROWS, observation=observation, starts=flags, episode_start=flags, greedy=~flags
-        ),
-        Clock(phase=phase),
-    )
+    return agent.act(agent.new_rows(3, 0), request(observation), Clock(phase=phase))
 
 
 SEEN = {"x": np.float32([[0.1, -0.5], [0.9, -0.9], [-0.2, 0.3]])}
@@ -80,10 +59,6 @@ def test_a_script_can_be_named(tmp_path, monkeypatch):
         act(build("gaits_of_mine:half"), SEEN)[:, 0], np.float32([0.05, 0.45, -0.1])
     )
     assert build("gaits_of_mine:half").description() == "script: 'gaits_of_mine:half'"
-    with pytest.raises(
-        UnknownNameError, match=r"function 'halve' in module 'gaits_of_mine'.*'half'"
-    ):
-        build("gaits_of_mine:halve")
 
 
 @pytest.mark.parametrize("policy", ["still", "some.module:function", still])
@@ -93,65 +68,22 @@ def test_parameters_survive_json(policy):
     assert decode(encode(params), trust=trust) == params
 
 
-def test_a_script_that_no_manifest_could_name_is_refused_there():
-    with pytest.raises(ConfigurationError, match=r"policy is .*<lambda>.* top of a file"):
-        encode(ScriptedAgentParameters(policy=lambda observation, space: None))
-
-
-@pytest.mark.parametrize(
-    ("policy", "message"),
-    [
-        ("stll", "unknown script 'stll'; did you mean 'still'"),
-        ("no_such_module:f", "the script 'no_such_module:f' needs the module 'no_such_module'"),
-        (":f", "the script ':f' needs the module ''"),
-    ],
-)
-def test_a_script_that_is_not_there_takes_one_line(policy, message):
-    with pytest.raises(ConfigurationError, match=message):
-        build(policy)
-
-
-@pytest.mark.parametrize("policy", ["os:system", os.system, "os:getcwd", abs])
-def test_what_takes_other_arguments_than_a_script_is_not_called(policy):
-    with pytest.raises(ConfigurationError, match=r"cannot act: .*function of \(observation, space"):
-        build(policy)
-
-
-@pytest.mark.parametrize(
-    ("policy", "space", "message"),
-    [
-        (ask_for_nothing_numeric, BOX, "ask_for_nothing_numeric.*lies outside"),
-        (ask_for_one, BOX, r"ask_for_one.*has shape \(2,\) per row"),
-        (seventh, spaces.Discrete(7), "seventh.*action 7 of row 0 lies outside"),
-    ],
-)
-def test_an_invalid_action_is_reported_with_the_scripts_name(policy, space, message):
-    with pytest.raises(ActionError, match=message):
-        act(build(policy, space), SEEN)
-
-
 def test_still_is_the_nearest_there_is_to_nothing():
     np.testing.assert_array_equal(act(build("still"), SEEN), np.float32([[0, -0.5]] * 3))
     np.testing.assert_array_equal(act(build("still", spaces.Discrete(3, start=2)), SEEN), [2] * 3)
     np.testing.assert_array_equal(
         act(build("still", spaces.MultiDiscrete([2, 3])), SEEN), np.zeros((3, 2))
     )
-    with pytest.raises(SpaceError, match=r"'still'.*not in"):
-        act(build("still", spaces.MultiBinary(2)), SEEN)
 
 
 def test_desired_goal_passes_on_the_goal_it_receives():
     goal = np.float32([[0.5, -1], [-0.5, -1.5], [5, -1]])
     action = act(build(desired_goal), {**SEEN, GOAL_KEY: goal})
     np.testing.assert_array_equal(action, np.float32([[0.5, -1], [-0.5, -1.5], [1, -1]]))
-    with pytest.raises(SpaceError, match=r"'desired_goal'.*receives none; observed: .'x'."):
-        act(build("desired_goal"), SEEN)
 
 
-def test_nothing_is_learned_saved_or_loaded():
+def test_script_learns_and_saves_nothing():
     agent = build("still")
     assert agent.train(Clock()) is None
     assert agent.state_dict() == {}
     agent.load_state_dict({})
-    with pytest.raises(SpaceError, match="agent 'script' follows a script"):
-        agent.load_policy({})

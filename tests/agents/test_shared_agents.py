@@ -1,20 +1,17 @@
 """Members that share an agent by name, and groups on upper levels."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pytest
-import torch
 from gymnasium import spaces
-from skill_stacks import SMALL, ppo
+from resuming import after, amid, assert_resumes
+from skill_stacks import ddpg, ppo
 
 from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.hierarchies.hiro_agent import HIROAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.core.agents import AgentContext
-from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parts import trajectories_of
 from coach_rl.core.runtime import Runtime
@@ -27,9 +24,7 @@ from coach_rl.graph_managers import (
     LevelParameters,
     ScheduleParameters,
 )
-from coach_rl.memories import ReplayMemoryParameters
-from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
-from coach_rl.testing.states import assert_same_state, flat_state
+from coach_rl.testing.states import flat_state
 
 PLACE = spaces.Box(-9, 9, (1,), np.float32)
 PUSH = spaces.Box(-1, 1, (1,), np.float32)
@@ -70,19 +65,6 @@ class TwinsParameters:
 
     def build(self, *, num_envs):
         return WorldEnvironment(Twins(), num_envs=num_envs, max_episode_steps=9)
-
-
-def ddpg(name):
-    return DDPGAgentParameters(
-        name=name,
-        actor=ActorParameters(torso=SMALL),
-        critic=CriticParameters(torso=SMALL),
-        learning=LearningParameters(
-            batch=8, learning_starts=30, updates_per_step=0.25, report_every=10
-        ),
-        memory=ReplayMemoryParameters(capacity=2_000),
-        update_mode="eager",
-    )
 
 
 def sharing(kind):
@@ -165,29 +147,20 @@ def _never():
     return LearningParameters(learning_starts=1_000)
 
 
+def one_member_is_over(manager):
+    playing = manager.state_dict()["training"]["top"]["agent_rows"]["playing"]
+    return (playing["left"] != playing["right"]).any()
+
+
 @pytest.mark.parametrize("kind", [walker, ddpg])
-def test_a_shared_agent_is_saved_once_and_resumes_bit_for_bit(kind, tmp_path):
-    torch.set_num_threads(1)
-    straight, rest = manager(sharing(kind)), None
-    for record in straight.improve():
-        top = straight.state_dict()["training"]["top"]
-        playing = top["agent_rows"]["playing"]
-        if rest is not None:
-            rest += [record.scalars] if record.kind == "train" else []
-        elif record.environment_steps > 100 and (playing["left"] != playing["right"]).any():
-            write_checkpoint(tmp_path / "saved", straight.state_dict(), {})
-            rest = []
-    assert rest, "the test wants a row in which one member is over and the other is not"
-    again = manager(sharing(kind))
-    again.load_state_dict(read_checkpoint(tmp_path / "saved").state)
-    assert [record.scalars for record in again.improve() if record.kind == "train"] == rest
-    state = again.state_dict()
-    assert_same_state(state, straight.state_dict())
-    paths = [path for path, _ in flat_state(state["agents"]) if "online" in path]
-    assert paths
-    assert all("walker" in path for path in paths)
-    for graph_manager in (straight, again):
-        graph_manager.close()
+def test_shared_agent_is_saved_once_and_resumes_bit_for_bit(kind, tmp_path):
+    def check(whole, _):
+        paths = [path for path, _ in flat_state(whole.state_dict()["agents"]) if "online" in path]
+        assert paths
+        assert all("walker" in path for path in paths)
+
+    build = partial(manager, sharing(kind))
+    assert_resumes(build, tmp_path, after(101, one_member_is_over), check=check)
 
 
 def test_rows_of_a_shared_agent_are_independent_of_their_company():
@@ -213,30 +186,6 @@ def test_decisions_of_a_shared_agent_are_followed_row_by_row():
     other = group.new_rows(4, seed=1)
     other.follow(told)
     np.testing.assert_array_equal(other.members["walker"].followed["action"], made)
-
-
-def test_what_cannot_be_shared_is_refused():
-    left, right = sharing(ddpg).members
-    with pytest.raises(ParameterError, match="differ in more than their names"):
-        AgentGroupParameters(members=(left, replace(right, agent=walker("right"))))
-    with pytest.raises(ParameterError, match="shares 'left', which is the name of a member"):
-        AgentGroupParameters(members=(replace(left, shares="left"), right))
-    with pytest.raises(SpaceError, match="members that share 'walker' need equal spaces; 'right'"):
-        manager(AgentGroupParameters(members=(left, replace(right, observations=("both",)))))
-    both = GroupMember(agent=ddpg("left"), actions="left", observations=("left", "both"))
-    clash = replace(both, shares="walker", observations=("left", "observation"))
-    context = _context({"left": PLACE, "observation": PLACE})
-    with pytest.raises(SpaceError, match="which are both 'observation' to the agent 'walker'"):
-        AgentGroupParameters(members=(clash,)).build(context)
-
-
-def _context(observed):
-    return AgentContext(
-        spaces=EnvironmentSpaces(
-            observation=spaces.Dict(observed), action=spaces.Dict({"left": PUSH})
-        ),
-        num_envs=1,
-    )
 
 
 # Groups on upper levels.
@@ -288,28 +237,12 @@ def test_members_of_a_group_above_share_out_the_sub_goal_and_have_rewards_of_the
     graph_manager.close()
 
 
-def test_a_group_above_resumes_bit_for_bit_in_mid_decision(tmp_path):
-    torch.set_num_threads(1)
-    straight = manager(sharing(walker), above(unfiltered))
-    saved = None
-    for record in straight.improve():
-        if saved is None and record.environment_steps > 150:
-            rows = straight.state_dict()["training"]["top"]["environment"]["rows"]
-            assert (rows["decisions"][rows["open"]] > 0).any()
-            saved = tmp_path / "saved"
-            write_checkpoint(saved, straight.state_dict(), {})
-    again = manager(sharing(walker), above(unfiltered))
-    again.load_state_dict(read_checkpoint(saved).state)
-    list(again.improve())
-    assert straight.graph.agents["top"].members["x"].training_steps > 0
-    assert_same_state(again.state_dict(), straight.state_dict())
-    for graph_manager in (straight, again):
-        graph_manager.close()
+def test_group_above_stopped_in_mid_decision_resumes_bit_for_bit(tmp_path):
+    def check(whole, _):
+        assert whole.graph.agents["top"].members["x"].training_steps > 0
 
-
-def test_an_agent_that_needs_the_whole_sub_goal_is_refused_in_a_group():
-    with pytest.raises(ConfigurationError, match="HIRO agent needs a level below it that receives"):
-        manager(sharing(walker), above(lambda name: HIROAgentParameters(name=name)))
+    build = partial(manager, sharing(walker), above(unfiltered))
+    assert_resumes(build, tmp_path, after(151, amid), check=check)
 
 
 def test_choices_in_a_row_are_shared_out_as_well():
@@ -318,6 +251,8 @@ def test_choices_in_a_row_are_shared_out_as_well():
     params = AgentGroupParameters(
         members=tuple(replace(m, agent=unfiltered(m.agent.name)) for m in params.members)
     )
-    context = _context({"observation": PLACE})
-    context = replace(context, spaces=replace(context.spaces, action=discrete))
+    context = AgentContext(
+        spaces=EnvironmentSpaces(observation=spaces.Dict({"observation": PLACE}), action=discrete),
+        num_envs=1,
+    )
     assert params.build(context).members["y"].action_space == spaces.Discrete(4, start=2)

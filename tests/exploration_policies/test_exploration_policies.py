@@ -12,9 +12,7 @@ from coach_rl.core.clock import (
     ConstantSchedule,
     ExponentialSchedule,
     LinearSchedule,
-    PiecewiseSchedule,
 )
-from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.core.spaces import check_actions
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.exploration_policies import (
@@ -156,82 +154,6 @@ class TestEveryPolicy:
         scalars = params.build(space).metrics(CLOCK)
         assert all(name.startswith("exploration/") for name in scalars)
         assert all(isinstance(value, float) for value in scalars.values())
-
-
-@pytest.mark.parametrize(
-    ("params", "space", "line"),
-    [
-        (EpsilonGreedy(), UNEVEN, "EpsilonGreedy explores in a Discrete space, not in Box"),
-        (Boltzmann(), UNEVEN, "Boltzmann explores in a Discrete space"),
-        (Categorical(), spaces.MultiBinary(3), "Categorical explores in a Discrete space"),
-        (GaussianNoise(), BUTTONS, "GaussianNoise explores in a Box, not in Discrete"),
-        (TruncatedNormalNoise(), BUTTONS, "TruncatedNormalNoise explores in a Box"),
-        (OrnsteinUhlenbeckNoise(), BUTTONS, "OrnsteinUhlenbeckNoise explores in a Box"),
-        (EpsilonGreedyNoise(), BUTTONS, "EpsilonGreedyNoise explores in a Box"),
-        (EpsilonZGreedy(), spaces.MultiBinary(3), "EpsilonZGreedy explores in a Box, not in Multi"),
-        (EpsilonZGreedy(noise=GaussianNoise()), BUTTONS, "GaussianNoise explores in a Box"),
-        (EpsilonGreedyNoise(noise=EpsilonGreedy()), UNEVEN, "EpsilonGreedy explores in a Discrete"),
-        (Greedy(), spaces.MultiDiscrete([2, 3]), "Greedy explores in a Box, not in MultiDiscrete"),
-        (GaussianNoise(), spaces.Box(-np.inf, 1, (2,)), "with finite bounds, got Box"),
-        (GaussianNoise(), spaces.Box(0, 9, (2,), np.int64), "a flat Box of floats"),
-        (Greedy(), spaces.Box(0, 1, (2, 2)), "a flat Box of floats"),
-    ],
-)
-def test_spaces_that_cannot_be_served(params, space, line):
-    with pytest.raises(SpaceError, match=line) as caught:
-        params.build(space)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("make", "line"),
-    [
-        (
-            lambda: EpsilonGreedy(epsilon=constant(1.5)),
-            r"EpsilonGreedy.epsilon must lie in \[0, 1\], got 1.5",
-        ),
-        (lambda: EpsilonGreedy(epsilon=LinearSchedule(start=1, end=-0.1)), "got -0.1"),
-        (lambda: EpsilonGreedy(epsilon=constant(math.nan)), "got nan"),
-        (lambda: EpsilonGreedyNoise(epsilon=constant(2.0)), "EpsilonGreedyNoise.epsilon"),
-        (lambda: EpsilonZGreedy(epsilon=constant(2.0)), "EpsilonZGreedy.epsilon"),
-        (lambda: EpsilonZGreedy(mu=1), "EpsilonZGreedy.mu must be float > 1, got 1"),
-        (lambda: EpsilonZGreedy(longest=0), "longest must be int > 0, got 0"),
-        (
-            lambda: Boltzmann(temperature=constant(-1.0)),
-            r"temperature must be 0 or more and finite, got -1\.0 at environment step 0",
-        ),
-        (lambda: GaussianNoise(scale=constant(-0.1)), "scale must be 0 or more and finite"),
-        (
-            lambda: GaussianNoise(unit="box"),
-            "GaussianNoise.unit must be 'half_range' or 'raw', got",
-        ),
-        (
-            lambda: GaussianNoise(scale=constant(math.inf)),
-            "scale must be 0 or more and finite, got inf at environment step 0",
-        ),
-        (lambda: TruncatedNormalNoise(scale=constant(-0.1)), "TruncatedNormalNoise.scale"),
-        (lambda: OrnsteinUhlenbeckNoise(theta=0), "theta must be float > 0, got 0"),
-        (lambda: OrnsteinUhlenbeckNoise(dt=0), "dt must be float > 0"),
-        (lambda: OrnsteinUhlenbeckNoise(theta=0.5, dt=3), r"1 / theta = 2\], got 3"),
-        (
-            lambda: OrnsteinUhlenbeckNoise(sigma=constant(-1.0)),
-            "sigma must be 0 or more and finite",
-        ),
-        (
-            lambda: OrnsteinUhlenbeckNoise(mean=math.inf),
-            r"mean must be float in \(-inf, inf\), got inf",
-        ),
-    ],
-)
-def test_bad_parameters(make, line):
-    with pytest.raises(ParameterError, match=line):
-        make()
-
-
-def test_a_schedule_that_leaves_its_range_on_the_way_is_caught_there():
-    params = EpsilonGreedy(epsilon=PiecewiseSchedule(points=((0, 1.0), (10, 3.0), (20, 0.0))))
-    with pytest.raises(ParameterError, match=r"must lie in .* got 2.0 at environment step 5"):
-        params.build(BUTTONS).metrics(Clock(environment_steps=5))
 
 
 def test_schedules_are_asked_with_true_progress():

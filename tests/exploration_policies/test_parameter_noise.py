@@ -8,7 +8,6 @@ import torch
 from gymnasium import spaces
 
 from coach_rl.configuration.parameters_json import decode, encode
-from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.exploration_policies import ParameterNoise
 
 UNEVEN = spaces.Box(np.float32([-1, 0]), np.float32([3, 1]))  # half ranges 2 and 0.5
@@ -171,25 +170,3 @@ def test_elements_that_cannot_move_do_not_count():
 def test_json_rebuilds_it():
     params = ParameterNoise(target_distance=0.1)
     assert decode(encode(params)) == params
-
-
-@pytest.mark.parametrize(
-    ("fields", "line"),
-    [
-        ({"initial_scale": 0.0}, r"initial_scale must be float in \(0, inf\), got 0.0"),
-        ({"target_distance": -1.0}, r"target_distance must be float in \(0, inf\)"),
-        ({"target_distance": math.inf}, r"target_distance must be float in \(0, inf\)"),
-        ({"adaptation": 0.99}, r"adaptation must be float in \[1, inf\)"),
-        ({"adapt_every": 0}, "adapt_every must be int > 0"),
-    ],
-)
-def test_bad_parameters(fields, line):
-    with pytest.raises(ParameterError, match=line):
-        ParameterNoise(**fields)
-
-
-def test_spaces_that_cannot_be_served():
-    with pytest.raises(SpaceError, match="ParameterNoise explores in a Box, not in Discrete"):
-        ParameterNoise().build(spaces.Discrete(3), perturbable=PERTURBABLE)
-    with pytest.raises(SpaceError, match="nothing to explore"):
-        ParameterNoise().build(spaces.Box(1, 1, (2,)), perturbable=PERTURBABLE)

@@ -7,7 +7,6 @@ from gymnasium import spaces
 
 from coach_rl.agents.hierarchies.sub_goal_guide import Adjacency, AdjacencyParameters, VisitedCells
 from coach_rl.core.agents import AgentContext
-from coach_rl.core.errors import ParameterError
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.testing.states import assert_same_state
 
@@ -119,8 +118,3 @@ def test_it_goes_on_from_a_saved_state():
         learner.learn([walk(1)])
     assert_same_state(first.state_dict(), second.state_dict())
     assert float(first.trained) == 1.0
-
-
-def test_near_may_not_lie_beyond_far():
-    with pytest.raises(ParameterError, match=r"near must be at most far = 0\.5, got 1\.0"):
-        AdjacencyParameters(far=0.5)

@@ -5,14 +5,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 import torch
-from skill_stacks import SMALL, diayn, low_agent, stack
+from skill_stacks import diayn, low_agent, stack
 
 from coach_rl.agents.hierarchies.diayn_agent import DiscriminatorParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
-from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments import WorldEnvironment
@@ -111,34 +109,3 @@ def test_skills_come_apart():
     assert told[0] < 0.45, "chance is a quarter"
     assert told[-1] > 0.6
     graph_manager.close()
-
-
-def test_a_level_without_options_is_refused():
-    places = GoalSpace(low=(-1.0,), high=(1.0,), threshold=(0.1,), elements=(0,))
-    for space in (places, OptionSpace(count=1)):
-        with pytest.raises(
-            ConfigurationError, match="discriminates between options, and needs a level with"
-        ):
-            stack(diayn(), space)
-
-
-@pytest.mark.parametrize(
-    ("seen", "message"),
-    [
-        ({"key": "option"}, "key 'option' is not a Box that the agent observes.*observation"),
-        ({"key": "place"}, "key 'place' is not a Box that the agent observes"),
-        (
-            {"elements": (0, 4)},
-            r"elements \(0, 4\) do not all lie in observation 'observation' of 4",
-        ),
-    ],
-)
-def test_a_discriminator_of_what_is_not_there_is_refused(seen, message):
-    agent = replace(diayn(), discriminator=DiscriminatorParameters(torso=SMALL, **seen))
-    with pytest.raises(SpaceError, match=message):
-        stack(agent, OptionSpace(count=3))
-
-
-def test_returns_of_several_steps_are_refused():
-    with pytest.raises(ParameterError, match="n_step must be 1"):
-        replace(diayn(), memory=ReplayMemoryParameters(capacity=100, n_step=3))

@@ -2,10 +2,12 @@
 
 import itertools
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from resuming import after, assert_resumes, rows_below
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
 from coach_rl.agents.hierarchies.hac import HACAgentParameters
@@ -15,13 +17,12 @@ from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.clock import Phase
-from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import End
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.core.timed_goals import TimedGoalSpace
-from coach_rl.environments.toy import GoalPointMassParameters, PointMassParameters
+from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.graph_managers import (
     HACGraphManager,
     HACGraphParameters,
@@ -30,7 +31,6 @@ from coach_rl.graph_managers import (
 )
 from coach_rl.memories import (
     HindsightActionParameters,
-    HindsightParameters,
     ReplayMemoryParameters,
     TransitionBatch,
 )
@@ -103,36 +103,21 @@ def drained(manager, steps=None):
 KINDS = [("ddpg", "ddpg", "ddpg"), ("td3", "sac", "td3"), ("sac", "td3", "ddpg")]
 
 
+def is_amid_everywhere(manager):
+    """Whether every level is in the middle of a sub-episode, and a test is under way."""
+    level, rows = manager.state_dict()["training"]["top"], []
+    while "rows" in level:
+        rows.append(level["rows"])
+        level = level["environment"]
+    open_everywhere = all((each["decisions"] > 0).any() for each in rows)
+    tested = any(each["decision_tested"].any() for each in rows)
+    return open_everywhere and tested
+
+
 @pytest.mark.parametrize("kinds", KINDS, ids="-".join)
-def test_a_stack_stopped_with_every_level_in_mid_sub_episode_resumes_bit_for_bit(kinds):
+def test_hac_stopped_in_mid_sub_episodes_resumes_bit_for_bit(kinds, tmp_path):
     params = parameters(stack(kinds=kinds))
-    whole, stopped, resumed = built(params), built(params), built(params)
-    drained(whole)
-
-    def rows_of_levels():
-        level = stopped.state_dict()["training"]["top"]
-        while "rows" in level:
-            yield level["rows"]
-            level = level["environment"]
-
-    def in_the_middle():
-        return all((rows["decisions"] > 0).any() for rows in rows_of_levels())
-
-    for _ in stopped.improve():
-        if (
-            stopped.graph.clock.environment_steps > 200
-            and stopped.progress.is_settled
-            and in_the_middle()
-        ):
-            break
-    assert in_the_middle(), "the test wants open sub-episodes at every level"
-    assert any(rows["decision_tested"].any() for rows in rows_of_levels()), "and a test under way"
-    resumed.load_state_dict(stopped.state_dict())
-    drained(resumed)
-    assert resumed.graph.clock.training_steps == whole.graph.clock.training_steps > 100
-    assert_same_state(whole.state_dict(), resumed.state_dict())
-    for manager in (whole, stopped, resumed):
-        manager.close()
+    assert_resumes(partial(built, params), tmp_path, after(200, is_amid_everywhere))
 
 
 TIMED = TimedGoalSpace.of(PLACES, longest=9)
@@ -147,26 +132,14 @@ def timed_stack(kinds=("ddpg", "td3", "ddpg"), longest=(9, 4)):
     )
 
 
-def test_a_timed_stack_stopped_in_the_middle_of_its_sub_goals_resumes_bit_for_bit():
-    params = parameters(timed_stack())
-    whole, stopped, resumed = built(params), built(params), built(params)
-    drained(whole)
-    for _ in stopped.improve():
-        rows = stopped.state_dict()["training"]["top"]["environment"]["rows"]
-        times = rows["goal"][:, -1]
-        if (
-            stopped.graph.clock.environment_steps > 200
-            and stopped.progress.is_settled
-            and times.min() > 0
-        ):
-            break
-    assert ((times > 0) & (times < 9)).any(), "the test wants times that run"
-    resumed.load_state_dict(stopped.state_dict())
-    drained(resumed)
-    assert resumed.graph.clock.training_steps == whole.graph.clock.training_steps > 100
-    assert_same_state(whole.state_dict(), resumed.state_dict())
-    for manager in (whole, stopped, resumed):
-        manager.close()
+def is_amid_times(manager):
+    times = rows_below(manager)["goal"][:, -1]
+    return times.min() > 0 and (times < 9).any()
+
+
+def test_timed_hac_stopped_in_mid_sub_goals_resumes_bit_for_bit(tmp_path):
+    build = partial(built, parameters(timed_stack()))
+    assert_resumes(build, tmp_path, after(200, is_amid_times))
 
 
 def test_sub_goals_with_a_time_end_when_it_is_up_and_are_learned_from_as_they_were():
@@ -201,60 +174,20 @@ def test_values_of_goals_with_a_time_lie_between_their_rewards():
     manager.close()
 
 
-def test_a_stack_that_stops_on_failure_learns_without_hindsight_actions_and_resumes_bit_for_bit():
+def test_hac_stopping_on_failure_learns_failures_and_resumes_bit_for_bit(tmp_path):
     top, *below = stack()
     strict = replace(top, agent=agent(actions=None), stops_on_failure="training")
-    params = parameters((strict, *below))
-    whole, stopped, resumed = built(params), built(params), built(params)
-    records = drained(whole)
-    shares = [
-        record.scalars["level/failure_share"]
-        for record in records
-        if record.kind == "level"
-        and record.level == "top"
-        and "level/failure_share" in record.scalars
-    ]
-    assert max(shares) > 0
-    kept = whole.graph.agents["top"].memory.trajectories("top")
-    failed = kept["/rewards"] == -4.0
-    assert 0 < failed.sum() < kept["/mask"].sum()
-    np.testing.assert_array_equal(failed, kept["/terminated"] & (kept["/rewards"] < 0))
-    drained(stopped, 250)
-    resumed.load_state_dict(stopped.state_dict())
-    drained(resumed)
-    assert_same_state(whole.state_dict(), resumed.state_dict())
-    for manager in (whole, stopped, resumed):
-        manager.close()
 
+    def check(whole, records):
+        told = [each.scalars for each in records if each.kind == "level" and each.level == "top"]
+        assert max(each.get("level/failure_share", 0) for each in told) > 0
+        kept = whole.graph.agents["top"].memory.trajectories("top")
+        failed = kept["/rewards"] == -4.0
+        assert 0 < failed.sum() < kept["/mask"].sum()
+        np.testing.assert_array_equal(failed, kept["/terminated"] & (kept["/rewards"] < 0))
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            {"stops_on_failure": "always"},
-            "level 'top': hindsight actions turn sub-goals .* choose one",
-        ),
-        (
-            {
-                "stops_on_failure": "always",
-                "horizon": None,
-                "agent": agent(actions=None, bound_values=False),
-                "goal_space": TIMED,
-            },
-            "level 'top': the goals of the top level come from the environment, .* no time",
-        ),
-    ],
-)
-def test_what_excludes_each_other_at_the_top_is_said(change, message):
-    top, *below = stack((4, 3))
-    with pytest.raises(ConfigurationError, match=message):
-        built(parameters((replace(top, **change), *below)))
-
-
-def test_a_level_stops_on_failures_of_levels_that_have_goals():
-    *above, low = stack((4, 3))
-    with pytest.raises(ParameterError, match="level 'low' stops_on_failure='always', and no level"):
-        parameters((*above, replace(low, stops_on_failure="always")))
+    build = partial(built, parameters((strict, *below)))
+    assert_resumes(build, tmp_path, after(250), check=check)
 
 
 def test_every_step_and_every_decision_becomes_one_transition():
@@ -491,54 +424,7 @@ def test_a_goal_to_be_held_is_no_end_in_hindsight():
     assert not agents["low"].memory.layout.hindsight.goal_ends_episode
 
 
-@pytest.mark.parametrize(
-    ("level", "change", "message"),
-    [
-        (
-            1,
-            {"goal_space": replace(PLACES, elements=None)},
-            "level 'low': the goal has 2 elements, observation 'observation' has 4; name them",
-        ),
-        (
-            0,
-            {"goal_space": GoalSpace(low=(0.0,), high=(1.0,), threshold=(0.1,), elements=(0,))},
-            "level 'top': the environment's 'desired_goal' has 2 elements, the goal space 1",
-        ),
-    ],
-)
-def test_levels_that_do_not_fit_are_named(level, change, message):
-    levels = list(stack((4, 3)))
-    levels[level] = replace(levels[level], **change)
-    with pytest.raises(ConfigurationError, match=message):
-        built(parameters(tuple(levels)))
-
-
 FREE = {"bound_values": False}
-
-
-@pytest.mark.parametrize(
-    ("name", "changes", "message"),
-    [
-        (
-            "top",
-            {},
-            r"level 'top': values are bounded .*-1 and 0, .* set HACAgentParameters.bound_v",
-        ),
-        (
-            "low",
-            {},
-            r"level 'low': values are bounded .*-1 and 0, .* set HACAgentParameters.bound_v",
-        ),
-        ("top", FREE, r"level 'top': the penalty of a missed test .* rewarded by distance"),
-    ],
-)
-def test_goals_rewarded_by_distance_are_refused_where_rewards_of_minus_1_are_counted_on(
-    name, changes, message
-):
-    dense = {"goal_space": replace(PLACES, reward="dense"), "agent": agent(**changes)}
-    levels = [replace(each, **dense) if each.name == name else each for each in stack((4, 3))]
-    with pytest.raises(ConfigurationError, match=message):
-        built(parameters(tuple(levels)))
 
 
 @pytest.mark.parametrize("actions", [None, HindsightActionParameters(penalty=-12.0)])
@@ -548,39 +434,6 @@ def test_goals_rewarded_by_distance_where_nothing_counts_on_rewards_of_minus_1(a
     drained(manager)
     assert manager.graph.clock.training_steps > 0
     manager.close()
-
-
-def test_an_environment_without_goals_of_its_own():
-    with pytest.raises(SpaceError, match="level 'top': the goals of the top level come from the"):
-        built(parameters(environment=PointMassParameters()))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"name": "upper"}, r"learner.name .* got 'upper'; set HACAgentParameters.name"),
-        (
-            {"memory": ReplayMemoryParameters(hindsight=HindsightParameters(ratio=8.0))},
-            r"learner.memory.hindsight must be None, .*; set HACAgentParameters.strategy and ratio",
-        ),
-        (
-            {
-                "memory": ReplayMemoryParameters(
-                    hindsight=HindsightParameters(), hindsight_actions=HindsightActionParameters()
-                )
-            },
-            r"learner.memory.hindsight must be None",
-        ),
-        (
-            {"critic": CriticParameters(bounds=(-9.0, 0.0))},
-            r"learner.critic.bounds must be None, got \(-9.0, 0.0\): .*bound_values=False",
-        ),
-    ],
-)
-def test_what_a_hac_agent_decides_itself_is_refused_of_its_learner(change, message):
-    learner = replace(agent().learner, **change)
-    with pytest.raises(ParameterError, match=message):
-        agent(learner=learner)
 
 
 def test_a_learner_keeps_bounds_of_its_own_and_the_name_it_shares():
@@ -593,23 +446,6 @@ def test_a_learner_keeps_bounds_of_its_own_and_the_name_it_shares():
     manager.close()
 
 
-def test_wrong_parameters():
-    with pytest.raises(ParameterError, match="SAC's values count entropy"):
-        agent("sac", bound_values=True)
-    with pytest.raises(ParameterError, match=r"testing_rate must be float in \[0, 1\], got 2"):
-        parameters(testing_rate=2.0)
+def test_hac_unbounded_values_accept_any_penalty():
     unbounded = agent(actions=HindsightActionParameters(penalty=-3.0), bound_values=False)
     assert unbounded.learner.critic.bounds is None
-
-
-@pytest.mark.parametrize(
-    ("change", "what"),
-    [
-        ({"agent": agent(actions=HindsightActionParameters(penalty=-5.0))}, "penalty"),
-        ({"stops_on_failure": "always", "failure_reward": 0.5}, "failure_reward"),
-    ],
-)
-def test_rewards_beyond_what_values_are_bounded_by_are_refused(change, what):
-    top, low = stack((4, 3))
-    with pytest.raises(ConfigurationError, match=rf"bounded by -4 and 0, and .*{what} is"):
-        built(parameters((replace(top, **change), low)))

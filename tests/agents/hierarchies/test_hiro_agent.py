@@ -1,14 +1,15 @@
 """HIRO's upper level: candidates, the steps below, and which candidate explains them best."""
 
-import subprocess
-import sys
 from collections import defaultdict
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from decisions import context, transition
 from gymnasium import spaces
+from resuming import after, amid, assert_resumes
 
 from coach_rl.agents.hierarchies.hiro_agent import (
     LOW_BEGIN,
@@ -19,20 +20,14 @@ from coach_rl.agents.hierarchies.hiro_agent import (
     SubGoalCorrectionParameters,
 )
 from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import ConstantSchedule
-from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.options import OptionSpace
-from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import End, Transition
+from coach_rl.core.records import End
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.exploration_policies import GaussianNoise
@@ -40,22 +35,16 @@ from coach_rl.filters import (
     InputFilter,
     LinearBoxToBoxMap,
     ObservationClippingFilter,
-    ObservationNormalizationFilter,
     OutputFilter,
     RewardRescaleFilter,
-    StatelessInputStage,
 )
 from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
     GraphParameters,
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,
 )
-from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
-from coach_rl.memories.hindsight_actions import HindsightActionParameters
-from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
+from coach_rl.memories import ReplayMemoryParameters
 from coach_rl.testing.states import assert_same_state
 
 GOALS = GoalSpace(
@@ -390,30 +379,12 @@ def on_a_line(goals=LINE, candidates=2):
     """A level below that walks 0.3 to the right in three steps, asked to go 1.0 to the left."""
     place = spaces.Box(-9, 9, (1,), np.float32)
     low = low_agent(learning=LearningParameters(learning_starts=10), capacity=10).build(
-        AgentContext(
-            spaces=EnvironmentSpaces(
-                observation=spaces.Dict({"place": place, **goals.shown}),
-                action=spaces.Box(-2, 2, (1,), np.float32),
-            ),
-            num_envs=1,
-            planned_steps=1,
-            runtime=Runtime(device="cpu", seed=0),
-        )
+        context({"place": place, **goals.shown}, spaces.Box(-2, 2, (1,), np.float32), num_envs=1)
     )
     for step in range(3):
         before, after = 2 + 0.1 * step, 2 + 0.1 * (step + 1)
-        low.store(
-            Transition(
-                rows=np.array([0]),
-                observation={"place": row(before), GOAL_KEY: row(1 - before)},
-                action=row(0.1),
-                reward=np.array([0.0]),
-                next_observation={"place": row(after), GOAL_KEY: row(1 - after)},
-                terminated=np.array([False]),
-                truncated=np.array([step == 2]),
-                duration=np.array([1]),
-            )
-        )
+        seen, then = ({"place": row(each), GOAL_KEY: row(1 - each)} for each in (before, after))
+        low.store(transition(seen, row(0.1), then, reward=0.0, truncated=step == 2))
     # It goes right where that leads nearer to what it is told, unless that is too far.
     low.learner.acting.outputs = lambda seen: np.where(
         (seen[GOAL_KEY] > 0.05) & (seen[GOAL_KEY] < 0.35), np.float32(0.1), np.float32(-0.1)
@@ -601,146 +572,17 @@ def test_without_correction_it_is_td3():
     assert_same_state(*states)
 
 
-CONTINUE = """
-import sys
-from pathlib import Path
-import torch
-sys.path.insert(0, {tests!r})
-from test_hiro_agent import built, stack
-from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
-torch.set_num_threads(1)
-manager = built(stack(), seed=3)
-manager.load_state_dict(read_checkpoint(Path({half!r})).state)
-manager.run()
-write_checkpoint(Path({whole!r}), manager.state_dict(), {{}})
-manager.close()
-"""
+def test_hiro_stopped_in_mid_sub_episode_resumes_bit_for_bit(tmp_path):
+    """In heat-up and while learning."""
+
+    def check(whole, _):
+        assert whole.graph.agents["top"].training_steps > 0
+
+    build = partial(built, stack())
+    assert_resumes(build, tmp_path, after(36, amid), after(250, amid), check=check)
 
 
-def test_a_new_process_resumes_bit_for_bit(tmp_path):
-    """Saved in heat-up and while learning, with sub-episodes open; all three ends are the same."""
-    torch.set_num_threads(1)
-    manager = built(stack(), seed=3)
-    for name, stop_at in (("heatup", 36), ("training", 250)):
-        for record in manager.improve():
-            low = manager.state_dict()["training"]["top"]["environment"]["rows"]
-            amid = (low["open"] & (low["decisions"] > 0)).any()  # in the middle of a sub-episode
-            if record.environment_steps >= stop_at and amid:
-                break
-        assert record.environment_steps < stop_at + 30
-        write_checkpoint(tmp_path / name, manager.state_dict(), {})
-    manager.run()
-    straight = manager.state_dict()
-    assert straight["agents"]["top"]["training_steps"] > 0
-    manager.close()
-    for name in ("heatup", "training"):
-        whole = tmp_path / f"{name}_whole"
-        script = CONTINUE.format(
-            tests=str(__file__.rsplit("/", 1)[0]), half=str(tmp_path / name), whole=str(whole)
-        )
-        subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
-        assert_same_state(read_checkpoint(whole).state, straight)
-
-
-BELOW = "level 'top': HIRO corrects sub-goals by level 'low' below, which"
-
-
-def refusal(params):
-    with pytest.raises(ConfigurationError) as caught:
-        built(params)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
-def test_a_lowest_level_is_refused():
-    manager = BasicRLGraphManager(
-        BasicGraphParameters(agent=top_agent(), environment=GoalPointMassParameters())
-    )
-    with pytest.raises(ConfigurationError, match=r"level 'main': .* needs a level below"):
-        manager.create_graph(Runtime(device="cpu"))
-    assert "level 'low': a HIRO agent needs a level below it" in refusal(
-        stack(low=top_agent(), top=top_agent())
-    )
-
-
-@pytest.mark.parametrize(
-    "goals",
-    [
-        replace(GOALS, relative=False, reach=None),
-        replace(GOALS, observed="absolute"),
-    ],
-)
-def test_goals_that_are_not_relative_are_refused(goals):
-    assert f"{BELOW} needs relative goals" in refusal(stack(goals=goals))
-
-
-@parameter_class
-class Latent(GoalSpace):
-    def achieved(self, observation):
-        return super().achieved(observation) * 0.5
-
-
-def test_goals_achieved_in_an_own_way_are_refused():
-    own = Latent(**{each.name: getattr(GOALS, each.name) for each in fields(GOALS)})
-    assert "correction of HIRO computes with goals that are elements" in refusal(stack(goals=own))
-
-
-def test_options_below_are_refused():
-    assert f"{BELOW} needs relative goals" in refusal(stack(goals=OptionSpace(count=3)))
-
-
-def test_a_frozen_level_below_is_refused_unless_nothing_is_corrected():
-    assert f"{BELOW} remembers nothing while it is frozen" in refusal(stack(frozen=True))
+def test_hiro_frozen_level_below_without_correction_runs():
     manager = built(stack(top_agent(correction=None), frozen=True))
     manager.run()
     manager.close()
-
-
-def test_a_level_below_without_a_replay_memory_is_refused():
-    message = refusal(stack(low=PPOAgentParameters()))
-    assert message.startswith(f"{BELOW} needs an agent with a replay memory")
-    assert message.endswith("got PPOAgent")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Halved:
-    """Half of what there is to see, in the space it had."""
-
-    def build(self, space):
-        return StatelessInputStage(space, lambda values: values * 0.5)
-
-
-@pytest.mark.parametrize(
-    "filters", [ObservationClippingFilter(low=-0.1), ObservationNormalizationFilter(), Halved()]
-)
-def test_filters_that_change_goals_are_refused(filters):
-    clipped = InputFilter(observation={GOAL_KEY: (filters,)})
-    assert f"{BELOW} changes 'desired_goal' by its InputFilter" in refusal(
-        stack(low=low_agent(input_filter=clipped))
-    )
-    changed = InputFilter(observation={"achieved_goal": (filters,)})
-    assert "level 'top': agent 'agent': sub-goals are corrected by 'achieved_goal'" in refusal(
-        stack(top_agent(input_filter=changed))
-    )
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda: SubGoalCorrectionParameters(candidates=1), "candidates must be int >= 2"),
-        (lambda: SubGoalCorrectionParameters(std=-0.1), "std must be float >= 0"),
-        (
-            lambda: top_agent(
-                memory=ReplayMemoryParameters(
-                    hindsight=HindsightParameters(ratio=0.0),
-                    hindsight_actions=HindsightActionParameters(penalty=-1.0),
-                )
-            ),
-            "both replace sub-goals",
-        ),
-        (lambda: top_agent(memory=None), "memory must be MemoryParameters, got None"),
-    ],
-)
-def test_parameters_that_cannot_be_are_refused(change, message):
-    with pytest.raises(ParameterError, match=message):
-        change()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from decisions import transition
 from gymnasium import spaces
 
 from coach_rl.agents.hierarchies.landmarks import (
@@ -14,7 +15,6 @@ from coach_rl.agents.hierarchies.landmarks import (
 from coach_rl.agents.own_filters import UnfilteredInput
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.records import Transition
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.memories import ReplayMemoryParameters
 
@@ -65,19 +65,7 @@ def planner(places=PLACES, novelty=None, **changes):
     )
     for place in places:
         seen = {"place": place[None], GOAL_KEY: np.zeros((1, 2), np.float32)}
-        no = np.zeros(1, np.bool_)
-        memory.add(
-            Transition(
-                rows=np.array([0]),
-                observation=seen,
-                action=np.zeros((1, 2), np.float32),
-                reward=np.zeros(1),
-                next_observation=seen,
-                terminated=no,
-                truncated=no,
-                duration=np.ones(1, np.int64),
-            )
-        )
+        memory.add(transition(seen, np.zeros((1, 2), np.float32), seen))
     settings = {"coverage": 20, "starts": 0, "shift": None, "longest_edge": 8.0, "near_goal": 2.5}
     params = LandmarkParameters(**{**settings, "novelty": None, **changes})
     return LandmarkPlanner(

@@ -6,14 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from skill_stacks import SPACE, low_agent, option_critic, ppo, stack
+from skill_stacks import low_agent, option_critic, ppo, stack
 
 from coach_rl.agents.hierarchies.option_critic_agent import continued
-from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.filters import InputFilter, ObservationNormalizationFilter
 
 OPTIONS = OptionSpace(count=3)
 
@@ -178,17 +175,6 @@ def _flat(tree, path=""):
             yield from _flat(value, f"{path}/{key}")
         else:
             yield f"{path}/{key}", value
-
-
-def test_a_level_that_it_cannot_end_options_of_is_refused():
-    places = GoalSpace(low=(-1.0,), high=(1.0,), threshold=(0.1,), elements=(0,))
-    with pytest.raises(ConfigurationError, match="ends options, and needs a level with"):
-        stack(option_critic(), places)
-    with pytest.raises(ConfigurationError, match=r"leave out OptionSpace\.rewards"):
-        stack(option_critic(), SPACE)
-    filters = InputFilter(observation={"option": (ObservationNormalizationFilter(),)})
-    with pytest.raises(ConfigurationError, match="InputFilter changes 'option'"):
-        stack(replace(option_critic(), input_filter=filters), OPTIONS)
 
 
 def test_gradient_steps_of_policy_and_termination_are_counted_apart():

@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-from skill_stacks import is_far_off, low_agent, option_critic, ppo, stack
+from skill_stacks import is_far_off, low_agent, ppo, stack
 
 from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
 from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters
-from coach_rl.core.errors import ConfigurationError, ParameterError
-from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.parts import trajectories_of
@@ -76,22 +74,6 @@ def test_each_agent_gets_exactly_the_transitions_of_its_own_option():
     graph_manager.close()
 
 
-@pytest.mark.parametrize(
-    "space", [OptionSpace(count=2), GoalSpace(low=(-1.0,), high=(1.0,), threshold=(0.1,))]
-)
-def test_a_level_with_other_options_is_refused(space):
-    agents = SkillAgentsParameters.of(ppo("skill"), count=3)
-    if isinstance(space, GoalSpace):
-        space = GoalSpace(low=(-1.0,), high=(1.0,), threshold=(0.1,), elements=(0,))
-    with pytest.raises(ConfigurationError, match=r"has 3 agents.*OptionSpace\(count=3\), got"):
-        stack(agents, space)
-
-
-def test_agents_need_different_names():
-    with pytest.raises(ParameterError, match=r"need different names, got \['agent', 'agent'\]"):
-        SkillAgentsParameters(agents=(PPOAgentParameters(), PPOAgentParameters()))
-
-
 class EndingPPO(PPOAgent):
     def ends(self, row_state, rows, observation, clock):
         return np.ones(len(rows), np.bool_)
@@ -101,15 +83,3 @@ class EndingPPO(PPOAgent):
 class EndingPPOParameters(PPOAgentParameters):
     def build(self, context):
         return EndingPPO(self, context)
-
-
-def test_a_member_that_ends_options_is_refused():
-    agents = SkillAgentsParameters.of(EndingPPOParameters(name="skill"), count=2)
-    with pytest.raises(ConfigurationError, match=r"member 'skill_0' ends .*\(EndingPPO\.ends\)"):
-        stack(agents, OptionSpace(count=2))
-
-
-def test_an_agent_that_ends_options_has_to_see_all_of_them():
-    agents = SkillAgentsParameters.of(option_critic(), count=2)
-    with pytest.raises(ConfigurationError, match="all of which it acts for"):
-        stack(agents, OptionSpace(count=2))

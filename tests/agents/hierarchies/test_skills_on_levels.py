@@ -1,43 +1,24 @@
 """Options that are learned, by any kind of agent: stopped in mid-skill, alone or among many."""
 
+from functools import partial
+
 import numpy as np
 import pytest
-import torch
+from resuming import after, amid, assert_resumes
 from skill_stacks import KINDS, SPACE, learning_top, low_agent, option_critic, ppo, stack
 
 from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
 from coach_rl.agents.scripted_agent import UniformAgentParameters
-from coach_rl.core.clock import Phase
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.testing.states import assert_same_state
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_stack_stopped_in_mid_skill_resumes_bit_for_bit(kind, tmp_path):
-    torch.set_num_threads(1)
-    agent, space = KINDS[kind]
+def test_stack_stopped_in_mid_skill_resumes_bit_for_bit(kind, tmp_path):
     schedule = {"heatup": EnvironmentSteps(40), "progress_interval": EnvironmentSteps(5)}
-    straight = stack(agent, space, top=learning_top(), **schedule)
-    saved = {}
-    for record in straight.improve():
-        now = record.environment_steps
-        if now in (35, 295) and now not in saved:  # in heat-up; among updates
-            rows = straight.state_dict()["training"]["top"]["environment"]["rows"]
-            assert (rows["decisions"][rows["open"]] > 0).any(), "the test wants an open skill"
-            saved[now] = tmp_path / f"at_{now}"
-            write_checkpoint(saved[now], straight.state_dict(), {})
-    assert straight.graph.clock.phase is Phase.TRAIN
-    assert straight.graph.clock.training_steps > 0
-    for path in saved.values():
-        again = stack(agent, space, top=learning_top(), seed=2, **schedule)
-        again.load_state_dict(read_checkpoint(path).state)
-        list(again.improve())
-        assert_same_state(again.state_dict(), straight.state_dict())
-        again.close()
-    assert len(saved) == 2
-    straight.close()
+    build = partial(stack, *KINDS[kind], top=learning_top(), **schedule)
+    assert_resumes(build, tmp_path, after(35, amid), after(295, amid))  # in heat-up; among updates
 
 
 @pytest.mark.parametrize(

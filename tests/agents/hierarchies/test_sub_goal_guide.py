@@ -1,6 +1,7 @@
 """Sub-goals that stay adjacent and are led to landmarks: losses, trajectories, saving, errors."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from resuming import after, amid, assert_resumes
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.hierarchies.hiro_agent import HIROAgentParameters
@@ -20,31 +22,21 @@ from coach_rl.agents.hierarchies.sub_goal_guide import (
     trajectories,
 )
 from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import GoalPointMassParameters
-from coach_rl.filters import (
-    InputFilter,
-    LinearBoxToBoxMap,
-    ObservationClippingFilter,
-    OutputFilter,
-)
 from coach_rl.graph_managers import (
     GraphParameters,
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,
 )
-from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
-from coach_rl.testing.states import assert_same_state
 
 ABSOLUTE = GoalSpace(
     key="achieved_goal",
@@ -278,32 +270,9 @@ def guided_stacks(draw):
 
 @settings(max_examples=4, deadline=None, phases=[Phase.generate])
 @given(params=guided_stacks(), moment=st.integers(100, 150))
-def test_any_guided_stack_goes_on_in_the_middle_of_decisions(params, moment):
-    def learned(record):
-        kept = record.scalars.items()
-        return {name: value for name, value in kept if not name.startswith("time/")}
-
-    def is_amid(manager):
-        rows = manager.state_dict()["training"]["top"]["environment"]["rows"]
-        return (rows["open"] & (rows["decisions"] > 0)).any()
-
-    whole, resumed, later = built(params), built(params, seed=1), None
-    for record in whole.improve():
-        if later is not None:
-            later.append(learned(record))
-        elif record.environment_steps >= moment and is_amid(whole):
-            later = []
-            with TemporaryDirectory() as folder:
-                write_checkpoint(Path(folder) / "checkpoint", whole.state_dict(), {})
-                resumed.load_state_dict(read_checkpoint(Path(folder) / "checkpoint").state)
-    assert later is not None
-    found = [learned(record) for record in resumed.improve()]
-    assert [each for each in found if "train/actor_loss" in each] == [
-        each for each in later if "train/actor_loss" in each
-    ]
-    assert_same_state(whole.state_dict(), resumed.state_dict())
-    whole.close()
-    resumed.close()
+def test_guided_stack_stopped_in_mid_decisions_resumes_bit_for_bit(params, moment):
+    with TemporaryDirectory() as folder:
+        assert_resumes(partial(built, params), Path(folder), after(moment, amid))
 
 
 @settings(max_examples=2, deadline=None, phases=[Phase.generate])
@@ -386,56 +355,3 @@ def test_an_actor_that_rests_plans_no_landmarks(monkeypatch):
     manager.run()
     assert len(planned) == agent.training_steps // 2
     manager.close()
-
-
-@pytest.mark.parametrize(
-    ("top", "changes", "message"),
-    [
-        (top_agent(), {"frozen": True}, "'low' below, which is frozen"),
-        (top_agent(), {"low": PPOAgentParameters()}, "needs an agent with a replay memory"),
-        (top_agent(), {"horizon": None}, "set guide.adjacency.steps"),
-        (
-            top_agent(),
-            {
-                "low": TD3AgentParameters(
-                    **SETTINGS,
-                    input_filter=InputFilter(
-                        observation={
-                            "achieved_goal": (ObservationClippingFilter(low=0.0, high=0.0),)
-                        }
-                    ),
-                )
-            },
-            "changes 'achieved_goal', where its achieved goals are",
-        ),
-        (
-            top_agent(output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-1.0, high=1.0),))),
-            {},
-            "set output_filter=None",
-        ),
-        (
-            top_agent(
-                input_filter=InputFilter(
-                    observation={"observation": (ObservationClippingFilter(low=0.0, high=0.0),)}
-                )
-            ),
-            {},
-            "InputFilter must not change them",
-        ),
-        (
-            top_agent(),
-            {"goals": GoalSpace(low=(-1.0,) * 4, high=(1.0,) * 4, threshold=(0.1,) * 4)},
-            "must be seen absolutely and have the 4 elements of those below, got 2",
-        ),
-    ],
-    ids=["frozen", "PPO", "endless", "filtered", "output", "input", "other goals"],
-)
-def test_what_does_not_fit_is_refused(top, changes, message):
-    with pytest.raises(ConfigurationError, match=message):
-        built(stack(top, **changes))
-
-
-def test_at_the_lowest_level_there_is_nothing_to_guide():
-    low = TD3AgentParameters(**SETTINGS, guide=HRAC)
-    with pytest.raises(ConfigurationError, match="sends none to a level below; set guide=None"):
-        built(stack(top_agent(), low))

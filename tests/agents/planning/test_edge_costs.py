@@ -1,9 +1,8 @@
 """What edges cost: lengths, or the steps that the critic of the level below expects."""
 
-import dataclasses
-
 import numpy as np
 import pytest
+from decisions import outcome, request
 from gymnasium import spaces
 
 from coach_rl import (
@@ -14,7 +13,6 @@ from coach_rl import (
     FarthestPoints,
     GoalSpace,
     GraphAgentParameters,
-    GridPlaces,
     LevelParameters,
     ScriptedAgentParameters,
 )
@@ -22,9 +20,8 @@ from coach_rl.agents.planning.edge_costs import expected_steps
 from coach_rl.agents.planning.roadmap import Roadmap
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY
-from coach_rl.core.records import ActionRequest, End, Outcome
+from coach_rl.core.records import End
 from coach_rl.core.spaces import EnvironmentSpaces
 
 PLACES = GoalSpace(low=(0.0, 0.0), high=(4.0, 4.0), threshold=(0.3, 0.3), key="x")
@@ -97,31 +94,6 @@ def test_edges_longer_than_the_horizon_are_taken_only_where_there_is_no_other_wa
     assert (by_value(at(), far, longest=20.0).of(ROADMAP, states, EDGES) < 20).all()
 
 
-@pytest.mark.parametrize(
-    ("change", "line"),
-    [
-        ({"goal": dataclasses.replace(PLACES, reward="dense")}, "reward='dense' and a discount"),
-        ({"discount": 0.0}, r"a discount above 0; got .*a discount of 0.0 at level 'low'"),
-    ],
-)
-def test_values_that_do_not_count_steps_are_refused(change, line):
-    with pytest.raises(ConfigurationError, match=line):
-        CriticSteps().build("agent", at(**change), ())
-
-
-def test_an_agent_below_without_a_critic_is_refused():
-    place = dataclasses.replace(at(), agent_below=None)
-    with pytest.raises(ConfigurationError, match=r"agent 'g': costs=.* must be TD3, DDPG or SAC"):
-        CriticSteps().build("agent 'g'", place, ())
-
-
-@pytest.mark.parametrize("every", [500, None])
-def test_a_critic_is_not_asked_about_places_where_nobody_has_been(every):
-    context = AgentContext(spaces=SPACES, num_envs=1, place=at())
-    with pytest.raises(ConfigurationError, match=r"GridPlaces may never .* set places=FarthestP"):
-        GraphAgentParameters(places=GridPlaces(), costs=CriticSteps(every=every)).build(context)
-
-
 @pytest.mark.parametrize(("every", "later"), [(1, -0.8), (None, -0.4)])
 def test_new_edges_are_priced_at_once_and_old_ones_as_often_as_asked_for(every, later):
     place, worth = at(), [-0.4]
@@ -130,26 +102,14 @@ def test_new_edges_are_priced_at_once_and_old_ones_as_often_as_asked_for(every, 
     settings = {"places": FarthestPoints(), "costs": CriticSteps(every=every), "forgetting": 0.0}
     context = AgentContext(spaces=SPACES, num_envs=2, place=place)
     agent, clock = GraphAgentParameters(**settings).build(context), Clock(phase=Phase.TRAIN)
-    begun = np.ones(2, np.bool_)
     seen = {"x": np.float32([[0, 0], [3, 4]]), GOAL_KEY: np.float32([[3, 0]] * 2)}
-    request = {"rows": np.arange(2), "observation": seen, "starts": begun, "episode_start": begun}
     rows = agent.new_rows(2, 0)
-    agent.act(rows, ActionRequest(**request, greedy=~begun), clock)
+    agent.act(rows, request(seen), clock)
     assert agent.graph.try_costs == pytest.approx(expected_steps(np.full(2, -0.4), 0.9))
     worth[0], ended = -0.8, np.zeros(2, np.int64)
     agent.observe(
         rows,
-        Outcome(
-            rows=np.arange(2),
-            observation=seen,
-            reward=np.zeros(2),
-            terminated=~begun,
-            truncated=~begun,
-            duration=ended + 9,
-            end=ended,
-            below=ended + int(End.HORIZON),
-            tested=~begun,
-        ),
+        outcome(seen, duration=ended + 9, below=ended + int(End.HORIZON)),
         clock,
     )
     agent.train(clock)

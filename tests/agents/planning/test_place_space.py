@@ -1,14 +1,9 @@
 """The elements of a place of a graph, worked out by hand."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from coach_rl import LevelParameters, ScriptedAgentParameters
 from coach_rl.agents.planning.place_space import PlaceSpace
-from coach_rl.core.agents import LevelPlace
-from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 
 # An ant sees x, y, how upright it is, the number of its keys and where a block lies.
@@ -75,19 +70,3 @@ def test_an_ant_on_its_back_has_not_what_asks_for_all():
     there = np.array([[1.2, 2.0, 0.0, 0.0], [3.0, 4.0, 0.0, 8.0]])  # in x and y, each row's own
     np.testing.assert_array_equal(space.reached(there, SEEN), [True, False])
     np.testing.assert_array_equal(space.starts_as_requested(SEEN), [True, False])
-
-
-@pytest.mark.parametrize("turning", ["own", "sub_goal", "conditions"])
-def test_goals_that_turn_full_circle_are_refused(turning):
-    agent = ScriptedAgentParameters(policy="still")
-    spaces = {"own": goals((0, 1)), "sub_goal": goals((0, 1)), "conditions": goals((4,))}
-    spaces[turning] = replace(
-        spaces[turning], low=(-3.0,) * spaces[turning].size, high=(3.0,) * spaces[turning].size,
-        angles=(0,),
-    )  # fmt: skip
-    place = LevelPlace(
-        level=LevelParameters(name="top", agent=agent, goal_space=spaces["own"]),
-        below=LevelParameters(name="low", agent=agent, goal_space=spaces["sub_goal"], horizon=9),
-    )
-    with pytest.raises(ConfigurationError, match=r"angles=\(0,\) turn full circle; leave"):
-        PlaceSpace.between(place, "graph", fixed_goal=(), conditions=spaces["conditions"])

@@ -1,0 +1,441 @@
+"""Agents that are refused: a call, the kind of error, and parts of its message in their order."""
+
+import os
+import re
+from dataclasses import replace
+from functools import partial
+from math import inf, nan
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from coach_rl.agents.agent_group import AgentGroupParameters, BoundMember, GroupMember
+from coach_rl.agents.agent_rows import InfoColumns
+from coach_rl.agents.ddpg_agent import DDPGAlgorithmParameters
+from coach_rl.agents.dqn_agent import DQNAlgorithmParameters
+from coach_rl.agents.hierarchies.hiro_agent import SubGoalCorrectionParameters
+from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
+from coach_rl.agents.hierarchies.sub_goal_guide import AdjacencyParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
+from coach_rl.agents.scripted_agent import ScriptedAgentParameters, UniformAgentParameters
+from coach_rl.agents.td3_agent import TD3AlgorithmParameters
+from coach_rl.configuration.parameters_json import encode
+from coach_rl.core.agents import AgentContext
+from coach_rl.core.errors import (
+    ActionError,
+    CoachWarning,
+    ConfigurationError,
+    DivergedError,
+    EnvironmentFault,
+    NonFiniteError,
+    ParameterError,
+    RunError,
+    SpaceError,
+    UnknownNameError,
+)
+from coach_rl.core.goals import GOAL_KEY
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.toy import (
+    OneStepParameters,
+)
+from coach_rl.filters import (
+    LinearBoxToBoxMap,
+    ObservationNormalizationFilter,
+    OutputFilter,
+)
+from tests.agents import plain_learners as learners
+from tests.agents import test_agent_group as groups
+from tests.agents import test_divergence as divergence
+from tests.agents import test_dqn_agent as dqn
+from tests.agents import test_filtered_agent as filtered
+from tests.agents import test_info_columns as infos
+from tests.agents import test_ppo_agent as ppo
+from tests.agents import test_scaled_output as scaled
+from tests.agents import test_scripted_agent as scripts
+from tests.agents import test_shared_agents as shared
+
+BOX = spaces.Box(-2, 2, (1,))
+
+NORMALISED = ObservationNormalizationFilter()
+
+LINEAR = OutputFilter(action=(LinearBoxToBoxMap(low=-1.0, high=1.0),))
+
+FLAT_BOX = "acts in a flat Box of floats ... got"
+
+
+def group(*members, **settings):
+    def call():
+        with groups.created(groups.experiment(*members, **settings)) as manager:
+            list(manager.improve())
+
+    return call
+
+
+def right(**changes):
+    return group(groups.LEFT, replace(groups.RIGHT, **changes))
+
+
+def members(*given, **left):
+    return lambda: AgentGroupParameters(members=(replace(given[0], **left), *given[1:]))
+
+
+def discrete_level():
+    observed = EnvironmentSpaces(
+        observation=groups.TwoLives.spaces.observation, action=spaces.Discrete(2)
+    )
+    AgentGroupParameters(members=(groups.LEFT,)).build(AgentContext(spaces=observed, num_envs=1))
+
+
+def load_left_alone():
+    with groups.created(groups.experiment()) as manager:
+        found = groups.group_of(manager)
+        found.load_policy({"left": found.state_dict()["left"]})
+
+
+def long_decision(**changes):
+    outcome = replace(
+        groups._outcome_with(np.zeros(2)),
+        duration=np.array([1, 3]),
+        info={"dead": np.array([0.0, 1.0]), "pay": np.ones(2)},
+    )
+    member = replace(groups.LEFT, **{"reward": None, "terminated": None, **changes})
+    return lambda: BoundMember(member=member, observations={}, part=None).outcome(outcome)
+
+
+TWINS = shared.sharing(shared.ddpg).members
+
+
+def clash():
+    both = GroupMember(agent=shared.ddpg("left"), actions="left", observations=("left", "both"))
+    member = replace(both, shares="walker", observations=("left", "observation"))
+    observed = spaces.Dict({"left": shared.PLACE, "observation": shared.PLACE})
+    seen = EnvironmentSpaces(observation=observed, action=spaces.Dict({"left": shared.PUSH}))
+    AgentGroupParameters(members=(member,)).build(AgentContext(spaces=seen, num_envs=1))
+
+
+def other_observation():
+    changed = replace(TWINS[1], observations=("both",))
+    shared.manager(AgentGroupParameters(members=(TWINS[0], changed)))
+
+
+def act(policy, space=scripts.BOX):
+    return lambda: scripts.act(scripts.build(policy, space), scripts.SEEN)
+
+
+def script(policy):
+    return lambda: scripts.build(policy)
+
+
+def load_nothing(agent):
+    context = AgentContext(
+        spaces=EnvironmentSpaces(observation=spaces.Dict(), action=spaces.Discrete(2)), num_envs=1
+    )
+    return lambda: agent.build(context).load_policy({})
+
+
+def poisoned(act_on):
+    """A PPO agent whose parameters are not finite, in an evaluation or saved."""
+
+    def call():
+        with divergence.manager(divergence.ppo(), OneStepParameters()) as manager:
+            manager.create_graph(Runtime(seed=1, device="cpu"))
+            manager.load_state_dict(divergence.poisoned(manager.state_dict()))
+            act_on(manager)
+
+    return call
+
+
+def not_finite(part, bad=nan):
+    def call():
+        seen = {**filtered.seen([1, 2], [7, 8]), "reward": np.zeros((2, 1))}
+        answer = filtered.outcome(filtered.index(3, 5), [1, 2], [7, 8], observation=seen)
+        part(answer)[1] = bad
+        agent = filtered.Scribe(filtered=False)
+        agent.observe(agent.new_rows(6, seed=0), answer, filtered.TRAIN)
+
+    return call
+
+
+def not_finite_goal():
+    agent = filtered.Scribe()
+    state = filtered.started(agent)
+    told = {GOAL_KEY: filtered.seen([0], [nan])[GOAL_KEY]}
+    outcome = filtered.outcome(filtered.index(1), [4], [8], next_goal=told)
+    agent.observe(state, outcome, clock=filtered.TRAIN)
+
+
+def outside(space, wrong):
+    def call():
+        bandit = ppo.Shown(ppo.build(seen=spaces.Dict({"x": space})), ppo.flat_pay)
+        show = bandit.seen
+        bandit.seen = lambda: {"x": np.stack((show()["x"][0], np.asarray(wrong)))}
+        bandit.act()
+
+    return call
+
+
+def info(name, **seen):
+    return lambda: InfoColumns((name,), agent="ppo").of(infos.outcome(**seen), slice(None))
+
+
+def load_units(box, saved, own):
+    def call():
+        state = scaled.built(box, scale_actions=saved).policy_state_dict()
+        if not saved:  # as an earlier release saved it
+            state.pop("action_units", None)
+        scaled.built(box, scale_actions=own).load_policy(state)
+
+    return call
+
+
+def small_memory():
+    settings = {"memory": {"capacity": 1000}, "learning": {"learning_starts": 1000}}
+    learners.build("ddpg", num_envs=3, **settings)
+
+
+def table(kind, *rows):
+    return [(partial(kind, **given), message) for given, message in rows]
+
+
+CASES = {
+    ParameterError: [
+        *table(
+            LearningParameters,
+            ({"batch": 0}, "batch must be int > 0, got 0"),
+            ({"updates_per_step": 0.0}, "updates_per_step must be float in [1e-09, inf), got 0.0"),
+            ({"updates_per_step": inf}, "in [1e-09, inf), got inf"),
+            ({"updates_per_step": nan}, "in [1e-09, inf), got nan"),
+            ({"updates_per_step": 1e-12}, "in [1e-09, inf), got 1e-12"),
+            ({"learning_starts": 0}, "learning_starts must be int > 0, got 0"),
+            ({"report_every": 0}, "report_every must be int > 0, got 0"),
+        ),
+        *table(
+            DDPGAlgorithmParameters,
+            ({"discount": 1.1}, "discount must be float in [0, 1], got 1.1"),
+            ({"discount": -0.1}, "discount must be float in [0, 1], got -0.1"),
+            ({"huber": 0.0}, "huber must be float > 0 | None, got 0.0"),
+            ({"action_penalty": -1.0}, "action_penalty must be float >= 0, got -1.0"),
+            ({"clip_targets": (1.0, 1.0)}, "clip_targets must be ... with low < high"),
+        ),
+        *table(
+            DQNAlgorithmParameters,
+            ({"discount": 1.1}, "discount must be float in [0, 1], got 1.1"),
+            ({"huber": 0.0}, "huber must be float > 0 | None, got 0.0"),
+            ({"clip_targets": (1.0, 1.0)}, "clip_targets must be ... with low < high"),
+        ),
+        *table(
+            TD3AlgorithmParameters,
+            ({"discount": 1.1}, "discount must be float in [0, 1], got 1.1"),
+            ({"policy_delay": 0}, "policy_delay must be int > 0, got 0"),
+            ({"target_noise": -0.1}, "target_noise must be float >= 0, got -0.1"),
+            ({"target_noise_clip": -0.1}, "target_noise_clip must be float >= 0, got -0.1"),
+            ({"target_noise_unit": "box"}, "must be 'half_range' or 'raw', got 'box'"),
+            ({"huber": 0.0}, "huber must be float > 0 | None, got 0.0"),
+        ),
+        *table(
+            SACAlgorithmParameters,
+            ({"discount": -0.5}, "discount must be float in [0, 1], got -0.5"),
+            ({"initial_temperature": 0.0}, "initial_temperature must be float > 0, got 0.0"),
+            ({"huber": -1.0}, "huber must be float > 0 | None, got -1.0"),
+        ),
+        *table(
+            PPOAlgorithmParameters,
+            ({"epochs": 0}, "epochs must be int > 0, got 0"),
+            ({"minibatch": 0}, "minibatch must be int > 0, got 0"),
+            ({"rollout": EnvironmentSteps(1)}, "rollout must be EnvironmentSteps >= 2, got"),
+            ({"discount": 1.1}, "discount must be float in [0, 1], got 1.1"),
+            ({"gae_lambda": -0.1}, "gae_lambda must be float in [0, 1], got -0.1"),
+            ({"clip": 0.0}, "clip must be float > 0, got 0.0"),
+            ({"objective": "both"}, "objective must be 'clip' or 'kl', got 'both'"),
+            ({"stop_at_kl": 0.0}, "stop_at_kl must be float > 0 | None, got 0.0"),
+            ({"value_clip": -1.0}, "value_clip must be float > 0 | None, got -1.0"),
+        ),
+        *(
+            (
+                lambda kind=kind, clip=clip: learners.parameters(kind, normalise_observations=clip),
+                "normalise_observations must be float > 0 | None",
+            )
+            for kind in learners.KINDS
+            for clip in (0.0, -5.0)
+        ),
+        *(
+            (
+                lambda given=given: PPOAgentParameters(input_filter=given),
+                "input_filter must be ... e.g. InputFilter",
+            )
+            for given in (NORMALISED, (NORMALISED,), OutputFilter())
+        ),
+        (lambda: SACAgentParameters(greedy_candidates=-1), "greedy_candidates ... >= 0, got -1"),
+        (lambda: AdjacencyParameters(far=0.5), "near must be at most far = 0.5, got 1.0"),
+        (
+            lambda: SkillAgentsParameters(agents=(PPOAgentParameters(), PPOAgentParameters())),
+            "need different names, got ['agent', 'agent']",
+        ),
+        (lambda: SubGoalCorrectionParameters(candidates=1), "candidates must be int >= 2"),
+        (lambda: SubGoalCorrectionParameters(std=-0.1), "std must be float >= 0"),
+        (
+            members(groups.LEFT, replace(groups.RIGHT, agent=groups.ddpg("left"))),
+            "need different names, got ['left', 'left']",
+        ),
+        (lambda: AgentGroupParameters(members=()), "members must be ... of length >= 1"),
+        (
+            members(TWINS[0], replace(TWINS[1], agent=shared.walker("right"))),
+            "differ in more than their names",
+        ),
+        (members(*TWINS, shares="left"), "shares 'left', which is the name of a member"),
+    ],
+    ConfigurationError: [
+        (small_memory, "would never learn: its memory holds 999 "),
+        (script("stll"), "unknown script 'stll'; did you mean 'still'"),
+        (script("no_such_module:f"), "'no_such_module:f' needs the module 'no_such_module'"),
+        (script(":f"), "the script ':f' needs the module ''"),
+        *(
+            (script(policy), "cannot act: ... function of (observation, space")
+            for policy in ("os:system", os.system, "os:getcwd", abs)
+        ),
+        (
+            lambda: encode(ScriptedAgentParameters(policy=lambda observation, space: None)),
+            "policy is ... <lambda> ... top of a file",
+        ),
+    ],
+    SpaceError: [
+        *(
+            (lambda kind=kind, box=box: learners.build(kind, box=box), f"{FLAT_BOX} {box}")
+            for kind in learners.KINDS
+            for box in (
+                spaces.Discrete(3),
+                spaces.Box(-np.inf, np.inf, (2,)),
+                spaces.Box(-1, 1, (2, 2)),
+                spaces.Box(0, 3, (2,), np.int64),
+                spaces.MultiDiscrete([2, 3]),
+                spaces.Dict({"a": spaces.Box(-1, 1, (1,))}),
+            )
+        ),
+        *(
+            (
+                lambda kind=kind: learners.build(
+                    kind, box=spaces.Box(np.float32([1, -1]), np.float32([1, 1]))
+                ),
+                "element 0 of the action space can only be 1.0",
+            )
+            for kind in learners.KINDS
+        ),
+        (lambda: dqn.build(action=BOX), "among Discrete actions, got Box ... use DDPG"),
+        (
+            lambda: dqn.build(action=BOX, output_filter=LINEAR),
+            "chooses among Discrete actions",
+        ),
+        (
+            lambda: ppo.build(action=spaces.MultiBinary(3)),
+            "no stochastic policy for the action space MultiBinary",
+        ),
+        (load_left_alone, "has no member 'right'; it has left"),
+        (
+            right(actions=("right", "left")),
+            "'left' is claimed by the members 'left' and 'right'; leave it to one of them",
+        ),
+        (
+            right(actions="right/lift"),
+            "no member of group 'group' acts under 'right/turn'; add a GroupMember for it",
+        ),
+        (right(actions=()), "member 'right' has no action keys; allowed: "),
+        (right(observations=()), "member 'right' has no observation keys; allowed: "),
+        (discrete_level, "needs actions to give its members parts of ... got Discrete"),
+        (
+            group(GroupMember(agent=groups.ppo("all"), actions=("left", "right"))),
+            "no stochastic policy for the action space Dict",
+        ),
+        (other_observation, "members that share 'walker' need equal spaces; 'right'"),
+        (clash, "which are both 'observation' to the agent 'walker'"),
+        (load_units(scaled.FAR, True, False), "scale_actions=True, ... scale_actions=False"),
+        (load_units(scaled.FAR, False, True), "learned with scale_actions=False"),
+        (act("still", spaces.MultiBinary(2)), "'still' ... not in"),
+        (act("desired_goal"), "'desired_goal' ... receives none; observed: ['x']"),
+        (load_nothing(ScriptedAgentParameters(policy="still")), "'script' follows a script"),
+        (load_nothing(UniformAgentParameters()), "agent 'uniform' learns nothing"),
+        (info("place", place=np.ones((2, 3))), "the info 'place' ... not one number a row"),
+    ],
+    UnknownNameError: [
+        (
+            right(actions="rights"),
+            "unknown action key 'rights'; did you mean 'right' ... (named by member 'right')",
+        ),
+        (right(observations=("right", "clocks")), "'clocks'; did you mean 'clock'? ... 'right'"),
+        *(
+            (
+                right(**{field: "agents/right/rewards"}),
+                "'agents/right/rewards'; did you mean 'agents/right/reward' ... member 'right'",
+            )
+            for field in ("reward", "terminated", "truncated")
+        ),
+        (script("os.path:joiin"), "'joiin' in module 'os.path' ... 'join'"),
+    ],
+    RunError: [
+        (
+            group(world=groups.TwoForgetfulLives),
+            "left out info 'agents/left/reward' of member 'left' in",
+        ),
+        (group(world=groups.TwoCrowdedLives), "(3, 2), needed is one number for each of 3"),
+        (long_decision(terminated="dead"), "'left' has an end of its own, 'dead' ... last 3 steps"),
+        (long_decision(reward="pay"), "'left' has a reward of its own ... last 3 steps"),
+    ],
+    ActionError: [
+        (act(scripts.ask_for_nothing_numeric), "ask_for_nothing_numeric ... lies outside"),
+        (act(scripts.ask_for_one), "ask_for_one ... has shape (2,) per row"),
+        (act(scripts.seventh, spaces.Discrete(7)), "seventh ... action 7 of row 0 lies outside"),
+    ],
+    NonFiniteError: [
+        *(
+            (not_finite(lambda answer: answer.reward, bad), "a reward that is not finite in row 5")
+            for bad in (nan, inf, -inf)
+        ),
+        *(
+            (
+                not_finite(lambda answer, key=key: answer.observation[key]),
+                f"observation '{key}' that is not finite in row 5",
+            )
+            for key in ("x", GOAL_KEY, "reward")
+        ),
+        (not_finite_goal, f"observation '{GOAL_KEY}' ... in row 1"),
+    ],
+    EnvironmentFault: [
+        (outside(space, wrong), "row 1 ... agent 'agent' ... 'x' outside of its space ... correct")
+        for space, wrong in (
+            (spaces.Discrete(4), 4),
+            (spaces.Discrete(4, start=5), 0),
+            (spaces.MultiDiscrete([3, 4], start=[1, 7]), [1, 11]),
+        )
+    ],
+    DivergedError: [
+        (
+            poisoned(lambda manager: manager.evaluate(EnvironmentEpisodes(1))),
+            "agent 'me' of level 'main' has diverged: ",
+        ),
+        (poisoned(lambda manager: manager.state_dict()), "parameters ... are not finite"),
+    ],
+    CoachWarning: [
+        (
+            lambda: scaled.built(scaled.PARTLY),
+            "agent 'agent' draws elements [2, 3] of its actions ... LinearBoxToBoxMap",
+        ),
+        (info("cost", speed=np.ones(2)), "keep the info 'cost' ... It reports speed"),
+    ],
+}
+"""Calls by kind of error or warning, and parts of the message in their order."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "call", "message"), [(kind, *case) for kind in CASES for case in CASES[kind]]
+)
+def test_agents_invalid_input_error(kind, call, message):
+    expected = pytest.warns if issubclass(kind, Warning) else pytest.raises
+    with expected(kind) as caught:
+        call()
+    text = str(caught[0].message if issubclass(kind, Warning) else caught.value)
+    assert "\n" not in text
+    assert re.search(".*".join(map(re.escape, message.split(" ... "))), text), text
