@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.records import Directive, End, EnvResponse, missed, take
+from coach_rl.core.records import Directive, End, EnvResponse, infos_with_same_keys, missed, take
 from coach_rl.core.steps import EnvironmentSteps
 
 
@@ -140,3 +140,18 @@ def test_a_goal_is_missed_where_nothing_but_the_level_itself_ended_it():
     others = [End.HORIZON | each for each in End if each not in (End.HORIZON, End.FAILURE)]
     found = missed(np.array([*ends, *others], np.uint8))
     assert found.tolist() == [False, True, True, True, *[False] * len(others)]
+
+
+def test_infos_that_only_some_rows_report_have_a_mask():
+    both, some, none = (
+        {"speed": np.array([1.0, 2.0]), "bonus": np.array([4, 5])},
+        {"speed": np.array([3.0]), "bonus": np.array([0]), "_bonus": np.array([False])},
+        {"speed": np.array([6.0])},
+    )
+    infos = infos_with_same_keys([both, some, none], [2, 1, 1])
+    joined = {key: np.concatenate([info[key] for info in infos]).tolist() for key in infos[0]}
+    assert joined == {
+        "speed": [1.0, 2.0, 3.0, 6.0],
+        "bonus": [4, 5, 0, 0],
+        "_bonus": [True, True, False, False],
+    }

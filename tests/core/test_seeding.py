@@ -2,7 +2,6 @@ import itertools
 import random
 
 import numpy as np
-import pytest
 import torch
 
 from coach_rl.core.seeding import (
@@ -81,8 +80,3 @@ def test_a_saved_generator_state_is_not_moved_by_later_draws():
     expected = rng.random(4)
     load_generator_state(rng, state)
     np.testing.assert_array_equal(rng.random(4), expected)
-
-
-def test_a_negative_seed_is_refused():
-    with pytest.raises(ValueError, match="non-negative"):
-        generator(-1, "x")

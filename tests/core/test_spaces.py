@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coach_rl.core.errors import ActionError, SpaceError
 from coach_rl.core.spaces import (
     actions_from_uniform,
     check_actions,
@@ -102,20 +101,6 @@ def test_a_dict_takes_its_numbers_part_by_part():
     assert uniform_size(DICT) == 3
 
 
-@pytest.mark.parametrize("space", [spaces.Text(3), spaces.Tuple([spaces.Discrete(2)])], ids=str)
-def test_spaces_nobody_can_act_in_are_refused(space):
-    with pytest.raises(SpaceError, match=f"cannot act in a {type(space).__name__} space"):
-        uniform_size(space)
-    with pytest.raises(SpaceError, match=f"cannot act in a {type(space).__name__} space"):
-        actions_from_uniform(space, np.zeros((1, 1)))
-
-
-def test_a_dict_inside_a_dict_is_refused_by_name():
-    nested = spaces.Dict({"hand": DICT})
-    with pytest.raises(SpaceError, match="'hand' is a Dict inside a Dict"):
-        actions_from_uniform(nested, np.zeros((1, 3)))
-
-
 @pytest.mark.parametrize("space", [*ALL, spaces.Discrete(2, start=-3)], ids=str)
 def test_sampled_actions_are_accepted(space):
     space.seed(0)
@@ -124,39 +109,6 @@ def test_sampled_actions_are_accepted(space):
         check_actions(space, {key: np.stack([s[key] for s in samples]) for key in space})
     else:
         check_actions(space, np.stack(samples))
-
-
-@pytest.mark.parametrize(
-    ("space", "actions", "message"),
-    [
-        (spaces.Discrete(3, start=2), [2, 4, 5], "action 5 of row 2 lies outside"),
-        (spaces.Discrete(3, start=2), [2, 1, 5], "action 1 of row 1"),
-        (spaces.Discrete(3), [0.0, 1.0], "action 0.0 of row 0"),
-        (spaces.MultiDiscrete([2, 3]), [[1, 2], [1, 3]], "of row 1"),
-        (spaces.MultiDiscrete([2, 3], start=[1, 1]), [[0, 1]], "of row 0"),
-        (spaces.MultiDiscrete([2, 3]), [[0.0, 1.0]], "of row 0"),
-        (spaces.MultiBinary(2), [[0, 1], [0, 2]], "of row 1"),
-        (spaces.Box(-1, 1, (2,)), [[0.0, 1.0], [0.0, 1.5]], "of row 1"),
-        (spaces.Box(-1, 1, (2,)), [[0.0, np.nan]], "of row 0"),
-        (spaces.Box(-1, 1, (2,)), [[0.0]], r"has shape \(2,\) per row, got \(1,\)"),
-        (spaces.Discrete(3), [[0]], r"has shape \(\) per row, got \(1,\)"),
-    ],
-)
-def test_the_first_action_outside_its_space_is_named(space, actions, message):
-    with pytest.raises(ActionError, match=message):
-        check_actions(space, np.array(actions))
-
-
-def test_dict_actions_need_exactly_their_keys():
-    move, grip = np.zeros((2, 2), np.float32), np.array([0, 3])
-    with pytest.raises(ActionError, match=r"needs the keys \['grip', 'move'\], got \['move'\]"):
-        check_actions(DICT, {"move": move})
-    with pytest.raises(ActionError, match="got ndarray"):
-        check_actions(DICT, move)
-    with pytest.raises(ActionError, match="action 3 of row 1"):
-        check_actions(DICT, {"move": move, "grip": grip})
-    with pytest.raises(ActionError, match="must be one array"):
-        check_actions(spaces.Discrete(2), {"move": move})
 
 
 def test_clipping_touches_boxes_alone_and_gives_their_dtype():

@@ -3,16 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
-from gymnasium import spaces
 
-from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.timed_goals import TimedGoalSpace
 
 LINE = TimedGoalSpace(low=(-5.0,), high=(5.0,), threshold=(0.5,), longest=8)
-SEEN = spaces.Dict({"observation": spaces.Box(-9, 9, (1,), np.float32)})
 
 
 def at(*places):
@@ -69,37 +65,18 @@ def test_a_goal_is_judged_when_its_time_is_up_and_not_before():
     assert dense.reward.tolist() == [0, 0, -2, 0]
 
 
-def test_the_environment_gives_its_goals_no_time():
-    with pytest.raises(SpaceError, match="gives them no time; use a GoalSpace there"):
-        LINE.check_given(SEEN)
+@parameter_class
+class Half(GoalSpace):
+    def achieved(self, observation):
+        return super().achieved(observation) / 2
 
 
-def test_the_key_of_the_time_left_must_be_free():
-    LINE.check(SEEN)
-    taken = spaces.Dict({**SEEN.spaces, "time_left": spaces.Box(0, 1, (1,))})
-    with pytest.raises(SpaceError, match="shows a 'time_left' of its own"):
-        LINE.check(taken)
+@parameter_class
+class TimedHalf(Half, TimedGoalSpace):
+    """Half a place at a time."""
 
 
-@pytest.mark.parametrize("longest", [0, -3, 2_000_000, 2.5])
-def test_the_longest_time_is_a_number_of_steps(longest):
-    with pytest.raises(ParameterError, match=r"TimedGoalSpace\.longest must be int"):
-        replace(LINE, longest=longest)
-
-
-def test_goals_of_a_subclass_keep_their_methods_or_are_refused():
-    @parameter_class
-    class Half(GoalSpace):
-        def achieved(self, observation):
-            return super().achieved(observation) / 2
-
-    @parameter_class
-    class TimedHalf(Half, TimedGoalSpace):
-        """Half a place at a time."""
-
-    half = Half(low=(-5.0,), high=(5.0,), threshold=(0.5,))
-    with pytest.raises(ParameterError, match=r"lose .* of Half; .*class Timed\(Half, TimedGoal"):
-        TimedGoalSpace.of(half, longest=8)
-    timed = TimedHalf.of(half, longest=8)
+def test_timed_goal_space_of_a_subclass_keeps_its_methods():
+    timed = TimedHalf.of(Half(low=(-5.0,), high=(5.0,), threshold=(0.5,)), longest=8)
     assert timed.verdict(goals((2, 0), (2, 3)), at(4, 4)).reached.tolist() == [True, False]
     assert timed.overridden("achieved", "judge", "show") == ["achieved"]
