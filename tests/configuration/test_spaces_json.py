@@ -7,7 +7,6 @@ import pytest
 from gymnasium import spaces
 
 from coach_rl.configuration.parameters_json import spaces_from_json, spaces_to_json
-from coach_rl.core.errors import CheckpointError
 from coach_rl.core.spaces import EnvironmentSpaces
 
 SPACES = [
@@ -43,20 +42,3 @@ def test_an_equal_bound_of_an_image_is_written_once():
         observation=spaces.Dict({"image": SPACES[3]}), action=spaces.Discrete(2)
     )
     assert len(json.dumps(spaces_to_json(known))) < 300
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        None,
-        {},
-        {"observation": {"kind": "Discrete", "n": 2, "start": 0}},
-        {"observation": {"kind": "os:system"}},
-        {"observation": {"kind": "Dict", "spaces": {"a": {"kind": "Discrete", "n": "x"}}}},
-        {"observation": {"kind": "Dict", "spaces": {"a": {"kind": "Box", "dtype": "O"}}}},
-        {"observation": {"kind": "Dict", "spaces": []}, "action": 3},
-    ],
-)
-def test_what_describes_no_spaces_is_refused(document):
-    with pytest.raises(CheckpointError, match="here describes no spaces"):
-        spaces_from_json(document, source="here")

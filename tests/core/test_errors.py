@@ -9,14 +9,6 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from test_goals import TURNED, Farther
-from test_options import height, is_high, one_too_many
-from test_parameter_classes import Hike, Stroll, Walk
-from test_parts import Plain
-from test_row_noise import noise
-from test_saved import Box, Inline, Optional
-from test_spaces import DICT
-from test_timed_goals import LINE, Half
 
 import coach_rl
 from coach_rl.core import InspectParameters, parse_inspections
@@ -63,6 +55,14 @@ from coach_rl.core.steps import (
 )
 from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.core.typed_values import declared_types, fit
+from tests.core.test_goals import TURNED, Farther
+from tests.core.test_options import height, is_high, one_too_many
+from tests.core.test_parameter_classes import Hike, Stroll, Walk
+from tests.core.test_parts import Plain
+from tests.core.test_row_noise import noise
+from tests.core.test_saved import Box, Inline, Optional
+from tests.core.test_spaces import DICT
+from tests.core.test_timed_goals import LINE, Half
 from tests.refusals import check_refused
 
 C, P, S, U = ConfigurationError, ParameterError, SpaceError, UnknownNameError
