@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coach_rl.core.errors import CheckpointError
 from coach_rl.core.state import Appended, State
 from coach_rl.runs import packing
 from coach_rl.runs.checkpoint import (
@@ -326,26 +325,6 @@ def flipped(path: Path) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("file", ["rows_000001.bin", "segments.json"])
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [(Path.unlink, "lacks its file"), (truncated, "is damaged"), (flipped, "is damaged")],
-)
-def test_a_damaged_segment_is_named_in_one_line(
-    tmp_path: Path, file: str, damage: Callable[[Path], None], message: str
-) -> None:
-    path = tmp_path / "step_1"
-    save(path, filled())
-    damage(path / file)
-    with pytest.raises(CheckpointError) as caught:
-        read_checkpoint(path)
-    text = str(caught.value)
-    assert str(path) in text
-    assert message in text
-    assert file in text
-    assert "\n" not in text
-
-
 def test_the_agents_can_be_read_without_the_memories(tmp_path: Path) -> None:
     path = tmp_path / "step_1"
     write_checkpoint(path, {"weights": np.ones(2), **filled().state_dict()}, {})
@@ -367,13 +346,3 @@ def test_memories_can_be_left_out(tmp_path: Path) -> None:
     save(tmp_path / "step_2", rings, stored)
     assert read_checkpoint(tmp_path / "step_2").has_memories
     assert loaded(tmp_path / "step_2", rings).kept() == rings.kept()
-
-
-def test_entries_outside_the_checkpoint_s_folder_are_refused(tmp_path: Path) -> None:
-    form = packing.form_of(filled().state_dict()["entries"])
-    for file in ("../rows_000001.bin", "/etc/passwd", "state.json"):
-        with pytest.raises(CheckpointError, match="files of the checkpoint's own"):
-            packing.stored_entries(tmp_path, form, [[file, [0, 0], [1, 1]]])
-    form["columns"] = [["reward", "|O", []]]
-    with pytest.raises(CheckpointError, match="cannot be read"):
-        packing.stored_entries(tmp_path, form, [])
