@@ -13,21 +13,17 @@ import pytest
 import torch
 
 import coach_rl
-from coach_rl.configuration.preset_file import load_preset
-from coach_rl.configuration.presets import find_preset
-from coach_rl.core.errors import CoachError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.filters import InputFilter, ObservationStackingFilter
-from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
-from coach_rl.runs.folder import RunFolder, write_manifest
+from coach_rl.runs.folder import RunFolder
 from coach_rl.sessions.opening import rebuild
-from coach_rl.sessions.session import RunSettings, run_experiment
+from coach_rl.sessions.session import run_experiment
+from tests.small_runs import QUIET, change_manifest, manifest_of, preset, state_of
 
 EPISODES = 4
 pytestmark = pytest.mark.filterwarnings("ignore:.*would learn nothing")
-QUIET = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
 SMALL = {
     "schedule.evaluation_interval": None,
     "schedule.progress_interval": EnvironmentSteps(1),
@@ -63,7 +59,7 @@ def trained(tmp_path_factory):
 
     def run(name):
         if name not in made:
-            graph_manager = load_preset(find_preset(name)).configure(
+            graph_manager = preset(name).configure(
                 {**SMALL, "schedule.training": EnvironmentSteps(600), **PRESETS[name]}
             )
             result = run_experiment(
@@ -91,9 +87,7 @@ def test_a_loaded_agent_acts_as_in_an_evaluation_to_the_bit(trained, name):
     graph_manager, task, _ = rebuild(RunFolder(run), learns=False)
     with graph_manager:
         graph_manager.create_graph(task, training=False)
-        graph_manager.evaluations.load_agents(
-            read_checkpoint(find_checkpoint(run / "checkpoints")).state
-        )
+        graph_manager.evaluations.load_agents(state_of(run))
         evaluation = graph_manager.graph.evaluation
         evaluation.reset(5)
         parameters = graph_manager.parameters
@@ -212,46 +206,9 @@ def test_reset_of_some_rows_begins_their_sub_goals_anew_and_leaves_the_others(tr
     assert np.array_equal(whole.act(later)[0], alone.act(later)[0])
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (np.zeros(3), r"'observation' has shape \(3,\), its space \(4,\); .* batch \(N, 4\)"),
-        (np.zeros((2, 2, 4)), r"has shape \(2, 2, 4\)"),
-        (np.zeros((0, 4)), "batch of no observations"),
-        (np.array(["a"] * 4), "'observation' is <U1, its space float32"),
-        (np.zeros(4, complex), "'observation' is complex128"),
-        (None, "'observation' is object"),
-        ({"observatoin": np.zeros(4)}, "unknown observation key 'observatoin'; did you mean"),
-        ({}, "lacks observation"),
-        (np.full(4, np.nan), "not finite"),
-        ((np.zeros(4), {}), r"unpack it: `observation, info = env.reset\(\)`"),
-    ],
-)
-def test_a_wrong_observation_is_named_for_what_it_is(trained, given, message):
-    agent = coach_rl.load(trained("CartPole_DQN"))
-    with pytest.raises(CoachError, match=message) as caught:
-        agent.act(given)
-    assert "\n" not in str(caught.value)
-
-
-def test_an_array_in_place_of_several_keys_is_refused(trained):
-    agent = coach_rl.load(trained("PointMaze_HAC"))
-    with pytest.raises(CoachError, match=r"is a dict with the keys .*desired_goal.*got ndarray"):
-        agent.act(np.zeros(4))
-    seen = observation_of(agent, (2,))
-    with pytest.raises(CoachError, match="one batch, got sizes"):
-        agent.act({**seen, "desired_goal": seen["desired_goal"][:1]})
-
-
-def test_a_batch_of_another_size_needs_a_reset(trained):
+def test_act_batch_of_another_size_after_reset_is_answered(trained):
     agent = coach_rl.load(trained("CartPole_DQN"))
     agent.act(np.zeros((2, 4)))
-    with pytest.raises(CoachError, match=r"got 3 observations, 2 before; call reset\(\) first"):
-        agent.act(np.zeros((3, 4)))
-    with pytest.raises(CoachError, match="mask"):
-        agent.reset(np.array([5]))
-    with pytest.raises(CoachError, match="seeds all rows or none"):
-        agent.reset([True, False], seed=1)
     agent.reset()
     assert agent.act(np.zeros((3, 4))).shape == (3,)
 
@@ -271,14 +228,13 @@ def test_networks_are_found_by_name_and_in_hierarchies_by_level_first(trained):
 def changed(run, folder, **changes):
     """A copy of a run with parts of its manifest replaced."""
     copy = Path(shutil.copytree(run, folder / "copy"))
-    manifest = json.loads((copy / "manifest.json").read_text()) | changes
-    write_manifest(RunFolder(copy), manifest)
+    change_manifest(copy, **changes)
     return copy
 
 
 def test_neither_the_environment_nor_its_package_is_needed(trained, tmp_path):
     run = trained("CartPole_DQN")
-    parameters = json.loads((run / "manifest.json").read_text())["parameters"]
+    parameters = manifest_of(run)["parameters"]
     gone = {**parameters, "environment": {"$type": "sold_simulator.tasks:Runtime"}}
     agent = coach_rl.load(changed(run, tmp_path, parameters=gone))
     assert agent.act(np.zeros(4)) in agent.spaces.action
@@ -308,12 +264,12 @@ def test_an_agent_trained_in_mujoco_acts_where_mujoco_is_not_installed(trained):
 
 def test_a_run_from_a_gpu_acts_on_the_cpu(trained, tmp_path):
     run = trained("CartPole_DQN")
-    task = json.loads((run / "manifest.json").read_text())["task"] | {"device": "cuda:7"}
+    task = manifest_of(run)["task"] | {"device": "cuda:7"}
     agent = coach_rl.load(changed(run, tmp_path, task=task))
     assert agent.act(np.zeros(4)) == coach_rl.load(run).act(np.zeros(4))
 
 
-def test_a_run_is_named_by_its_folder_and_a_checkpoint_by_its_path_or_name(trained, tmp_path):
+def test_a_run_is_named_by_its_folder_and_a_checkpoint_by_its_path_or_name(trained):
     run = trained("CartPole_DQN")
     by_path = coach_rl.load(str(run / "checkpoints" / "last"))
     for by_name in (
@@ -323,21 +279,3 @@ def test_a_run_is_named_by_its_folder_and_a_checkpoint_by_its_path_or_name(train
         coach_rl.load(f"{run.parent}@600"),
     ):
         assert by_path.act(np.ones(4)) == by_name.act(np.ones(4))
-    with pytest.raises(CoachError, match=r"unknown checkpoint 'best' in .*"):
-        coach_rl.load(run, checkpoint="best")
-    with pytest.raises(CoachError, match="neither a run's folder"):
-        coach_rl.load(tmp_path)
-    fresh = changed(run, tmp_path)
-    shutil.rmtree(fresh / "checkpoints")
-    with pytest.raises(CoachError, match="no checkpoint yet"):
-        coach_rl.load(fresh)
-
-
-def test_a_damaged_checkpoint_is_refused(trained, tmp_path):
-    run = changed(trained("CartPole_DQN"), tmp_path)
-    file = run / "checkpoints" / "step_600" / "tensors.safetensors"
-    content = bytearray(file.read_bytes())
-    content[-5] ^= 1
-    file.write_bytes(content)
-    with pytest.raises(CoachError, match="is damaged"):
-        coach_rl.load(run)
