@@ -7,10 +7,10 @@ import pytest
 
 from coach_rl.cli.main import main
 from tests.cli.test_studies import STUDY
+from tests.small_runs import FAKE, STACK
 from tests.studies.written_runs import write_seeds
 
-FAKE = Path(__file__).parent.parent / "fake_preset.py"
-STACK = Path(__file__).with_name("stack_preset.py")
+FILMED = FAKE.with_name("filmed_preset.py")
 OF_FLAGS = [
     ("--seed 1", "nothing to do; give -p PRESET"),
     ("--sed 3 -p x", "unknown flag '--sed'; did you mean '--seed'"),
@@ -132,6 +132,32 @@ OF_FLAGS = [
     ("compare walks.py experiments", "walks.py names all that is compared; give it"),
     ("compare experiments --runs x", "--runs adds runs to a study; name its file"),
     ("plot walks.py:walk", "unknown study 'walk' in walks.py"),
+    ("play run --slow 0 --to a.gif", "must be a factor from 0.01 to 100, got '0'"),
+    ("play nowhere --to a.gif", "nowhere"),
+    ("-p FILMED -lvl goal_point_mass -dg", "no pictures; leave out the video flags (-dg, -dm)"),
+    ("-p FILMED -dg --video_frames 1", "VideoParameters.max_frames must be int >= 2, got 1"),
+    ("-p FILMED -dg --video_skip 0", "argument --video_skip"),
+    ("-p FAKE --tracker mlflow -cp sinks=()", "given twice"),
+    *((f"-p FAKE --tracker {name}", "wandb, trackio or mlflow") for name in ("comet", "wandb:")),
+    ("dashboard", "experiments does not exist; give the folder of a run"),
+    ("dashboard walks.py", "walks.py is a file; give the folder of a run"),
+    ("dashboard --port 99999", "'99999' is no port: give a number from 0 to 65535"),
+]
+OF_SWEEPS = [
+    ("", "needs a preset: coach sweep -p PRESET"),
+    ("-p Pendulum_SAX", "did you mean 'Pendulum_SAC'"),
+    ("Pendulum_SAX", "did you mean 'Pendulum_SAC'"),
+    ("-p FAKE --trial 3", "unknown flag '--trial'; did you mean '--trials'"),
+    ("-p FAKE", "has no search space of its own"),
+    ("-p FAKE --search learning_rte=log(0.1,1)", "did you mean 'learning_rate'"),
+    ("-p FAKE --search RATES -cp learning_rate=1", "given twice"),
+    ("-p FAKE --search RATES --sampler cmaes", "choose from"),
+    ("-p FAKE --search learning_rate=log(0.1,1) --sampler grid", "grid needs"),
+    ("-p FAKE --search RATES --trials 0", "must be a whole number of 1 or more"),
+    ("-p FAKE --search RATES --confirm_seeds 1", "fresh_seeds must be 2 or more"),
+    ("-p FAKE --search RATES --on mars", "unknown place to run 'mars'"),
+    ("-p FAKE --search RATES --hours 1", "unknown flag '--hours'"),
+    ("-p CartPole_PPO --search discount=uniform(0.9,1) --metric reward", "unknown metric"),
 ]
 OF_RUNS = [
     ("compare nothing experiments", "nothing does not exist; give a run's folder"),
@@ -153,6 +179,8 @@ OF_RUNS = [
     ("runs rm", "name the runs to delete"),
     ("runs rm experiments/good", "experiments/good is no run's folder"),
     ("runs rm experiments/good/seed0", "no terminal to confirm on"),
+    ("dashboard empty", "empty holds no runs; give the folder of a run"),
+    ("dashboard experiments/good", "have no TensorBoard files: they were made with -ntb"),
 ]
 OF_LEVELS = [
     ("levels.1.horizon=0", "('low'): levels.1.horizon must be int > 0 | None, got 0"),
@@ -177,8 +205,7 @@ OF_LEVELS = [
 
 
 @pytest.fixture(autouse=True)
-def in_a_folder_with_a_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def with_a_study(somewhere_else: None) -> None:
     Path("walks.py").write_text(STUDY)
 
 
@@ -198,7 +225,18 @@ def refused(capsys: pytest.CaptureFixture[str], *words: Any) -> list[str]:
 def test_mistake_in_flags_is_one_line(
     words: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (line,) = refused(capsys, *words.replace("FAKE", str(FAKE)).split())
+    words = words.replace("FAKE", str(FAKE)).replace("FILMED", str(FILMED))
+    (line,) = refused(capsys, *words.split())
+    assert message in line
+
+
+@pytest.mark.parametrize(("words", "message"), OF_SWEEPS)
+def test_mistake_in_sweeps_is_one_line(
+    words: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("optuna")
+    words = words.replace("FAKE", str(FAKE)).replace("RATES", "learning_rate=choice(0.01,0.1)")
+    (line,) = refused(capsys, "sweep", *words.split())
     assert message in line
 
 
@@ -208,6 +246,7 @@ def test_mistake_about_runs_is_one_line(
 ) -> None:
     write_seeds(Path("experiments/good"), [11, 12])
     write_seeds(Path("experiments/bad"), [1, 2])
+    Path("empty").mkdir()
     (line,) = refused(capsys, *words.split())
     assert message in line
 

@@ -118,6 +118,7 @@ def test_a_window_shows_the_episode_and_answers_keys(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        ("RUN --to pole.avi", "a video is a .gif or an .mp4 file, got 'pole.avi'"),
         ("RUN --level NoSuch-v0 --to a.gif", "NoSuch"),
         ("RUN@7 --to a.gif", "step_7"),
     ],
