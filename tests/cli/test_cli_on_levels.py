@@ -1,11 +1,11 @@
-"""Stacks from the command line: what does not fit takes one line, one level comes from a run."""
+"""A stack from the command line."""
 
 import pytest
 import torch
 
 from coach_rl.runs.checkpoint import read_checkpoint
 from tests.cli.commands import coach, only_run
-from tests.small_runs import STACK, manifest_of
+from tests.small_runs import STACK
 
 
 def test_a_level_that_diverges_ends_the_run_with_a_diagnosis_and_the_last_checkpoint(
@@ -25,18 +25,3 @@ def test_a_level_that_diverges_ends_the_run_with_a_diagnosis_and_the_last_checkp
     assert [path.name for path in last.parent.glob("step_*")] == ["step_0"]
     state = read_checkpoint(last).state["agents"]["low"]["network"]["online"]
     assert all(bool(torch.isfinite(values).all()) for values in state.values())
-
-
-def test_one_level_comes_from_another_run(capsys: pytest.CaptureFixture[str]) -> None:
-    assert coach("-p", STACK, "-ntb", "-c", "-e", "first", "--plain") == 0
-    first = only_run("first")
-    override = f"levels.1.load={first}; levels.1.frozen=True"
-    assert coach("-p", STACK, "-ntb", "-c", "-e", "second", "--plain", "-cp", override) == 0
-    manifest = manifest_of(only_run("second"))
-    assert manifest["loaded"]["low"]["level"] == "low"
-    assert manifest["parameters"]["levels"][1]["load"] == str(first)
-    assert "Evaluation" in capsys.readouterr().out
-    assert coach("-p", STACK, "-c", "-cp", f"levels.1.load={first}:lwo") == 2
-    assert "unknown level 'lwo' there; did you mean 'low'" in capsys.readouterr().err
-    assert coach("describe", STACK, "-cp", override) == 0
-    assert f"loaded from {first}" in capsys.readouterr().out

@@ -4,6 +4,8 @@ import json
 import shutil
 import sys
 from collections.abc import Callable
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -32,41 +34,38 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.pettingzoo import PettingZooParameters
-from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.runs.folder import RunFolder, write_manifest
 from coach_rl.runs.manifest import Origin
-from coach_rl.sessions.session import RunSettings, resume_experiment, run_experiment
+from coach_rl.sessions.session import resume_experiment, run_experiment
+from tests.small_runs import QUIET, change_manifest, experiment, manifest_of
 
-SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
 SHELL = {"command": "touch SENTINEL"}
 Manifest = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    parameters = BasicGraphParameters(
-        agent=DQNAgentParameters(
-            learning=LearningParameters(batch=8, learning_starts=8),
-            memory=ReplayMemoryParameters(capacity=100),
-            update_mode="eager",
-        ),
-        environment=GymnasiumParameters(level="CartPole-v1"),
-        schedule=ScheduleParameters(
-            training=EnvironmentSteps(20), evaluation_episodes=EnvironmentEpisodes(1)
-        ),
+    agent = DQNAgentParameters(
+        learning=LearningParameters(batch=8, learning_starts=8),
+        memory=ReplayMemoryParameters(capacity=100),
+        update_mode="eager",
     )
+    manager = experiment(agent, GymnasiumParameters(level="CartPole-v1"), training=20)
+    root = tmp_path_factory.mktemp("runs")
     return run_experiment(
-        BasicRLGraphManager(parameters),
-        Runtime(device="cpu"),
-        name="short",
-        root=tmp_path_factory.mktemp("runs"),
-        settings=SETTINGS,
+        manager, Runtime(device="cpu"), name="short", root=root, settings=QUIET
     ).folder.path
 
 
-def environment(**changes: Any) -> Callable[[Manifest], None]:
-    return lambda manifest: manifest["parameters"]["environment"].update(changes)
+def at(*path: str) -> Callable[..., Callable[[Manifest], None]]:
+    """Makes changes of the part of a manifest at a path."""
+    return lambda **changes: lambda manifest: reduce(getitem, path, manifest).update(changes)
+
+
+whole, task, parameters = at(), at("task"), at("parameters")
+agent, network = at("parameters", "agent"), at("parameters", "agent", "network")
+environment = at("parameters", "environment")
 
 
 def evaluated_in(**changes: Any) -> Callable[[Manifest], None]:
@@ -77,25 +76,8 @@ def evaluated_in(**changes: Any) -> Callable[[Manifest], None]:
     return change
 
 
-def agent(**changes: Any) -> Callable[[Manifest], None]:
-    return lambda manifest: manifest["parameters"]["agent"].update(changes)
-
-
-def parameters(**changes: Any) -> Callable[[Manifest], None]:
-    return lambda manifest: manifest["parameters"].update(changes)
-
-
-def whole(**changes: Any) -> Callable[[Manifest], None]:
-    return lambda manifest: manifest.update(changes)
-
-
-def task(**changes: Any) -> Callable[[Manifest], None]:
-    return lambda manifest: manifest["task"].update(changes)
-
-
 def torso(module: Any) -> Callable[[Manifest], None]:
-    described = {**encode(ModuleParameters(module="a:B")), "module": module}
-    return lambda manifest: manifest["parameters"]["agent"]["network"].update(torso=described)
+    return network(torso={**encode(ModuleParameters(module="a:B")), "module": module})
 
 
 def script(policy: Any) -> Callable[[Manifest], None]:
@@ -205,7 +187,7 @@ def evil(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def hostile_copy(original: Path, evil: Path, change: Callable[[Manifest], None]) -> Path:
     folder = Path(shutil.copytree(original, evil.parent / "run"))
     (folder / "preset.py").write_text(f"open({str(evil)!r}, 'w').close()\n")
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = manifest_of(folder)
     manifest["module_folders"] = {str(folder): {}, str(evil.parent / "modules"): {}}
     change(manifest)
     text = json.dumps(manifest).replace("SENTINEL", str(evil)).replace("FOLDER", str(folder))
@@ -217,15 +199,13 @@ def hostile_copy(original: Path, evil: Path, change: Callable[[Manifest], None])
 
 def with_checksum(folder: Path) -> Path:
     """The run, with the checksum of its copy of the preset in its manifest."""
-    manifest = json.loads((folder / "manifest.json").read_text())
-    if manifest["preset"]:
-        manifest["preset"]["sha256"] = sha256_of_file(folder / "preset.py")
-    write_manifest(RunFolder(folder), manifest)
+    if preset := manifest_of(folder)["preset"]:
+        change_manifest(folder, preset=preset | {"sha256": sha256_of_file(folder / "preset.py")})
     return folder
 
 
 def resume(folder: Path) -> None:
-    resume_experiment(folder, steps=EnvironmentSteps(30), settings=SETTINGS)
+    resume_experiment(folder, steps=EnvironmentSteps(30), settings=QUIET)
 
 
 def evaluate(folder: Path) -> None:
@@ -323,12 +303,12 @@ def own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         name="walk",
         root=tmp_path,
         origin=Origin(preset=loaded),
-        settings=SETTINGS,
+        settings=QUIET,
     ).folder.path
 
 
 def test_an_own_run_needs_no_words(own_run: Path) -> None:
-    module = json.loads((own_run / "manifest.json").read_text())["preset"]["module"]
+    module = manifest_of(own_run)["preset"]["module"]
     del sys.modules[module], sys.modules["beside_trust_test"]
     load(own_run)
     evaluate(own_run)
@@ -340,7 +320,7 @@ def test_elsewhere_a_run_with_own_code_says_exactly_what_to_add(
     own_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
-    module = json.loads((own_run / "manifest.json").read_text())["preset"]["module"]
+    module = manifest_of(own_run)["preset"]["module"]
     words = ["-crd", str(own_run), "--evaluate", "1", "--plain"]
     assert main(words) == 2
     said = capsys.readouterr().err
@@ -359,7 +339,7 @@ def test_elsewhere_a_run_with_own_code_says_exactly_what_to_add(
 def test_trust_in_a_preset_is_trust_in_its_text(
     own_run: Path, evil: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = json.loads((own_run / "manifest.json").read_text())["preset"]["module"]
+    module = manifest_of(own_run)["preset"]["module"]
     monkeypatch.delitem(sys.modules, module)
     (own_run / "preset.py").write_text(f"open({str(evil)!r}, 'w').close()\n")
     with_checksum(own_run)

@@ -13,12 +13,10 @@ from torch import Tensor, nn
 from coach_rl import (
     ActorCriticParameters,
     ActorParameters,
-    BasicGraphParameters,
     BasicRLGraphManager,
     CriticParameters,
     DDPGAgentParameters,
     DQNAgentParameters,
-    EnvironmentEpisodes,
     EnvironmentSteps,
     GymnasiumParameters,
     LearningParameters,
@@ -27,10 +25,8 @@ from coach_rl import (
     PPOAlgorithmParameters,
     QNetworkParameters,
     ReplayMemoryParameters,
-    RunSettings,
     Runtime,
     SACAgentParameters,
-    ScheduleParameters,
     TD3AgentParameters,
     resume_experiment,
     run_experiment,
@@ -42,8 +38,7 @@ from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.sessions.settings import RunResult
-
-SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
+from tests.small_runs import QUIET, experiment, manifest_of
 
 
 class Net(nn.Module):
@@ -91,27 +86,14 @@ AGENTS: dict[str, tuple[str, Any]] = {
 }
 
 
-def parameters(name: str, steps: int) -> BasicGraphParameters:
+def described(name: str, steps: int) -> BasicRLGraphManager:
     level, agent = AGENTS[name]
-    return BasicGraphParameters(
-        agent=agent,
-        environment=GymnasiumParameters(level=level),
-        schedule=ScheduleParameters(
-            heatup=EnvironmentSteps(0),
-            training=EnvironmentSteps(steps),
-            evaluation_episodes=EnvironmentEpisodes(1),
-        ),
-    )
+    return experiment(agent, GymnasiumParameters(level=level), training=steps)
 
 
 def run(root: Path, name: str, steps: int) -> Path:
-    return run_experiment(
-        BasicRLGraphManager(parameters(name, steps)),
-        Runtime(seed=3, device="cpu"),
-        name=name,
-        root=root,
-        settings=SETTINGS,
-    ).folder.path
+    manager, task = described(name, steps), Runtime(seed=3, device="cpu")
+    return run_experiment(manager, task, name=name, root=root, settings=QUIET).folder.path
 
 
 def tensors_of(folder: Path) -> bytes:
@@ -123,16 +105,16 @@ def tensors_of(folder: Path) -> bytes:
 def test_runs_with_own_modules_go_on_bit_for_bit(tmp_path: Path, name: str) -> None:
     whole = run(tmp_path / "whole", name, 60)
     part = run(tmp_path / "part", name, 37)
-    resume_experiment(part, steps=EnvironmentSteps(60), settings=SETTINGS)
+    resume_experiment(part, steps=EnvironmentSteps(60), settings=QUIET)
     assert tensors_of(part) == tensors_of(whole)
 
 
 def test_own_modules_are_described_in_the_manifest_and_rebuilt_from_it() -> None:
     for name in AGENTS:
-        described = parameters(name, 60)
-        document = json.loads(json.dumps(encode(described)))
+        parameters = described(name, 60).parameters
+        document = json.loads(json.dumps(encode(parameters)))
         assert f"{__name__}:Net" in json.dumps(document)
-        assert decode(document, trust=Trust(modules=frozenset({__name__}))) == described
+        assert decode(document, trust=Trust(modules=frozenset({__name__}))) == parameters
 
 
 class Reading(Net):
@@ -152,12 +134,8 @@ def _reading(update_mode: str) -> BasicRLGraphManager:
         critic=CriticParameters(torso=own),
         update_mode=update_mode,  # type: ignore[arg-type]  # one of them
     )
-    return BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=agent,
-            environment=GymnasiumParameters(level="Pendulum-v1"),
-            schedule=ScheduleParameters(training=EnvironmentSteps(40)),
-        )
+    return experiment(
+        agent, GymnasiumParameters(level="Pendulum-v1"), training=40, evaluation_interval=40
     )
 
 
@@ -167,21 +145,21 @@ def test_a_network_that_cannot_be_captured_is_eager_with_the_reason_in_the_manif
 ) -> None:
     task = Runtime(device="cuda")
     with pytest.warns(CoachWarning):
-        run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=SETTINGS)
-    updates = json.loads(run.folder.manifest.read_text())["updates"]
+        run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=QUIET)
+    updates = manifest_of(run)["updates"]
     reason = updates["main/agent"]
     assert reason.startswith("eager (cannot be captured: ")
     assert "in forward, test_user_modules.py:" in reason
-    resume_experiment(run.folder.path, steps=EnvironmentSteps(60), settings=SETTINGS)
-    assert json.loads(run.folder.manifest.read_text())["updates"] == updates
+    resume_experiment(run.folder.path, steps=EnvironmentSteps(60), settings=QUIET)
+    assert manifest_of(run)["updates"] == updates
     with pytest.raises(ConfigurationError):
-        run_experiment(_reading("captured"), task, name="own", root=tmp_path, settings=SETTINGS)
+        run_experiment(_reading("captured"), task, name="own", root=tmp_path, settings=QUIET)
 
 
 def test_a_manifest_says_how_gradient_steps_run(tmp_path: Path) -> None:
     task = Runtime(device="cpu")
-    run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=SETTINGS)
-    assert json.loads(run.folder.manifest.read_text())["updates"] == {"main/agent": "eager"}
+    run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=QUIET)
+    assert manifest_of(run)["updates"] == {"main/agent": "eager"}
 
 
 def test_a_step_that_cannot_be_captured_changes_the_manifest(
@@ -201,8 +179,8 @@ def test_a_step_that_cannot_be_captured_changes_the_manifest(
     monkeypatch.setattr(f"{engine}.captured", captured)
     task = Runtime(device="cpu")
     with pytest.warns(CoachWarning):
-        run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=SETTINGS)
-    assert json.loads(run.folder.manifest.read_text())["updates"] == {
+        run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=QUIET)
+    assert manifest_of(run)["updates"] == {
         "main/agent": "eager (cannot be captured: it reads a number (in forward, net.py:7))"
     }
 
@@ -217,13 +195,8 @@ OfTheScript.__module__ = "__main__"
 
 def run_of_script(root: Path, **changes: Any) -> RunResult:
     """A run in an environment of a class that only its own program has."""
-    schedule = ScheduleParameters(training=EnvironmentSteps(64), evaluation_interval=None)
-    algorithm = PPOAlgorithmParameters(rollout=EnvironmentSteps(32), minibatch=16)
-    agent = PPOAgentParameters(algorithm=algorithm, update_mode="eager")
-    manager = BasicRLGraphManager(
-        BasicGraphParameters(agent=agent, environment=OfTheScript(), num_envs=4, schedule=schedule)
-    )
-    settings = replace(SETTINGS, **changes)
+    manager = experiment(None, OfTheScript(), num_envs=4, training=64)
+    settings = replace(QUIET, **changes)
     return run_experiment(manager, name="script", root=root, settings=settings)
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from gymnasium import spaces
 
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
@@ -25,6 +26,10 @@ def test_the_level_above_acts_in_the_goal_and_its_time():
     assert LINE.space.high.tolist() == [5, 8]
     assert replace(LINE, relative=True).space.low.tolist() == [-10, 0]
     assert (LINE.size, LINE.sent_size) == (1, 2)
+
+
+def test_check_observation_without_a_time_passes():
+    LINE.check(spaces.Dict({"observation": spaces.Box(-9, 9, (1,), np.float32)}))
 
 
 def test_times_are_rounded_up_to_steps_and_clipped():

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,67 +99,50 @@ def answer(use: Callable[..., None], run: Path) -> str:
     return line
 
 
-def truncate(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+def flipped(path: Path, where: float) -> None:
+    content = bytearray(path.read_bytes())
+    content[int(where * (len(content) - 1))] ^= 4
+    path.write_bytes(content)
 
 
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def flip(where: float) -> Damage:
-    def flip_a_bit(path: Path) -> None:
-        content = bytearray(path.read_bytes())
-        content[int(where * (len(content) - 1))] ^= 4
-        path.write_bytes(content)
-
-    flip_a_bit.__name__ = f"bit_flipped_at_{where}"
-    return flip_a_bit
-
-
-def junk(path: Path) -> None:
-    path.write_bytes(bytes(range(256)) * 8)
-
-
-def folder(path: Path) -> None:
+def replaced(path: Path, make: Damage) -> None:
     path.unlink(missing_ok=True)
-    path.mkdir()
+    make(path)
 
 
-def pipe(path: Path) -> None:
-    path.unlink(missing_ok=True)
-    os.mkfifo(path)
+def flip(where: float) -> tuple[str, Damage]:
+    return f"bit flipped at {where}", lambda path: flipped(path, where)
 
 
-def dangling(path: Path) -> None:
-    path.unlink()
-    path.symlink_to("/nowhere/at/all")
+def text(name: str, content: str) -> tuple[str, Damage]:
+    return name, lambda path: path.write_text(content)
 
 
-def remove(path: Path) -> None:
-    path.unlink()
+TRUNCATED = (
+    "truncated",
+    lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+)
+EMPTY = text("empty", "")
+JUNK = "junk", lambda path: path.write_bytes(bytes(range(256)) * 8)
+FOLDER = "folder", lambda path: replaced(path, Path.mkdir)
+PIPE = "pipe", lambda path: replaced(path, os.mkfifo)
+DANGLING = "dangling", lambda path: replaced(path, lambda link: link.symlink_to("/nowhere/at/all"))
+REMOVED = "removed", Path.unlink
+NESTED = text("nested deeply", "[" * 100_000)
+OTHER = [text(content, content) for content in ("null", "[]", "{}", "7", '"text"')]
+BYTES = (TRUNCATED, EMPTY, flip(0.0), flip(0.5), flip(0.9), JUNK, FOLDER, PIPE, REMOVED)
+JSON = (
+    *(*BYTES, DANGLING, NESTED, *OTHER),
+    text("nested deeply and whole", '{"a":' * 50_000 + "1" + "}" * 50_000),
+    text("number too long", '{"schema_version": ' + "9" * 6000 + "}"),
+    text("key twice", '{"schema_version": 1, "schema_version": 2}'),
+    text("NaN", '{"schema_version": NaN}'),
+)
 
 
-def text(content: str, name: str) -> Damage:
-    def replace(path: Path) -> None:
-        path.write_text(content)
-
-    replace.__name__ = name
-    return replace
-
-
-NESTED = text("[" * 100_000, "nested_deeply")
-NESTED_WHOLE = text('{"a":' * 50_000 + "1" + "}" * 50_000, "nested_deeply_and_whole")
-LONG = text('{"schema_version": ' + "9" * 6000 + "}", "number_too_long")
-TWICE = text('{"schema_version": 1, "schema_version": 2}', "key_twice")
-NOT_A_NUMBER = text('{"schema_version": NaN}', "nan")
-OTHER = [text(content, f"json_{content}") for content in ("null", "[]", "{}", "7", '"text"')]
-BYTES = (truncate, empty, flip(0.0), flip(0.5), flip(0.9), junk, folder, pipe, remove)
-JSON = (*BYTES, dangling, NESTED, NESTED_WHOLE, LONG, TWICE, NOT_A_NUMBER, *OTHER)
-
-
-def damages(kinds: tuple[Damage, ...]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("damage", kinds, ids=lambda each: each.__name__)
+def damages(kinds: Sequence[tuple[str, Damage]]) -> pytest.MarkDecorator:
+    names, calls = zip(*kinds, strict=True)
+    return pytest.mark.parametrize("damage", calls, ids=names)
 
 
 @damages(JSON)
@@ -198,13 +181,13 @@ def check_offer(run: Path, name: str, damage: Damage) -> None:
     resume(run, last_good=True)
     assert find_checkpoint(run / "checkpoints").name.startswith("step_110")
     aside = last.with_name(f"damaged_{last.name}")
-    if not (last / name).is_fifo() and damage is not pipe:
+    if not (last / name).is_fifo() and damage is not PIPE[1]:
         assert damaged == {
             path.name: path.is_file() and path.read_bytes() for path in aside.iterdir()
         }
 
 
-@damages((truncate, empty, flip(0.0), flip(0.6), junk, folder, pipe, NESTED, *OTHER))
+@damages((TRUNCATED, EMPTY, flip(0.0), flip(0.6), JUNK, FOLDER, PIPE, NESTED, *OTHER))
 def test_a_damaged_pointer_is_named_and_not_the_only_way_in(run: Path, damage: Damage) -> None:
     last = list_checkpoints(run / "checkpoints")[-1]
     damage(run / "checkpoints" / "best")
@@ -231,7 +214,7 @@ def test_a_pointer_to_a_checkpoint_that_is_gone(run: Path) -> None:
     resume(run)
 
 
-@damages((truncate, empty, flip(0.1), flip(0.9), junk, folder, pipe, remove))
+@damages((TRUNCATED, EMPTY, flip(0.1), flip(0.9), JUNK, FOLDER, PIPE, REMOVED))
 def test_a_damaged_copy_of_the_preset_is_named(run: Path, damage: Damage) -> None:
     damage(run / "preset.py")
     for use in (resume, evaluate, fork):
@@ -239,7 +222,7 @@ def test_a_damaged_copy_of_the_preset_is_named(run: Path, damage: Damage) -> Non
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "episodes.csv", "evaluations.csv", "events"])
-@damages((truncate, empty, flip(0.05), flip(0.3), junk, folder, pipe))
+@damages((TRUNCATED, EMPTY, flip(0.05), flip(0.3), JUNK, FOLDER, PIPE))
 def test_a_damaged_log_is_named_and_the_run_continues_without_it(
     run: Path, name: str, damage: Damage
 ) -> None:
@@ -256,17 +239,17 @@ def test_a_damaged_log_is_named_and_the_run_continues_without_it(
             resume(run)
 
 
-@damages((empty, junk, folder, pipe, dangling))
+@damages((EMPTY, JUNK, FOLDER, PIPE, DANGLING))
 def test_a_lock_is_a_file_whatever_it_holds(run: Path, damage: Damage) -> None:
     damage(run / ".lock")
-    if damage in (empty, junk):
+    if damage in (EMPTY[1], JUNK[1]):
         return resume(run)
     assert ".lock" in answer(resume, run)
     evaluate(run)
     return None
 
 
-@damages((truncate, junk, remove, folder))
+@damages((TRUNCATED, JUNK, REMOVED, FOLDER))
 def test_a_summary_is_not_needed(run: Path, damage: Damage) -> None:
     damage(run / "summary.json")
     evaluate(run)
@@ -380,7 +363,7 @@ def test_an_edited_manifest_is_taken_when_its_checksum_is_deleted(run: Path) -> 
     edit(run / "manifest.json", {"name": "mine"}, seal=False)
     resume(run)
     assert json.loads((run / "manifest.json").read_text())["name"] == "mine"
-    flip(0.5)(run / "manifest.json")
+    flipped(run / "manifest.json", 0.5)
     assert "manifest.json" in answer(resume, run)  # sealed again by the resume
 
 
@@ -434,7 +417,7 @@ def test_run_folders_that_were_never_finished_are_removed(
 
 def test_resume_without_any_good_checkpoint_offers_none(run: Path) -> None:
     for checkpoint in list_checkpoints(run / "checkpoints"):
-        empty(checkpoint / "state.json")
+        (checkpoint / "state.json").write_bytes(b"")
     assert "take it" not in answer(resume, run)
     with pytest.raises(CheckpointError):
         resume(run, last_good=True)

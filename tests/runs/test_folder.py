@@ -105,33 +105,26 @@ def test_classes_of_the_preset_come_back_from_its_copy_and_find_their_files(tmp_
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "expected"),
+    ("field", "value", "has_begun", "expected"),
     [
-        ("agent.update_mode", "captured", "auto"),
-        ("agent.update_mode", "eager", "eager"),
-        (STORAGE, "pinned", "cpu"),
-        (STORAGE, "device", "device"),
+        ("agent.update_mode", "captured", True, "auto"),
+        ("agent.update_mode", "eager", True, "eager"),
+        (STORAGE, "pinned", True, "cpu"),
+        (STORAGE, "device", True, "device"),
+        ("agent.update_mode", "captured", False, "captured"),
+        (STORAGE, "pinned", False, "pinned"),
     ],
 )
-def test_a_run_from_a_gpu_comes_back_without_one(
-    tmp_path: Path, field: str, value: str, expected: str
+def test_rebuild_run_from_a_gpu_without_one_changes_what_has_begun(
+    tmp_path: Path, field: str, value: str, has_begun: bool, expected: str
 ) -> None:
     folder = make(tmp_path, DDPG, {field: value}, device="cuda")
-    write_checkpoint(folder.checkpoints / "step_100", {}, notes={})
+    if has_begun:
+        write_checkpoint(folder.checkpoints / "step_100", {}, notes={})
     with pytest.warns(CoachWarning):
         rebuilt, task, _ = rebuild(folder, "cpu")
     assert task.device == "cpu"
     assert rebuilt.parameters == DDPG.configure({field: expected}).parameters
-
-
-@pytest.mark.parametrize("change", [{"agent.update_mode": "captured"}, {STORAGE: "pinned"}])
-def test_one_that_begins_anew_keeps_what_it_asked_for(
-    tmp_path: Path, change: dict[str, str]
-) -> None:
-    folder = make(tmp_path, DDPG, change, device="cuda")
-    with pytest.warns(CoachWarning):
-        rebuilt, _, _ = rebuild(folder, "cpu")
-    assert rebuilt.parameters == DDPG.configure(change).parameters
 
 
 def test_the_device_that_auto_was_is_remembered(tmp_path: Path) -> None:
