@@ -45,7 +45,7 @@ def resolved(preset: str, text: str) -> Any:
     return load_preset(find_preset(preset)).configure(parse_overrides(text)).parameters
 
 
-def test_components_are_written_like_calls() -> None:
+def test_parse_overrides_components_are_written_like_calls() -> None:
     text = (
         "a.b=EpsilonGreedy(epsilon=LinearSchedule(start=1, end=-0.1), name=word); c=X(); d=(Y(),)"
     )
@@ -57,14 +57,14 @@ def test_components_are_written_like_calls() -> None:
     }
 
 
-def test_names_are_public_classes_with_or_without_parameters_at_the_end() -> None:
+def test_component_type_name_may_omit_parameters() -> None:
     assert component_type("Adam") is component_type("AdamParameters") is AdamParameters
     assert component_type("QuantileHead") is QuantileHead
     for kind in component_types():
         assert component_type(short_name(kind)) is kind
 
 
-def test_whatever_shipped_presets_consist_of_can_be_written() -> None:
+def test_parameters_of_shipped_presets_are_public_classes() -> None:
     for name in shipped_presets():
         parameters = load_preset(find_preset(name)).build().parameters
         for path, value, _ in parameter_paths(parameters):
@@ -85,13 +85,15 @@ def test_whatever_shipped_presets_consist_of_can_be_written() -> None:
         (int, [], ["EnvironmentSteps"]),
     ],
 )
-def test_what_fits_where(wanted: Any, some: list[str], not_these: list[str]) -> None:
+def test_fitting_components_of_a_type_are_listed(
+    wanted: Any, some: list[str], not_these: list[str]
+) -> None:
     names = {short_name(kind) for kind in fitting(wanted)}
     assert set(some) <= names
     assert not names & set(not_these)
 
 
-def test_a_class_of_ones_own_fits_by_what_it_has() -> None:
+def test_apply_overrides_own_class_fits_by_its_methods() -> None:
     @dataclass(frozen=True)
     class Own:
         def __call__(self, clock: object) -> float:
@@ -102,7 +104,7 @@ def test_a_class_of_ones_own_fits_by_what_it_has() -> None:
     assert changed.algorithm.learning_rate_schedule == Own()
 
 
-def test_components_replace_what_is_there() -> None:
+def test_configure_component_replaces_the_value() -> None:
     noise = "GaussianNoise(scale=LinearSchedule(start=1, end=0.1, over=5000))"
     text = (
         f"agent.exploration=EpsilonGreedyNoise(epsilon=0.3, noise={noise}); "
@@ -120,7 +122,7 @@ def test_components_replace_what_is_there() -> None:
     assert quantiles.agent.network.head == QuantileHead(count=51)
 
 
-def test_a_filter_is_added_where_there_was_none() -> None:
+def test_configure_filter_is_added() -> None:
     stage = "ObservationNormalizationFilter(clip=5)"
     text = f"agent.input_filter=InputFilter(observation={{observation: ({stage},)}})"
     filters = (ObservationNormalizationFilter(clip=5.0),)

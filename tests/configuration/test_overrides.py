@@ -65,7 +65,7 @@ def test_parse_overrides_values_are_literals_or_words(
     assert parse_overrides(text) == expected
 
 
-def test_values_land_at_their_paths_and_the_original_stays() -> None:
+def test_apply_overrides_original_stays() -> None:
     before = Parameters()
     after = apply_overrides(
         before,
@@ -90,11 +90,11 @@ def test_values_land_at_their_paths_and_the_original_stays() -> None:
     assert before == Parameters()
 
 
-def test_single_elements_of_a_tuple() -> None:
+def test_apply_overrides_element_of_a_tuple_is_set() -> None:
     after = apply_overrides(Parameters(), {"levels.0.algorithm.layers.1": 16})
     assert after.levels[0].algorithm.layers == (64, 16)
 
 
-def test_coupled_values_change_together() -> None:
+def test_apply_overrides_coupled_values_change_together() -> None:
     change = {"levels.0.algorithm.low": 5, "levels.0.algorithm.high": 6}
     assert apply_overrides(Parameters(), change).levels[0].algorithm == Algorithm(low=5, high=6)

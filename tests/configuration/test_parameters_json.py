@@ -116,7 +116,7 @@ def test_round_trip_is_equal_with_equal_types(value: object) -> None:
     assert type(back) is type(value)
 
 
-def test_numbers_keep_their_kind() -> None:
+def test_round_trip_numbers_keep_their_type() -> None:
     back = round_trip((1, 1.0, True))
     assert [type(part) for part in back] == [int, float, bool]
     assert math.isnan(round_trip(math.nan))
@@ -159,7 +159,7 @@ def make_local() -> object:
     return Local()
 
 
-def test_a_missing_field_takes_its_default_and_says_so() -> None:
+def test_decode_missing_field_has_its_default_with_a_warning() -> None:
     document = encode(Tree(leaf=Leaf(rate=0.5), levels=(Leaf(),)))
     del document["leaf"]["sizes"]
     with pytest.warns(CoachWarning) as caught:
@@ -170,7 +170,7 @@ def test_a_missing_field_takes_its_default_and_says_so() -> None:
     ]
 
 
-def test_agents_of_earlier_releases_keep_their_unscaled_actions() -> None:
+def test_decode_agent_of_earlier_releases_has_unscaled_actions() -> None:
     for agent in (PPOAgentParameters(), OptionCriticAgentParameters()):
         assert agent.scale_actions
         document = encode(agent)
@@ -179,7 +179,7 @@ def test_agents_of_earlier_releases_keep_their_unscaled_actions() -> None:
             assert decode(document) == replace(agent, scale_actions=False)
 
 
-def test_json_files_are_replaced_whole(tmp_path: Any) -> None:
+def test_write_json_failed_keeps_the_file(tmp_path: Any) -> None:
     path = tmp_path / "a.json"
     write_json(path, {"x": 1})
     with suppress(ValueError):
@@ -188,11 +188,11 @@ def test_json_files_are_replaced_whole(tmp_path: Any) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
 
 
-def test_whole_numbers_of_numpy_become_pythons() -> None:
+def test_encode_whole_numbers_of_numpy_become_pythons() -> None:
     assert repr(encode((np.int64(3), np.bool_(True)))) == "[3, True]"
 
 
-def test_a_class_that_has_moved_is_found_under_its_earlier_name():
+def test_decode_moved_class_is_found_by_its_earlier_name():
     document = encode(OptionSpace(count=3))
     assert document["$type"] == "coach_rl.core.options:OptionSpace"
     assert decode(document | {"$type": "coach_rl.core.goals:OptionSpace"}) == OptionSpace(count=3)

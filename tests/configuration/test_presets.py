@@ -26,13 +26,13 @@ def load(text: str | Path) -> Preset:
     return load_preset(find_preset(str(text)))
 
 
-def test_shipped_presets_are_found_in_any_case() -> None:
+def test_find_preset_name_in_any_case_is_found() -> None:
     for name, preset in shipped_presets().items():
         assert preset.name == name
         assert find_preset(name.upper()) == find_preset(name.lower()) == preset
 
 
-def test_shipped_presets_describe_themselves() -> None:
+def test_describe_presets_all_have_a_docstring() -> None:
     for name, description in describe_presets():
         assert description, f"preset {name} has no docstring"
 
@@ -42,7 +42,7 @@ def test_find_preset_file_and_function_name() -> None:
     assert find_preset(f"{FAKE}:needs").name == "fake_preset_needs"
 
 
-def test_the_panel_has_types_and_defaults() -> None:
+def test_panel_has_types_and_defaults() -> None:
     panel = load(FAKE).panel
     assert panel["learning_rate"].annotation is float
     assert panel["learning_rate"].default == 0.1
@@ -75,7 +75,7 @@ def plain(panel: EnvironmentSteps = EnvironmentSteps(1), more: int = 2): ...
 """
 
 
-def test_a_panel_is_the_fields_of_a_dataclass(write: Callable[[str], Path]) -> None:
+def test_panel_of_a_dataclass_has_its_fields(write: Callable[[str], Path]) -> None:
     path = write(PANEL.format(frozen="frozen=True, kw_only=True"))
     preset = load(path)
     assert {name: argument.default for name, argument in preset.panel.items()} == {
@@ -116,7 +116,7 @@ def test_configure_unused_steps_of_their_default_are_accepted(
     assert preset.configure({"steps": 500}).parameters.schedule.training == EnvironmentSteps(500)
 
 
-def test_values_of_other_types_that_lose_nothing_are_converted(
+def test_build_lossless_values_are_converted(
     write: Callable[[str], Path],
 ) -> None:
     given = "epochs=np.int64(3), rollout=256, normalise_advantage=np.bool_(True)"
@@ -127,7 +127,7 @@ def test_values_of_other_types_that_lose_nothing_are_converted(
     assert algorithm.rollout == EnvironmentSteps(256)
 
 
-def test_panel_and_parameters_are_overridden() -> None:
+def test_configure_sets_panel_and_parameters() -> None:
     preset = load(FAKE)
     manager = preset.configure(
         {"learning_rate": 1, "steps": 1e3, "agent.layers": [8], "num_envs": 2, "schedule.heatup": 5}
@@ -139,7 +139,7 @@ def test_panel_and_parameters_are_overridden() -> None:
     assert manager.parameters.num_envs == 2
 
 
-def test_a_ready_made_graph_manager_gives_a_new_one_each_time() -> None:
+def test_build_ready_made_graph_manager_is_new_each_time() -> None:
     preset = load(f"{FAKE}:ready_made")
     assert preset.panel == {}
     first, second = preset.build(), preset.build()
@@ -148,13 +148,13 @@ def test_a_ready_made_graph_manager_gives_a_new_one_each_time() -> None:
     assert preset.configure({"agent.learning_rate": 1}).parameters.agent.learning_rate == 1.0
 
 
-def test_untyped_arguments_take_their_defaults_type(write: Callable[[str], Path]) -> None:
+def test_panel_untyped_argument_has_the_type_of_its_default(write: Callable[[str], Path]) -> None:
     path = write("def graph_manager(a=1, b=None, c: 'int | None' = None): ...\n")
     panel = load(path).panel
     assert [argument.annotation for argument in panel.values()][::2] == [int, int | None]
 
 
-def test_the_same_content_is_the_same_module_and_no_cache_is_written(tmp_path: Path) -> None:
+def test_load_preset_same_content_is_the_same_module(tmp_path: Path) -> None:
     copy = tmp_path / "fake_preset.py"
     copy.write_text(FAKE.read_text())
     one, other = load(copy).build().parameters, load(FAKE).build().parameters

@@ -25,7 +25,7 @@ SPACES = [
 
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
-def test_spaces_come_back_from_text_the_same(space):
+def test_spaces_json_round_trip_is_equal(space):
     known = EnvironmentSpaces(
         observation=spaces.Dict({"b": space, "a/b": spaces.Discrete(2)}),
         action=spaces.Dict({"z": space, "y": spaces.Box(0, 1)}),
@@ -37,7 +37,7 @@ def test_spaces_come_back_from_text_the_same(space):
     assert again.observation["b"].dtype == space.dtype
 
 
-def test_an_equal_bound_of_an_image_is_written_once():
+def test_spaces_json_equal_bounds_are_written_once():
     known = EnvironmentSpaces(
         observation=spaces.Dict({"image": SPACES[3]}), action=spaces.Discrete(2)
     )

@@ -218,7 +218,7 @@ def load(folder: Path) -> None:
 
 @pytest.mark.parametrize("use", [resume, evaluate, load])
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_manifest_runs_nothing(original: Path, evil: Path, name: str, use: Any) -> None:
+def test_hostile_manifest_runs_nothing(original: Path, evil: Path, name: str, use: Any) -> None:
     folder = hostile_copy(original, evil, HOSTILE[name])
     before = list(sys.path)
     try:
@@ -233,15 +233,13 @@ def test_a_hostile_manifest_runs_nothing(original: Path, evil: Path, name: str, 
 
 
 @pytest.mark.parametrize("use", [resume, evaluate, load])
-def test_a_strange_preset_that_nothing_needs_is_left_alone(
-    original: Path, evil: Path, use: Any
-) -> None:
+def test_unknown_preset_that_nothing_needs_is_not_run(original: Path, evil: Path, use: Any) -> None:
     use(hostile_copy(original, evil, preset()))
     assert not evil.exists()
 
 
 @pytest.mark.parametrize("use", [resume, evaluate, load])
-def test_a_known_preset_s_text_does_not_open_the_folder_of_its_manifest(
+def test_known_preset_text_does_not_open_the_folder_of_its_manifest(
     original: Path, evil: Path, use: Any
 ) -> None:
     """Python would find the modules beside it before any other of their names."""
@@ -307,7 +305,7 @@ def own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ).folder.path
 
 
-def test_an_own_run_needs_no_words(own_run: Path) -> None:
+def test_own_run_needs_no_trust(own_run: Path) -> None:
     module = manifest_of(own_run)["preset"]["module"]
     del sys.modules[module], sys.modules["beside_trust_test"]
     load(own_run)
@@ -316,7 +314,7 @@ def test_an_own_run_needs_no_words(own_run: Path) -> None:
 
 
 @pytest.mark.filterwarnings("default::coach_rl.core.errors.CoachWarning")
-def test_elsewhere_a_run_with_own_code_says_exactly_what_to_add(
+def test_run_from_elsewhere_error_has_the_flag_to_add(
     own_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
@@ -336,7 +334,7 @@ def test_elsewhere_a_run_with_own_code_says_exactly_what_to_add(
         resume_experiment(own_run, steps=EnvironmentSteps(30), trust=(module,))
 
 
-def test_trust_in_a_preset_is_trust_in_its_text(
+def test_trusted_preset_with_other_text_is_refused(
     own_run: Path, evil: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = manifest_of(own_run)["preset"]["module"]
@@ -350,7 +348,7 @@ def test_trust_in_a_preset_is_trust_in_its_text(
     assert not evil.exists()
 
 
-def test_a_home_that_cannot_be_written_to_asks_for_trust(
+def test_home_that_cannot_be_written_needs_trust(
     own_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -359,7 +357,7 @@ def test_a_home_that_cannot_be_written_to_asks_for_trust(
         load(own_run)
 
 
-def test_modules_below_a_trusted_one_are_trusted_and_others_of_its_beginning_are_not() -> None:
+def test_untrusted_modules_below_a_trusted_one_are_trusted() -> None:
     trust = Trust(modules=frozenset({"mine"}))
     assert trust.untrusted(["mine:A", "mine.deep:B", "mines:C", "coach_rl.core:D"]) == ["mines:C"]
 
@@ -368,7 +366,7 @@ def test_modules_below_a_trusted_one_are_trusted_and_others_of_its_beginning_are
     "name",
     ["gymnasium.wrappers:TimeLimit", "gymnasium.envs.classic_control:CartPoleEnv"],
 )
-def test_classes_of_adapted_packages_are_trusted(name: str) -> None:
+def test_untrusted_classes_of_adapted_packages_are_trusted(name: str) -> None:
     assert Trust().untrusted([name]) == []
 
 

@@ -102,14 +102,14 @@ def tensors_of(folder: Path) -> bytes:
 
 
 @pytest.mark.parametrize("name", AGENTS)
-def test_runs_with_own_modules_go_on_bit_for_bit(tmp_path: Path, name: str) -> None:
+def test_resumed_run_with_own_modules_is_exact(tmp_path: Path, name: str) -> None:
     whole = run(tmp_path / "whole", name, 60)
     part = run(tmp_path / "part", name, 37)
     resume_experiment(part, steps=EnvironmentSteps(60), settings=QUIET)
     assert tensors_of(part) == tensors_of(whole)
 
 
-def test_own_modules_are_described_in_the_manifest_and_rebuilt_from_it() -> None:
+def test_own_modules_are_rebuilt_from_the_manifest() -> None:
     for name in AGENTS:
         parameters = described(name, 60).parameters
         document = json.loads(json.dumps(encode(parameters)))
@@ -140,7 +140,7 @@ def _reading(update_mode: str) -> BasicRLGraphManager:
 
 
 @pytest.mark.gpu
-def test_a_network_that_cannot_be_captured_is_eager_with_the_reason_in_the_manifest(
+def test_network_that_cannot_be_captured_is_eager_with_the_reason_in_the_manifest(
     tmp_path: Path,
 ) -> None:
     task = Runtime(device="cuda")
@@ -156,13 +156,13 @@ def test_a_network_that_cannot_be_captured_is_eager_with_the_reason_in_the_manif
         run_experiment(_reading("captured"), task, name="own", root=tmp_path, settings=QUIET)
 
 
-def test_a_manifest_says_how_gradient_steps_run(tmp_path: Path) -> None:
+def test_manifest_has_the_update_modes(tmp_path: Path) -> None:
     task = Runtime(device="cpu")
     run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=QUIET)
     assert manifest_of(run)["updates"] == {"main/agent": "eager"}
 
 
-def test_a_step_that_cannot_be_captured_changes_the_manifest(
+def test_step_that_cannot_be_captured_changes_the_manifest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On the CPU: `auto` means captured, and capturing fails as it does on a GPU."""
@@ -200,7 +200,7 @@ def run_of_script(root: Path, **changes: Any) -> RunResult:
     return run_experiment(manager, name="script", root=root, settings=settings)
 
 
-def test_classes_of_a_script_are_warned_of_and_refused_where_another_process_needs_them(
+def test_classes_of_a_script_warn_or_are_refused_for_other_processes(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(ConfigurationError):

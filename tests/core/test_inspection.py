@@ -33,6 +33,6 @@ from coach_rl.core import InspectParameters, parse_inspections
         ("off", []),
     ],
 )
-def test_inspections_are_read_as_users_type_them(text, expected):
+def test_parse_inspections_text_of_users_is_read(text, expected):
     usual = {"point": "batch", "checks": ("nan",)}
     assert parse_inspections(text) == tuple(InspectParameters(**usual | each) for each in expected)

@@ -3,7 +3,7 @@ import numpy as np
 from coach_rl.core.options import OptionSpace
 
 
-def test_options_are_ones_among_zeros():
+def test_option_space_target_is_one_hot():
     options = OptionSpace(count=3)
     told = options.target(np.array([2, 0]), {})
     np.testing.assert_array_equal(told, [[0, 0, 1], [1, 0, 0]])
@@ -23,7 +23,7 @@ def is_high(after):
     return after["x"] > 2
 
 
-def test_options_have_rewards_and_ends_of_their_own():
+def test_option_space_own_rewards_and_ends_are_used():
     options = OptionSpace(count=3, rewards=(None, height, None), ends=(is_high, None, None))
     chosen = np.eye(3, dtype=np.float32)[[1, 0, 1, 0]]
     before, after = {"x": np.array([1.0, 1, 1, 1])}, {"x": np.array([2.0, 3, 4, 1])}

@@ -55,14 +55,14 @@ class Stroll(Walk):
         ({"pace": ConstantSchedule(value=1.0)}, "pace", ConstantSchedule(value=1.0)),
     ],
 )
-def test_values_that_lose_nothing_are_converted_to_the_declared_type(given, field, value):
+def test_parameter_class_lossless_values_are_converted(given, field, value):
     for cls in (Walk, Hike):
         taken = getattr(cls(name="w", **given), field)
         assert taken == value
         assert type(taken) is type(value)
 
 
-def test_it_is_a_frozen_dataclass():
+def test_parameter_class_is_a_frozen_dataclass():
     walk = Walk(name="w")
     with pytest.raises(FrozenInstanceError):
         walk.name = "other"

@@ -10,7 +10,7 @@ KINDS = [EnvironmentSteps, EnvironmentEpisodes, TrainingSteps]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_amounts_of_one_kind_add_subtract_and_compare(kind):
+def test_steps_of_one_kind_add_subtract_and_compare(kind):
     assert kind(500) + kind(1) == kind(501)
     assert kind(500) - kind(1) == kind(499)
     assert type(kind(1) + kind(1)) is kind
@@ -25,6 +25,6 @@ def test_amounts_of_one_kind_add_subtract_and_compare(kind):
     assert len({kind(3), kind(3), kind(4)}) == 2
 
 
-def test_amounts_of_different_kinds_are_never_equal():
+def test_steps_of_different_kinds_are_never_equal():
     assert EnvironmentSteps(5) != EnvironmentEpisodes(5)
     assert TrainingSteps(5) != EnvironmentSteps(5)

@@ -21,7 +21,7 @@ def goals(*pairs):
     return np.array(pairs, np.float32)
 
 
-def test_the_level_above_acts_in_the_goal_and_its_time():
+def test_space_has_the_goal_and_its_time():
     assert LINE.space.low.tolist() == [-5, 0]
     assert LINE.space.high.tolist() == [5, 8]
     assert replace(LINE, relative=True).space.low.tolist() == [-10, 0]
@@ -32,7 +32,7 @@ def test_check_observation_without_a_time_passes():
     LINE.check(spaces.Dict({"observation": spaces.Box(-9, 9, (1,), np.float32)}))
 
 
-def test_times_are_rounded_up_to_steps_and_clipped():
+def test_target_times_are_rounded_up_to_steps_and_clipped():
     asked = np.array([[1, 0], [9, 0.4], [2, 3], [2, 3.1], [2, 7.9], [2, 11]])
     sent = LINE.target(asked, at(0, 0, 0, 0, 0, 0))
     assert sent.dtype == np.float32
@@ -41,13 +41,13 @@ def test_times_are_rounded_up_to_steps_and_clipped():
     assert moved.tolist() == [[4, 2]], "the place is relative, the time is not"
 
 
-def test_what_is_asked_in_hindsight_leads_to_where_one_came_when_one_came():
+def test_asked_in_hindsight_leads_to_the_achieved_place_and_time():
     for space in (LINE, replace(LINE, relative=True)):
         asked = space.asked_in_hindsight(at(1, 1), at(3, -2), np.array([1, 6]))
         assert space.target(asked, at(1, 1)).tolist() == [[3, 1], [-2, 6]]
 
 
-def test_the_agent_sees_the_time_left_as_a_part_of_the_longest():
+def test_show_time_left_is_a_fraction_of_the_longest():
     shown = LINE.show(goals((3, 8), (3, 2), (3, 0)), at(0, 0, 0))
     assert shown["desired_goal"].tolist() == [[3], [3], [3]]
     assert shown["time_left"].tolist() == [[1], [0.25], [0]]
@@ -57,7 +57,7 @@ def test_the_agent_sees_the_time_left_as_a_part_of_the_longest():
     assert left["desired_goal"].tolist() == [[2]]
 
 
-def test_a_goal_is_judged_when_its_time_is_up_and_not_before():
+def test_verdict_is_final_when_the_time_is_up():
     wanted, seen = goals((1, 3), (1, 0), (1, 0), (1, 1)), at(1, 1, 3, 3)
     verdict = LINE.verdict(wanted, seen)
     assert verdict.is_final.tolist() == [False, True, True, False]

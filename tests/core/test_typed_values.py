@@ -61,7 +61,9 @@ from coach_rl.core.typed_values import FrozenMapping, describe_type, fit, frozen
         ),
     ],
 )
-def test_fits(value: object, annotation: Any, current: object, expected: object) -> None:
+def test_fit_value_is_converted_to_the_declared_type(
+    value: object, annotation: Any, current: object, expected: object
+) -> None:
     fitted = fit(value, annotation, current, "name")
     assert fitted == expected
     assert repr(fitted) == repr(expected)
@@ -72,7 +74,7 @@ def test_describe_type_is_what_a_user_reads() -> None:
     assert describe_type(Any) == "anything"
 
 
-def test_nothing_reaches_into_a_frozen_mapping():
+def test_frozen_mapping_content_cannot_be_changed():
     given = {"list": [1, [2]], "dict": {"x": 1}, "array": np.zeros(2), "pair": (1, [2])}
     mapping = FrozenMapping(given)
     given["list"].append(3)

@@ -99,11 +99,11 @@ def test_two_processes_of_32_rows_equal_one_of_64(two, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", shared_runs.RESUMED)
-def test_resuming_in_as_many_processes_is_exact(two, name):
+def test_resume_in_as_many_processes_is_exact(two, name):
     assert_same_state(final_state(two / name), final_state(two / f"resumed_{name}"))
 
 
-def test_resuming_in_another_number_of_processes_says_what_begins_anew(two, monkeypatch):
+def test_resume_in_another_number_of_processes_warns(two, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # which the run had
     with pytest.warns(CoachWarning):
         resume(two / "stopped_sac", ONE_PROCESS)
@@ -113,18 +113,18 @@ def test_resuming_in_another_number_of_processes_says_what_begins_anew(two, monk
     assert state["agents"]["main"]["training_steps"] == together["training_steps"]
 
 
-def test_different_experiments_are_refused_by_every_process(two):
+def test_follow_different_experiments_are_refused_by_every_process(two):
     for rank in range(2):
         assert "given different experiments or seeds" in (two / f"seeds_{rank}.txt").read_text()
 
 
-def test_a_fault_in_one_process_ends_the_run_in_all(two):
+def test_fault_in_one_process_ends_the_run_in_all(two):
     first, second = ((two / f"fault_{rank}.txt").read_text() for rank in range(2))
     assert first.startswith("process 1 of 2: a wheel came off. The run had done 256 environment")
     assert second == "a wheel came off"
 
 
-def test_a_killed_process_ends_the_run_in_one_line_with_how_to_resume(tmp_path):
+def test_killed_process_ends_the_run_with_how_to_resume(tmp_path):
     """Without torchrun itself, which may end the other process before that says why."""
     store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port), "WORLD_SIZE": "2"}
@@ -141,7 +141,7 @@ def test_a_killed_process_ends_the_run_in_one_line_with_how_to_resume(tmp_path):
     assert done.returncode != 0
 
 
-def test_a_group_of_one_changes_nothing(tmp_path):
+def test_group_of_one_changes_nothing(tmp_path):
     run(EXPERIMENTS["ppo"], tmp_path, ONE_PROCESS)
     assert "processes" not in final_state(tmp_path)
 
@@ -155,7 +155,7 @@ class Three(OneProcess):
         return [value] * 3
 
 
-def test_what_can_be_shared_out_is_not_refused():
+def test_check_group_what_fits_passes():
     agent = PPOAgentParameters(algorithm=PPOAlgorithmParameters(minibatch=63))
     with warnings.catch_warnings(action="error"):
         check_group(

@@ -51,7 +51,7 @@ def assert_same(left: Any, right: Any) -> None:
         assert left == right
 
 
-def test_every_kind_of_leaf_comes_back_to_the_bit(tmp_path: Path) -> None:
+def test_round_trip_every_kind_of_leaf_is_exact(tmp_path: Path) -> None:
     state = {
         "numbers": [1, -1, 1 << 127, True, False, None, 0.1, -0.0, math.inf, -math.inf, 1e-320],
         "text": ["", "ü\n", "$array"],
@@ -103,20 +103,20 @@ def test_write_checkpoint_refused_state_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_tensors_that_share_memory(tmp_path: Path) -> None:
+def test_round_trip_tensors_that_share_memory_are_equal(tmp_path: Path) -> None:
     flat = torch.arange(6.0)
     state = {"all": flat, "part": flat[2:4], "same": flat, "view": flat.view(2, 3)}
     assert_same(round_trip(state, tmp_path), state)
 
 
-def test_what_comes_back_can_be_written_to(tmp_path: Path) -> None:
+def test_round_trip_arrays_are_writable(tmp_path: Path) -> None:
     back = round_trip({"a": np.zeros(2), "t": torch.zeros(2)}, tmp_path)
     back["a"] += 1
     back["t"] += 1
     assert back["a"].sum() == back["t"].sum() == 2
 
 
-def test_big_endian_numbers_keep_their_values(tmp_path: Path) -> None:
+def test_round_trip_big_endian_values_are_kept(tmp_path: Path) -> None:
     back = round_trip(np.arange(3, dtype=">i4"), tmp_path)
     assert back.tolist() == [0, 1, 2]
 
@@ -136,7 +136,9 @@ states = st.recursive(
 
 
 @given(states)
-def test_any_state_comes_back(tmp_path_factory: pytest.TempPathFactory, state: Any) -> None:
+def test_round_trip_any_state_is_equal(
+    tmp_path_factory: pytest.TempPathFactory, state: Any
+) -> None:
     assert_same(round_trip(state, tmp_path_factory.mktemp("any")), state)
 
 
@@ -147,7 +149,7 @@ def other_version(path: Path) -> None:
     )
 
 
-def test_names_and_pointers(tmp_path: Path) -> None:
+def test_find_checkpoint_by_name_and_pointer(tmp_path: Path) -> None:
     for steps in (20, 100, 20):
         write_checkpoint(checkpoints.free_path(tmp_path, steps), {}, {})
     names = [path.name for path in checkpoints.list_checkpoints(tmp_path)]
@@ -161,6 +163,6 @@ def test_names_and_pointers(tmp_path: Path) -> None:
     assert checkpoints.pointed(tmp_path, "best") is None
 
 
-def test_leftovers_of_a_killed_writer_are_no_checkpoints(tmp_path: Path) -> None:
+def test_list_checkpoints_leaves_out_unfinished_ones(tmp_path: Path) -> None:
     (tmp_path / ".step_5.new-123").mkdir()
     assert checkpoints.list_checkpoints(tmp_path) == []

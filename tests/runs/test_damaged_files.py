@@ -146,7 +146,7 @@ def damages(kinds: Sequence[tuple[str, Damage]]) -> pytest.MarkDecorator:
 
 
 @damages(JSON)
-def test_a_damaged_manifest_is_named(run: Path, damage: Damage) -> None:
+def test_damaged_manifest_is_named(run: Path, damage: Damage) -> None:
     damage(run / "manifest.json")
     is_gone = not os.path.lexists(run / "manifest.json")
     for use in (resume, evaluate, fork):
@@ -156,7 +156,7 @@ def test_a_damaged_manifest_is_named(run: Path, damage: Damage) -> None:
 
 @pytest.mark.parametrize("name", ["checkpoint.json", "state.json"])
 @damages(JSON)
-def test_a_damaged_checkpoint_is_named_and_a_good_one_offered(
+def test_damaged_checkpoint_is_named_and_a_good_one_offered(
     run: Path, name: str, damage: Damage
 ) -> None:
     check_offer(run, name, damage)
@@ -188,7 +188,7 @@ def check_offer(run: Path, name: str, damage: Damage) -> None:
 
 
 @damages((TRUNCATED, EMPTY, flip(0.0), flip(0.6), JUNK, FOLDER, PIPE, NESTED, *OTHER))
-def test_a_damaged_pointer_is_named_and_not_the_only_way_in(run: Path, damage: Damage) -> None:
+def test_damaged_pointer_is_named_and_not_needed(run: Path, damage: Damage) -> None:
     last = list_checkpoints(run / "checkpoints")[-1]
     damage(run / "checkpoints" / "best")
     evaluate(run)  # which does not look at it
@@ -205,7 +205,7 @@ def test_a_damaged_pointer_is_named_and_not_the_only_way_in(run: Path, damage: D
         evaluate(run)
 
 
-def test_a_pointer_to_a_checkpoint_that_is_gone(run: Path) -> None:
+def test_pointer_to_a_missing_checkpoint_is_named(run: Path) -> None:
     shutil.rmtree(find_checkpoint(run / "checkpoints", "best"))
     *_, last = list_checkpoints(run / "checkpoints")
     line = answer(evaluate, Path(f"{run}@best"))
@@ -215,7 +215,7 @@ def test_a_pointer_to_a_checkpoint_that_is_gone(run: Path) -> None:
 
 
 @damages((TRUNCATED, EMPTY, flip(0.1), flip(0.9), JUNK, FOLDER, PIPE, REMOVED))
-def test_a_damaged_copy_of_the_preset_is_named(run: Path, damage: Damage) -> None:
+def test_damaged_copy_of_the_preset_is_named(run: Path, damage: Damage) -> None:
     damage(run / "preset.py")
     for use in (resume, evaluate, fork):
         assert "preset.py" in answer(use, run)
@@ -223,9 +223,7 @@ def test_a_damaged_copy_of_the_preset_is_named(run: Path, damage: Damage) -> Non
 
 @pytest.mark.parametrize("name", ["log.jsonl", "episodes.csv", "evaluations.csv", "events"])
 @damages((TRUNCATED, EMPTY, flip(0.05), flip(0.3), JUNK, FOLDER, PIPE))
-def test_a_damaged_log_is_named_and_the_run_continues_without_it(
-    run: Path, name: str, damage: Damage
-) -> None:
+def test_damaged_log_is_named_and_not_needed(run: Path, name: str, damage: Damage) -> None:
     path = next(run.glob("events.out.tfevents.*")) if name == "events" else run / name
     damage(path)
     line = answer(resume, run)
@@ -240,7 +238,7 @@ def test_a_damaged_log_is_named_and_the_run_continues_without_it(
 
 
 @damages((EMPTY, JUNK, FOLDER, PIPE, DANGLING))
-def test_a_lock_is_a_file_whatever_it_holds(run: Path, damage: Damage) -> None:
+def test_damaged_lock_is_used_if_it_is_a_file(run: Path, damage: Damage) -> None:
     damage(run / ".lock")
     if damage in (EMPTY[1], JUNK[1]):
         return resume(run)
@@ -250,7 +248,7 @@ def test_a_lock_is_a_file_whatever_it_holds(run: Path, damage: Damage) -> None:
 
 
 @damages((TRUNCATED, JUNK, REMOVED, FOLDER))
-def test_a_summary_is_not_needed(run: Path, damage: Damage) -> None:
+def test_damaged_summary_is_not_needed(run: Path, damage: Damage) -> None:
     damage(run / "summary.json")
     evaluate(run)
     fork(run)
@@ -274,9 +272,7 @@ WRONG: tuple[Any, ...] = (None, [], {}, 7, "text", 1e300, [[[]]], {"$type": 5}, 
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("value", WRONG, ids=repr)
-def test_a_manifest_of_another_shape_is_refused_in_one_line(
-    run: Path, key: str, value: Any
-) -> None:
+def test_manifest_of_another_shape_error_is_one_line(run: Path, key: str, value: Any) -> None:
     original = json.loads((run / "manifest.json").read_text())
     edit(run / "manifest.json", {key: value}, seal=True)
     if (key, value) == ("preset", None):
@@ -295,7 +291,7 @@ def test_a_manifest_of_another_shape_is_refused_in_one_line(
 
 @pytest.mark.parametrize("key", ["sha256", "notes", "schema_version"])
 @pytest.mark.parametrize("value", WRONG, ids=repr)
-def test_notes_of_another_shape_are_refused_in_one_line(run: Path, key: str, value: Any) -> None:
+def test_notes_of_another_shape_error_is_one_line(run: Path, key: str, value: Any) -> None:
     last = find_checkpoint(run / "checkpoints")
     edit(last / "checkpoint.json", {key: value}, seal=True)
     assert last.name in answer(resume, run)
@@ -332,20 +328,20 @@ def test_resume_resealed_counter_that_cannot_be_is_refused_in_one_line(
 
 
 @pytest.mark.parametrize("best", [7, "text", [], {"reward": 1.0}, {"reward": 1.0, "more": 2}])
-def test_a_best_evaluation_of_another_shape_is_refused_in_one_line(run: Path, best: Any) -> None:
+def test_best_evaluation_of_another_shape_error_is_one_line(run: Path, best: Any) -> None:
     path = find_checkpoint(run / "checkpoints") / "checkpoint.json"
     notes = json.loads(path.read_text())["notes"]
     edit(path, {"notes": notes | {"best": best}}, seal=True)
     assert "best evaluation" in answer(resume, run)
 
 
-def test_keys_that_nobody_knows_do_no_harm(run: Path) -> None:
+def test_unknown_keys_are_ignored(run: Path) -> None:
     edit(find_checkpoint(run / "checkpoints") / "checkpoint.json", {"more": 1}, seal=True)
     edit(run / "manifest.json", {"more": None}, seal=True)
     resume(run)
 
 
-def test_every_changed_digit_of_a_manifest_is_noticed(run: Path) -> None:
+def test_manifest_with_a_changed_digit_is_refused(run: Path) -> None:
     path = run / "manifest.json"
     content = path.read_text()
     digits = [match.start() for match in re.finditer(r"\d", content)]
@@ -359,7 +355,7 @@ def test_every_changed_digit_of_a_manifest_is_noticed(run: Path) -> None:
             resume(run)
 
 
-def test_an_edited_manifest_is_taken_when_its_checksum_is_deleted(run: Path) -> None:
+def test_edited_manifest_without_a_checksum_is_used(run: Path) -> None:
     edit(run / "manifest.json", {"name": "mine"}, seal=False)
     resume(run)
     assert json.loads((run / "manifest.json").read_text())["name"] == "mine"
@@ -379,7 +375,7 @@ def test_other_schema_versions_say_what_reads_them(run: Path, newer: bool) -> No
     assert answer(evaluate, run).endswith(f"reads 2; {advice}")
 
 
-def test_leftovers_of_dead_processes_are_removed_at_the_next_start(run: Path) -> None:
+def test_resume_removes_leftovers_of_dead_processes(run: Path) -> None:
     gone = [run / "checkpoints" / name for name in (".step_5.new-1", ".step_5.old-999999")]
     for path in gone:
         path.mkdir()
@@ -388,7 +384,7 @@ def test_leftovers_of_dead_processes_are_removed_at_the_next_start(run: Path) ->
     assert not any(path.exists() for path in gone)
 
 
-def test_run_folders_that_were_never_finished_are_removed(
+def test_create_run_folder_removes_unfinished_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[Path] = []

@@ -44,7 +44,7 @@ def make(
     return create_run_folder(root, "walk", manifest, preset.source)
 
 
-def test_folders_of_the_same_second_get_names_of_their_own(tmp_path: Path) -> None:
+def test_create_run_folder_in_the_same_second_has_its_own_name(tmp_path: Path) -> None:
     folders = {make(tmp_path).path for _ in range(5)}
     assert len(folders) == 5
     assert set((tmp_path / "walk").iterdir()) == folders
@@ -62,7 +62,7 @@ def test_folders_of_the_same_second_get_names_of_their_own(tmp_path: Path) -> No
         ("x" * 300, "x" * 40),
     ],
 )
-def test_a_run_is_named_by_its_level_its_seed_and_the_time(
+def test_create_run_folder_name_has_task_seed_and_time(
     tmp_path: Path, level: str, word: str
 ) -> None:
     folder = make(tmp_path, level=level)
@@ -74,7 +74,7 @@ def test_a_run_is_named_by_its_level_its_seed_and_the_time(
     assert (manifest["level"], manifest["task"]["seed"]) == (level, 5)
 
 
-def test_runs_of_a_folder_come_in_the_order_they_were_begun(tmp_path: Path) -> None:
+def test_runs_in_a_folder_are_in_the_order_they_began(tmp_path: Path) -> None:
     folders = [make(tmp_path) for _ in range(3)]
     for folder, second in zip(folders, (30, 10, 20), strict=True):
         change_manifest(folder, created=f"2026-05-01T10:00:{second}+00:00")
@@ -82,7 +82,7 @@ def test_runs_of_a_folder_come_in_the_order_they_were_begun(tmp_path: Path) -> N
     assert runs_in(folders[0].path) == runs_in(tmp_path / "nowhere") == []
 
 
-def test_the_manifest_rebuilds_the_experiment(tmp_path: Path) -> None:
+def test_rebuild_equals_the_experiment(tmp_path: Path) -> None:
     folder = make(tmp_path, learning_rate=0.25)
     manager, task, manifest = rebuild(folder)
     assert manager.parameters == PRESET.build({"learning_rate": 0.25}).parameters
@@ -91,7 +91,7 @@ def test_the_manifest_rebuilds_the_experiment(tmp_path: Path) -> None:
     assert folder.preset.read_text() == FAKE.read_text()
 
 
-def test_classes_of_the_preset_come_back_from_its_copy_and_find_their_files(tmp_path: Path) -> None:
+def test_rebuild_classes_of_the_preset_are_those_of_its_copy(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(FAKE.read_text() + "\nfrom pathlib import Path\nHOME = Path(__file__).parent\n")
     mine = preset(file)
@@ -127,7 +127,7 @@ def test_rebuild_run_from_a_gpu_without_one_changes_what_has_begun(
     assert rebuilt.parameters == DDPG.configure({field: expected}).parameters
 
 
-def test_the_device_that_auto_was_is_remembered(tmp_path: Path) -> None:
+def test_rebuild_auto_is_the_device_that_it_was(tmp_path: Path) -> None:
     folder = run_experiment(
         PRESET.build(),
         Runtime(device="auto"),
@@ -141,7 +141,7 @@ def test_the_device_that_auto_was_is_remembered(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA devices")
-def test_a_run_from_a_gpu_that_is_not_here_continues_with_a_warning(tmp_path: Path) -> None:
+def test_rebuild_run_from_a_missing_gpu_warns(tmp_path: Path) -> None:
     folder = make(tmp_path, DDPG, device="cuda")
     with pytest.warns(CoachWarning):
         _, task, _ = rebuild(folder)
@@ -150,7 +150,7 @@ def test_a_run_from_a_gpu_that_is_not_here_continues_with_a_warning(tmp_path: Pa
         rebuild(folder, "cuda")
 
 
-def test_a_run_that_does_not_learn_has_no_memory(tmp_path: Path) -> None:
+def test_rebuild_without_learning_has_no_memory(tmp_path: Path) -> None:
     folder = make(tmp_path, preset("PointMaze_HAC"))  # a memory on each level
     manager, _, _ = rebuild(folder, learns=False)
     levels = manager.parameters.stack
@@ -186,7 +186,7 @@ def graph_manager():
 """A preset whose environment has parameters of the same names as the engine's."""
 
 
-def test_parameters_of_a_users_own_stay_as_they_are_wherever_a_run_goes(tmp_path: Path) -> None:
+def test_rebuild_own_parameters_are_kept(tmp_path: Path) -> None:
     (tmp_path / "warehouse.py").write_text(WAREHOUSE)
     warehouse = preset(tmp_path / "warehouse.py")
     folder = make(tmp_path, warehouse, device="cuda")
@@ -203,7 +203,7 @@ def test_parameters_of_a_users_own_stay_as_they_are_wherever_a_run_goes(tmp_path
     assert looked_into.inspect == parse_inspections("batch:nan")
 
 
-def test_nothing_is_left_where_the_manifest_cannot_be_written(tmp_path: Path) -> None:
+def test_create_run_folder_failed_manifest_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(TypeError):
         create_run_folder(tmp_path, "walk", {"x": object()}, None)
     assert list((tmp_path / "walk").iterdir()) == []

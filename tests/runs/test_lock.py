@@ -42,7 +42,7 @@ def test_locked_folder_in_use_is_refused_until_it_is_let_go(tmp_path: Path) -> N
         pass
 
 
-def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
+def test_locked_after_a_killed_process_is_taken_over(tmp_path: Path) -> None:
     child = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE)
     assert child.stdout is not None
     with child:
@@ -57,14 +57,14 @@ def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
         pass
 
 
-def test_a_held_lock_shows_signs_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_locked_file_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_lock, "RENEWED_EVERY_SECONDS", 0.01)
     with locked(tmp_path):
         os.utime(tmp_path / LOCK, (0, 0))
         wait_until(lambda: (tmp_path / LOCK).stat().st_mtime > 0)
 
 
-def test_without_the_systems_locks_the_file_alone_tells(
+def test_locked_without_system_locks_reads_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unsupported(*_: object) -> None:

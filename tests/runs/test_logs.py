@@ -150,7 +150,7 @@ def cut_logs(folder: Path, notes: Any) -> None:
         each.make()
 
 
-def test_event_files_are_cut_to_the_bytes_they_had(tmp_path: Path) -> None:
+def test_cut_event_files_to_the_bytes_they_had(tmp_path: Path) -> None:
     first, second = (tmp_path / f"events.out.tfevents.{number}" for number in (1, 2))
     first.write_bytes(b"12345")
     notes = log_notes(tmp_path)
@@ -163,7 +163,7 @@ def test_event_files_are_cut_to_the_bytes_they_had(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == [first.name, "mine.txt"]
 
 
-def test_text_is_cut_to_the_lines_it_had(tmp_path: Path) -> None:
+def test_cut_text_to_the_lines_it_had(tmp_path: Path) -> None:
     log, table = tmp_path / "log.jsonl", tmp_path / "a.csv"
     log.write_text("1\n2\nhalf")
     notes = log_notes(tmp_path)
@@ -175,7 +175,7 @@ def test_text_is_cut_to_the_lines_it_had(tmp_path: Path) -> None:
     assert not table.exists()
 
 
-def test_nothing_is_cut_where_any_log_is_damaged(tmp_path: Path) -> None:
+def test_cut_with_a_damaged_log_changes_nothing(tmp_path: Path) -> None:
     log, table = tmp_path / "log.jsonl", tmp_path / "a.csv"
     log.write_text("1\n2\n")
     table.write_text("x\n1\n")

@@ -76,7 +76,7 @@ def history_of(result: RunResult) -> Any:
     return state_of(result)["agents"]["main"]["history"]
 
 
-def test_a_full_disk_costs_lines_and_checkpoints_until_there_is_room(tmp_path: Path) -> None:
+def test_full_disk_costs_lines_and_checkpoints_until_there_is_room(tmp_path: Path) -> None:
     whole = run(tmp_path / "whole")
     with pytest.warns(CoachWarning) as told:
         result = run(tmp_path / "full", Faults(40, 70))
@@ -106,7 +106,7 @@ def test_a_full_disk_costs_lines_and_checkpoints_until_there_is_room(tmp_path: P
 
 
 @pytest.mark.filterwarnings(LOSSES)
-def test_a_run_that_lost_lines_is_resumed_exactly(tmp_path: Path) -> None:
+def test_resumed_run_with_lost_lines_is_exact(tmp_path: Path) -> None:
     whole = run(tmp_path / "whole")
     with pytest.warns(CoachWarning):
         part = run(tmp_path / "part", Faults(40, 60), signal_at=75)
@@ -122,7 +122,7 @@ def test_a_run_that_lost_lines_is_resumed_exactly(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings(LOSSES)
 @pytest.mark.filterwarnings("ignore:cannot write the summary")
-def test_a_run_whose_end_cannot_be_saved_says_so_and_keeps_what_it_had(tmp_path: Path) -> None:
+def test_run_with_an_unsaved_end_reports_it(tmp_path: Path) -> None:
     with pytest.warns(CoachWarning):
         result = run(tmp_path, Faults(70, 1000))
     Faults(0, 0).close()
@@ -137,7 +137,7 @@ def test_a_run_whose_end_cannot_be_saved_says_so_and_keeps_what_it_had(tmp_path:
 
 @pytest.mark.filterwarnings(LOSSES)
 @pytest.mark.filterwarnings("ignore:cannot write the summary")
-def test_a_run_whose_folder_is_removed_goes_on_and_makes_no_other(tmp_path: Path) -> None:
+def test_run_with_a_removed_folder_continues_without_it(tmp_path: Path) -> None:
     with pytest.warns(CoachWarning):
         result = run(tmp_path, Faults(30, 1000, folder=tmp_path))
     assert result.environment_steps == 100
@@ -149,7 +149,7 @@ def test_a_run_whose_folder_is_removed_goes_on_and_makes_no_other(tmp_path: Path
 
 @pytest.mark.filterwarnings(LOSSES)
 @pytest.mark.filterwarnings("ignore:cannot write the (checkpoint|summary)")
-def test_a_run_that_never_saved_a_checkpoint_begins_anew(tmp_path: Path) -> None:
+def test_resumed_run_without_any_checkpoint_begins_again(tmp_path: Path) -> None:
     result = run(tmp_path, Faults(20, 1000))
     assert result.unsaved is not None
     Faults(0, 0).close()

@@ -142,16 +142,14 @@ def uninstall(modules: Path) -> None:
         __import__("gone")
 
 
-def test_a_training_environment_that_cannot_be_replayed_does_not_stand_in_the_way(
-    tmp_path: Path, folder_of_modules: Path
-) -> None:
+def test_evaluate_run_needs_no_replay(tmp_path: Path, folder_of_modules: Path) -> None:
     with pytest.warns(CoachWarning):
         result = run(described(GymnasiumParameters(level="restless:Restless")), tmp_path)
     evaluation, _ = evaluate_run(result.folder.path, episodes=EPISODES)
     assert evaluation.scalars["evaluation/reward_mean"] == 40.0
 
 
-def test_a_training_environment_that_is_not_installed_any_more_does_not_either(
+def test_evaluate_run_needs_no_training_environment(
     tmp_path: Path, folder_of_modules: Path
 ) -> None:
     import gone  # type: ignore[import-not-found]  # written above
@@ -166,7 +164,7 @@ def test_a_training_environment_that_is_not_installed_any_more_does_not_either(
 
 
 @pytest.mark.parametrize("of_preset", [False, True])
-def test_a_preset_that_cannot_be_loaded_any_more_is_done_without_where_nothing_names_it(
+def test_evaluate_run_needs_its_preset_only_if_it_is_named(
     tmp_path: Path, folder_of_modules: Path, of_preset: bool
 ) -> None:
     file = tmp_path / "preset.py"
@@ -191,7 +189,7 @@ VECTOR = GymnasiumParameters(level="CartPole-v1", vectorization="vector")
 SINGLE = GymnasiumParameters(level="CartPole-v1")
 
 
-def test_a_ready_vector_environment_trains_and_evaluates_where_nothing_is_saved() -> None:
+def test_vector_environment_trains_and_evaluates() -> None:
     with described(VECTOR) as manager:
         manager.create_graph(TASK)
         kinds = [record.kind for record in manager.improve()]
@@ -200,7 +198,7 @@ def test_a_ready_vector_environment_trains_and_evaluates_where_nothing_is_saved(
     assert evaluation.scalars["evaluation/episodes"] == 3
 
 
-def test_evaluations_may_be_played_in_a_ready_vector_environment(tmp_path: Path) -> None:
+def test_evaluate_run_in_a_vector_environment(tmp_path: Path) -> None:
     result = run(described(SINGLE, VECTOR), tmp_path)
     evaluation, _ = evaluate_run(result.folder.path, episodes=EPISODES)
     assert evaluation.scalars["evaluation/episodes"] == 3
@@ -211,7 +209,7 @@ def table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_the_final_evaluation_and_its_levels_go_to_all_sinks(tmp_path: Path) -> None:
+def test_final_evaluation_is_in_all_sinks(tmp_path: Path) -> None:
     output = io.StringIO()
     console = ConsoleSink(console=Console(file=output, width=200), plain=True)
     result = run(
@@ -257,7 +255,7 @@ def test_the_final_evaluation_and_its_levels_go_to_all_sinks(tmp_path: Path) -> 
     assert document["levels"]["low"]["evaluation_level/goal_share"] == share
 
 
-def test_goals_and_plans_of_each_level_are_in_every_record_of_evaluations(tmp_path: Path) -> None:
+def test_goals_and_plans_are_in_every_record_of_evaluations(tmp_path: Path) -> None:
     changes = {
         "hierarchy": "graph",
         "spacing": 1.0,
@@ -301,7 +299,7 @@ def test_goals_and_plans_of_each_level_are_in_every_record_of_evaluations(tmp_pa
     assert again == summary
 
 
-def test_a_resumed_run_makes_its_final_evaluation_anew(tmp_path: Path) -> None:
+def test_resumed_run_repeats_its_final_evaluation(tmp_path: Path) -> None:
     result = run(described(PointMassParameters()), tmp_path)
     resumed = resume_experiment(
         result.folder.path,
@@ -320,7 +318,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run(described(SINGLE), tmp_path_factory.mktemp("trained")).folder.path
 
 
-def test_a_run_is_evaluated_in_another_environment(trained: Path) -> None:
+def test_evaluate_run_in_another_environment(trained: Path) -> None:
     overrides = {"environment.level": "CartPole-v0", "environment.max_episode_steps": 7}
     evaluation, file = evaluate_run(trained, episodes=EPISODES, overrides=overrides, num_envs=2)
     assert evaluation.scalars["evaluation/length_mean"] <= 7
@@ -330,7 +328,7 @@ def test_a_run_is_evaluated_in_another_environment(trained: Path) -> None:
     assert manifest_of(trained)["level"] == "CartPole-v1"
 
 
-def test_an_evaluation_environment_of_its_own_is_the_one_that_changes(tmp_path: Path) -> None:
+def test_evaluate_run_changes_its_evaluation_environment(tmp_path: Path) -> None:
     folder = run(described(SINGLE, VECTOR), tmp_path).folder.path
     for name in ("environment", "evaluation_environment"):
         changed = {f"{name}.level": "CartPole-v0", f"{name}.vectorization": "sync"}
@@ -338,7 +336,7 @@ def test_an_evaluation_environment_of_its_own_is_the_one_that_changes(tmp_path: 
         assert evaluation.scalars["evaluation/episodes"] == 3
 
 
-def test_plans_can_be_certified_that_were_not_in_training(tmp_path: Path) -> None:
+def test_evaluate_run_can_certify_plans(tmp_path: Path) -> None:
     places = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
     still = ScriptedAgentParameters(policy="still")
     levels = (
@@ -357,7 +355,7 @@ def test_plans_can_be_certified_that_were_not_in_training(tmp_path: Path) -> Non
     assert evaluation.levels[0].scalars["evaluation_level/fork_steps"] > 0
 
 
-def test_agents_sample_when_asked_and_learn_nothing(trained: Path) -> None:
+def test_evaluate_run_sampling_learns_nothing(trained: Path) -> None:
     before = {path: path.read_bytes() for path in (trained / "checkpoints").rglob("*.*")}
     greedy, _ = evaluate_run(trained, episodes=EPISODES)
     sampled, file = evaluate_run(trained, episodes=EPISODES, sampling=True)
@@ -369,7 +367,7 @@ def test_agents_sample_when_asked_and_learn_nothing(trained: Path) -> None:
     assert {path: path.read_bytes() for path in before} == before
 
 
-def test_rows_are_those_of_the_final_evaluation_unless_there_are_many_episodes(
+def test_evaluate_run_rows_grow_with_many_episodes(
     trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows: list[int] = []

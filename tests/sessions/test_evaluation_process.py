@@ -97,7 +97,7 @@ def test_background_evaluations_equal_those_of_the_run_itself(
     assert result.best.environment_steps < END, "else this test shows little"
 
 
-def test_evaluations_to_come_at_a_stop_are_made_by_the_resumed_run(
+def test_background_evaluations_pending_at_a_stop_are_made_on_resume(
     tmp_path: Path, ordinary: RunResult
 ) -> None:
     stop = AtRecord("progress", 320, lambda: os.kill(os.getpid(), signal.SIGTERM))
@@ -109,7 +109,7 @@ def test_evaluations_to_come_at_a_stop_are_made_by_the_resumed_run(
 
 
 @pytest.mark.slow
-def test_an_evaluation_process_that_dies_is_replaced(
+def test_evaluation_process_that_dies_is_replaced(
     tmp_path: Path, ordinary: RunResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[EvaluationProcess] = []

@@ -88,7 +88,7 @@ def log_of(run: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("graph_manager", [described(), described(SAC), preset(STACK).build()])
-def test_a_fork_without_changes_has_the_numbers_of_its_parent(
+def test_fork_without_changes_has_the_numbers_of_its_parent(
     tmp_path: Path, graph_manager: GraphManager
 ) -> None:
     run = trained(tmp_path, graph_manager).folder.path
@@ -105,9 +105,7 @@ def test_a_fork_without_changes_has_the_numbers_of_its_parent(
     assert contents(run) == before
 
 
-def test_changes_are_followed_and_remembered_with_the_ancestors(
-    parent: Path, tmp_path: Path
-) -> None:
+def test_fork_changes_are_in_its_ancestry(parent: Path, tmp_path: Path) -> None:
     before = contents(parent)
     changed = {"agent.optimizer.learning_rate": 1e-2, "schedule.evaluation_interval": 10}
     first = fork_experiment(
@@ -138,7 +136,7 @@ def assert_differ(left: Any, right: Any) -> None:
         assert_same_state(left, right)
 
 
-def test_another_seed_draws_other_numbers(parent: Path, tmp_path: Path) -> None:
+def test_fork_with_another_seed_has_other_numbers(parent: Path, tmp_path: Path) -> None:
     start = Path(f"{parent}@{middle(parent)}")
     forks = [
         fork_experiment(start, name=f"seed{seed}", root=tmp_path, seed=seed, settings=OFTEN)
@@ -150,7 +148,7 @@ def test_another_seed_draws_other_numbers(parent: Path, tmp_path: Path) -> None:
     assert_differ(again, state_of(parent))  # seed 3 again, but its streams from their beginning
 
 
-def test_a_stopped_fork_resumes_like_any_run(parent: Path, tmp_path: Path) -> None:
+def test_fork_killed_resumes_like_any_run(parent: Path, tmp_path: Path) -> None:
     class Stopper:
         def __init__(self) -> None:
             self.left = 4
@@ -177,7 +175,7 @@ def test_a_stopped_fork_resumes_like_any_run(parent: Path, tmp_path: Path) -> No
         resume_experiment(killed, settings=quiet)
 
 
-def test_a_fork_of_a_preset_keeps_its_copy(
+def test_fork_of_a_preset_keeps_its_copy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = trained(tmp_path, preset(STACK).build(), origin=Origin(preset=preset(STACK))).folder.path

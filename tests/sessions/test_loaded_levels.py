@@ -115,7 +115,7 @@ def same(one, other):
     return True
 
 
-def test_an_off_policy_level_takes_over_networks_and_normaliser_only(trained, tmp_path):
+def test_load_off_policy_level_has_networks_and_normaliser_only(trained, tmp_path):
     fresh, _ = states_at_start(graph(), tmp_path / "a")
     state, folder = states_at_start(graph(load=str(trained)), tmp_path / "b")
     theirs, low = saved_agent(trained, "low"), state["low"]
@@ -135,7 +135,7 @@ def test_an_off_policy_level_takes_over_networks_and_normaliser_only(trained, tm
     assert entry["left"] == {}
 
 
-def test_an_on_policy_level_takes_over_filters_and_the_critics_scale(trained, tmp_path):
+def test_load_on_policy_level_has_filters_and_the_critics_scale(trained, tmp_path):
     """Here a level of another name, from a checkpoint that is named."""
     checkpoint = find_checkpoint(trained / "checkpoints")
     params = graph().parameters
@@ -150,20 +150,20 @@ def test_an_on_policy_level_takes_over_filters_and_the_critics_scale(trained, tm
     assert (state["boss"]["training_steps"], theirs["training_steps"] > 0) == (0, True)
 
 
-def test_a_path_with_a_colon_is_a_path(trained, tmp_path):
+def test_load_path_with_a_colon_is_a_path(trained, tmp_path):
     shutil.copytree(trained, tmp_path / "walk:low")
     state, _ = states_at_start(graph(load=str(tmp_path / "walk:low")), tmp_path / "b")
     assert same(state["low"]["networks"], saved_agent(trained, "low")["networks"])
 
 
-def test_a_loaded_frozen_level_stays_what_it_was(trained, tmp_path):
+def test_load_frozen_level_is_unchanged(trained, tmp_path):
     folder = run(graph(load=str(trained), frozen=True), tmp_path)
     ours, theirs = saved_agent(folder.path, "low"), saved_agent(trained, "low")
     assert same(ours["networks"], theirs["networks"])
     assert saved_agent(folder.path, "top")["training_steps"] > 0
 
 
-def test_a_resumed_run_keeps_what_it_has_learned_since(trained, tmp_path):
+def test_resume_loaded_level_keeps_what_it_has_learned_since(trained, tmp_path):
     other = tmp_path / "other"
     shutil.copytree(trained, other)
     folder = run(graph(load=str(other)), tmp_path / "b")
@@ -175,7 +175,7 @@ def test_a_resumed_run_keeps_what_it_has_learned_since(trained, tmp_path):
     assert not same(saved_agent(folder.path, "low")["networks"], learned["networks"])
 
 
-def test_a_run_killed_before_its_first_checkpoint_loads_what_it_loaded(trained, tmp_path):
+def test_resume_without_a_checkpoint_loads_the_same_again(trained, tmp_path):
     """From the checkpoint it loaded then, although that run has gone on since."""
     other = tmp_path / "other"
     shutil.copytree(trained, other)
@@ -192,7 +192,7 @@ def test_a_run_killed_before_its_first_checkpoint_loads_what_it_loaded(trained, 
     assert same(saved_agent(folder.path, "low"), expected)
 
 
-def test_an_evaluation_before_training_plays_the_loaded_level(trained):
+def test_evaluate_untrained_plays_the_loaded_level(trained):
     def reward(graph_manager):
         record = evaluate_untrained(graph_manager, TASK, episodes=EnvironmentEpisodes(2))
         return record.scalars["evaluation/reward_mean"]
@@ -212,7 +212,7 @@ def test_an_evaluation_before_training_plays_the_loaded_level(trained):
     ],
     ids=["improve", "run", "heatup", "train_and_act", "evaluate", "policies"],
 )
-def test_a_level_that_is_not_loaded_yet_is_refused_however_it_is_driven(trained, drive):
+def test_unloaded_level_is_refused_by_every_method(trained, drive):
     with graph(load=str(trained), frozen=True) as manager:
         manager.create_graph(TASK)
         assert f"to be loaded from {trained}" in manager.graph.description()
@@ -226,7 +226,7 @@ def test_a_level_that_is_not_loaded_yet_is_refused_however_it_is_driven(trained,
         assert same(loaded, saved_agent(trained, "low")["networks"])
 
 
-def test_a_restored_graph_is_not_loaded_again(trained):
+def test_load_state_dict_restored_graph_is_not_loaded_again(trained):
     with graph(load=str(trained)) as first, graph(load=str(trained)) as second:
         for manager in (first, second):
             manager.create_graph(TASK)
@@ -254,7 +254,7 @@ def forgotten(agent):
     return ForgottenParameters(**values)
 
 
-def test_a_home_directory_is_understood(trained, tmp_path, monkeypatch):
+def test_load_path_with_a_home_directory(trained, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(trained.parent))
     found, _ = states_at_start(graph(load=f"~/{trained.name}:low"), tmp_path)
     assert same(found["low"]["networks"], saved_agent(trained, "low")["networks"])
@@ -294,7 +294,7 @@ def flat_run(tmp_path_factory):
     return run(flat(), tmp_path_factory.mktemp("flat")).path
 
 
-def test_a_flat_agent_starts_from_another_run(flat_run, tmp_path):
+def test_load_flat_agent_starts_from_another_run(flat_run, tmp_path):
     state, folder = states_at_start(flat(load=str(flat_run)), tmp_path)
     theirs = saved_agent(flat_run, "main")
     for part in ("network", "filters", "returns"):
@@ -307,7 +307,7 @@ def test_a_flat_agent_starts_from_another_run(flat_run, tmp_path):
     ]
 
 
-def test_the_memory_of_the_other_run_is_not_read(trained, tmp_path):
+def test_load_reads_no_memory(trained, tmp_path):
     other = Path(shutil.copytree(trained, tmp_path / "other"))
     entries = list(find_checkpoint(other / "checkpoints").glob("rows_*.bin"))
     assert entries
@@ -337,7 +337,7 @@ def test_load_partly_takes_the_parts_of_another_network_that_fit(flat_run, tmp_p
     assert len(report) == 1 + len(left)
 
 
-def test_a_statistic_comes_whole_or_not_at_all(flat_run, tmp_path):
+def test_load_partly_statistics_are_whole_or_left(flat_run, tmp_path):
     """A mean without its count means nothing; a filter that is not there stays as it is."""
     unfiltered = run(flat(None), tmp_path / "a").path
     state, folder = states_at_start(flat(load=str(unfiltered), load_partly=True), tmp_path / "b")
@@ -351,7 +351,7 @@ def test_a_statistic_comes_whole_or_not_at_all(flat_run, tmp_path):
     assert set(left.values()) == {"not here"}
 
 
-def test_a_load_from_the_command_line_reports_once_what_it_took(flat_run, tmp_path, capsys):
+def test_load_from_the_command_line_is_reported_once(flat_run, tmp_path, capsys):
     preset = tmp_path / "push.py"
     preset.write_text(PUSH)
     words = ["--plain", "-c", "--no_tensorboard", "-ep", str(tmp_path / "e")]

@@ -63,7 +63,7 @@ def resumed(folder: Path, steps: int, *, memories: bool = False) -> tuple[int, d
     return kept[0], agent
 
 
-def test_a_resumed_run_learns_again_once_its_memory_is_filled(tmp_path: Path) -> None:
+def test_resumed_run_learns_once_its_memory_is_filled(tmp_path: Path) -> None:
     folder = run(tmp_path)
     assert not list(folder.rglob("rows_*"))
     (before,) = state_of(folder)["agents"].values()
@@ -79,7 +79,7 @@ def test_a_resumed_run_learns_again_once_its_memory_is_filled(tmp_path: Path) ->
     assert kept == 65 - 48
 
 
-def test_a_run_without_memories_in_its_checkpoints_is_evaluated(tmp_path: Path) -> None:
+def test_evaluate_run_without_memories_in_its_checkpoints(tmp_path: Path) -> None:
     evaluation, _ = evaluate_run(run(tmp_path), episodes=EnvironmentEpisodes(1))
     assert evaluation.environment_steps == 40
 

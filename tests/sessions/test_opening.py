@@ -11,7 +11,7 @@ from coach_rl.sessions.opening import inspected, with_new_streams
 from coach_rl.testing import assert_same_state
 
 
-def test_only_the_agents_streams_are_new() -> None:
+def test_with_new_streams_changes_those_of_agents_only() -> None:
     stream = generator_state(generator(1, "x"))
     noise = torch.Generator().manual_seed(1).get_state()
     state = {
@@ -29,7 +29,7 @@ def test_only_the_agents_streams_are_new() -> None:
     assert not torch.equal(main["noise"], noise)
 
 
-def test_numbers_drawn_ahead_are_dropped() -> None:
+def test_with_new_streams_drops_numbers_drawn_ahead() -> None:
     noise = RowNoise(num_rows=2, size=1, kind="normal", seed=1, name="exploration")
     rows = np.arange(2)
     noise.draw(rows)
@@ -40,7 +40,7 @@ def test_numbers_drawn_ahead_are_dropped() -> None:
     assert not np.isclose(noise.draw(rows), expected).any()
 
 
-def test_lower_levels_draw_other_numbers_and_simulators_the_same() -> None:
+def test_with_new_streams_simulators_keep_theirs() -> None:
     stream = generator_state(generator(1, "x"))
     lower = {"agent_rows": {"noise": stream}, "environment": {"streams": [stream]}}
     state = with_new_streams({"top": {"environment": lower}}, seed=1, names=("fork",))

@@ -47,7 +47,7 @@ class Looker:
     end = add
 
 
-def test_a_screen_sees_every_step_of_the_episodes(run: Path) -> None:
+def test_play_run_shows_every_step(run: Path) -> None:
     screen, ends = Looker(), []
     play_run(
         run,
@@ -65,13 +65,13 @@ def test_a_screen_sees_every_step_of_the_episodes(run: Path) -> None:
     assert again.captions == screen.captions, "acting greedily on the same starts"
 
 
-def test_playing_ends_when_the_screen_is_closed(run: Path) -> None:
+def test_play_run_ends_when_the_screen_is_closed(run: Path) -> None:
     screen = Looker(frames=4)
     play_run(run, screen, episodes=EnvironmentEpisodes(2))
     assert len(screen.captions) == 4
 
 
-def test_without_a_display_a_gif_is_written_into_the_run(
+def test_play_without_a_display_writes_a_gif(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
@@ -86,7 +86,7 @@ def test_without_a_display_a_gif_is_written_into_the_run(
         assert film.info["duration"] == 100  # 25 frames a second, slowed down
 
 
-def test_a_window_shows_the_episode_and_answers_keys(
+def test_play_window_shows_the_episode_and_reacts_to_keys(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(os.environ, "SDL_VIDEODRIVER", "dummy")

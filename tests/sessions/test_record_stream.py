@@ -96,7 +96,7 @@ def notes_of(result):
     return [(line["environment_steps"], line["scalars"]) for line in lines]
 
 
-def test_a_callback_of_the_parameters_ends_a_run_and_the_summary_says_why(tmp_path):
+def test_callback_of_the_parameters_ends_a_run(tmp_path):
     result = run(tmp_path, callbacks=(PatienceParameters(most=2), keep_the_first))
     assert (result.ending, result.environment_steps) == ("2 evaluations", 200)
     assert json.loads(result.folder.summary.read_text())["ending"] == "2 evaluations"
@@ -111,7 +111,7 @@ def test_a_callback_of_the_parameters_ends_a_run_and_the_summary_says_why(tmp_pa
     evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(1))
 
 
-def test_a_resumed_run_continues_its_callbacks_exactly(tmp_path):
+def test_callback_of_a_resumed_run_continues_exactly(tmp_path):
     callbacks = (PatienceParameters(most=5), keep_the_first)
     whole = run(tmp_path / "whole", callbacks=callbacks)
     killed = run(tmp_path / "killed", callbacks=callbacks)
@@ -121,7 +121,7 @@ def test_a_resumed_run_continues_its_callbacks_exactly(tmp_path):
     assert notes_of(resumed) == notes_of(whole)
 
 
-def test_callbacks_of_an_audience_are_passed_again_when_a_run_is_resumed(tmp_path):
+def test_callback_of_an_audience_is_passed_again_on_resume(tmp_path):
     stopping = Audience(callbacks=(Patience(2),))
     result = run(tmp_path, audience=stopping)
     assert read_manifest(result.folder)["parameters"]["callbacks"] == []
@@ -133,7 +133,7 @@ def test_callbacks_of_an_audience_are_passed_again_when_a_run_is_resumed(tmp_pat
         resume_experiment(result.folder.path, steps=EnvironmentSteps(500), settings=SETTINGS)
 
 
-def test_an_error_in_a_callback_ends_the_run_in_one_line_and_loses_nothing(tmp_path):
+def test_callback_error_ends_the_run_and_loses_nothing(tmp_path):
     def broken(record, run):
         if record.environment_steps >= 300:
             raise ZeroDivisionError("division by zero")
@@ -144,7 +144,7 @@ def test_an_error_in_a_callback_ends_the_run_in_one_line_and_loses_nothing(tmp_p
     assert resume_experiment(folder, settings=SETTINGS).environment_steps == 600
 
 
-def test_a_sink_of_ones_own_is_made_from_the_parameters_again_when_resuming(tmp_path):
+def test_sink_of_the_parameters_is_built_again_on_resume(tmp_path):
     result = run(tmp_path, sinks=(TextSink,))
     kinds = (result.folder.path / "s.txt").read_text().split()
     assert {"evaluation", "checkpoint", "final_evaluation"} <= set(kinds)
@@ -152,7 +152,7 @@ def test_a_sink_of_ones_own_is_made_from_the_parameters_again_when_resuming(tmp_
     assert len((result.folder.path / "s.txt").read_text().split()) > len(kinds)
 
 
-def test_a_sink_that_fails_costs_its_records_and_not_the_run(tmp_path, monkeypatch):
+def test_sink_that_fails_costs_its_records_only(tmp_path, monkeypatch):
     monkeypatch.setattr(run_sinks, "SERVICE_RETRY_SECONDS", 0.0)
     with pytest.warns(CoachWarning):
         result = run(tmp_path, sinks=(FailingSink,))

@@ -92,7 +92,7 @@ def resumes(folder: Path) -> list[bool]:
         (GymnasiumParameters(level="CartPole-v1", resume="restart"), "resume is 'restart'"),
     ],
 )
-def test_what_cannot_be_restored_is_said_once_and_restarted_on_resume(
+def test_unrestorable_episodes_warn_once_and_restart_on_resume(
     tmp_path: Path, environment: GymnasiumParameters, reason: str
 ) -> None:
     with pytest.warns(CoachWarning, match=f"cannot be saved: .*{reason}.* restarts these") as said:
@@ -105,7 +105,7 @@ def test_what_cannot_be_restored_is_said_once_and_restarted_on_resume(
     assert evaluation.environment_steps >= 200
 
 
-def test_restarted_runs_repeat_from_the_same_checkpoint(tmp_path: Path) -> None:
+def test_restarted_runs_from_the_same_checkpoint_are_equal(tmp_path: Path) -> None:
     environment = GymnasiumParameters(level="CartPole-v1", resume="restart")
     networks = []
     for root in (tmp_path / "one", tmp_path / "other"):
@@ -117,7 +117,7 @@ def test_restarted_runs_repeat_from_the_same_checkpoint(tmp_path: Path) -> None:
     assert str(networks[0]) == str(networks[1])
 
 
-def test_episodes_cut_in_a_replay_memory_are_cut_in_the_next_checkpoint(tmp_path: Path) -> None:
+def test_restarted_episodes_are_cut_in_replay_memories(tmp_path: Path) -> None:
     with pytest.warns(CoachWarning):
         folder = run(restless(length=70), tmp_path, DQN)
     with pytest.warns(CoachWarning):
@@ -129,14 +129,14 @@ def test_episodes_cut_in_a_replay_memory_are_cut_in_the_next_checkpoint(tmp_path
         assert columns["/truncated"][49]
 
 
-def test_a_reproducible_environment_is_replayed_which_is_said(tmp_path: Path) -> None:
+def test_reproducible_environment_is_replayed(tmp_path: Path) -> None:
     folder, told = run(GymnasiumParameters(level="Pendulum-v1"), tmp_path), []
     resume(folder, 200, audience=Audience(on_activity=told.append))
     assert "replaying 100 steps of open episodes" in told
     assert resumes(folder) == [False]
 
 
-def test_a_replay_that_fails_after_the_probe_names_the_flag_and_can_be_left_out(
+def test_replay_that_fails_can_be_left_out(
     tmp_path: Path,
 ) -> None:
     environment = restless(quiet=PROBED, length=10**6)
@@ -158,7 +158,7 @@ def test_a_replay_that_fails_after_the_probe_names_the_flag_and_can_be_left_out(
     other.close()
 
 
-def test_the_probe_moves_no_random_stream_of_the_process() -> None:
+def test_probe_leaves_global_generators_alone() -> None:
     random.seed(5)
     np.random.seed(5)  # noqa: NPY002 - the stream a preset may have seeded
     expected = random.Random(5).random(), np.random.RandomState(5).random()

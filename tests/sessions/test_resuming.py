@@ -46,7 +46,7 @@ def run(
     )
 
 
-def test_a_solved_run_says_so_and_trains_on_where_asked_to(tmp_path: Path) -> None:
+def test_solved_run_can_be_trained_further(tmp_path: Path) -> None:
     result = run(tmp_path)
     assert (result.ending, result.solved_at, result.environment_steps) == ("solved", 30, 30)
     summary = json.loads(result.folder.summary.read_text())
@@ -57,7 +57,7 @@ def test_a_solved_run_says_so_and_trains_on_where_asked_to(tmp_path: Path) -> No
     assert (resumed.ending, resumed.solved_at) == ("environment steps", None)
 
 
-def test_a_run_without_checkpoints_is_summarised(tmp_path: Path) -> None:
+def test_run_without_checkpoints_has_a_summary(tmp_path: Path) -> None:
     none = replace(SETTINGS, checkpoints=CheckpointParameters(enabled=False))
     result = run(tmp_path, settings=none)
     assert not result.folder.checkpoints.exists()
@@ -66,7 +66,7 @@ def test_a_run_without_checkpoints_is_summarised(tmp_path: Path) -> None:
     assert summary["best_evaluation"]["environment_steps"] == 30
 
 
-def test_a_policy_given_for_a_run_is_its_own_when_it_is_resumed(tmp_path: Path) -> None:
+def test_resumed_run_keeps_its_checkpoint_policy(tmp_path: Path) -> None:
     policy = CheckpointParameters(best_of="length_mean")
     result = run(tmp_path, settings=replace(SETTINGS, checkpoints=policy))
     resumed = resume_experiment(

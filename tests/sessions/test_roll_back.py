@@ -28,7 +28,7 @@ def run(root: Path, settings: RunSettings = SETTINGS, **panel: Any) -> RunResult
     )
 
 
-def test_a_run_that_diverges_is_rolled_back_and_says_so(tmp_path: Path) -> None:
+def test_diverged_run_is_rolled_back(tmp_path: Path) -> None:
     usual = run(tmp_path)
     with pytest.warns(CoachWarning):
         result = run(tmp_path, diverge_at=75, response="roll_back")
@@ -48,7 +48,7 @@ def test_a_run_that_diverges_is_rolled_back_and_says_so(tmp_path: Path) -> None:
     }
 
 
-def test_a_rolled_back_run_is_resumed_exactly(tmp_path: Path) -> None:
+def test_rolled_back_run_is_resumed_exactly(tmp_path: Path) -> None:
     with pytest.warns(CoachWarning):
         whole = run(tmp_path / "whole", diverge_at=75, response="roll_back")
     with pytest.warns(CoachWarning):
@@ -59,6 +59,6 @@ def test_a_rolled_back_run_is_resumed_exactly(tmp_path: Path) -> None:
     assert log_of(whole) == log_of(resumed)
 
 
-def test_a_run_that_rolls_back_has_a_checkpoint_from_its_first_moment(tmp_path: Path) -> None:
+def test_run_with_roll_back_has_a_first_checkpoint(tmp_path: Path) -> None:
     with pytest.warns(CoachWarning):
         assert run(tmp_path, QUIET, diverge_at=15, response="roll_back").environment_steps == 100

@@ -75,7 +75,7 @@ def run(root: Path, settings: RunSettings = SETTINGS, **panel: Any) -> RunResult
     )
 
 
-def test_a_run_leaves_everything_in_its_folder(tmp_path: Path) -> None:
+def test_run_experiment_writes_its_folder(tmp_path: Path) -> None:
     result = run(tmp_path)
     assert result.signal is None
     assert result.environment_steps == 100
@@ -95,7 +95,7 @@ def test_a_run_leaves_everything_in_its_folder(tmp_path: Path) -> None:
     assert kinds[-1] == "final_evaluation"
 
 
-def test_the_best_evaluation_keeps_its_checkpoint(tmp_path: Path) -> None:
+def test_best_evaluation_keeps_its_checkpoint(tmp_path: Path) -> None:
     result = run(tmp_path)
     rewards = {
         line["environment_steps"]: line["scalars"]["evaluation/reward_mean"]
@@ -111,9 +111,7 @@ def test_the_best_evaluation_keeps_its_checkpoint(tmp_path: Path) -> None:
     assert len(list_checkpoints(result.folder.checkpoints)) == len(set(expected.values()))
 
 
-def test_the_final_evaluation_has_starts_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_final_evaluation_has_its_own_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seeds, play = [], EvaluationSchedule.play
 
     def played(self: EvaluationSchedule, *args: Any, **kwargs: Any) -> Scores:
@@ -134,7 +132,7 @@ def test_run_experiment_closes_the_graph_manager(tmp_path: Path) -> None:
         _ = manager.graph
 
 
-def test_no_final_evaluation_where_none_is_wanted(tmp_path: Path) -> None:
+def test_run_experiment_without_final_episodes_has_no_summary(tmp_path: Path) -> None:
     result = run(tmp_path, QUIET)
     assert result.summary is None
     assert not result.folder.summary.exists()
@@ -164,7 +162,7 @@ def test_stopped_and_resumed_equals_never_stopped(tmp_path: Path, stop_at: int) 
     }
 
 
-def test_changed_versions_are_warned_of_when_resuming(tmp_path: Path) -> None:
+def test_resume_with_other_versions_warns(tmp_path: Path) -> None:
     part = run(tmp_path)
     change_manifest(part, versions=manifest_of(part)["versions"] | {"torch": "2.0.0"})
     with pytest.warns(CoachWarning):
@@ -202,7 +200,7 @@ def test_resuming_from_a_named_checkpoint_drops_later_ones(tmp_path: Path) -> No
     assert_same_state(state_of(resumed, "best"), state_of(whole, "best"))
 
 
-def test_a_crash_after_the_last_checkpoint_loses_nothing_before_it(tmp_path: Path) -> None:
+def test_crash_keeps_the_last_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(NonFiniteError):
         run(tmp_path, fail_at=75)
     (folder,) = (tmp_path / "walk").iterdir()
@@ -211,9 +209,7 @@ def test_a_crash_after_the_last_checkpoint_loses_nothing_before_it(tmp_path: Pat
 
 
 @pytest.mark.parametrize("while_writing", [False, True])
-def test_a_run_killed_before_its_first_checkpoint_starts_again(
-    tmp_path: Path, while_writing: bool
-) -> None:
+def test_resume_without_a_checkpoint_starts_again(tmp_path: Path, while_writing: bool) -> None:
     whole = run(tmp_path / "whole")
     killed = run(tmp_path / "killed", signal_at=15)
     if while_writing:
@@ -232,7 +228,7 @@ def test_a_run_killed_before_its_first_checkpoint_starts_again(
     assert log_of(whole.folder) == log_of(resumed.folder)
 
 
-def test_evaluating_a_run_changes_nothing_but_adds_a_file(tmp_path: Path) -> None:
+def test_evaluate_run_adds_a_file_only(tmp_path: Path) -> None:
     result = run(tmp_path)
     before = contents(result.folder.path)
     record, file = evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(4))
@@ -249,7 +245,7 @@ def test_evaluating_a_run_changes_nothing_but_adds_a_file(tmp_path: Path) -> Non
     assert set(after) - set(before) == {f"evaluations/{each.name}" for each in (file, other)}
 
 
-def test_evaluating_before_training() -> None:
+def test_evaluate_untrained_closes_the_graph_manager() -> None:
     manager = PRESET.build()
     record = evaluate_untrained(manager, Runtime(), episodes=EnvironmentEpisodes(2))
     assert record.scalars["evaluation/reward_mean"] == 0.0
@@ -296,7 +292,7 @@ def test_a_resumed_run_keeps_its_threads_and_precision_and_both_are_put_back(
     assert task_of(resumed)["threads"] == threads
 
 
-def test_other_threads_are_followed_with_a_warning_and_remembered(tmp_path: Path) -> None:
+def test_resume_with_other_threads_warns_and_remembers_them(tmp_path: Path) -> None:
     settings = Settings()
     result = run_with(Runtime(threads=2), tmp_path, settings.audience)
     for threads, kept in ((3, None), (None, 3)):
@@ -319,7 +315,7 @@ def test_other_threads_are_followed_with_a_warning_and_remembered(tmp_path: Path
     evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(1))
 
 
-def test_the_audience_hears_every_record_and_closes_its_own_sinks(tmp_path: Path) -> None:
+def test_audience_sinks_get_every_record_and_stay_open(tmp_path: Path) -> None:
     listener = Listener()
     result = run_experiment(
         PRESET.build(),
@@ -336,7 +332,7 @@ class Stop(BaseException):
     """An exit of its own kind."""
 
 
-def test_the_second_signal_stops_at_once() -> None:
+def test_second_signal_stops_at_once() -> None:
     said: list[str] = []
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with StopRequests(said.append) as stop, stop.patient():
@@ -349,7 +345,7 @@ def test_the_second_signal_stops_at_once() -> None:
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == handlers
 
 
-def test_outside_of_the_main_thread_signals_are_left_alone() -> None:
+def test_stop_requests_outside_the_main_thread_ignore_signals() -> None:
     errors: list[BaseException] = []
 
     def enter() -> None:

@@ -22,7 +22,7 @@ def stop_in_evaluation(activity: str) -> None:
 @pytest.mark.parametrize(
     ("interval", "steps"), [(EnvironmentSteps(64), 64), (None, 128)], ids=["training", "final"]
 )
-def test_a_stop_ends_an_evaluation_and_the_run_can_be_resumed(
+def test_stop_in_an_evaluation_ends_it_and_the_run_resumes(
     tmp_path: Path, interval: EnvironmentSteps | None, steps: int
 ) -> None:
     endless = PointMassParameters(max_episode_steps=10**9)

@@ -80,7 +80,7 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_loaded_agent_acts_as_in_an_evaluation_to_the_bit(trained, name):
+def test_act_equals_an_evaluation_to_the_bit(trained, name):
     if name == "SpeakerListener_PPO":
         pytest.importorskip("mpe2")
     run = trained(name)
@@ -105,7 +105,7 @@ def test_a_loaded_agent_acts_as_in_an_evaluation_to_the_bit(trained, name):
     assert ends >= EPISODES or name == "Pendulum_HAC"  # whose episodes have 1,000 steps
 
 
-def test_a_gymnasium_loop_earns_the_rewards_of_the_evaluation(trained):
+def test_act_in_gymnasium_earns_the_rewards_of_the_evaluation(trained):
     run = trained("CartPole_PPO")
     evaluation, _ = coach_rl.evaluate_run(run, episodes=EnvironmentEpisodes(EPISODES), seed=5)
     agent, totals = coach_rl.load(run), []
@@ -123,7 +123,7 @@ def test_a_gymnasium_loop_earns_the_rewards_of_the_evaluation(trained):
     assert len(set(totals)) > 1
 
 
-def test_a_batch_from_gymnasium_gives_the_actions_of_the_evaluation_to_the_bit(trained):
+def test_act_on_a_gymnasium_batch_equals_the_evaluation(trained):
     """Rewards of a continuous task, which every last bit of an action changes."""
     run = trained("Pendulum_PPO")
     evaluation, _ = coach_rl.evaluate_run(run, episodes=EnvironmentEpisodes(EPISODES), seed=5)
@@ -147,7 +147,7 @@ def observation_of(agent, rows=()):
 
 
 @pytest.mark.parametrize("name", ["Pendulum_SAC", "FourRooms_PPO_Options", "CartPole_DQN"])
-def test_sampled_actions_repeat_with_the_seed_and_differ_without_it(trained, name):
+def test_act_sampled_actions_repeat_with_the_seed(trained, name):
     agent = coach_rl.load(trained(name))
     seen = observation_of(agent, (64,))
 
@@ -163,7 +163,7 @@ def test_sampled_actions_repeat_with_the_seed_and_differ_without_it(trained, nam
     assert not np.array_equal(first, np.concatenate(greedy))
 
 
-def test_an_agent_that_samples_learns_and_keeps_nothing(trained):
+def test_act_sampling_changes_nothing(trained):
     agent = coach_rl.load(trained("Pendulum_SAC"))
     before = [value.clone() for value in agent.network["actor"].state_dict().values()]
     seen = observation_of(agent, (64,))
@@ -175,7 +175,7 @@ def test_an_agent_that_samples_learns_and_keeps_nothing(trained):
     assert all(torch.equal(*pair) for pair in zip(before, after, strict=True))
 
 
-def test_one_observation_is_answered_by_one_action_and_a_batch_by_a_batch(trained):
+def test_act_single_and_batch_have_their_shapes(trained):
     agent = coach_rl.load(trained("Pendulum_SAC"))
     array = observation_of(agent)["observation"]
     single = agent.act(array)
@@ -190,7 +190,7 @@ def test_one_observation_is_answered_by_one_action_and_a_batch_by_a_batch(traine
     assert discrete.act(np.zeros(4)) in discrete.spaces.action
 
 
-def test_reset_of_some_rows_begins_their_sub_goals_anew_and_leaves_the_others(trained):
+def test_reset_of_some_rows_leaves_the_others(trained):
     run = trained("PointMaze_HAC")
     whole, alone = coach_rl.load(run), coach_rl.load(run)
     seen = observation_of(whole, (2,))
@@ -213,7 +213,7 @@ def test_act_batch_of_another_size_after_reset_is_answered(trained):
     assert agent.act(np.zeros((3, 4))).shape == (3,)
 
 
-def test_networks_are_found_by_name_and_in_hierarchies_by_level_first(trained):
+def test_network_of_a_hierarchy_is_found_by_level(trained):
     agent = coach_rl.load(trained("Pendulum_SAC"))
     assert set(agent.network) == {"actor", "critics", "temperature"}
     with torch.no_grad():
@@ -232,7 +232,7 @@ def changed(run, folder, **changes):
     return copy
 
 
-def test_neither_the_environment_nor_its_package_is_needed(trained, tmp_path):
+def test_load_needs_no_environment(trained, tmp_path):
     run = trained("CartPole_DQN")
     parameters = manifest_of(run)["parameters"]
     gone = {**parameters, "environment": {"$type": "sold_simulator.tasks:Runtime"}}
@@ -240,7 +240,7 @@ def test_neither_the_environment_nor_its_package_is_needed(trained, tmp_path):
     assert agent.act(np.zeros(4)) in agent.spaces.action
 
 
-def test_replay_memories_are_not_read(trained, tmp_path):
+def test_load_reads_no_replay_memory(trained, tmp_path):
     run = changed(trained("CartPole_DQN"), tmp_path)
     entries = list((run / "checkpoints" / "step_600").glob("rows_*.bin"))
     assert entries
@@ -249,7 +249,7 @@ def test_replay_memories_are_not_read(trained, tmp_path):
     assert coach_rl.load(run).act(np.zeros(4)) in (0, 1)
 
 
-def test_an_agent_trained_in_mujoco_acts_where_mujoco_is_not_installed(trained):
+def test_load_needs_no_mujoco(trained):
     run = trained("Mujoco_PPO")
     program = (
         "import sys; sys.modules['mujoco'] = None\n"
@@ -262,14 +262,14 @@ def test_an_agent_trained_in_mujoco_acts_where_mujoco_is_not_installed(trained):
     assert json.loads(done.stdout) == coach_rl.load(run).act(np.zeros(11)).tolist()
 
 
-def test_a_run_from_a_gpu_acts_on_the_cpu(trained, tmp_path):
+def test_load_run_from_a_gpu_acts_on_the_cpu(trained, tmp_path):
     run = trained("CartPole_DQN")
     task = manifest_of(run)["task"] | {"device": "cuda:7"}
     agent = coach_rl.load(changed(run, tmp_path, task=task))
     assert agent.act(np.zeros(4)) == coach_rl.load(run).act(np.zeros(4))
 
 
-def test_a_run_is_named_by_its_folder_and_a_checkpoint_by_its_path_or_name(trained):
+def test_load_checkpoint_by_path_or_name(trained):
     run = trained("CartPole_DQN")
     by_path = coach_rl.load(str(run / "checkpoints" / "last"))
     for by_name in (

@@ -107,7 +107,7 @@ def frames(path: Path) -> int:
         return int(getattr(film, "n_frames", 1))
 
 
-def test_every_evaluation_of_a_run_is_filmed(tmp_path: Path) -> None:
+def test_run_films_every_evaluation(tmp_path: Path) -> None:
     folder = run(tmp_path).folder
     assert videos(folder.path) == ["step_128.gif", "step_128_final.gif", "step_64.gif"]
     assert all(2 < frames(folder.videos / name) <= 11 for name in videos(folder.path))
@@ -135,14 +135,14 @@ def test_evaluate_linked_folder_of_videos_films_nothing_into_it(tmp_path: Path) 
     assert not list(outside.iterdir())
 
 
-def test_a_run_gone_on_with_films_again(tmp_path: Path) -> None:
+def test_resume_with_video_films_again(tmp_path: Path) -> None:
     folder = run(tmp_path, None).folder
     settings = replace(QUIET, video=VIDEO)
     resume_experiment(folder.path, steps=EnvironmentSteps(192), settings=settings)
     assert videos(folder.path) == ["step_192.gif"]
 
 
-def test_evaluating_later_films_beside_the_evaluation(tmp_path: Path) -> None:
+def test_evaluate_run_films_beside_the_evaluation(tmp_path: Path) -> None:
     folder = run(tmp_path, None).folder
     plain, _ = evaluate_run(folder.path, episodes=EnvironmentEpisodes(3))
     filmed, file = evaluate_run(folder.path, episodes=EnvironmentEpisodes(3), video=VIDEO)
@@ -152,7 +152,7 @@ def test_evaluating_later_films_beside_the_evaluation(tmp_path: Path) -> None:
     assert videos(folder.path) == [f"{film.name}.gif"]
 
 
-def test_what_is_filmed_from_the_command_line(
+def test_video_flags_film_runs_and_evaluations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
