@@ -1,7 +1,7 @@
 """Small experiments, and what tests read of the folders of their runs."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, S
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.runs.folder import RunFolder, write_manifest
 from coach_rl.sessions.settings import RunResult, RunSettings
+from coach_rl.telemetry.records import LogRecord
 
 FAKE = Path(__file__).with_name("fake_preset.py")
 STACK = Path(__file__).parent / "cli" / "stack_preset.py"
@@ -96,3 +97,26 @@ def contents(folder: Path) -> dict[str, bytes]:
     """The files of a folder, but for locks."""
     files = (path for path in folder.rglob("*") if path.is_file() and path.name != ".lock")
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+class AtRecord:
+    """A sink that does something once, at the first record for which a condition holds.
+
+    Args:
+        condition: The condition.
+        do: What is done; the default stops the run as a second Ctrl-C does, which saves nothing.
+    """
+
+    def __init__(
+        self, condition: Callable[[LogRecord], bool], do: Callable[[], object] | None = None
+    ) -> None:
+        self._condition, self._do, self._is_over = condition, do, False
+
+    def write(self, record: LogRecord) -> None:
+        if not self._is_over and self._condition(record):
+            self._is_over = True
+            if self._do is None:
+                raise KeyboardInterrupt
+            self._do()
+
+    def close(self) -> None: ...

@@ -163,7 +163,7 @@ PRESETS: list[Case] = [
     (lambda: load(FAKE.parents[1] / "pyproject.toml"), C, "pyproject.toml ... Python"),
     (lambda: load(f"{FAKE}:need"), U, "'need' ... did you mean 'needs'"),
     (lambda: load(f"{FAKE}:needs").build(), C, '-cp "level=..."'),
-    (configure(FAKE, step=1), U, "'step' ... did you mean 'steps'"),
+    (lambda: load(FAKE).build({"step": 1}), U, "'step' ... did you mean 'steps'"),
     (configure(FAKE, learning_rat=1), U, "'learning_rat'; did you mean 'learning_rate'"),
     (configure(FAKE, learning_rate="fast"), C, "learning_rate must be float, got 'fast'"),
     (configure(FAKE, signal_at=1.5), C, "signal_at must be int | None, got 1.5"),

@@ -19,7 +19,7 @@ from coach_rl.runs.manifest import Origin
 from coach_rl.sessions.session import Audience, RunSettings, resume_experiment, run_experiment
 from coach_rl.sessions.stop_requests import Interrupted
 from coach_rl.telemetry.records import LogRecord
-from tests.small_runs import STACK, log_of, manifest_of, preset
+from tests.small_runs import STACK, AtRecord, log_of, manifest_of, preset
 
 PRESET = preset(STACK)
 OFTEN = RunSettings(
@@ -28,24 +28,10 @@ OFTEN = RunSettings(
 """A checkpoint whenever one can be taken."""
 
 
-class KillAt:
-    """Stops the run once its own files hold the record of a kind, phase and step.
-
-    As a second Ctrl-C does: nothing is saved after it.
-    """
-
-    def __init__(self, *where: Any) -> None:
-        self.where = where
-
-    def write(self, record: LogRecord) -> None:
-        if (record.kind, record.phase.value, record.environment_steps) == self.where:
-            raise KeyboardInterrupt
-
-    def close(self) -> None: ...
-
-
 def run(root: Path, killed_at: tuple[str, str, int] | None = None) -> Path:
-    sinks = () if killed_at is None else (KillAt(*killed_at),)
+    def is_killed(record: LogRecord) -> bool:
+        return (record.kind, record.phase.value, record.environment_steps) == killed_at
+
     try:
         run_experiment(
             PRESET.build({}),
@@ -54,7 +40,7 @@ def run(root: Path, killed_at: tuple[str, str, int] | None = None) -> Path:
             root=root,
             origin=Origin(preset=PRESET),
             settings=OFTEN,
-            audience=Audience(sinks=sinks),
+            audience=Audience(sinks=(AtRecord(is_killed),)),
         )
     except Interrupted:
         assert killed_at is not None

@@ -23,7 +23,7 @@ from coach_rl.sessions.evaluation_process import EvaluationProcess
 from coach_rl.sessions.session import resume_experiment, run_experiment
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.testing import assert_same_state
-from tests.small_runs import experiment, log_of, ppo, state_of
+from tests.small_runs import AtRecord, experiment, log_of, ppo, state_of
 
 END = 640
 PARAMETERS = experiment(
@@ -52,21 +52,6 @@ def records(result: RunResult) -> list[dict[str, object]]:
     """What the log says but for time and checkpoints, in the order of environment steps."""
     found = log_of(result, without=["checkpoint"])
     return sorted(found, key=lambda each: (each["environment_steps"], each["kind"], str(each)))
-
-
-class AtRecord:
-    """Does something at the first record of a kind from a step on."""
-
-    def __init__(self, kind: str, steps: int, do: object) -> None:
-        self._kind, self._steps, self._do = kind, steps, do
-
-    def write(self, record: object) -> None:
-        if self._do and record.kind == self._kind and record.environment_steps >= self._steps:
-            do, self._do = self._do, None
-            do()
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +85,10 @@ def test_background_evaluations_equal_those_of_the_run_itself(
 def test_background_evaluations_pending_at_a_stop_are_made_on_resume(
     tmp_path: Path, ordinary: RunResult
 ) -> None:
-    stop = AtRecord("progress", 320, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    stop = AtRecord(
+        lambda record: record.kind == "progress" and record.environment_steps >= 320,
+        lambda: os.kill(os.getpid(), signal.SIGTERM),
+    )
     stopped = run(tmp_path, BACKGROUND, audience=Audience(sinks=(stop,)))
     assert stopped.signal == signal.SIGTERM
     assert not [each for each in records(stopped) if each["kind"] == "evaluation"]

@@ -1,5 +1,6 @@
 """A fork goes on from another run's state, with what was changed, and leaves that run alone."""
 
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from coach_rl.sessions.session import (
 from coach_rl.sessions.stop_requests import Interrupted
 from coach_rl.testing import assert_same_state
 from tests import small_runs
-from tests.small_runs import STACK, contents, experiment, manifest_of, preset
+from tests.small_runs import STACK, AtRecord, contents, experiment, manifest_of, preset
 
 OFTEN = RunSettings(
     tensorboard=False,
@@ -149,21 +150,9 @@ def test_fork_with_another_seed_has_other_numbers(parent: Path, tmp_path: Path) 
 
 
 def test_fork_killed_resumes_like_any_run(parent: Path, tmp_path: Path) -> None:
-    class Stopper:
-        def __init__(self) -> None:
-            self.left = 4
-
-        def write(self, record: object) -> None:
-            self.left -= 1
-            if not self.left:
-                raise KeyboardInterrupt
-
-        def flush(self) -> None: ...
-
-        def close(self) -> None: ...
-
     quiet = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2))
-    start, stopper = Path(f"{parent}@{middle(parent)}"), Audience(sinks=(Stopper(),))
+    start, records = Path(f"{parent}@{middle(parent)}"), count(1)
+    stopper = Audience(sinks=(AtRecord(lambda _: next(records) == 4),))
     with pytest.raises(Interrupted):
         fork_experiment(start, name="killed", root=tmp_path, settings=quiet, audience=stopper)
     (killed,) = (tmp_path / "killed").iterdir()
