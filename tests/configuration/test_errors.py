@@ -123,10 +123,7 @@ COMPONENTS: list[Case] = [
         ("agent.network.head=Prioritised()", "must be ReturnHead, got Prioritised(); fitting:"),
         ("agent.network.head=QuantileHeads()", "component 'QuantileHeads' in 'agent.network"),
         ("agent.exploration=Softmax()", "'agent.exploration' (fitting: Boltzmann, Categorical,"),
-        (
-            "agent.network.head=QuantileHead(cuont=3)",
-            "'cuont' of QuantileHead in 'agent.network.head'; did you mean",
-        ),
+        ("agent.network.head=QuantileHead(cuont=3)", "'cuont' of QuantileHead ... did you mean"),
         ("agent.network.head=QuantileHead(count=many)", "count must be int > 0, got 'many'"),
         ("agent.network.head=QuantileHead(count=0)", "count must be int > 0, got 0"),
         (
@@ -187,11 +184,7 @@ PRESETS: list[Case] = [
                 C,
                 "instead of making it, e.g. GymnasiumParameters(level='CartPole-v1')",
             ),
-            (
-                parts(line="environment = GymnasiumParameters(level=Own)"),
-                P,
-                "; write f'{__name__}:Own'",
-            ),
+            (parts(line="environment = GymnasiumParameters(level=Own)"), P, "f'{__name__}:Own'"),
             (parts(line="agent = PPOAgentParameters"), C, "; write PPOAgentParameters(...)"),
             (parts(line="from coach_rl import Adam"), C, "import name 'Adam' from 'coach_rl'"),
             (parts(schedule="training=2.5"), C, "training must be EnvironmentSteps"),

@@ -192,17 +192,9 @@ CHECKPOINTS: list[tuple[Use, type[Exception], str]] = [
         for file in ("../rows_000001.bin", "/etc/passwd", "state.json")
     ),
     (entries_of("rows_000001.bin", "|O"), D, "cannot be read"),
-    (
-        lambda run: write_checkpoint(below_a_file(run) / "step_1", {}, {}),
-        D,
-        "cannot write the checkpoint",
-    ),
+    (lambda run: write_checkpoint(below_a_file(run) / "step_1", {}, {}), D, "cannot write"),
     (lambda _: find_checkpoint(HERE), D, "there is no checkpoint in"),
-    (
-        lambda run: find_checkpoint(run / "checkpoints", "step_101"),
-        U,
-        "unknown checkpoint 'step_101' in ... did you mean",
-    ),
+    (lambda run: find_checkpoint(run / "checkpoints", "step_101"), U, "'step_101' ... did you"),
     (large_state, D, "state.json has 20,003 bytes, more than the 10,000"),
     (unreadable, D, "no checkpoint in ... can be read"),
 ]
@@ -213,11 +205,7 @@ FOLDERS: list[tuple[Use, type[Exception], str]] = [
     (lambda _: find_run(HERE), C, "there are runs of the experiments walk in it"),
     (from_a_gpu, W, "was made with device cuda, now cpu; its numbers may"),
     (without_its_preset, D, "cannot read ... preset.py: No such file"),
-    (
-        lambda run: make(below_a_file(run), preset()),
-        C,
-        "cannot write to the experiment folder",
-    ),
+    (lambda run: make(below_a_file(run), preset()), C, "cannot write to the experiment folder"),
     *((linked(name), C, f"/{name} is a symbolic link to") for name in (".lock", "checkpoints")),
     *(
         (through_a_link(write), kind, "is a symbolic link")
@@ -234,16 +222,8 @@ FOLDERS: list[tuple[Use, type[Exception], str]] = [
         C,
         f"on host elsewhere, ... last active 3 ... s ago; ... or delete ... {LOCK}",
     ),
-    (
-        left_lock(host="elsewhere", process=1, age=GONE_AFTER_SECONDS + 1),
-        W,
-        "left by process 1 on host elsewhere",
-    ),
-    (
-        lambda _: (HERE / LOCK).mkdir() or held_twice(HERE),
-        D,
-        "should be a file and is a folder",
-    ),
+    (left_lock(host="elsewhere", process=1, age=GONE_AFTER_SECONDS + 1), W, "on host elsewhere"),
+    (lambda _: (HERE / LOCK).mkdir() or held_twice(HERE), D, "should be a file and is a folder"),
     (changed_log("events.out.tfevents.1", "1\n2"), D, "has 3 bytes, but had 4 when the checkpoint"),
     (changed_log("log.jsonl", "1\n3\n"), D, "log.jsonl is damaged or has been edited"),
     (changed_log("log.jsonl", "1\n"), D, "1 whole lines, but had 2 ... ; move it out of"),

@@ -403,10 +403,7 @@ REFUSED: list[Case] = [
                 load(low=levels.ddpg(normalise_observations=None)),
                 "its normalised observations hold ... desired_goal/count ... , those here nothing",
             ),
-            (
-                load("{run}:top", low=levels.ppo()),
-                "'actor_torso ... weight' should have the shape (64, 6), found (64, 4)",
-            ),
+            (load("{run}:top", low=levels.ppo()), "should have the shape (64, 6), found (64, 4)"),
             (load(low=SCRIPT), "agent 'script' follows a script, into which nothing can be loaded"),
             (load("{run}:top", load_partly=True), "nothing of it fits"),
         ]
