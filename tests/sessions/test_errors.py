@@ -17,17 +17,8 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.configuration.presets import find_preset
-from coach_rl.core.errors import (
-    CallbackError,
-    CheckpointError,
-    CoachError,
-    CoachWarning,
-    ConfigurationError,
-    DivergedError,
-    ParameterError,
-    RunError,
-    UnknownNameError,
-)
+from coach_rl.core import errors
+from coach_rl.core.errors import CoachError, RunError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
@@ -58,13 +49,8 @@ from tests.small_runs import (
     preset,
 )
 
-C, D, P, U, W = (
-    ConfigurationError,
-    CheckpointError,
-    ParameterError,
-    UnknownNameError,
-    CoachWarning,
-)
+C, D, P = errors.ConfigurationError, errors.CheckpointError, errors.ParameterError
+U, W = errors.UnknownNameError, errors.CoachWarning
 TWO = EnvironmentEpisodes(2)
 Make = Callable[[Path], Path]
 Case = tuple[Make | None, Callable[[Path], object], type[Exception], str]
@@ -459,11 +445,16 @@ REFUSED: list[Case] = [
     (goals, act_on_other_sizes, CoachError, "one batch, got sizes"),
 ]
 FAILED: list[Case] = [
-    (None, walk_with(EVERY_10, diverge_at=75), DivergedError, "has diverged. ... step_70, was"),
+    (
+        None,
+        walk_with(EVERY_10, diverge_at=75),
+        errors.DivergedError,
+        "has diverged. ... step_70, was",
+    ),
     (
         None,
         lambda _: walks.run_with(Runtime(), Path("root"), Audience(callbacks=(broken,))),
-        CallbackError,
+        errors.CallbackError,
         "callback broken failed ... last checkpoint",
     ),
     *(
