@@ -10,32 +10,27 @@ import pytest
 
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
     CheckpointParameters,
-    ScheduleParameters,
     ValidationParameters,
 )
 from coach_rl.runs.lock import RunInUseError, locked
 from coach_rl.sessions.session import resume_experiment, run_experiment
 from coach_rl.sessions.settings import RunResult, RunSettings
-from tests.small_runs import lines_of, manifest_of
+from tests.small_runs import experiment, lines_of, manifest_of
 
 SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(1))
 
-PARAMETERS = BasicGraphParameters(
-    agent=ScriptedAgentParameters(policy="still"),
-    environment=PointMassParameters(),
-    schedule=ScheduleParameters(
-        training=EnvironmentSteps(90),
-        evaluation_interval=EnvironmentSteps(30),
-        evaluation_episodes=EnvironmentEpisodes(1),
-        until_solved=True,
-    ),
+PARAMETERS = experiment(
+    ScriptedAgentParameters(policy="still"),
+    training=90,
+    evaluation_interval=30,
+    evaluation_episodes=1,
+    until_solved=True,
     validation=ValidationParameters(reward=-1e9),
-)
+).parameters
 
 
 def run(
