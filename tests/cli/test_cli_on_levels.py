@@ -1,25 +1,11 @@
-"""Stacks from the command line: what does not fit takes one line, one level comes from a run."""
-
-import json
-from pathlib import Path
-from typing import Any
+"""A stack from the command line."""
 
 import pytest
 import torch
 
-from coach_rl.cli.main import main
 from coach_rl.runs.checkpoint import read_checkpoint
-
-STACK = Path(__file__).parent / "stack_preset.py"
-
-
-@pytest.fixture(autouse=True)
-def somewhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-def coach(*words: Any) -> int:
-    return main([str(word) for word in words])
+from tests.cli.commands import coach, only_run
+from tests.small_runs import STACK
 
 
 def test_a_level_that_diverges_ends_the_run_with_a_diagnosis_and_the_last_checkpoint(
@@ -31,7 +17,7 @@ def test_a_level_that_diverges_ends_the_run_with_a_diagnosis_and_the_last_checkp
     error = capsys.readouterr().err
     assert error.startswith("coach: error: agent 'agent' of level 'low' has diverged: at gradient ")
     assert "Learning rate 1e+38" in error
-    (run,) = Path("experiments/nan").iterdir()
+    run = only_run("nan")
     last = run.absolute() / "checkpoints" / "step_0"
     assert "had done 16 environment steps; its last checkpoint, " in error
     assert f"{run / 'checkpoints' / 'step_0'}, was written before" in error
@@ -39,19 +25,3 @@ def test_a_level_that_diverges_ends_the_run_with_a_diagnosis_and_the_last_checkp
     assert [path.name for path in last.parent.glob("step_*")] == ["step_0"]
     state = read_checkpoint(last).state["agents"]["low"]["network"]["online"]
     assert all(bool(torch.isfinite(values).all()) for values in state.values())
-
-
-def test_one_level_comes_from_another_run(capsys: pytest.CaptureFixture[str]) -> None:
-    assert coach("-p", STACK, "-ntb", "-c", "-e", "first", "--plain") == 0
-    (first,) = Path("experiments/first").iterdir()
-    override = f"levels.1.load={first}; levels.1.frozen=True"
-    assert coach("-p", STACK, "-ntb", "-c", "-e", "second", "--plain", "-cp", override) == 0
-    (second,) = Path("experiments/second").iterdir()
-    manifest = json.loads((second / "manifest.json").read_text())
-    assert manifest["loaded"]["low"]["level"] == "low"
-    assert manifest["parameters"]["levels"][1]["load"] == str(first)
-    assert "Evaluation" in capsys.readouterr().out
-    assert coach("-p", STACK, "-c", "-cp", f"levels.1.load={first}:lwo") == 2
-    assert "unknown level 'lwo' there; did you mean 'low'" in capsys.readouterr().err
-    assert coach("describe", STACK, "-cp", override) == 0
-    assert f"loaded from {first}" in capsys.readouterr().out

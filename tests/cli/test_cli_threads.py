@@ -1,6 +1,5 @@
 """The number of threads belongs to a run: it is remembered, and going on takes it up."""
 
-import json
 import os
 import signal
 import warnings
@@ -9,28 +8,13 @@ from typing import Any
 
 import pytest
 
-from coach_rl.cli.main import main
-from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.testing.states import assert_same_state
+from tests.cli.commands import coach, only_run
+from tests.small_runs import FAKE, log_of, manifest_of, state_of
 
 LARGE = Path(__file__).with_name("large_batch_preset.py")
-FAKE = Path(__file__).parent.parent / "fake_preset.py"
 ROUND = 40_960
 FLAGS = ("-ntb", "-c", "--plain")
-
-
-@pytest.fixture(autouse=True)
-def somewhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-def coach(*words: Any) -> int:
-    return main([str(word) for word in words])
-
-
-def only_run(name: str) -> Path:
-    (run,) = Path("experiments", name).iterdir()
-    return run
 
 
 def train(name: str, *words: Any, exit_code: int = 0) -> Path:
@@ -38,22 +22,12 @@ def train(name: str, *words: Any, exit_code: int = 0) -> Path:
     return only_run(name)
 
 
-def state_of(run: Path) -> Any:
-    return read_checkpoint(find_checkpoint(run / "checkpoints")).state
-
-
-def said(run: Path) -> list[dict[str, Any]]:
-    """The log without what takes time and without checkpoints, which a stop adds."""
-    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
-    for line in lines:
-        line["wall_seconds"] = 0
-        for name in [name for name in line["scalars"] if name.startswith(("time/", "resources/"))]:
-            del line["scalars"][name]
-    return [line for line in lines if line["kind"] != "checkpoint"]
+def task_of(run: Path) -> Any:
+    return manifest_of(run)["task"]
 
 
 def learned(run: Path) -> list[Any]:
-    return [line["scalars"] for line in said(run) if line["kind"] == "train"]
+    return [line["scalars"] for line in log_of(run) if line["kind"] == "train"]
 
 
 def test_two_threads_stopped_by_sigterm_and_resumed_equal_never_stopped(
@@ -68,12 +42,8 @@ def test_two_threads_stopped_by_sigterm_and_resumed_equal_never_stopped(
     assert coach("-crd", stopped, "-ntb", "--plain") == 0
     assert capsys.readouterr().err == ""
     assert_same_state(state_of(stopped), state_of(whole))
-    assert said(stopped) == said(whole)
+    assert log_of(stopped, ["checkpoint"]) == log_of(whole, ["checkpoint"])
     assert task_of(stopped)["threads"] == 2
-
-
-def task_of(run: Path) -> Any:
-    return json.loads((run / "manifest.json").read_text())["task"]
 
 
 def test_seed_0_alone_equals_seed_0_among_several_of_a_preset_with_two_threads() -> None:
@@ -105,7 +75,7 @@ def test_a_fork_has_the_threads_of_its_run_unless_others_are_given() -> None:
 
 def test_resuming_with_other_threads_warns_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert coach("-p", FAKE, "-ntb", "--steps", 20, "--threads", 2) == 0
-    run = only_run("fake_preset")
+    run = only_run()
     capsys.readouterr()
     with warnings.catch_warnings():
         warnings.simplefilter("default")

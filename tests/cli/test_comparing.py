@@ -11,8 +11,7 @@ from tests.studies.written_runs import LOG, write_run, write_seeds
 
 
 @pytest.fixture(autouse=True)
-def experiments(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def experiments(tmp_path, monkeypatch, somewhere_else):
     monkeypatch.delenv("COLUMNS", raising=False)
     write_seeds(tmp_path / "experiments" / "good", [11, 12, 13, 14, 15])
     write_seeds(tmp_path / "experiments" / "bad", [1, 2, 3, 4, 5])
@@ -122,10 +121,7 @@ def test_runs_are_removed_when_the_user_agrees(capsys, experiments, monkeypatch)
     code, out, _ = coach(capsys, "runs", "rm", *runs)
     assert code == 0
     assert out.splitlines()[-1].startswith("deleted 2 runs, ")
-    assert sorted(path.name for path in (experiments / "good").iterdir()) == [
-        "seed2",
-        "seed3",
-        "seed4",
-    ]
+    kept = sorted(path.name for path in (experiments / "good").iterdir())
+    assert kept == ["seed2", "seed3", "seed4"]
     assert coach(capsys, "runs", "rm", experiments / "bad" / "seed0", "--yes")[0] == 0
     assert not (experiments / "bad" / "seed0").exists()

@@ -7,22 +7,20 @@ import socket
 import subprocess
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
 
 from coach_rl.cli.main import main
 from tests.browser import opened
+from tests.small_runs import FAKE
 
-FAKE = Path(__file__).parent.parent / "fake_preset.py"
 CHROMIUM = shutil.which("chromium")
 
 
 @pytest.fixture
-def runs(tmp_path, monkeypatch):
+def runs(tmp_path):
     """An experiment with two runs."""
-    monkeypatch.chdir(tmp_path)
     for rate in (0.1, 0.2):
         words = f"-p {FAKE} -cp learning_rate={rate} --plain -e walk --steps 40"
         assert main(words.split()) == 0
@@ -79,28 +77,6 @@ def test_dashboard_serves_charts_texts_and_settings(runs):
 def test_browser_shows_the_page(runs, tmp_path, page, found):
     with dashboard(runs) as address, opened(CHROMIUM, tmp_path / "profile") as browser:
         assert browser.missing(f"{address}#{page}", found, seconds=120) == []
-
-
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        ([], "experiments does not exist; give the folder of a run"),
-        (["empty"], "empty holds no runs; give the folder of a run"),
-        (["file"], "file is a file; give the folder of a run"),
-        (["quiet"], "have no TensorBoard files: they were made with -ntb"),
-        (["--port", "99999"], "'99999' is no port: give a number from 0 to 65535"),
-    ],
-)
-def test_nothing_to_show_is_said_in_one_line(words, line, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "file").touch()
-    (tmp_path / "quiet" / "run").mkdir(parents=True)
-    (tmp_path / "quiet" / "run" / "manifest.json").touch()
-    assert main(["dashboard", *words]) == 2
-    err = capsys.readouterr().err
-    assert line in err
-    assert err.count("\n") == 1
 
 
 @pytest.mark.filterwarnings("ignore:html5lib", "ignore::ResourceWarning")

@@ -7,10 +7,10 @@ import pytest
 
 from coach_rl.cli.main import main
 from tests.cli.test_studies import STUDY
+from tests.small_runs import FAKE, STACK
 from tests.studies.written_runs import write_seeds
 
-FAKE = Path(__file__).parent.parent / "fake_preset.py"
-STACK = Path(__file__).with_name("stack_preset.py")
+FILMED = FAKE.with_name("filmed_preset.py")
 OF_FLAGS = [
     ("--seed 1", "nothing to do; give -p PRESET"),
     ("--sed 3 -p x", "unknown flag '--sed'; did you mean '--seed'"),
@@ -37,16 +37,10 @@ OF_FLAGS = [
     ("-p CartPole_PP", "unknown preset 'CartPole_PP'; did you mean 'CartPole_PPO'"),
     ("-p nothing.py", "there is no preset file 'nothing.py'"),
     ("-p FAKE:grph_manager", "did you mean 'graph_manager'"),
-    (
-        "-p FAKE -cp learning_rat=1",
-        "unknown parameter 'learning_rat'; did you mean 'learning_rate'",
-    ),
+    ("-p FAKE -cp learning_rat=1", "'learning_rat'; did you mean 'learning_rate'"),
     ("-p FAKE -cp learning_rate=fast", "learning_rate must be float, got 'fast'"),
     ("-p FAKE -cp learning_rate=-1", "learning_rate must be above 0, got -1.0"),
-    (
-        "-p FAKE -cp agent.layrs=1",
-        "unknown parameter 'layrs' of 'agent'; did you mean 'layers'",
-    ),
+    ("-p FAKE -cp agent.layrs=1", "unknown parameter 'layrs' of 'agent'; did you mean 'layers'"),
     ("-p FAKE -cp learning_rate", "cannot read the override 'learning_rate'"),
     ("-p FAKE -lvl moon", "unknown level 'moon'"),
     ("-p CartPole_PPO --inspect sampler:nan", "there is no sampler to inspect"),
@@ -58,18 +52,12 @@ OF_FLAGS = [
     ("-p FAKE -n 0", "argument -n/--num_envs: must be a whole number of 1 or more, got '0'"),
     ("-p FAKE --steps 1.5", "argument --steps: must be a whole number of 1 or more, got '1.5'"),
     ("-p FAKE --seed -1", "argument --seed"),
-    (
-        "-p FAKE --matmul_precision low",
-        "matmul_precision must be 'highest' or 'high' or 'medium', got 'low'",
-    ),
+    ("-p FAKE --matmul_precision low", "must be 'highest' or 'high' or 'medium', got 'low'"),
     ("-crd run --matmul_precision high", "`coach resume` ignores --matmul_precision"),
     ("-p FAKE -s 0", "argument -s/--checkpoint_seconds: must be a number of seconds above 0"),
     ("-p FAKE -e a/b", "the experiment name 'a/b' cannot name a folder"),
     ("-p FAKE -c --device cpu", "not allowed with argument -c/--use_cpu"),
-    (
-        "-p FAKE --evaluate -s 5",
-        "`coach evaluate` ignores -s: agents are evaluated before any training",
-    ),
+    ("-p FAKE --evaluate -s 5", "`coach evaluate` ignores -s: agents are evaluated before"),
     ("-p FAKE --evaluate -dg", "`coach evaluate` ignores -dg"),
     ("-p FAKE --video_skip 2", "neither -dg nor -dm requests a video; leave out --video_skip"),
     ("-p FAKE -crd run", "`coach resume` ignores -p: the run is rebuilt from its manifest"),
@@ -82,10 +70,7 @@ OF_FLAGS = [
     ("fork run", "a fork needs a name of its own, for the folder above it: --as NAME"),
     ("fork run --as x -n 3", "`coach fork` ignores -n: a fork continues from the run's state"),
     ("fork run --as x -cp steps", "cannot read the override 'steps'"),
-    (
-        "evaluate run -lvl a -cp environment.level=b",
-        "environment.level is given twice, by -lvl and by -cp",
-    ),
+    ("evaluate run -lvl a -cp environment.level=b", "given twice, by -lvl and by -cp"),
     ("-p FAKE -crd run --evaluate", "`coach evaluate` ignores -p: it trains nothing"),
     ("-crd run --evaluate --print_networks_summary", "ignores --print_networks_summary"),
     ("-crd run", "is neither a run's folder"),
@@ -125,13 +110,36 @@ OF_FLAGS = [
     ("report experiments", "experiments does not exist; give a run's folder, or"),
     ("report none.py", "there is no study file 'none.py'"),
     ("report", "the following arguments are required: STUDY.py"),
-    (
-        "compare walks.py",
-        "the study 'walks' has no runs in experiments/walks; `coach study",
-    ),
+    ("compare walks.py", "the study 'walks' has no runs in experiments/walks; `coach study"),
     ("compare walks.py experiments", "walks.py names all that is compared; give it"),
     ("compare experiments --runs x", "--runs adds runs to a study; name its file"),
     ("plot walks.py:walk", "unknown study 'walk' in walks.py"),
+    ("play run --slow 0 --to a.gif", "must be a factor from 0.01 to 100, got '0'"),
+    ("play nowhere --to a.gif", "nowhere"),
+    ("-p FILMED -lvl goal_point_mass -dg", "no pictures; leave out the video flags (-dg, -dm)"),
+    ("-p FILMED -dg --video_frames 1", "VideoParameters.max_frames must be int >= 2, got 1"),
+    ("-p FILMED -dg --video_skip 0", "argument --video_skip"),
+    ("-p FAKE --tracker mlflow -cp sinks=()", "given twice"),
+    *((f"-p FAKE --tracker {name}", "wandb, trackio or mlflow") for name in ("comet", "wandb:")),
+    ("dashboard", "experiments does not exist; give the folder of a run"),
+    ("dashboard walks.py", "walks.py is a file; give the folder of a run"),
+    ("dashboard --port 99999", "'99999' is no port: give a number from 0 to 65535"),
+]
+OF_SWEEPS = [
+    ("", "needs a preset: coach sweep -p PRESET"),
+    ("-p Pendulum_SAX", "did you mean 'Pendulum_SAC'"),
+    ("Pendulum_SAX", "did you mean 'Pendulum_SAC'"),
+    ("-p FAKE --trial 3", "unknown flag '--trial'; did you mean '--trials'"),
+    ("-p FAKE", "has no search space of its own"),
+    ("-p FAKE --search learning_rte=log(0.1,1)", "did you mean 'learning_rate'"),
+    ("-p FAKE --search RATES -cp learning_rate=1", "given twice"),
+    ("-p FAKE --search RATES --sampler cmaes", "choose from"),
+    ("-p FAKE --search learning_rate=log(0.1,1) --sampler grid", "grid needs"),
+    ("-p FAKE --search RATES --trials 0", "must be a whole number of 1 or more"),
+    ("-p FAKE --search RATES --confirm_seeds 1", "fresh_seeds must be 2 or more"),
+    ("-p FAKE --search RATES --on mars", "unknown place to run 'mars'"),
+    ("-p FAKE --search RATES --hours 1", "unknown flag '--hours'"),
+    ("-p CartPole_PPO --search discount=uniform(0.9,1) --metric reward", "unknown metric"),
 ]
 OF_RUNS = [
     ("compare nothing experiments", "nothing does not exist; give a run's folder"),
@@ -153,32 +161,27 @@ OF_RUNS = [
     ("runs rm", "name the runs to delete"),
     ("runs rm experiments/good", "experiments/good is no run's folder"),
     ("runs rm experiments/good/seed0", "no terminal to confirm on"),
+    ("dashboard empty", "empty holds no runs; give the folder of a run"),
+    ("dashboard experiments/good", "have no TensorBoard files: they were made with -ntb"),
 ]
 OF_LEVELS = [
     ("levels.1.horizon=0", "('low'): levels.1.horizon must be int > 0 | None, got 0"),
     ("levels.1.goal_space.elements=None", "level 'low': the goal has 2 elements"),
-    (
-        "levels.1.goal_space.elements=(0,)",
-        "levels.1 ('low'): GoalSpace.elements names 1 elements, its bounds have 2",
-    ),
+    ("levels.1.goal_space.elements=(0,)", "GoalSpace.elements names 1 elements, its bounds"),
     ("levels.1.goal_space.low=(0.0,)", "levels.1 ('low'): GoalSpace needs as many low, high"),
     ("levels.1.goal_space.key=velocity", "level 'low': the goal's key 'velocity' is not obs"),
     ("levels.1.goal_space=None", "level 'low' needs a goal_space"),
     ("lower=False", "LevelParameters of 'low' lacks agent; write LevelParameters(agent=...)"),
     ("upper=dqn", "level 'top': this agent chooses among Discrete actions, got Box"),
     ("upper=ddpg; options=3", "level 'top': this agent acts in a flat Box"),
-    (
-        "levels.0.testing_rate=2.0",
-        "('top'): levels.0.testing_rate must be float in [0, 1] | None, got 2.0",
-    ),
+    ("levels.0.testing_rate=2.0", "testing_rate must be float in [0, 1] | None, got 2.0"),
     ("levels.1.load=nowhere", "level 'low' cannot be loaded from nowhere: "),
     ("levels.1.loadd=x", "unknown parameter 'loadd' of 'levels.1'; did you mean 'load'"),
 ]
 
 
 @pytest.fixture(autouse=True)
-def in_a_folder_with_a_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def with_a_study(somewhere_else: None) -> None:
     Path("walks.py").write_text(STUDY)
 
 
@@ -198,7 +201,18 @@ def refused(capsys: pytest.CaptureFixture[str], *words: Any) -> list[str]:
 def test_mistake_in_flags_is_one_line(
     words: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (line,) = refused(capsys, *words.replace("FAKE", str(FAKE)).split())
+    words = words.replace("FAKE", str(FAKE)).replace("FILMED", str(FILMED))
+    (line,) = refused(capsys, *words.split())
+    assert message in line
+
+
+@pytest.mark.parametrize(("words", "message"), OF_SWEEPS)
+def test_mistake_in_sweeps_is_one_line(
+    words: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("optuna")
+    words = words.replace("FAKE", str(FAKE)).replace("RATES", "learning_rate=choice(0.01,0.1)")
+    (line,) = refused(capsys, "sweep", *words.split())
     assert message in line
 
 
@@ -208,6 +222,7 @@ def test_mistake_about_runs_is_one_line(
 ) -> None:
     write_seeds(Path("experiments/good"), [11, 12])
     write_seeds(Path("experiments/bad"), [1, 2])
+    Path("empty").mkdir()
     (line,) = refused(capsys, *words.split())
     assert message in line
 
@@ -224,10 +239,7 @@ def test_mistake_in_levels_is_one_line(
     ("words", "messages"),
     [
         (["-cp", "lerning_rate=1; layrs=2"], ["'lerning_rate'", "'layrs'"]),
-        (
-            ["-cp", "learning_rate=fast; steps=few"],
-            ["learning_rate must be float", "steps must be"],
-        ),
+        (["-cp", "learning_rate=fast; steps=few"], ["learning_rate must be", "steps must be"]),
         (
             ["-cp", "agent.layrs=1; agent.learning_rate=fast"],
             ["unknown parameter 'layrs'", "agent.learning_rate must be float"],

@@ -2,28 +2,17 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from coach_rl.cli.commands import SEEDS, parse_arguments
-from coach_rl.cli.main import main
 from coach_rl.cli.settings import overrides_of
 from coach_rl.core.seeding import integer_seed
 from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.sessions.stop_requests import Interrupted
 from coach_rl.studies.job import JobResult
-
-FAKE = Path(__file__).parent.parent / "fake_preset.py"
-
-
-@pytest.fixture(autouse=True)
-def somewhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-def coach(*words: Any) -> int:
-    return main([str(word) for word in words])
+from tests.cli.commands import coach
+from tests.small_runs import FAKE
 
 
 def seeds_of(experiment: str = "fake_preset") -> list[int]:

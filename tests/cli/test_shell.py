@@ -24,31 +24,25 @@ def environment(tmp_path, monkeypatch):
     return folder
 
 
-def test_without_activation_a_program_is_named_by_its_path(environment):
-    assert program("coach") == ".venv/bin/coach"
-
-
-def test_in_an_activated_environment_the_bare_name_is_enough(environment, monkeypatch):
-    monkeypatch.setenv("PATH", f"{environment}:/usr/bin:/bin")
-    assert program("coach") == "coach"
-
-
-def test_another_program_of_the_same_name_is_not_meant(environment, tmp_path, monkeypatch):
-    (tmp_path / "other").mkdir()
+@pytest.mark.parametrize(
+    ("name", "path", "folder", "printed"),
+    [
+        ("coach", "", ".", ".venv/bin/coach"),
+        ("coach", ".venv/bin", ".", "coach"),  # as in an activated environment
+        ("coach", "other", ".", ".venv/bin/coach"),  # where another program has its name
+        ("coach", "", "below", "{root}/.venv/bin/coach"),
+        ("tensorboard", "", ".", "tensorboard"),  # which is not installed
+    ],
+)
+def test_program_is_named_as_the_shell_finds_it(
+    environment, tmp_path, monkeypatch, name, path, folder, printed
+):
+    for each in ("other", "below"):
+        (tmp_path / each).mkdir()
     shutil.copy(environment / "coach", tmp_path / "other" / "coach")
-    monkeypatch.setenv("PATH", f"{tmp_path}/other:/usr/bin:/bin")
-    assert program("coach") == ".venv/bin/coach"
-
-
-def test_a_program_that_is_not_installed_keeps_its_name(environment):
-    assert program("tensorboard") == "tensorboard"
-
-
-def test_a_program_above_the_working_folder_is_named_in_full(environment, tmp_path, monkeypatch):
-    below = tmp_path / "below"
-    below.mkdir()
-    monkeypatch.chdir(below)
-    assert program("coach") == f"{tmp_path}/.venv/bin/coach"
+    monkeypatch.setenv("PATH", f"{tmp_path / path if path else ''}:/usr/bin:/bin")
+    monkeypatch.chdir(tmp_path / folder)
+    assert program(name) == printed.format(root=tmp_path)
 
 
 def test_paths_are_relative_to_the_working_folder_and_quoted(tmp_path, monkeypatch):

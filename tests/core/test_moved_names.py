@@ -5,7 +5,6 @@ import warnings
 
 import pytest
 
-import coach_rl
 from coach_rl.core.moved_names import current_name, moved_names
 
 
@@ -56,16 +55,3 @@ def test_import_earlier_path_warns_once_at_the_importing_line(statement, advice)
     assert [(str(each.message)[-len(advice) :], each.filename) for each in caught] == [
         (advice, "a preset")
     ]
-
-
-@pytest.mark.parametrize(
-    "statement", ["import coach_rl.experiment.nothing", "from coach_rl.experiment import nothing"]
-)
-def test_import_unknown_name_of_an_earlier_package_error(statement):
-    with pytest.raises(ImportError, match="nothing"):
-        exec(statement)
-
-
-def test_import_removed_name_error_names_the_replacement():
-    with pytest.raises(AttributeError, match=r"removed in 0.3.0, use a wrapper, e.g. gymnasium"):
-        coach_rl.ObservationSqueezeFilter  # noqa: B018

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from coach_rl.agents.filtered_agent import REPLACED, FilteredAgent
-from coach_rl.core.agents import explores, require_whole_policies
+from coach_rl.core.agents import explores
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.frozen_statistics import freeze_statistics
 from coach_rl.core.inspection_points import InspectionPoint, points_of
@@ -115,9 +115,3 @@ def test_replaced_method_of_agent_is_refused_with_its_replacement(name):
         type("Old", (FilteredAgent,), {name: lambda self: None})
     assert f"Old.{name}() is not called any more" in str(caught.value)
     assert REPLACED[name] in str(caught.value)
-
-
-def test_policy_of_declared_attribute_must_be_known():
-    kind = type("Mine", (Plain,), {"SAVED": ("shift",)})
-    with pytest.raises(ConfigurationError, match=r"Mine saves state of its own \(SAVED: shift\)"):
-        require_whole_policies({"main": kind("one")})

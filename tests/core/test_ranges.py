@@ -39,7 +39,7 @@ NAN, INF = math.nan, math.inf
         (Annotated[int, "a note for other tools"], "int", (-1, 0), ()),
     ],
 )
-def test_values_outside_a_declared_range_are_refused(annotation, described, inside, outside):
+def test_fit_value_outside_its_range_error(annotation, described, inside, outside):
     assert describe_type(annotation) == described
     for value in inside:
         fit(value, annotation, None, "here")

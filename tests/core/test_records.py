@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.records import Directive, End, EnvResponse, missed, take
+from coach_rl.core.records import Directive, End, EnvResponse, infos_with_same_keys, missed, take
 from coach_rl.core.steps import EnvironmentSteps
 
 
@@ -22,7 +22,7 @@ def response(rows):
     )
 
 
-def test_a_response_is_as_long_as_its_rows():
+def test_response_length_is_that_of_its_rows():
     assert len(response([3, 0, 7])) == 3
     assert len(response([])) == 0
 
@@ -45,14 +45,14 @@ def stepped():
     )
 
 
-def test_a_step_lasts_one_and_says_why_it_ended():
+def test_step_response_lasts_one_and_has_the_reason_of_its_end():
     answer = stepped()
     assert answer.end.tolist() == [End.TERMINATED | End.TRUNCATED, 0, End.TERMINATED]
     assert answer.duration.tolist() == [1, 1, 1]
     assert (answer.end.dtype, answer.duration.dtype) == (np.uint8, np.int64)
 
 
-def test_a_reset_answers_for_all_rows_with_nothing_earned():
+def test_reset_response_has_all_rows_without_rewards():
     answer = EnvResponse.reset({"observation": np.arange(3)}, num_envs=3)
     assert answer.rows.tolist() == [0, 1, 2]
     assert answer.first_observation["observation"].tolist() == [0, 1, 2]
@@ -64,7 +64,7 @@ def test_a_reset_answers_for_all_rows_with_nothing_earned():
 @pytest.mark.parametrize(
     "index", [np.array([2, 0]), np.array([True, False, True]), slice(None, None, 2)]
 )
-def test_rows_of_takes_every_array_of_these_rows(index):
+def test_rows_of_index_selects_from_every_array(index):
     whole = stepped()
     part = whole.rows_of(index)
     for field in dataclasses.fields(part):
@@ -82,18 +82,18 @@ def test_rows_of_takes_every_array_of_these_rows(index):
     assert nothing.info["x"].dtype == whole.info["x"].dtype
 
 
-def test_records_cannot_be_rebound():
+def test_records_are_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         response([0]).rows = np.ones(1)
 
 
-def test_a_directive_tests_nothing_unless_told():
+def test_directive_tests_nothing_by_default():
     directive = Directive(action=np.zeros((2, 1)))
     assert directive.tested is None
     assert directive.outer_goals == ()
 
 
-def test_reasons_of_an_end_combine_and_fit_a_byte():
+def test_end_reasons_combine_and_fit_a_byte():
     both = End.GOAL | End.TRUNCATED
     assert End.GOAL in both
     assert End.HORIZON not in both
@@ -102,7 +102,7 @@ def test_reasons_of_an_end_combine_and_fit_a_byte():
     assert np.uint8(sum(values)) == 127
 
 
-def test_take_picks_rows_of_every_key_by_numbers_masks_and_slices():
+def test_take_selects_rows_by_numbers_masks_and_slices():
     observation = {"a": np.arange(4), "b": np.arange(8).reshape(4, 2)}
     by_number = take(observation, np.array([2, 0]))
     np.testing.assert_array_equal(by_number["a"], [2, 0])
@@ -114,7 +114,7 @@ def test_take_picks_rows_of_every_key_by_numbers_masks_and_slices():
     np.testing.assert_array_equal(observation["a"], [0, 1, 2, 3])
 
 
-def test_a_clock_restores_its_phase_and_counters_but_keeps_its_own_plan():
+def test_clock_restored_keeps_its_own_plan():
     clock = Clock(
         phase=Phase.HEATUP,
         environment_steps=5,
@@ -135,8 +135,23 @@ def test_a_clock_restores_its_phase_and_counters_but_keeps_its_own_plan():
     )
 
 
-def test_a_goal_is_missed_where_nothing_but_the_level_itself_ended_it():
+def test_missed_goal_was_ended_by_the_level_alone():
     ends = [0, End.HORIZON, End.FAILURE, End.HORIZON | End.FAILURE]
     others = [End.HORIZON | each for each in End if each not in (End.HORIZON, End.FAILURE)]
     found = missed(np.array([*ends, *others], np.uint8))
     assert found.tolist() == [False, True, True, True, *[False] * len(others)]
+
+
+def test_infos_of_some_rows_have_a_mask():
+    both, some, none = (
+        {"speed": np.array([1.0, 2.0]), "bonus": np.array([4, 5])},
+        {"speed": np.array([3.0]), "bonus": np.array([0]), "_bonus": np.array([False])},
+        {"speed": np.array([6.0])},
+    )
+    infos = infos_with_same_keys([both, some, none], [2, 1, 1])
+    joined = {key: np.concatenate([info[key] for info in infos]).tolist() for key in infos[0]}
+    assert joined == {
+        "speed": [1.0, 2.0, 3.0, 6.0],
+        "bonus": [4, 5, 0, 0],
+        "_bonus": [True, True, False, False],
+    }

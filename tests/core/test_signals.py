@@ -4,7 +4,7 @@ import torch
 from coach_rl.core.signals import SILENT, SignalChannel, Signals
 
 
-def test_signals_reach_the_listener_under_their_owners_name():
+def test_note_reaches_the_listener_under_the_owners_name():
     channel, heard = SignalChannel(), []
     signals = Signals(channel, "main")
     channel.listener = lambda name, values: heard.append((name, np.asarray(values).tolist()))
@@ -15,6 +15,6 @@ def test_signals_reach_the_listener_under_their_owners_name():
     assert heard == [("main/gap", 2.0), ("main/walker/gap", [3.0, 3.0]), ("plain", [1, 2])]
 
 
-def test_values_are_not_looked_at_where_nobody_listens():
+def test_note_without_a_listener_ignores_values():
     assert not SILENT.are_heard
     SILENT.note("gap", object())

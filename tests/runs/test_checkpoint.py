@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hypothesis_numpy
 
 from coach_rl.configuration.strict_json import sealed
-from coach_rl.core.clock import Phase
-from coach_rl.core.errors import CheckpointError, UnknownNameError
+from coach_rl.core.errors import CheckpointError
 from coach_rl.core.seeding import generator, generator_state
 from coach_rl.runs import checkpoint as checkpoints
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
@@ -52,7 +51,7 @@ def assert_same(left: Any, right: Any) -> None:
         assert left == right
 
 
-def test_every_kind_of_leaf_comes_back_to_the_bit(tmp_path: Path) -> None:
+def test_round_trip_every_kind_of_leaf_is_exact(tmp_path: Path) -> None:
     state = {
         "numbers": [1, -1, 1 << 127, True, False, None, 0.1, -0.0, math.inf, -math.inf, 1e-320],
         "text": ["", "ü\n", "$array"],
@@ -79,57 +78,45 @@ def test_every_kind_of_leaf_comes_back_to_the_bit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "dtype",
     [
-        "bool",
-        "uint8",
-        "int8",
-        "uint16",
-        "int16",
-        "uint32",
-        "int32",
-        "uint64",
-        "int64",
-        "float16",
-        "float32",
-        "float64",
+        *("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"),
+        *("float16", "float32", "float64"),
     ],
 )
-def test_numpy_dtypes(tmp_path: Path, dtype: str) -> None:
+def test_round_trip_numpy_dtype_is_kept(tmp_path: Path, dtype: str) -> None:
     rng = np.random.default_rng(0)
     array = np.frombuffer(rng.bytes(64), dtype) if dtype != "bool" else rng.random(64) < 0.5
     assert_same(round_trip(array, tmp_path), np.array(array))
 
 
 @pytest.mark.parametrize(
-    "dtype",
-    [
-        torch.bool,
-        torch.uint8,
-        torch.int64,
-        torch.float16,
-        torch.bfloat16,
-        torch.float32,
-        torch.float64,
-    ],
+    "dtype", ["bool", "uint8", "int64", "float16", "bfloat16", "float32", "float64"]
 )
-def test_torch_dtypes(tmp_path: Path, dtype: torch.dtype) -> None:
-    tensor = (torch.randn(5, generator=torch.Generator().manual_seed(0)) * 3).to(dtype)
+def test_round_trip_torch_dtype_is_kept(tmp_path: Path, dtype: str) -> None:
+    tensor = torch.randn(5, generator=torch.Generator().manual_seed(0)) * 3
+    tensor = tensor.to(getattr(torch, dtype))
     assert_same(round_trip(tensor, tmp_path), tensor)
 
 
-def test_tensors_that_share_memory(tmp_path: Path) -> None:
+def test_write_checkpoint_refused_state_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError):
+        round_trip(b"bytes", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_round_trip_tensors_that_share_memory_are_equal(tmp_path: Path) -> None:
     flat = torch.arange(6.0)
     state = {"all": flat, "part": flat[2:4], "same": flat, "view": flat.view(2, 3)}
     assert_same(round_trip(state, tmp_path), state)
 
 
-def test_what_comes_back_can_be_written_to(tmp_path: Path) -> None:
+def test_round_trip_arrays_are_writable(tmp_path: Path) -> None:
     back = round_trip({"a": np.zeros(2), "t": torch.zeros(2)}, tmp_path)
     back["a"] += 1
     back["t"] += 1
     assert back["a"].sum() == back["t"].sum() == 2
 
 
-def test_big_endian_numbers_keep_their_values(tmp_path: Path) -> None:
+def test_round_trip_big_endian_values_are_kept(tmp_path: Path) -> None:
     back = round_trip(np.arange(3, dtype=">i4"), tmp_path)
     assert back.tolist() == [0, 1, 2]
 
@@ -149,41 +136,10 @@ states = st.recursive(
 
 
 @given(states)
-def test_any_state_comes_back(tmp_path_factory: pytest.TempPathFactory, state: Any) -> None:
-    assert_same(round_trip(state, tmp_path_factory.mktemp("any")), state)
-
-
-@pytest.mark.parametrize(
-    ("state", "message"),
-    [
-        ({"a": {"b": object()}}, "state/x/a/b is a object, which a checkpoint cannot hold"),
-        ({1: 2}, "state/x has the key 1; keys are strings"),
-        ({"$array": 2}, "keys are strings without a leading"),
-        (b"bytes", "state/x is a bytes"),
-        (Phase.TRAIN, "state/x is a Phase"),
-        (np.array(["a"]), "array of dtype <U1"),
-        (np.array([object()]), "array of dtype object"),
-        ({1, 2}, "state/x is a set"),
-    ],
-)
-def test_what_cannot_be_kept_is_refused_and_leaves_nothing(
-    tmp_path: Path, state: Any, message: str
+def test_round_trip_any_state_is_equal(
+    tmp_path_factory: pytest.TempPathFactory, state: Any
 ) -> None:
-    with pytest.raises(CheckpointError) as caught:
-        round_trip(state, tmp_path)
-    assert message in str(caught.value)
-    assert list(tmp_path.iterdir()) == []
-
-
-def damage_tensors(path: Path) -> None:
-    content = bytearray((path / "tensors.safetensors").read_bytes())
-    content[-1] ^= 1
-    (path / "tensors.safetensors").write_bytes(content)
-
-
-def damage_state(path: Path) -> None:
-    text = (path / "state.json").read_text()
-    (path / "state.json").write_text(text.replace("5", "6"))
+    assert_same(round_trip(state, tmp_path_factory.mktemp("any")), state)
 
 
 def other_version(path: Path) -> None:
@@ -193,47 +149,7 @@ def other_version(path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (damage_tensors, "is damaged: tensors.safetensors does not match its checksum"),
-        (damage_state, "is damaged: state.json does not match its checksum"),
-        (
-            other_version,
-            "schema version 99, this version of coach_rl reads 5; upgrade to coach_rl 7.0 or later",
-        ),
-        (lambda path: (path / "state.json").unlink(), "lacks its file state.json"),
-        (
-            lambda path: (path / "tensors.safetensors").unlink(),
-            "lacks its file tensors.safetensors",
-        ),
-        (lambda path: (path / "checkpoint.json").unlink(), "cannot read"),
-        (lambda path: (path / "checkpoint.json").write_text("{"), "is not valid JSON"),
-        (lambda path: (path / "checkpoint.json").write_text("{}"), "has schema version null"),
-        (lambda path: path.rename(path.with_name("gone")), "there is no checkpoint"),
-    ],
-)
-def test_a_damaged_checkpoint_says_so_in_one_line(
-    tmp_path: Path, damage: Any, message: str
-) -> None:
-    path = tmp_path / "step_5"
-    write_checkpoint(path, {"a": 5, "t": torch.ones(3)}, {})
-    damage(path)
-    with pytest.raises(CheckpointError) as caught:
-        read_checkpoint(path)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_an_unwritable_disk_is_a_checkpoint_error(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(CheckpointError, match="cannot write the checkpoint"):
-        write_checkpoint(tmp_path / "file" / "step_1", {}, {})
-
-
-def test_names_and_pointers(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="there is no checkpoint in"):
-        checkpoints.find_checkpoint(tmp_path)
+def test_find_checkpoint_by_name_and_pointer(tmp_path: Path) -> None:
     for steps in (20, 100, 20):
         write_checkpoint(checkpoints.free_path(tmp_path, steps), {}, {})
     names = [path.name for path in checkpoints.list_checkpoints(tmp_path)]
@@ -243,12 +159,10 @@ def test_names_and_pointers(tmp_path: Path) -> None:
     assert checkpoints.find_checkpoint(tmp_path).name == "step_100"
     assert checkpoints.find_checkpoint(tmp_path, "best").name == "step_20_2"
     assert checkpoints.find_checkpoint(tmp_path, "step_20").name == "step_20"
-    with pytest.raises(UnknownNameError, match=r"unknown checkpoint 'step_21' in .*; did you mean"):
-        checkpoints.find_checkpoint(tmp_path, "step_21")
     checkpoints.point(tmp_path, "best", None)
     assert checkpoints.pointed(tmp_path, "best") is None
 
 
-def test_leftovers_of_a_killed_writer_are_no_checkpoints(tmp_path: Path) -> None:
+def test_list_checkpoints_leaves_out_unfinished_ones(tmp_path: Path) -> None:
     (tmp_path / ".step_5.new-123").mkdir()
     assert checkpoints.list_checkpoints(tmp_path) == []

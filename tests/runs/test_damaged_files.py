@@ -6,21 +6,19 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from coach_rl.configuration.preset_file import load_preset
-from coach_rl.configuration.presets import find_preset
 from coach_rl.configuration.strict_json import sealed
 from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs import manifest as manifests
-from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, read_checkpoint
+from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints
 from coach_rl.runs.folder import create_run_folder
 from coach_rl.runs.manifest import Origin
 from coach_rl.sessions.evaluation import evaluate_run
@@ -30,12 +28,12 @@ from coach_rl.sessions.session import (
     resume_experiment,
     run_experiment,
 )
+from tests.small_runs import QUIET, preset
 
-PRESET = load_preset(find_preset(str(Path(__file__).parent.parent / "fake_preset.py")))
+PRESET = preset()
 OFTEN = RunSettings(
     checkpoints=CheckpointParameters(every_seconds=1e-9), final_episodes=EnvironmentEpisodes(1)
 )
-SELDOM = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
 SECONDS = 240
 """What takes longer hangs."""
 
@@ -75,7 +73,7 @@ def run(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def resume(run: Path, **more: Any) -> None:
-    resume_experiment(run, steps=EnvironmentSteps(110), settings=SELDOM, **more)
+    resume_experiment(run, steps=EnvironmentSteps(110), settings=QUIET, **more)
 
 
 def evaluate(run: Path, **more: Any) -> None:
@@ -83,7 +81,7 @@ def evaluate(run: Path, **more: Any) -> None:
 
 
 def fork(run: Path, **more: Any) -> None:
-    fork_experiment(run, name="fork", steps=EnvironmentSteps(110), settings=SELDOM, **more)
+    fork_experiment(run, name="fork", steps=EnvironmentSteps(110), settings=QUIET, **more)
 
 
 def answer(use: Callable[..., None], run: Path) -> str:
@@ -101,71 +99,54 @@ def answer(use: Callable[..., None], run: Path) -> str:
     return line
 
 
-def truncate(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+def flipped(path: Path, where: float) -> None:
+    content = bytearray(path.read_bytes())
+    content[int(where * (len(content) - 1))] ^= 4
+    path.write_bytes(content)
 
 
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def flip(where: float) -> Damage:
-    def flip_a_bit(path: Path) -> None:
-        content = bytearray(path.read_bytes())
-        content[int(where * (len(content) - 1))] ^= 4
-        path.write_bytes(content)
-
-    flip_a_bit.__name__ = f"bit_flipped_at_{where}"
-    return flip_a_bit
-
-
-def junk(path: Path) -> None:
-    path.write_bytes(bytes(range(256)) * 8)
-
-
-def folder(path: Path) -> None:
+def replaced(path: Path, make: Damage) -> None:
     path.unlink(missing_ok=True)
-    path.mkdir()
+    make(path)
 
 
-def pipe(path: Path) -> None:
-    path.unlink(missing_ok=True)
-    os.mkfifo(path)
+def flip(where: float) -> tuple[str, Damage]:
+    return f"bit flipped at {where}", lambda path: flipped(path, where)
 
 
-def dangling(path: Path) -> None:
-    path.unlink()
-    path.symlink_to("/nowhere/at/all")
+def text(name: str, content: str) -> tuple[str, Damage]:
+    return name, lambda path: path.write_text(content)
 
 
-def remove(path: Path) -> None:
-    path.unlink()
+TRUNCATED = (
+    "truncated",
+    lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+)
+EMPTY = text("empty", "")
+JUNK = "junk", lambda path: path.write_bytes(bytes(range(256)) * 8)
+FOLDER = "folder", lambda path: replaced(path, Path.mkdir)
+PIPE = "pipe", lambda path: replaced(path, os.mkfifo)
+DANGLING = "dangling", lambda path: replaced(path, lambda link: link.symlink_to("/nowhere/at/all"))
+REMOVED = "removed", Path.unlink
+NESTED = text("nested deeply", "[" * 100_000)
+OTHER = [text(content, content) for content in ("null", "[]", "{}", "7", '"text"')]
+BYTES = (TRUNCATED, EMPTY, flip(0.0), flip(0.5), flip(0.9), JUNK, FOLDER, PIPE, REMOVED)
+JSON = (
+    *(*BYTES, DANGLING, NESTED, *OTHER),
+    text("nested deeply and whole", '{"a":' * 50_000 + "1" + "}" * 50_000),
+    text("number too long", '{"schema_version": ' + "9" * 6000 + "}"),
+    text("key twice", '{"schema_version": 1, "schema_version": 2}'),
+    text("NaN", '{"schema_version": NaN}'),
+)
 
 
-def text(content: str, name: str) -> Damage:
-    def replace(path: Path) -> None:
-        path.write_text(content)
-
-    replace.__name__ = name
-    return replace
-
-
-NESTED = text("[" * 100_000, "nested_deeply")
-NESTED_WHOLE = text('{"a":' * 50_000 + "1" + "}" * 50_000, "nested_deeply_and_whole")
-LONG = text('{"schema_version": ' + "9" * 6000 + "}", "number_too_long")
-TWICE = text('{"schema_version": 1, "schema_version": 2}', "key_twice")
-NOT_A_NUMBER = text('{"schema_version": NaN}', "nan")
-OTHER = [text(content, f"json_{content}") for content in ("null", "[]", "{}", "7", '"text"')]
-BYTES = (truncate, empty, flip(0.0), flip(0.5), flip(0.9), junk, folder, pipe, remove)
-JSON = (*BYTES, dangling, NESTED, NESTED_WHOLE, LONG, TWICE, NOT_A_NUMBER, *OTHER)
-
-
-def damages(kinds: tuple[Damage, ...]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("damage", kinds, ids=lambda each: each.__name__)
+def damages(kinds: Sequence[tuple[str, Damage]]) -> pytest.MarkDecorator:
+    names, calls = zip(*kinds, strict=True)
+    return pytest.mark.parametrize("damage", calls, ids=names)
 
 
 @damages(JSON)
-def test_a_damaged_manifest_is_named(run: Path, damage: Damage) -> None:
+def test_damaged_manifest_is_named(run: Path, damage: Damage) -> None:
     damage(run / "manifest.json")
     is_gone = not os.path.lexists(run / "manifest.json")
     for use in (resume, evaluate, fork):
@@ -175,7 +156,7 @@ def test_a_damaged_manifest_is_named(run: Path, damage: Damage) -> None:
 
 @pytest.mark.parametrize("name", ["checkpoint.json", "state.json"])
 @damages(JSON)
-def test_a_damaged_checkpoint_is_named_and_a_good_one_offered(
+def test_damaged_checkpoint_is_named_and_a_good_one_offered(
     run: Path, name: str, damage: Damage
 ) -> None:
     check_offer(run, name, damage)
@@ -200,14 +181,14 @@ def check_offer(run: Path, name: str, damage: Damage) -> None:
     resume(run, last_good=True)
     assert find_checkpoint(run / "checkpoints").name.startswith("step_110")
     aside = last.with_name(f"damaged_{last.name}")
-    if not (last / name).is_fifo() and damage is not pipe:
+    if not (last / name).is_fifo() and damage is not PIPE[1]:
         assert damaged == {
             path.name: path.is_file() and path.read_bytes() for path in aside.iterdir()
         }
 
 
-@damages((truncate, empty, flip(0.0), flip(0.6), junk, folder, pipe, NESTED, *OTHER))
-def test_a_damaged_pointer_is_named_and_not_the_only_way_in(run: Path, damage: Damage) -> None:
+@damages((TRUNCATED, EMPTY, flip(0.0), flip(0.6), JUNK, FOLDER, PIPE, NESTED, *OTHER))
+def test_damaged_pointer_is_named_and_not_needed(run: Path, damage: Damage) -> None:
     last = list_checkpoints(run / "checkpoints")[-1]
     damage(run / "checkpoints" / "best")
     evaluate(run)  # which does not look at it
@@ -224,7 +205,7 @@ def test_a_damaged_pointer_is_named_and_not_the_only_way_in(run: Path, damage: D
         evaluate(run)
 
 
-def test_a_pointer_to_a_checkpoint_that_is_gone(run: Path) -> None:
+def test_pointer_to_a_missing_checkpoint_is_named(run: Path) -> None:
     shutil.rmtree(find_checkpoint(run / "checkpoints", "best"))
     *_, last = list_checkpoints(run / "checkpoints")
     line = answer(evaluate, Path(f"{run}@best"))
@@ -233,18 +214,16 @@ def test_a_pointer_to_a_checkpoint_that_is_gone(run: Path) -> None:
     resume(run)
 
 
-@damages((truncate, empty, flip(0.1), flip(0.9), junk, folder, pipe, remove))
-def test_a_damaged_copy_of_the_preset_is_named(run: Path, damage: Damage) -> None:
+@damages((TRUNCATED, EMPTY, flip(0.1), flip(0.9), JUNK, FOLDER, PIPE, REMOVED))
+def test_damaged_copy_of_the_preset_is_named(run: Path, damage: Damage) -> None:
     damage(run / "preset.py")
     for use in (resume, evaluate, fork):
         assert "preset.py" in answer(use, run)
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "episodes.csv", "evaluations.csv", "events"])
-@damages((truncate, empty, flip(0.05), flip(0.3), junk, folder, pipe))
-def test_a_damaged_log_is_named_and_the_run_continues_without_it(
-    run: Path, name: str, damage: Damage
-) -> None:
+@damages((TRUNCATED, EMPTY, flip(0.05), flip(0.3), JUNK, FOLDER, PIPE))
+def test_damaged_log_is_named_and_not_needed(run: Path, name: str, damage: Damage) -> None:
     path = next(run.glob("events.out.tfevents.*")) if name == "events" else run / name
     damage(path)
     line = answer(resume, run)
@@ -254,22 +233,22 @@ def test_a_damaged_log_is_named_and_the_run_continues_without_it(
     if not path.is_fifo() and not path.is_dir():
         assert "move it out of the run's folder" in line
         path.rename(run.parent / "moved")
-        with pytest.warns(CoachWarning, match=f"has lost {re.escape(path.name)}"):
+        with pytest.warns(CoachWarning):
             resume(run)
 
 
-@damages((empty, junk, folder, pipe, dangling))
-def test_a_lock_is_a_file_whatever_it_holds(run: Path, damage: Damage) -> None:
+@damages((EMPTY, JUNK, FOLDER, PIPE, DANGLING))
+def test_damaged_lock_is_used_if_it_is_a_file(run: Path, damage: Damage) -> None:
     damage(run / ".lock")
-    if damage in (empty, junk):
+    if damage in (EMPTY[1], JUNK[1]):
         return resume(run)
     assert ".lock" in answer(resume, run)
     evaluate(run)
     return None
 
 
-@damages((truncate, junk, remove, folder))
-def test_a_summary_is_not_needed(run: Path, damage: Damage) -> None:
+@damages((TRUNCATED, JUNK, REMOVED, FOLDER))
+def test_damaged_summary_is_not_needed(run: Path, damage: Damage) -> None:
     damage(run / "summary.json")
     evaluate(run)
     fork(run)
@@ -293,9 +272,7 @@ WRONG: tuple[Any, ...] = (None, [], {}, 7, "text", 1e300, [[[]]], {"$type": 5}, 
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("value", WRONG, ids=repr)
-def test_a_manifest_of_another_shape_is_refused_in_one_line(
-    run: Path, key: str, value: Any
-) -> None:
+def test_manifest_of_another_shape_error_is_one_line(run: Path, key: str, value: Any) -> None:
     original = json.loads((run / "manifest.json").read_text())
     edit(run / "manifest.json", {key: value}, seal=True)
     if (key, value) == ("preset", None):
@@ -314,7 +291,7 @@ def test_a_manifest_of_another_shape_is_refused_in_one_line(
 
 @pytest.mark.parametrize("key", ["sha256", "notes", "schema_version"])
 @pytest.mark.parametrize("value", WRONG, ids=repr)
-def test_notes_of_another_shape_are_refused_in_one_line(run: Path, key: str, value: Any) -> None:
+def test_notes_of_another_shape_error_is_one_line(run: Path, key: str, value: Any) -> None:
     last = find_checkpoint(run / "checkpoints")
     edit(last / "checkpoint.json", {key: value}, seal=True)
     assert last.name in answer(resume, run)
@@ -350,33 +327,21 @@ def test_resume_resealed_counter_that_cannot_be_is_refused_in_one_line(
     assert reason in answer(resume, run)
 
 
-def test_read_checkpoint_state_larger_than_the_limit_is_refused(
-    run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("coach_rl.configuration.strict_json.MOST_BYTES", 10_000)
-    last = find_checkpoint(run / "checkpoints")
-    reseal(last, "[" + "0," * 10_000 + "0]")
-    with pytest.raises(
-        CheckpointError, match=r"state\.json has 20,003 bytes, more than the 10,000"
-    ):
-        read_checkpoint(last)
-
-
 @pytest.mark.parametrize("best", [7, "text", [], {"reward": 1.0}, {"reward": 1.0, "more": 2}])
-def test_a_best_evaluation_of_another_shape_is_refused_in_one_line(run: Path, best: Any) -> None:
+def test_best_evaluation_of_another_shape_error_is_one_line(run: Path, best: Any) -> None:
     path = find_checkpoint(run / "checkpoints") / "checkpoint.json"
     notes = json.loads(path.read_text())["notes"]
     edit(path, {"notes": notes | {"best": best}}, seal=True)
     assert "best evaluation" in answer(resume, run)
 
 
-def test_keys_that_nobody_knows_do_no_harm(run: Path) -> None:
+def test_unknown_keys_are_ignored(run: Path) -> None:
     edit(find_checkpoint(run / "checkpoints") / "checkpoint.json", {"more": 1}, seal=True)
     edit(run / "manifest.json", {"more": None}, seal=True)
     resume(run)
 
 
-def test_every_changed_digit_of_a_manifest_is_noticed(run: Path) -> None:
+def test_manifest_with_a_changed_digit_is_refused(run: Path) -> None:
     path = run / "manifest.json"
     content = path.read_text()
     digits = [match.start() for match in re.finditer(r"\d", content)]
@@ -386,15 +351,15 @@ def test_every_changed_digit_of_a_manifest_is_noticed(run: Path) -> None:
         path.write_text(f"{content[:place]}{digit}{content[place + 1 :]}")
         if path.read_text().find(json.loads(content)["checksum"]) < 0:
             continue  # a digit of the checksum itself
-        with pytest.raises(CheckpointError, match=r"damaged or has been edited.*coach fork RUN"):
+        with pytest.raises(CheckpointError):
             resume(run)
 
 
-def test_an_edited_manifest_is_taken_when_its_checksum_is_deleted(run: Path) -> None:
+def test_edited_manifest_without_a_checksum_is_used(run: Path) -> None:
     edit(run / "manifest.json", {"name": "mine"}, seal=False)
     resume(run)
     assert json.loads((run / "manifest.json").read_text())["name"] == "mine"
-    flip(0.5)(run / "manifest.json")
+    flipped(run / "manifest.json", 0.5)
     assert "manifest.json" in answer(resume, run)  # sealed again by the resume
 
 
@@ -410,7 +375,7 @@ def test_other_schema_versions_say_what_reads_them(run: Path, newer: bool) -> No
     assert answer(evaluate, run).endswith(f"reads 2; {advice}")
 
 
-def test_leftovers_of_dead_processes_are_removed_at_the_next_start(run: Path) -> None:
+def test_resume_removes_leftovers_of_dead_processes(run: Path) -> None:
     gone = [run / "checkpoints" / name for name in (".step_5.new-1", ".step_5.old-999999")]
     for path in gone:
         path.mkdir()
@@ -419,7 +384,7 @@ def test_leftovers_of_dead_processes_are_removed_at_the_next_start(run: Path) ->
     assert not any(path.exists() for path in gone)
 
 
-def test_run_folders_that_were_never_finished_are_removed(
+def test_create_run_folder_removes_unfinished_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[Path] = []
@@ -446,9 +411,9 @@ def test_run_folders_that_were_never_finished_are_removed(
     assert elsewhere.exists()
 
 
-def test_no_good_checkpoint_is_said(run: Path) -> None:
+def test_resume_without_any_good_checkpoint_offers_none(run: Path) -> None:
     for checkpoint in list_checkpoints(run / "checkpoints"):
-        empty(checkpoint / "state.json")
+        (checkpoint / "state.json").write_bytes(b"")
     assert "take it" not in answer(resume, run)
-    with pytest.raises(CheckpointError, match=r"no checkpoint in .* can be read"):
+    with pytest.raises(CheckpointError):
         resume(run, last_good=True)

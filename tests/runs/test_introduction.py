@@ -1,34 +1,29 @@
 """What TensorBoard is told about a run: its command, settings, and what differs from defaults."""
 
-from pathlib import Path
-
 import pytest
 
-from coach_rl.configuration.preset_file import load_preset
-from coach_rl.configuration.presets import find_preset
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.runs.manifest import Origin, differences, introduction
 from coach_rl.sessions import RunSettings
 from coach_rl.sessions.session import run_experiment
 from coach_rl.sessions.settings import Audience
+from tests.small_runs import preset
 
-FAKE = Path(__file__).parent.parent / "fake_preset.py"
 QUICK = RunSettings(final_episodes=EnvironmentEpisodes(1))
 
 
 @pytest.fixture
 def about(tmp_path):
-    preset = load_preset(find_preset(str(FAKE)))
-    overrides = {"steps": 20, "agent.layers": (8,)}
+    fake, overrides = preset(), {"steps": 20, "agent.layers": (8,)}
     folder = run_experiment(
-        preset.configure(overrides),
+        fake.configure(overrides),
         Runtime(seed=3),
         name="walk",
         root=tmp_path,
         origin=Origin(
-            preset=preset,
-            panel=preset.panel_values({"steps": 20}),
+            preset=fake,
+            panel=fake.panel_values({"steps": 20}),
             command=("coach", "-p", "a preset"),
         ),
         settings=QUICK,
@@ -55,7 +50,7 @@ def test_hyper_parameters_are_panel_changed_parameters_and_seed(about):
 
 
 def test_run_of_a_program_has_settings_as_well(tmp_path):
-    graph_manager = load_preset(find_preset(str(FAKE))).build({"steps": 10})
+    graph_manager = preset().build({"steps": 10})
     result = run_experiment(graph_manager, name="walk", root=tmp_path, settings=QUICK)
     about = introduction(result.folder, "level main")
     assert "without a preset" in about.texts["differences"]
@@ -84,10 +79,9 @@ def test_histograms_of_a_run_of_levels(tmp_path):
 
         def close(self): ...
 
-    preset = load_preset(find_preset("Pendulum_HAC"))
     values = {"steps": 3_000, "evaluation_interval": 3_000, "updates_per_step": 0.001}
     folder = run_experiment(
-        preset.build(values),
+        preset("Pendulum_HAC").build(values),
         name="hac",
         root=tmp_path,
         settings=RunSettings(

@@ -35,7 +35,7 @@ def record(steps: int, seconds: float, evaluation: Mapping[str, float] | None = 
     return Evaluation(kind="evaluation", scalars=own, levels=(level,), **common)
 
 
-def test_a_checkpoint_says_its_size_while_it_is_written(tmp_path: Path) -> None:
+def test_save_activity_has_the_size(tmp_path: Path) -> None:
     said: list[str] = []
     keeper = CheckpointKeeper(
         RunFolder(tmp_path),
@@ -173,7 +173,7 @@ def history(seed: int) -> list[LogRecord]:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("seed", [1, 2])
-def test_what_stays_is_what_was_promised(
+def test_kept_checkpoints_are_those_of_the_policy(
     tmp_path: Path, policy: CheckpointParameters, seed: int
 ) -> None:
     records, run = history(seed), Run(tmp_path, policy)
@@ -184,7 +184,7 @@ def test_what_stays_is_what_was_promised(
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("stops", [(3,), (9, 17), (20, 24)])
-def test_a_killed_and_resumed_run_keeps_the_same(
+def test_kept_checkpoints_of_a_resumed_run_are_the_same(
     tmp_path: Path, policy: CheckpointParameters, stops: tuple[int, ...]
 ) -> None:
     records, run = history(3), Run(tmp_path, policy)
@@ -195,7 +195,7 @@ def test_a_killed_and_resumed_run_keeps_the_same(
     assert run.kept() == promised(policy, records)
 
 
-def test_killed_between_writing_and_cleaning_up_nothing_superfluous_stays(tmp_path: Path) -> None:
+def test_restore_after_a_kill_removes_superfluous_checkpoints(tmp_path: Path) -> None:
     policy = CheckpointParameters(every_steps=10, keep_last=1, best_of=None)
     run = Run(tmp_path, policy)
     records = [record(10 * number, float(number)) for number in range(1, 4)]
@@ -210,7 +210,7 @@ def test_killed_between_writing_and_cleaning_up_nothing_superfluous_stays(tmp_pa
     assert run.kept()["all"] == [2]
 
 
-def test_without_checkpoints_the_best_evaluation_is_still_known(tmp_path: Path) -> None:
+def test_best_without_checkpoints_is_known(tmp_path: Path) -> None:
     run = Run(tmp_path, CheckpointParameters(enabled=False))
     run.live([record(10, 1000.0, {"reward_mean": 3.0}), record(20, 5000.0, {"reward_mean": 2.0})])
     assert run.keeper.best is not None
@@ -218,7 +218,7 @@ def test_without_checkpoints_the_best_evaluation_is_still_known(tmp_path: Path) 
     assert not (tmp_path / "checkpoints").exists()
 
 
-def test_success_counts_for_more_than_any_reward_once_it_is_reported(tmp_path: Path) -> None:
+def test_best_success_counts_before_reward(tmp_path: Path) -> None:
     run = Run(tmp_path, CheckpointParameters())
     told = [{"reward_mean": 9.0}, {"reward_mean": 1.0, "success_rate": 0.5}, {"reward_mean": 10.0}]
     run.live([record(10 * index, float(index), each) for index, each in enumerate(told, start=1)])
@@ -226,7 +226,7 @@ def test_success_counts_for_more_than_any_reward_once_it_is_reported(tmp_path: P
     assert str(run.keeper.best) == "success_rate 0.5 at environment step 20"
 
 
-def test_another_metric_on_resume_compares_anew_and_loses_nothing_before(tmp_path: Path) -> None:
+def test_best_with_another_metric_on_resume_is_compared_again(tmp_path: Path) -> None:
     run = Run(tmp_path, CheckpointParameters(lost_at_most_seconds=1.0))
     first = {"reward_mean": 9.0, "length_mean": 1.0}
     run.live([record(10, 1.0, first), record(20, 3.0)])

@@ -12,13 +12,11 @@ import pytest
 import coach_rl
 from coach_rl.cli.main import main
 from coach_rl.configuration import parameters_json
-from coach_rl.configuration.preset_file import load_preset
-from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CoachError, CoachWarning
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
+from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.runs.folder import RunFolder, write_manifest
-from coach_rl.sessions.session import RunSettings, resume_experiment, run_experiment
+from coach_rl.sessions.session import resume_experiment, run_experiment
+from tests.small_runs import QUIET, log_of, preset
 
 PRESET = """\
 from coach_rl import *
@@ -35,26 +33,16 @@ graph_manager = BasicRLGraphManager(BasicGraphParameters(
 """
 
 
-def log(run: Path) -> list[dict[str, float]]:
-    """What was learned, without times."""
-    records = map(json.loads, (run / "log.jsonl").read_text().splitlines())
-    return [
-        {name: value for name, value in each["scalars"].items() if not name.startswith("time/")}
-        for each in records
-        if each["kind"] == "train"
-    ]
-
-
 @pytest.mark.filterwarnings("ignore::coach_rl.core.errors.CoachWarning")
 def test_ppo_without_scaled_actions_loads_and_resumes_with_its_own_units(
     tmp_path: Path,
 ) -> None:
     """Earlier releases knew no `scale_actions`, neither in manifests nor in checkpoints."""
-    preset = tmp_path / "pendulum.py"
-    preset.write_text(PRESET)
+    file = tmp_path / "pendulum.py"
+    file.write_text(PRESET)
     runs = []
     for name in ("now", "then"):
-        words = ["-p", str(preset), "-ep", str(tmp_path), "-e", name, "--seed", "1"]
+        words = ["-p", str(file), "-ep", str(tmp_path), "-e", name, "--seed", "1"]
         assert main([*words, "-c", "--plain", "-ntb"]) == 0
         (run,) = (tmp_path / name).iterdir()
         runs.append(run)
@@ -64,24 +52,20 @@ def test_ppo_without_scaled_actions_loads_and_resumes_with_its_own_units(
     del manifest["checksum"]
     (then / "manifest.json").write_text(json.dumps(manifest))
     seen = np.array([1.0, 0.0, 0.1], np.float32)
-    with pytest.warns(CoachWarning, match="scale_actions; it takes the value of that time, False"):
+    with pytest.warns(CoachWarning):
         loaded = coach_rl.load(then)
     np.testing.assert_array_equal(loaded.act(seen), coach_rl.load(now).act(seen))
     for run in runs:
         assert main(["-crd", str(run), "--steps", "64", "-c", "--plain", "-ntb"]) == 0
-    assert log(then) == log(now)
-    assert len(log(then)) == 2
-
-
-SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
-WALK = Path(__file__).parent.parent / "fake_preset.py"
+    learned = [[line for line in log_of(run) if line["kind"] == "train"] for run in runs]
+    assert learned[0] == learned[1]
+    assert len(learned[0]) == 2
 
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("runs")
-    manager = load_preset(find_preset(str(WALK))).build({"steps": 20})
-    return run_experiment(manager, name="walk", root=root, settings=SETTINGS).folder.path
+    root, manager = tmp_path_factory.mktemp("runs"), preset().build({"steps": 20})
+    return run_experiment(manager, name="walk", root=root, settings=QUIET).folder.path
 
 
 @pytest.fixture
@@ -98,7 +82,7 @@ def change(run: Path, made: Callable[[Any], object]) -> None:
 
 
 def resume(run: Path) -> None:
-    resume_experiment(run, steps=EnvironmentSteps(40), settings=SETTINGS)
+    resume_experiment(run, steps=EnvironmentSteps(40), settings=QUIET)
 
 
 @pytest.mark.parametrize(
@@ -143,17 +127,3 @@ def test_removed_field_at_its_former_default_is_dropped(
     resume(run)
     manifest = json.loads((run / "manifest.json").read_text())
     assert "noise" not in manifest["parameters"]["agent"]
-
-
-def test_state_without_a_key_error_names_file_and_version(run: Path) -> None:
-    path = run / "checkpoints" / "step_20"
-    checkpoint = read_checkpoint(path)
-    del checkpoint.state["agents"]["main"]["weights"]
-    shutil.rmtree(path)
-    write_checkpoint(path, checkpoint.state, checkpoint.notes)
-    with pytest.raises(CoachError, match="does not fit the experiment") as caught:
-        resume(run)
-    message = str(caught.value)
-    assert message.startswith(str(path))
-    assert "weights" in message
-    assert f"written by coach_rl {coach_rl.__version__}" in message

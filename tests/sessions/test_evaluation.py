@@ -5,7 +5,6 @@ import io
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,8 @@ from tensorboard.backend.event_processing.event_accumulator import (  # type: ig
 )
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.dqn_agent import DQNAgentParameters
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.cli.main import main
-from coach_rl.configuration.preset_file import load_preset
-from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import EnvironmentParameters
@@ -32,10 +26,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import PointMassParameters
-from coach_rl.exploration_policies import Greedy
 from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
     GraphManager,
     GraphParameters,
     HRLGraphManager,
@@ -45,7 +36,6 @@ from coach_rl.graph_managers import (
 from coach_rl.graph_managers import (
     evaluations as evaluation_schedule,
 )
-from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.runs.manifest import Origin
 from coach_rl.sessions.evaluation import evaluate_run, evaluate_untrained
 from coach_rl.sessions.session import (
@@ -56,8 +46,8 @@ from coach_rl.sessions.session import (
     run_experiment,
 )
 from coach_rl.telemetry import ConsoleSink
+from tests.small_runs import STACK, experiment, lines_of, manifest_of, preset
 
-STACK = Path(__file__).parent.parent / "cli" / "stack_preset.py"
 EPISODES = EnvironmentEpisodes(3)
 TASK = Runtime(seed=3, device="cpu")
 
@@ -113,21 +103,11 @@ def graph_manager():
 def described(
     environment: EnvironmentParameters, tested_in: EnvironmentParameters | None = None
 ) -> GraphManager:
-    return BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=PPOAgentParameters(
-                algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(32), minibatch=16),
-                update_mode="eager",
-            ),
-            environment=environment,
-            evaluation_environment=tested_in,
-            num_envs=2,
-            schedule=ScheduleParameters(
-                training=EnvironmentSteps(100),
-                evaluation_interval=EnvironmentSteps(50),
-                evaluation_episodes=EnvironmentEpisodes(2),
-            ),
-        )
+    return experiment(
+        environment=environment,
+        evaluation_environment=tested_in,
+        num_envs=2,
+        evaluation_interval=50,
     )
 
 
@@ -162,16 +142,14 @@ def uninstall(modules: Path) -> None:
         __import__("gone")
 
 
-def test_a_training_environment_that_cannot_be_replayed_does_not_stand_in_the_way(
-    tmp_path: Path, folder_of_modules: Path
-) -> None:
-    with pytest.warns(CoachWarning, match="open episodes of 'restless:Restless' cannot be saved"):
+def test_evaluate_run_needs_no_replay(tmp_path: Path, folder_of_modules: Path) -> None:
+    with pytest.warns(CoachWarning):
         result = run(described(GymnasiumParameters(level="restless:Restless")), tmp_path)
     evaluation, _ = evaluate_run(result.folder.path, episodes=EPISODES)
     assert evaluation.scalars["evaluation/reward_mean"] == 40.0
 
 
-def test_a_training_environment_that_is_not_installed_any_more_does_not_either(
+def test_evaluate_run_needs_no_training_environment(
     tmp_path: Path, folder_of_modules: Path
 ) -> None:
     import gone  # type: ignore[import-not-found]  # written above
@@ -179,30 +157,30 @@ def test_a_training_environment_that_is_not_installed_any_more_does_not_either(
     result = run(described(gone.GoneParameters(), PointMassParameters()), tmp_path)
     assert result.summary is not None
     uninstall(folder_of_modules)
-    with pytest.raises(ConfigurationError, match="needs the module 'gone'"):
+    with pytest.raises(ConfigurationError):
         resume_experiment(result.folder.path, steps=EnvironmentSteps(200))
     evaluation, _ = evaluate_run(result.folder.path, episodes=EPISODES)
     assert evaluation.scalars == result.summary.evaluation.scalars
 
 
 @pytest.mark.parametrize("of_preset", [False, True])
-def test_a_preset_that_cannot_be_loaded_any_more_is_done_without_where_nothing_names_it(
+def test_evaluate_run_needs_its_preset_only_if_it_is_named(
     tmp_path: Path, folder_of_modules: Path, of_preset: bool
 ) -> None:
     file = tmp_path / "preset.py"
-    own = ("class Own(BasicRLGraphManager):\n    pass\n", "Own")
-    definitions, manager = own if of_preset else ("", "BasicRLGraphManager")
+    named = ("class Own(BasicRLGraphManager):\n    pass\n", "Own")
+    definitions, manager = named if of_preset else ("", "BasicRLGraphManager")
     file.write_text(PRESET_OF_GONE.format(definitions=definitions, manager=manager))
-    preset = load_preset(find_preset(str(file)))
-    result = run(preset.build(), tmp_path, origin=Origin(preset=preset))
+    own = preset(file)
+    result = run(own.build(), tmp_path, origin=Origin(preset=own))
     assert result.summary is not None
     uninstall(folder_of_modules)
-    del sys.modules[preset.module_name]
+    del sys.modules[own.module_name]
     if of_preset:
-        with pytest.raises(ConfigurationError, match="No module named 'gone'"):
+        with pytest.raises(ConfigurationError):
             evaluate_run(result.folder.path, episodes=EPISODES)
         return
-    with pytest.warns(CoachWarning, match="preset cannot be loaded: .*No module named 'gone'"):
+    with pytest.warns(CoachWarning):
         evaluation, _ = evaluate_run(result.folder.path, episodes=EPISODES)
     assert evaluation.scalars == result.summary.evaluation.scalars
 
@@ -211,7 +189,7 @@ VECTOR = GymnasiumParameters(level="CartPole-v1", vectorization="vector")
 SINGLE = GymnasiumParameters(level="CartPole-v1")
 
 
-def test_a_ready_vector_environment_trains_and_evaluates_where_nothing_is_saved() -> None:
+def test_vector_environment_trains_and_evaluates() -> None:
     with described(VECTOR) as manager:
         manager.create_graph(TASK)
         kinds = [record.kind for record in manager.improve()]
@@ -220,14 +198,10 @@ def test_a_ready_vector_environment_trains_and_evaluates_where_nothing_is_saved(
     assert evaluation.scalars["evaluation/episodes"] == 3
 
 
-def test_evaluations_may_be_played_in_a_ready_vector_environment(tmp_path: Path) -> None:
+def test_evaluate_run_in_a_vector_environment(tmp_path: Path) -> None:
     result = run(described(SINGLE, VECTOR), tmp_path)
     evaluation, _ = evaluate_run(result.folder.path, episodes=EPISODES)
     assert evaluation.scalars["evaluation/episodes"] == 3
-
-
-def lines_of(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
 def table(path: Path) -> list[dict[str, str]]:
@@ -235,11 +209,11 @@ def table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_the_final_evaluation_and_its_levels_go_to_all_sinks(tmp_path: Path) -> None:
+def test_final_evaluation_is_in_all_sinks(tmp_path: Path) -> None:
     output = io.StringIO()
     console = ConsoleSink(console=Console(file=output, width=200), plain=True)
     result = run(
-        load_preset(find_preset(str(STACK))).build(),
+        preset(STACK).build(),
         tmp_path,
         settings=RunSettings(final_episodes=EPISODES),
         audience=Audience(sinks=(console,)),
@@ -281,7 +255,7 @@ def test_the_final_evaluation_and_its_levels_go_to_all_sinks(tmp_path: Path) -> 
     assert document["levels"]["low"]["evaluation_level/goal_share"] == share
 
 
-def test_goals_and_plans_of_each_level_are_in_every_record_of_evaluations(tmp_path: Path) -> None:
+def test_goals_and_plans_are_in_every_record_of_evaluations(tmp_path: Path) -> None:
     changes = {
         "hierarchy": "graph",
         "spacing": 1.0,
@@ -293,7 +267,7 @@ def test_goals_and_plans_of_each_level_are_in_every_record_of_evaluations(tmp_pa
         "environment.max_episode_steps": 60,
         "stack.1.agent.learner.learning.learning_starts": 100,
     }
-    graph_manager = load_preset(find_preset("PointMaze_HAC")).configure(changes)
+    graph_manager = preset("PointMaze_HAC").configure(changes)
     result = run(graph_manager, tmp_path, settings=RunSettings(final_episodes=EPISODES))
     folder = result.folder.path
     goals, plans = {"goal_share", "distance"}, {"graph_places", "graph_edges", "planning_seconds"}
@@ -325,7 +299,7 @@ def test_goals_and_plans_of_each_level_are_in_every_record_of_evaluations(tmp_pa
     assert again == summary
 
 
-def test_a_resumed_run_makes_its_final_evaluation_anew(tmp_path: Path) -> None:
+def test_resumed_run_repeats_its_final_evaluation(tmp_path: Path) -> None:
     result = run(described(PointMassParameters()), tmp_path)
     resumed = resume_experiment(
         result.folder.path,
@@ -344,17 +318,17 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run(described(SINGLE), tmp_path_factory.mktemp("trained")).folder.path
 
 
-def test_a_run_is_evaluated_in_another_environment(trained: Path) -> None:
+def test_evaluate_run_in_another_environment(trained: Path) -> None:
     overrides = {"environment.level": "CartPole-v0", "environment.max_episode_steps": 7}
     evaluation, file = evaluate_run(trained, episodes=EPISODES, overrides=overrides, num_envs=2)
     assert evaluation.scalars["evaluation/length_mean"] <= 7
     assert file is not None
     document = json.loads(file.read_text())
     assert (document["level"], document["overrides"]) == ("CartPole-v0", overrides)
-    assert json.loads((trained / "manifest.json").read_text())["level"] == "CartPole-v1"
+    assert manifest_of(trained)["level"] == "CartPole-v1"
 
 
-def test_an_evaluation_environment_of_its_own_is_the_one_that_changes(tmp_path: Path) -> None:
+def test_evaluate_run_changes_its_evaluation_environment(tmp_path: Path) -> None:
     folder = run(described(SINGLE, VECTOR), tmp_path).folder.path
     for name in ("environment", "evaluation_environment"):
         changed = {f"{name}.level": "CartPole-v0", f"{name}.vectorization": "sync"}
@@ -362,28 +336,7 @@ def test_an_evaluation_environment_of_its_own_is_the_one_that_changes(tmp_path: 
         assert evaluation.scalars["evaluation/episodes"] == 3
 
 
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        (
-            {"environment.level": "Pendulum-v1"},
-            r"know the observation .*\(4,\).* it is .*\(3,",
-        ),
-        ({"environment.level": "MountainCar-v0"}, r"know the observation space Dict"),
-        ({"environment.levell": "x"}, "unknown parameter 'levell' of 'environment'"),
-        ({"agent.update_mode": "eager"}, "an evaluation cannot change 'agent.update_mode'"),
-        ({"num_envs": 3}, "an evaluation cannot change 'num_envs'"),
-        ({"environments": 3}, "an evaluation cannot change 'environments'"),
-    ],
-)
-def test_what_does_not_fit_the_agents_is_refused(
-    trained: Path, overrides: dict[str, object], message: str
-) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        evaluate_run(trained, episodes=EPISODES, overrides=overrides)
-
-
-def test_plans_can_be_certified_that_were_not_in_training(tmp_path: Path) -> None:
+def test_evaluate_run_can_certify_plans(tmp_path: Path) -> None:
     places = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
     still = ScriptedAgentParameters(policy="still")
     levels = (
@@ -402,7 +355,7 @@ def test_plans_can_be_certified_that_were_not_in_training(tmp_path: Path) -> Non
     assert evaluation.levels[0].scalars["evaluation_level/fork_steps"] > 0
 
 
-def test_agents_sample_when_asked_and_learn_nothing(trained: Path) -> None:
+def test_evaluate_run_sampling_learns_nothing(trained: Path) -> None:
     before = {path: path.read_bytes() for path in (trained / "checkpoints").rglob("*.*")}
     greedy, _ = evaluate_run(trained, episodes=EPISODES)
     sampled, file = evaluate_run(trained, episodes=EPISODES, sampling=True)
@@ -414,25 +367,7 @@ def test_agents_sample_when_asked_and_learn_nothing(trained: Path) -> None:
     assert {path: path.read_bytes() for path in before} == before
 
 
-def test_agents_that_explore_nothing_say_so(tmp_path: Path) -> None:
-    agent = DQNAgentParameters(
-        learning=LearningParameters(batch=8, learning_starts=8),
-        memory=ReplayMemoryParameters(capacity=100),
-        exploration=Greedy(),
-    )
-    experiment = described(SINGLE)
-    experiment = type(experiment)(replace(experiment.parameters, agent=agent))
-    folder = run(experiment, tmp_path).folder.path
-    with pytest.raises(ConfigurationError, match=r"nothing to sample: agent .* of level .main"):
-        evaluate_run(folder, episodes=EPISODES, sampling=True)
-    stack = load_preset(find_preset(str(STACK))).build()
-    top, low = stack.parameters.levels
-    frozen = replace(stack.parameters, levels=(top, replace(low, frozen=True)))
-    with pytest.warns(CoachWarning, match=r"agent '\w+' of level 'low' explored nothing"):
-        evaluate_untrained(type(stack)(frozen), TASK, episodes=EPISODES, sampling=True)
-
-
-def test_rows_are_those_of_the_final_evaluation_unless_there_are_many_episodes(
+def test_evaluate_run_rows_grow_with_many_episodes(
     trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows: list[int] = []

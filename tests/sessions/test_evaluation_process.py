@@ -1,6 +1,5 @@
 """Background evaluations equal those that the run makes itself, bit for bit."""
 
-import json
 import os
 import signal
 from dataclasses import replace
@@ -8,60 +7,42 @@ from pathlib import Path
 
 import pytest
 
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.core.errors import CoachWarning, ParameterError
+from coach_rl.core.errors import CoachWarning
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.toy import PointMassParameters
+from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.graph_managers import (
-    BasicGraphParameters,
     BasicRLGraphManager,
     CheckpointParameters,
-    ScheduleParameters,
 )
 from coach_rl.runs.checkpoint import (
     POINTERS,
-    find_checkpoint,
     list_checkpoints,
     pointed,
-    read_checkpoint,
 )
 from coach_rl.sessions.evaluation_process import EvaluationProcess
 from coach_rl.sessions.session import resume_experiment, run_experiment
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
-from coach_rl.telemetry.video import VideoParameters
 from coach_rl.testing import assert_same_state
+from tests.small_runs import AtRecord, experiment, log_of, ppo, state_of
 
 END = 640
-PARAMETERS = BasicGraphParameters(
-    agent=PPOAgentParameters(
-        algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(64), epochs=2, minibatch=16),
-        update_mode="eager",
-    ),
-    environment=PointMassParameters(),
+PARAMETERS = experiment(
+    ppo(64, epochs=2),
     num_envs=4,
-    schedule=ScheduleParameters(
-        training=EnvironmentSteps(END),
-        evaluation_interval=EnvironmentSteps(160),
-        evaluation_episodes=EnvironmentEpisodes(3),
-        progress_interval=EnvironmentSteps(160),
-    ),
+    training=END,
+    evaluation_interval=160,
+    evaluation_episodes=3,
+    progress_interval=160,
     checkpoints=CheckpointParameters(best_of="reward_mean", best_is="smallest"),
-)
+).parameters
 BACKGROUND = RunSettings(
     tensorboard=False, final_episodes=EnvironmentEpisodes(1), background_evaluation=True
 )
 ORDINARY = replace(BACKGROUND, background_evaluation=False)
 
 
-def run(
-    root: Path,
-    settings: RunSettings,
-    parameters: BasicGraphParameters = PARAMETERS,
-    audience: Audience | None = None,
-) -> RunResult:
-    manager = BasicRLGraphManager(parameters)
-    task = Runtime(seed=2, device="cpu")
+def run(root: Path, settings: RunSettings, audience: Audience | None = None) -> RunResult:
+    manager, task = BasicRLGraphManager(PARAMETERS), Runtime(seed=2, device="cpu")
     return run_experiment(
         manager, task, name="mass", root=root, settings=settings, audience=audience
     )
@@ -69,33 +50,8 @@ def run(
 
 def records(result: RunResult) -> list[dict[str, object]]:
     """What the log says but for time and checkpoints, in the order of environment steps."""
-    lines = (result.folder.path / "log.jsonl").read_text().splitlines()
-    found = [json.loads(line) for line in lines]
-    for each in found:
-        del each["wall_seconds"]
-        for name in [name for name in each["scalars"] if name.startswith(("time/", "resources/"))]:
-            del each["scalars"][name]
-    kept = [each for each in found if each["kind"] != "checkpoint"]
-    return sorted(kept, key=lambda each: (each["environment_steps"], each["kind"], str(each)))
-
-
-def state_of(result: RunResult, pointer: str) -> dict[str, object]:
-    return read_checkpoint(find_checkpoint(result.folder.checkpoints, pointer)).state
-
-
-class AtRecord:
-    """Does something at the first record of a kind from a step on."""
-
-    def __init__(self, kind: str, steps: int, do: object) -> None:
-        self._kind, self._steps, self._do = kind, steps, do
-
-    def write(self, record: object) -> None:
-        if self._do and record.kind == self._kind and record.environment_steps >= self._steps:
-            do, self._do = self._do, None
-            do()
-
-    def close(self) -> None:
-        """Nothing is open."""
+    found = log_of(result, without=["checkpoint"])
+    return sorted(found, key=lambda each: (each["environment_steps"], each["kind"], str(each)))
 
 
 @pytest.fixture(scope="module")
@@ -126,10 +82,13 @@ def test_background_evaluations_equal_those_of_the_run_itself(
     assert result.best.environment_steps < END, "else this test shows little"
 
 
-def test_evaluations_to_come_at_a_stop_are_made_by_the_resumed_run(
+def test_background_evaluations_pending_at_a_stop_are_made_on_resume(
     tmp_path: Path, ordinary: RunResult
 ) -> None:
-    stop = AtRecord("progress", 320, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    stop = AtRecord(
+        lambda record: record.kind == "progress" and record.environment_steps >= 320,
+        lambda: os.kill(os.getpid(), signal.SIGTERM),
+    )
     stopped = run(tmp_path, BACKGROUND, audience=Audience(sinks=(stop,)))
     assert stopped.signal == signal.SIGTERM
     assert not [each for each in records(stopped) if each["kind"] == "evaluation"]
@@ -138,7 +97,7 @@ def test_evaluations_to_come_at_a_stop_are_made_by_the_resumed_run(
 
 
 @pytest.mark.slow
-def test_an_evaluation_process_that_dies_is_replaced(
+def test_evaluation_process_that_dies_is_replaced(
     tmp_path: Path, ordinary: RunResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[EvaluationProcess] = []
@@ -151,11 +110,6 @@ def test_an_evaluation_process_that_dies_is_replaced(
         submit(self, evaluation)
 
     monkeypatch.setattr(EvaluationProcess, "submit", killed_at_first)
-    with pytest.warns(CoachWarning, match=r"died \(signal SIGKILL.*another process repeats it"):
+    with pytest.warns(CoachWarning):
         result = run(tmp_path, BACKGROUND)
     assert_same_run(result, ordinary)
-
-
-def test_background_evaluation_with_films_error() -> None:
-    with pytest.raises(ParameterError, match="background_evaluation and video exclude each other"):
-        replace(BACKGROUND, video=VideoParameters())

@@ -1,6 +1,5 @@
 """A level takes over what one of another run has learned, and nothing else."""
 
-import json
 import re
 import shutil
 from dataclasses import fields, replace
@@ -10,8 +9,7 @@ import pytest
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.agents.scripted_agent import ScriptedAgentParameters
+from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters
 from coach_rl.architectures import ActorCriticParameters, TorsoParameters
 from coach_rl.cli.main import main
 from coach_rl.core.errors import ConfigurationError
@@ -22,36 +20,27 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
 from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
     GraphParameters,
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,
 )
-from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
+from coach_rl.runs.checkpoint import find_checkpoint
 from coach_rl.sessions.evaluation import evaluate_untrained
 from coach_rl.sessions.loaded_levels import load_levels, loading_report
-from coach_rl.sessions.session import Audience, RunSettings, resume_experiment, run_experiment
+from coach_rl.sessions.session import Audience, resume_experiment, run_experiment
 from coach_rl.testing import assert_same_state
+from tests import small_runs
+from tests.small_runs import QUIET, experiment, manifest_of
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
 TASK = Runtime(seed=7, device="cpu")
-QUIET = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
 NORMALISED = InputFilter(observation={"observation": (ObservationNormalizationFilter(),)})
 
 
 def ppo(**more):
-    return PPOAgentParameters(
-        **{
-            "algorithm": PPOAlgorithmParameters(
-                rollout=EnvironmentSteps(16), epochs=1, minibatch=8, scale_returns=True
-            ),
-            "input_filter": NORMALISED,
-            "update_mode": "eager",
-            **more,
-        }
-    )
+    agent = small_runs.ppo(16, epochs=1, minibatch=8, scale_returns=True)
+    return replace(agent, **{"input_filter": NORMALISED, **more})
 
 
 def ddpg(**more):
@@ -69,13 +58,7 @@ def graph(low=None, top=None, *, steps=120, **of_low):
     levels = (
         LevelParameters(name="top", agent=top or ppo()),
         LevelParameters(
-            **{
-                "name": "low",
-                "agent": low or ddpg(),
-                "goal_space": PLACES,
-                "horizon": 4,
-                **of_low,
-            }
+            **{"name": "low", "agent": low or ddpg(), "goal_space": PLACES, "horizon": 4, **of_low}
         ),
     )
     return HRLGraphManager(
@@ -110,7 +93,7 @@ def trained(tmp_path_factory):
 
 
 def saved_agent(path, level):
-    return read_checkpoint(find_checkpoint(path / "checkpoints")).state["agents"][level]
+    return small_runs.state_of(path)["agents"][level]
 
 
 def states_at_start(graph_manager, tmp_path):
@@ -132,7 +115,7 @@ def same(one, other):
     return True
 
 
-def test_an_off_policy_level_takes_over_networks_and_normaliser_only(trained, tmp_path):
+def test_load_off_policy_level_has_networks_and_normaliser_only(trained, tmp_path):
     fresh, _ = states_at_start(graph(), tmp_path / "a")
     state, folder = states_at_start(graph(load=str(trained)), tmp_path / "b")
     theirs, low = saved_agent(trained, "low"), state["low"]
@@ -144,7 +127,7 @@ def test_an_off_policy_level_takes_over_networks_and_normaliser_only(trained, tm
         assert same(low[part], fresh["low"][part]), part
     assert theirs["training_steps"] > 0
     assert same(state["top"], fresh["top"])
-    manifest = json.loads(folder.manifest.read_text())
+    manifest = manifest_of(folder)
     checkpoint = find_checkpoint(trained / "checkpoints")
     entry = manifest["loaded"]["low"]
     assert (entry["checkpoint"], entry["level"]) == (str(checkpoint), "low")
@@ -152,7 +135,7 @@ def test_an_off_policy_level_takes_over_networks_and_normaliser_only(trained, tm
     assert entry["left"] == {}
 
 
-def test_an_on_policy_level_takes_over_filters_and_the_critics_scale(trained, tmp_path):
+def test_load_on_policy_level_has_filters_and_the_critics_scale(trained, tmp_path):
     """Here a level of another name, from a checkpoint that is named."""
     checkpoint = find_checkpoint(trained / "checkpoints")
     params = graph().parameters
@@ -167,20 +150,20 @@ def test_an_on_policy_level_takes_over_filters_and_the_critics_scale(trained, tm
     assert (state["boss"]["training_steps"], theirs["training_steps"] > 0) == (0, True)
 
 
-def test_a_path_with_a_colon_is_a_path(trained, tmp_path):
+def test_load_path_with_a_colon_is_a_path(trained, tmp_path):
     shutil.copytree(trained, tmp_path / "walk:low")
     state, _ = states_at_start(graph(load=str(tmp_path / "walk:low")), tmp_path / "b")
     assert same(state["low"]["networks"], saved_agent(trained, "low")["networks"])
 
 
-def test_a_loaded_frozen_level_stays_what_it_was(trained, tmp_path):
+def test_load_frozen_level_is_unchanged(trained, tmp_path):
     folder = run(graph(load=str(trained), frozen=True), tmp_path)
     ours, theirs = saved_agent(folder.path, "low"), saved_agent(trained, "low")
     assert same(ours["networks"], theirs["networks"])
     assert saved_agent(folder.path, "top")["training_steps"] > 0
 
 
-def test_a_resumed_run_keeps_what_it_has_learned_since(trained, tmp_path):
+def test_resume_loaded_level_keeps_what_it_has_learned_since(trained, tmp_path):
     other = tmp_path / "other"
     shutil.copytree(trained, other)
     folder = run(graph(load=str(other)), tmp_path / "b")
@@ -192,7 +175,7 @@ def test_a_resumed_run_keeps_what_it_has_learned_since(trained, tmp_path):
     assert not same(saved_agent(folder.path, "low")["networks"], learned["networks"])
 
 
-def test_a_run_killed_before_its_first_checkpoint_loads_what_it_loaded(trained, tmp_path):
+def test_resume_without_a_checkpoint_loads_the_same_again(trained, tmp_path):
     """From the checkpoint it loaded then, although that run has gone on since."""
     other = tmp_path / "other"
     shutil.copytree(trained, other)
@@ -209,7 +192,7 @@ def test_a_run_killed_before_its_first_checkpoint_loads_what_it_loaded(trained, 
     assert same(saved_agent(folder.path, "low"), expected)
 
 
-def test_an_evaluation_before_training_plays_the_loaded_level(trained):
+def test_evaluate_untrained_plays_the_loaded_level(trained):
     def reward(graph_manager):
         record = evaluate_untrained(graph_manager, TASK, episodes=EnvironmentEpisodes(2))
         return record.scalars["evaluation/reward_mean"]
@@ -229,11 +212,11 @@ def test_an_evaluation_before_training_plays_the_loaded_level(trained):
     ],
     ids=["improve", "run", "heatup", "train_and_act", "evaluate", "policies"],
 )
-def test_a_level_that_is_not_loaded_yet_is_refused_however_it_is_driven(trained, drive):
+def test_unloaded_level_is_refused_by_every_method(trained, drive):
     with graph(load=str(trained), frozen=True) as manager:
         manager.create_graph(TASK)
         assert f"to be loaded from {trained}" in manager.graph.description()
-        with pytest.raises(ConfigurationError, match=r"level 'low' is to be loaded from .* first"):
+        with pytest.raises(ConfigurationError):
             drive(manager)
         load_levels(manager)
         assert f" loaded from {trained}" in manager.graph.description()
@@ -243,7 +226,7 @@ def test_a_level_that_is_not_loaded_yet_is_refused_however_it_is_driven(trained,
         assert same(loaded, saved_agent(trained, "low")["networks"])
 
 
-def test_a_restored_graph_is_not_loaded_again(trained):
+def test_load_state_dict_restored_graph_is_not_loaded_again(trained):
     with graph(load=str(trained)) as first, graph(load=str(trained)) as second:
         for manager in (first, second):
             manager.create_graph(TASK)
@@ -265,70 +248,13 @@ class ForgottenParameters(PPOAgentParameters):
         return ForgottenAgent(self, context)
 
 
-def test_an_agent_whose_policy_may_lack_state_is_not_loaded(flat_run, tmp_path):
-    changed = flat(load=str(flat_run))
-    agent = ForgottenParameters(
-        **{
-            each.name: getattr(changed.parameters.agent, each.name)
-            for each in fields(PPOAgentParameters)
-        }
-    )
-    changed = BasicRLGraphManager(replace(changed.parameters, agent=agent))
-    with pytest.raises(ConfigurationError, match="ForgottenAgent saves state of its own"):
-        run(changed, tmp_path)
+def forgotten(agent):
+    """Parameters of an agent whose policy may lack state, with the values of another's."""
+    values = {each.name: getattr(agent, each.name) for each in fields(PPOAgentParameters)}
+    return ForgottenParameters(**values)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"load": "nowhere"}, "nowhere is neither a run's folder"),
-        ({"load": "nowhere:low"}, "nowhere is neither a run's folder"),
-        ({"load": "RUN:lwo"}, "unknown level 'lwo' there; did you mean 'low'"),
-        ({"load": "RUN", "name": "legs"}, "unknown level 'legs' there; .*(name it as RUN:LEVEL)"),
-        ({"load": "RUN:top"}, "the saved policy has no 'networks': it is another kind of agent"),
-        ({"load": "RUN", "low": ppo(input_filter=None)}, "has no 'network'"),
-        (
-            {"load": "RUN", "low": ddpg(normalise_observations=None)},
-            "its normalised observations hold .*desired_goal/count.*, those here nothing",
-        ),
-        (
-            {"load": "RUN:top", "low": ppo()},
-            r"'actor_torso.*weight' should have the shape \(64, 6\), found \(64, 4\)",
-        ),
-        (
-            {"load": "RUN", "low": ScriptedAgentParameters(policy="still")},
-            "agent 'script' follows a script, into which nothing can be loaded",
-        ),
-    ],
-)
-def test_what_cannot_be_loaded_takes_one_line_and_leaves_nothing(
-    change, message, trained, tmp_path
-):
-    change = {**change, "load": change["load"].replace("RUN", str(trained))}
-    name = change.get("name", "low")
-    expected = f"level '{name}' cannot be loaded from {change['load']}: .*{message}"
-    with pytest.raises(ConfigurationError, match=expected) as caught:
-        run(graph(**change), tmp_path)
-    assert "\n" not in str(caught.value)
-    assert not list(tmp_path.iterdir())
-
-
-def test_statistics_of_filters_that_are_not_here_are_refused(trained, tmp_path):
-    params = graph(top=ppo(input_filter=None)).parameters
-    levels = (replace(params.levels[0], load=str(trained)), params.levels[1])
-    message = "level 'top' cannot be loaded .*: its filters hold input/.*, those here nothing"
-    with pytest.raises(ConfigurationError, match=message):
-        run(HRLGraphManager(replace(params, levels=levels)), tmp_path)
-
-
-def test_a_run_without_a_checkpoint_cannot_be_loaded_from(trained, tmp_path):
-    shutil.copytree(trained, tmp_path / "other")
-    shutil.rmtree(tmp_path / "other" / "checkpoints")
-    with pytest.raises(ConfigurationError, match="has no checkpoint yet"):
-        run(graph(load=str(tmp_path / "other")), tmp_path / "b")
-
-
-def test_a_home_directory_is_understood(trained, tmp_path, monkeypatch):
+def test_load_path_with_a_home_directory(trained, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(trained.parent))
     found, _ = states_at_start(graph(load=f"~/{trained.name}:low"), tmp_path)
     assert same(found["low"]["networks"], saved_agent(trained, "low")["networks"])
@@ -359,15 +285,8 @@ class AsItIs:
 def flat(obs_filter=NORMALISED, *, middleware=(64, 64), symmetry=None, **more):
     """One agent pushes a point mass; its observation and its network may be others."""
     network = ActorCriticParameters(torso=TorsoParameters(middleware=middleware))
-    return BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=ppo(input_filter=obs_filter, network=network, symmetry=symmetry),
-            environment=PointMassParameters(),
-            num_envs=4,
-            schedule=ScheduleParameters(training=EnvironmentSteps(120), evaluation_interval=None),
-            **more,
-        )
-    )
+    agent = ppo(input_filter=obs_filter, network=network, symmetry=symmetry)
+    return experiment(agent, num_envs=4, training=120, **more)
 
 
 @pytest.fixture(scope="module")
@@ -375,20 +294,20 @@ def flat_run(tmp_path_factory):
     return run(flat(), tmp_path_factory.mktemp("flat")).path
 
 
-def test_a_flat_agent_starts_from_another_run(flat_run, tmp_path):
+def test_load_flat_agent_starts_from_another_run(flat_run, tmp_path):
     state, folder = states_at_start(flat(load=str(flat_run)), tmp_path)
     theirs = saved_agent(flat_run, "main")
     for part in ("network", "filters", "returns"):
         assert same(state["main"][part], theirs[part]), part
     assert state["main"]["memory"]["length"] == 0
-    loaded = json.loads(folder.manifest.read_text())["loaded"]
+    loaded = manifest_of(folder)["loaded"]
     count = len(loaded["main"]["taken"])
     assert loading_report(loaded) == [
         f"level 'main': all {count} parts of 'main' in {find_checkpoint(flat_run / 'checkpoints')}"
     ]
 
 
-def test_the_memory_of_the_other_run_is_not_read(trained, tmp_path):
+def test_load_reads_no_memory(trained, tmp_path):
     other = Path(shutil.copytree(trained, tmp_path / "other"))
     entries = list(find_checkpoint(other / "checkpoints").glob("rows_*.bin"))
     assert entries
@@ -398,24 +317,13 @@ def test_the_memory_of_the_other_run_is_not_read(trained, tmp_path):
     assert same(state["low"]["networks"], saved_agent(trained, "low")["networks"])
 
 
-@pytest.mark.parametrize("partly", [False, True])
-def test_what_was_learned_with_another_symmetry_is_refused_even_in_part(flat_run, tmp_path, partly):
-    other = flat(symmetry=Unturned(), load=str(flat_run), load_partly=partly)
-    message = r"symmetry=None, and this agent has symmetry=Unturned\(\); give it the same$"
-    with pytest.raises(ConfigurationError, match=message):
-        run(other, tmp_path)
-
-
-def test_another_network_is_refused_unless_a_part_of_it_may_be_taken(flat_run, tmp_path):
-    message = r"should have the shape .*; load_partly=True would take the \d+ of \d+ parts that fit"
-    with pytest.raises(ConfigurationError, match=message):
-        run(flat(middleware=(64, 32), load=str(flat_run)), tmp_path)
+def test_load_partly_takes_the_parts_of_another_network_that_fit(flat_run, tmp_path):
     other = flat(middleware=(64, 32), load=str(flat_run), load_partly=True)
     state, folder = states_at_start(other, tmp_path)
     mine, theirs = (
         each["network"]["online"] for each in (state["main"], saved_agent(flat_run, "main"))
     )
-    loaded = json.loads(folder.manifest.read_text())["loaded"]
+    loaded = manifest_of(folder)["loaded"]
     taken, left = loaded["main"]["taken"], loaded["main"]["left"]
     for name, value in mine.items():
         fits = value.shape == theirs[name].shape
@@ -429,28 +337,21 @@ def test_another_network_is_refused_unless_a_part_of_it_may_be_taken(flat_run, t
     assert len(report) == 1 + len(left)
 
 
-def test_a_statistic_comes_whole_or_not_at_all(flat_run, tmp_path):
+def test_load_partly_statistics_are_whole_or_left(flat_run, tmp_path):
     """A mean without its count means nothing; a filter that is not there stays as it is."""
     unfiltered = run(flat(None), tmp_path / "a").path
     state, folder = states_at_start(flat(load=str(unfiltered), load_partly=True), tmp_path / "b")
-    left = json.loads(folder.manifest.read_text())["loaded"]["main"]["left"]
+    left = manifest_of(folder)["loaded"]["main"]["left"]
     assert list(left.values()) == ["not there"]
     fresh, _ = states_at_start(flat(), tmp_path / "c")
     assert same(state["main"]["filters"], fresh["main"]["filters"])
     assert same(state["main"]["network"], saved_agent(unfiltered, "main")["network"])
     _, folder = states_at_start(flat(None, load=str(flat_run), load_partly=True), tmp_path / "d")
-    left = json.loads(folder.manifest.read_text())["loaded"]["main"]["left"]
+    left = manifest_of(folder)["loaded"]["main"]["left"]
     assert set(left.values()) == {"not here"}
 
 
-def test_an_agent_of_which_nothing_fits_is_refused_even_partly(trained, tmp_path):
-    wrong = graph(load=f"{trained}:top", load_partly=True)
-    with pytest.raises(ConfigurationError, match=r"cannot be loaded from .*: nothing of it fits"):
-        run(wrong, tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_load_from_the_command_line_reports_once_what_it_took(flat_run, tmp_path, capsys):
+def test_load_from_the_command_line_is_reported_once(flat_run, tmp_path, capsys):
     preset = tmp_path / "push.py"
     preset.write_text(PUSH)
     words = ["--plain", "-c", "--no_tensorboard", "-ep", str(tmp_path / "e")]

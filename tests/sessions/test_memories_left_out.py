@@ -2,6 +2,7 @@
 
 import shutil
 from collections import namedtuple
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,50 +10,35 @@ import pytest
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.core.errors import CoachWarning, ConfigurationError
+from coach_rl.core.errors import CoachWarning
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.toy import PointMassParameters
-from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
+from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.memories import ReplayMemoryParameters
-from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.sessions.evaluation import evaluate_run
 from coach_rl.sessions.session import Audience, RunSettings, resume_experiment, run_experiment
+from tests.small_runs import QUIET, experiment, state_of
 
 Usage = namedtuple("Usage", "total used free")
 
 
-def experiment(steps: int, capacity: int = 1000) -> BasicRLGraphManager:
-    return BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=DDPGAgentParameters(
-                learning=LearningParameters(batch=4, learning_starts=10),
-                memory=ReplayMemoryParameters(capacity=capacity),
-                update_mode="eager",
-            ),
-            environment=PointMassParameters(),
-            schedule=ScheduleParameters(
-                heatup=EnvironmentSteps(10),
-                training=EnvironmentSteps(steps),
-                evaluation_interval=None,
-                progress_interval=EnvironmentSteps(4),
-            ),
-        )
+def walk(steps: int, capacity: int = 1000) -> BasicRLGraphManager:
+    agent = DDPGAgentParameters(
+        learning=LearningParameters(batch=4, learning_starts=10),
+        memory=ReplayMemoryParameters(capacity=capacity),
+        update_mode="eager",
     )
+    return experiment(agent, heatup=10, training=steps, progress_interval=4)
 
 
 def settings(*, memories: bool) -> RunSettings:
-    return RunSettings(
-        tensorboard=False,
-        final_episodes=EnvironmentEpisodes(0),
-        checkpoints=CheckpointParameters(memories=memories),
-    )
+    return replace(QUIET, checkpoints=CheckpointParameters(memories=memories))
 
 
 def run(root: Path, steps: int = 40, *, memories: bool = False, **shape: int) -> Path:
     return run_experiment(
-        experiment(steps, **shape),
+        walk(steps, **shape),
         Runtime(seed=1, device="cpu"),
         name="walk",
         root=root,
@@ -73,20 +59,19 @@ def resumed(folder: Path, steps: int, *, memories: bool = False) -> tuple[int, d
         settings=settings(memories=memories),
         audience=Audience(on_start=on_start),
     )
-    state = read_checkpoint(find_checkpoint(folder / "checkpoints")).state
-    (agent,) = state["agents"].values()
+    (agent,) = state_of(folder)["agents"].values()
     return kept[0], agent
 
 
-def test_a_resumed_run_learns_again_once_its_memory_is_filled(tmp_path: Path) -> None:
+def test_resumed_run_learns_once_its_memory_is_filled(tmp_path: Path) -> None:
     folder = run(tmp_path)
     assert not list(folder.rglob("rows_*"))
-    (before,) = read_checkpoint(find_checkpoint(folder / "checkpoints")).state["agents"].values()
-    with pytest.warns(CoachWarning, match=r"without replay memories, so the .* is not exact"):
+    (before,) = state_of(folder)["agents"].values()
+    with pytest.warns(CoachWarning):
         kept, agent = resumed(folder, 48)  # two short of learning_starts
     assert kept == 0
     assert agent["training_steps"] == before["training_steps"] == 30
-    with pytest.warns(CoachWarning, match="is not exact"):
+    with pytest.warns(CoachWarning):
         _, agent = resumed(folder, 65, memories=True)
     assert agent["training_steps"] == 30 + (65 - 48 - 10)
     assert list(folder.rglob("rows_*"))
@@ -94,7 +79,7 @@ def test_a_resumed_run_learns_again_once_its_memory_is_filled(tmp_path: Path) ->
     assert kept == 65 - 48
 
 
-def test_a_run_without_memories_in_its_checkpoints_is_evaluated(tmp_path: Path) -> None:
+def test_evaluate_run_without_memories_in_its_checkpoints(tmp_path: Path) -> None:
     evaluation, _ = evaluate_run(run(tmp_path), episodes=EnvironmentEpisodes(1))
     assert evaluation.environment_steps == 40
 
@@ -103,21 +88,10 @@ def limit_disk(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(free, 0, free))
 
 
-def test_a_run_whose_memory_does_not_fit_on_the_disk_is_refused(
+def test_run_on_a_small_disk_begins_where_its_checkpoints_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit_disk(monkeypatch, 1_000)
-    with pytest.raises(ConfigurationError, match=r"replay memory takes .* kB, and 1 kB are"):
-        run(tmp_path / "root", memories=True)
-    assert not (tmp_path / "root").exists()
-    run(tmp_path / "root", memories=False)
-
-
-def test_a_run_whose_checkpoints_may_fill_the_disk_is_warned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    limit_disk(monkeypatch, 2_000)
-    with pytest.warns(CoachWarning, match=r"may take .* kB in all, .*--no_memories"):
-        run(tmp_path, memories=True, capacity=10)
+    run(tmp_path, memories=False)
     limit_disk(monkeypatch, 100_000)
-    run(tmp_path, memories=True, capacity=10)
+    run(tmp_path, memories=True, capacity=10)  # without a warning

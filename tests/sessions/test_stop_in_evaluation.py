@@ -6,14 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
-from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.sessions.session import Audience, RunSettings, resume_experiment, run_experiment
-
-EPISODES = EnvironmentEpisodes(1)
+from tests.small_runs import experiment
 
 
 def stop_in_evaluation(activity: str) -> None:
@@ -25,37 +22,24 @@ def stop_in_evaluation(activity: str) -> None:
 @pytest.mark.parametrize(
     ("interval", "steps"), [(EnvironmentSteps(64), 64), (None, 128)], ids=["training", "final"]
 )
-def test_a_stop_ends_an_evaluation_and_the_run_can_be_resumed(
+def test_stop_in_an_evaluation_ends_it_and_the_run_resumes(
     tmp_path: Path, interval: EnvironmentSteps | None, steps: int
 ) -> None:
-    described = BasicGraphParameters(
-        agent=PPOAgentParameters(
-            algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(32)), update_mode="eager"
-        ),
-        environment=PointMassParameters(),
-        evaluation_environment=PointMassParameters(max_episode_steps=10**9),
-        schedule=ScheduleParameters(
-            training=EnvironmentSteps(128),
-            evaluation_interval=interval,
-            evaluation_episodes=EPISODES,
-        ),
-    )
+    endless = PointMassParameters(max_episode_steps=10**9)
+    settings = RunSettings(final_episodes=EnvironmentEpisodes(1), tensorboard=False)
+    audience = Audience(on_activity=stop_in_evaluation)
     result = run_experiment(
-        BasicRLGraphManager(described),
+        experiment(evaluation_environment=endless, training=128, evaluation_interval=interval),
         Runtime(device="cpu"),
         name="endless",
         root=tmp_path,
-        settings=RunSettings(final_episodes=EPISODES, tensorboard=False),
-        audience=Audience(on_activity=stop_in_evaluation),
+        settings=settings,
+        audience=audience,
     )
     assert (result.signal, result.summary) == (signal.SIGTERM, None)
     assert result.environment_steps == steps
     assert (result.folder.checkpoints / f"step_{steps}").exists()
-    again = resume_experiment(
-        result.folder.path,
-        settings=RunSettings(final_episodes=EPISODES, tensorboard=False),
-        audience=Audience(on_activity=stop_in_evaluation),
-    )
+    again = resume_experiment(result.folder.path, settings=settings, audience=audience)
     assert (again.signal, again.environment_steps) == (signal.SIGTERM, steps), "it is made again"
     log = (result.folder.path / "log.jsonl").read_text()
     if interval is not None:

@@ -1,25 +1,21 @@
 """Videos in run folders: where they are, and that nothing else in the folder knows of them."""
 
 import json
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import mujoco
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 from coach_rl.cli.main import main
-from coach_rl.configuration.preset_file import load_preset
-from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.records import Array
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.mujoco import batch
-from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.sessions.evaluation import evaluate_run, evaluation_film
 from coach_rl.sessions.session import (
     Audience,
@@ -29,11 +25,11 @@ from coach_rl.sessions.session import (
     run_experiment,
 )
 from coach_rl.telemetry.video import VideoParameters
+from coach_rl.testing import assert_same_state
+from tests.small_runs import QUIET, log_of, manifest_of, preset, state_of
 
 FILMED = Path(__file__).parent.parent / "filmed_preset.py"
-PRESET = load_preset(find_preset(str(FILMED)))
 VIDEO = VideoParameters(frame_skip=2)
-COUNTED_IN_SECONDS = ("wall_seconds", "time/", "resources/")
 
 
 class Easel:
@@ -57,7 +53,7 @@ def easel(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(root: Path, video: VideoParameters | None = VIDEO) -> RunResult:
     settings = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2), video=video)
     task = Runtime(seed=3, device="cpu")
-    return run_experiment(PRESET.build(), task, name="maze", root=root, settings=settings)
+    return run_experiment(preset(FILMED).build(), task, name="maze", root=root, settings=settings)
 
 
 def nodes(tree: dict[str, Any], above: tuple[str, ...] = ()) -> dict[tuple[str, ...], int]:
@@ -80,7 +76,7 @@ def test_profile_of_a_filmed_run_has_evaluations_drawing_and_encoding(
     )
     doing: list[str] = []
     result = run_experiment(
-        PRESET.build(),
+        preset(FILMED).build(),
         Runtime(seed=3, device="cpu"),
         name="maze",
         root=tmp_path,
@@ -111,33 +107,7 @@ def frames(path: Path) -> int:
         return int(getattr(film, "n_frames", 1))
 
 
-def log_of(run: Path) -> list[dict[str, Any]]:
-    """The log without what is measured in seconds, and without the names of videos."""
-    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
-    lines = [line for line in lines if line["kind"] != "video"]
-    for line in lines:
-        line["scalars"] = {
-            name: value
-            for name, value in line["scalars"].items()
-            if not name.startswith(COUNTED_IN_SECONDS)
-        }
-        del line["wall_seconds"]
-    return lines
-
-
-def leaves(state: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value of a state by its path; tensors and arrays as bytes."""
-    if isinstance(state, dict | list | tuple):
-        parts = state.items() if isinstance(state, dict) else enumerate(state)
-        for name, part in parts:
-            yield from leaves(part, f"{path}/{name}")
-    elif isinstance(state, torch.Tensor | np.ndarray):
-        yield path, np.asarray(state).tobytes()
-    else:
-        yield path, state
-
-
-def test_every_evaluation_of_a_run_is_filmed(tmp_path: Path) -> None:
+def test_run_films_every_evaluation(tmp_path: Path) -> None:
     folder = run(tmp_path).folder
     assert videos(folder.path) == ["step_128.gif", "step_128_final.gif", "step_64.gif"]
     assert all(2 < frames(folder.videos / name) <= 11 for name in videos(folder.path))
@@ -146,18 +116,13 @@ def test_every_evaluation_of_a_run_is_filmed(tmp_path: Path) -> None:
 def test_a_run_is_the_same_to_the_last_bit_filmed_or_not(tmp_path: Path) -> None:
     filmed, plain = run(tmp_path / "filmed").folder, run(tmp_path / "plain", None).folder
     assert not plain.videos.exists()
-    assert log_of(filmed.path) == log_of(plain.path)
-    assert any(line["kind"] == "train" for line in log_of(plain.path))
-    ours, theirs = (
-        dict(leaves(read_checkpoint(find_checkpoint(folder.checkpoints)).state["agents"]))
-        for folder in (filmed, plain)
-    )
-    assert len(ours) > 20
+    ours, theirs = (log_of(folder, without=["video"]) for folder in (filmed, plain))
     assert ours == theirs
+    assert any(line["kind"] == "train" for line in ours)
+    assert_same_state(state_of(filmed)["agents"], state_of(plain)["agents"])
     left, right = (json.loads(folder.summary.read_text()) for folder in (filmed, plain))
     assert left["evaluated_episodes"] == right["evaluated_episodes"]
-    manifests = [json.loads(folder.manifest.read_text()) for folder in (filmed, plain)]
-    assert manifests[0]["parameters"] == manifests[1]["parameters"]
+    assert manifest_of(filmed)["parameters"] == manifest_of(plain)["parameters"]
 
 
 def test_evaluate_linked_folder_of_videos_films_nothing_into_it(tmp_path: Path) -> None:
@@ -165,19 +130,19 @@ def test_evaluate_linked_folder_of_videos_films_nothing_into_it(tmp_path: Path) 
     outside = tmp_path / "outside"
     outside.mkdir()
     folder.videos.symlink_to(outside)
-    with pytest.warns(CoachWarning, match="cannot be written .* it is a symbolic link"):
+    with pytest.warns(CoachWarning):
         evaluate_run(folder.path, episodes=EnvironmentEpisodes(1), video=VIDEO)
     assert not list(outside.iterdir())
 
 
-def test_a_run_gone_on_with_films_again(tmp_path: Path) -> None:
+def test_resume_with_video_films_again(tmp_path: Path) -> None:
     folder = run(tmp_path, None).folder
-    settings = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0), video=VIDEO)
+    settings = replace(QUIET, video=VIDEO)
     resume_experiment(folder.path, steps=EnvironmentSteps(192), settings=settings)
     assert videos(folder.path) == ["step_192.gif"]
 
 
-def test_evaluating_later_films_beside_the_evaluation(tmp_path: Path) -> None:
+def test_evaluate_run_films_beside_the_evaluation(tmp_path: Path) -> None:
     folder = run(tmp_path, None).folder
     plain, _ = evaluate_run(folder.path, episodes=EnvironmentEpisodes(3))
     filmed, file = evaluate_run(folder.path, episodes=EnvironmentEpisodes(3), video=VIDEO)
@@ -187,7 +152,7 @@ def test_evaluating_later_films_beside_the_evaluation(tmp_path: Path) -> None:
     assert videos(folder.path) == [f"{film.name}.gif"]
 
 
-def test_what_is_filmed_from_the_command_line(
+def test_video_flags_film_runs_and_evaluations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -200,34 +165,3 @@ def test_what_is_filmed_from_the_command_line(
     assert main(["--evaluate", "1", "-crd", str(folder), "-c", "-dg"]) == 0
     assert "filmed as  " in capsys.readouterr().out
     assert "step_128_evaluation.gif" in videos(folder)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (
-            "-p FILMED -lvl goal_point_mass -dg",
-            "has no pictures; leave out the video flags (-dg, -dm)",
-        ),
-        ("-p FILMED -dg --video_frames 1", "VideoParameters.max_frames must be int >= 2, got 1"),
-        (
-            "-p FILMED --video_skip 2",
-            "neither -dg nor -dm requests a video; leave out --video_skip",
-        ),
-        ("-p FILMED -dg --video_skip 0", "argument --video_skip"),
-        ("-p FILMED --evaluate -dg", "agents are evaluated before any training"),
-    ],
-)
-def test_mistakes_take_one_line_and_leave_nothing(
-    words: str,
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(words.replace("FILMED", str(FILMED)).split()) == 2
-    captured = capsys.readouterr()
-    assert message in captured.err
-    assert captured.err.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []

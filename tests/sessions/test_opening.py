@@ -1,15 +1,17 @@
-"""A saved state from which agents draw other random numbers."""
+"""An experiment with other inspections, and a state from which agents draw other numbers."""
 
 import numpy as np
 import torch
 
+from coach_rl.core.inspection import parse_inspections
 from coach_rl.core.row_noise import BLOCK, RowNoise
 from coach_rl.core.seeding import generator, generator_state
-from coach_rl.sessions.opening import with_new_streams
+from coach_rl.presets import Pendulum_DDPG
+from coach_rl.sessions.opening import inspected, with_new_streams
 from coach_rl.testing import assert_same_state
 
 
-def test_only_the_agents_streams_are_new() -> None:
+def test_with_new_streams_changes_those_of_agents_only() -> None:
     stream = generator_state(generator(1, "x"))
     noise = torch.Generator().manual_seed(1).get_state()
     state = {
@@ -27,7 +29,7 @@ def test_only_the_agents_streams_are_new() -> None:
     assert not torch.equal(main["noise"], noise)
 
 
-def test_numbers_drawn_ahead_are_dropped() -> None:
+def test_with_new_streams_drops_numbers_drawn_ahead() -> None:
     noise = RowNoise(num_rows=2, size=1, kind="normal", seed=1, name="exploration")
     rows = np.arange(2)
     noise.draw(rows)
@@ -38,10 +40,20 @@ def test_numbers_drawn_ahead_are_dropped() -> None:
     assert not np.isclose(noise.draw(rows), expected).any()
 
 
-def test_lower_levels_draw_other_numbers_and_simulators_the_same() -> None:
+def test_with_new_streams_simulators_keep_theirs() -> None:
     stream = generator_state(generator(1, "x"))
     lower = {"agent_rows": {"noise": stream}, "environment": {"streams": [stream]}}
     state = with_new_streams({"top": {"environment": lower}}, seed=1, names=("fork",))
     changed = state["top"]["environment"]
     assert changed["agent_rows"]["noise"] != stream
     assert changed["environment"] == {"streams": [stream]}
+
+
+def test_inspected_experiment_has_these_inspections_and_nothing_else_changes() -> None:
+    found = parse_inspections("batch:nan@5; low.network/x:range=-1..1:dump")
+    before = Pendulum_DDPG.graph_manager(Pendulum_DDPG.Panel())
+    after = inspected(before, found)
+    assert type(after) is type(before)
+    assert after.parameters.inspect == found
+    assert before.parameters.inspect == ()
+    assert inspected(after, ()).parameters == before.parameters
