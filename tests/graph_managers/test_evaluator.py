@@ -109,7 +109,7 @@ def test_a_saved_state_holds_what_is_to_come():
     resumed = manager_of(parameters())
     resumed.load_state_dict(state)
     assert resumed.evaluations.is_awaited
-    with pytest.raises(ConfigurationError, match="still to be made by an evaluator"):
+    with pytest.raises(ConfigurationError):
         next(resumed.improve())
     rest = resumed.improve(evaluator=SlowEvaluator(parameters(), 30))
     assert evaluations(rest) == here
