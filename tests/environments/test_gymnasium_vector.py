@@ -154,24 +154,18 @@ def test_vector_wrappers():
     assert environment.recv().reward.tolist() == [6, 6, 6]
 
 
-def test_failing_vector_environment_error():
-    environment = build("little_environments:plains")
+@pytest.mark.parametrize(
+    ("level", "kwargs"),
+    [("plains", {}), ("exits", {"how": "exit"}), ("exits", {"how": "generator"})],
+)
+def test_vector_environment_failure_is_a_fault(level, kwargs):
+    environment = build(f"little_environments:{level}", kwargs=kwargs)
     environment.reset(seed=0)
     with pytest.raises(EnvironmentFault):
         play(environment, 3, steps=5)
     with pytest.raises(ActionError):
         environment.send(np.zeros(3, np.int64))
     assert len(environment.reset(seed=0)) == 3
-
-
-@pytest.mark.parametrize("how", ["exit", "generator"])
-def test_vector_environment_exit_is_a_fault(how):
-    environment = build("little_environments:exits", kwargs={"how": how})
-    environment.reset(seed=0)
-    with pytest.raises(EnvironmentFault):
-        play(environment, 0, steps=5)
-    with pytest.raises(ActionError):
-        environment.send(np.zeros(3, np.int64))
 
 
 def test_vector_environment_user_interrupt_is_raised(monkeypatch):

@@ -125,7 +125,7 @@ def test_a_stop_ends_training_with_an_evaluation_and_its_reason():
     longer.close()
 
 
-def test_the_state_of_a_callback_that_is_gone_is_dropped_with_a_warning():
+def test_callbacks_state_of_missing_callback_warns():
     manager = manager_with(Counting(), Counting())
     state = manager.state_dict()
     manager.close()

@@ -197,7 +197,7 @@ def test_a_rollout_is_made_by_one_policy():
         assert not any(block.made for block in stack.blocks.blocks)
 
 
-def test_run_with_other_workers_restarts_episodes():
+def test_collected_stack_other_workers_restart_episodes():
     with manager_of(with_workers(on_policy())) as first:
         list(first.train_and_act(EnvironmentSteps(40)))
         saved = first.state_dict()
@@ -207,7 +207,7 @@ def test_run_with_other_workers_restarts_episodes():
         list(third.train_and_act(EnvironmentSteps(200)))
 
 
-def test_a_killed_worker_is_replaced_and_its_rows_are_cut_off():
+def test_collected_stack_killed_worker_is_replaced():
     with manager_of(with_workers(off_policy(), on="local", ticks=1)) as manager:
         list(manager.train_and_act(EnvironmentSteps(60)))
         block = manager.graph.training.blocks.blocks[1]
@@ -235,7 +235,7 @@ def test_asynchronous_workers_act_within_the_bound_of_staleness():
     assert records[-1].environment_steps >= 180
 
 
-def test_actors_of_a_ray_cluster_make_the_same_numbers_and_are_replaced(monkeypatch):
+def test_collected_stack_ray_actors_give_the_same_numbers(monkeypatch):
     ray = pytest.importorskip("ray")
     monkeypatch.setenv("RAY_worker_niceness", "0")  # or other tests leave them no time
     params = off_policy()

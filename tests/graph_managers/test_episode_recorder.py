@@ -136,7 +136,7 @@ def test_the_episode_filmed_is_the_one_asked_for(easel, episodes, row):
     assert len(recorder.shots) == 1 + step, "one episode, from its first step on"
 
 
-def test_what_cannot_be_drawn_is_said_and_nothing_else_fails(easel, monkeypatch):
+def test_episode_recorder_without_opengl_warns(easel, monkeypatch):
     def no_frame(self, data, marks=()):
         raise RunError("cannot draw: no OpenGL; set MUJOCO_GL to egl or osmesa")
 

@@ -46,7 +46,7 @@ def test_evaluation_plays_every_row_its_share():
     manager.close()
 
 
-def test_evaluations_with_different_seeds_share_no_episode():
+def test_evaluations_of_other_seeds_share_no_episode():
     manager = BasicRLGraphManager(parameters(evaluation_episodes=EnvironmentEpisodes(8)))
     manager.create_graph(Runtime(seed=1, device="cpu"))
     episodes = EnvironmentEpisodes(8)
@@ -158,7 +158,7 @@ def test_a_record_says_that_an_evaluation_begins():
 
 
 @pytest.mark.parametrize("episodes", [3, 7])
-def test_an_evaluation_cuts_off_episodes_at_its_step_limit(episodes):
+def test_evaluation_step_limit_cuts_off_episodes(episodes):
     manager = BasicRLGraphManager(parameters(evaluation_step_limit=20))
     manager.create_graph(TASK)
     with pytest.warns(CoachWarning):

@@ -97,7 +97,7 @@ def test_a_run_says_that_it_waits_for_evaluations():
     assert said[-1] == ""
 
 
-def test_a_saved_state_holds_what_is_to_come():
+def test_evaluator_saved_state_has_pending_evaluations():
     here = evaluations(manager_of(parameters()).improve())
     first, heard = manager_of(parameters()), []
     for record in first.improve(evaluator=SlowEvaluator(parameters(), 10_000)):

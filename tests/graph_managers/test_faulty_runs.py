@@ -220,7 +220,7 @@ def test_evaluations_count_whole_episodes_only():
     assert evaluation.scalars["evaluation/faults"] > 0
 
 
-def test_a_run_stopped_by_nan_leaves_the_data(tmp_path):
+def test_faulty_run_stopped_by_nan_writes_the_data(tmp_path):
     manager = one_level(ppo(), walk(0.0, nan_at=9), heatup=EnvironmentSteps(0))
     with pytest.raises(
         NonFiniteError,

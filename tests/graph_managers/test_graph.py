@@ -90,7 +90,7 @@ def test_training_and_evaluation_environments_are_closed_with_the_graph():
     ],
     ids=["evaluation environment", "its spaces", "agent"],
 )
-def test_what_was_opened_is_closed_when_building_fails(wrong):
+def test_graph_failed_build_closes_environments(wrong):
     opened = []
     manager = BasicRLGraphManager(replace(parameters(), environment=Watched(opened), **wrong))
     with pytest.raises(ConfigurationError):
@@ -98,7 +98,7 @@ def test_what_was_opened_is_closed_when_building_fails(wrong):
     assert opened == []
 
 
-def test_a_graph_without_training_environments_has_no_training_stack():
+def test_graph_without_training_builds_evaluation_alone():
     opened = []
     graph = Graph(replace(parameters(), environment=Watched(opened)), TASK, training=False)
     assert opened == [3]
@@ -110,7 +110,7 @@ def off_policy(starts, batch=64, **more):
     return DDPGAgentParameters(learning=learning, **more)
 
 
-def test_a_run_that_cannot_learn_warns_when_it_begins():
+def test_run_that_cannot_learn_warns_at_the_start():
     with BasicRLGraphManager(replace(parameters(), agent=PPOAgentParameters())) as manager:
         records = manager.improve()
         with pytest.warns(CoachWarning):

@@ -188,7 +188,7 @@ def test_a_new_process_resumes_bit_for_bit(tmp_path, stop_at):
     assert_same_state(read_checkpoint(tmp_path / "whole").state, straight)
 
 
-def test_a_graph_without_training_environments_evaluates_what_it_is_given(monkeypatch):
+def test_graph_manager_without_training_evaluates_a_loaded_state(monkeypatch):
     built = []
     build = MujocoParameters.build
 

@@ -141,7 +141,7 @@ class SpoilsParameters:
         return Spoils()
 
 
-def test_a_run_that_is_only_warned_continues_and_says_so_in_its_records():
+def test_inspections_warned_run_continues():
     looked_at = manager("environment/reward:range=0..1:dump")
     with pytest.warns(CoachWarning):
         records = records_of(looked_at)

@@ -214,13 +214,13 @@ def test_a_target_is_reported_with_its_time(solved_at: int | None, report: str) 
     assert target.report(solved_at) == report
 
 
-def test_a_run_that_ends_in_its_heat_up_is_warned_of() -> None:
+def test_progress_end_in_heatup_warns() -> None:
     params = parameters(training=EnvironmentEpisodes(2), heatup=100_000)
     with created(params) as manager, pytest.warns(CoachWarning):
         list(manager.improve())
 
 
-def test_a_length_that_does_not_grow_is_warned_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_length_without_growth_warns_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coach_rl.graph_managers.run_warnings.STANDSTILL", 200)
     params = replace(parameters(training=TrainingSteps(9)), agent=ppo(rollout=100_000))
     warned = pytest.warns(CoachWarning)

@@ -19,7 +19,7 @@ def begun(params):
         next(manager.improve())
 
 
-def test_a_long_run_without_a_learning_curve_warns_at_the_start():
+def test_long_run_without_evaluations_warns_at_the_start():
     schedule = {"training": EnvironmentSteps(20_000), "heatup": EnvironmentSteps(5_000)}
     with pytest.warns(CoachWarning):
         begun(parameters(**schedule, evaluation_interval=EnvironmentSteps(15_001)))
@@ -29,7 +29,7 @@ def test_a_long_run_without_a_learning_curve_warns_at_the_start():
         begun(parameters(evaluation_interval=EnvironmentSteps(500)))  # a trial
 
 
-def test_training_episodes_without_end_are_said_once(monkeypatch):
+def test_episodes_without_end_warn_once(monkeypatch):
     monkeypatch.setattr(run_warnings, "ENDLESS", 30)
     endless = replace(
         parameters(evaluation_interval=None), environment=PointMassParameters(max_episode_steps=99)
