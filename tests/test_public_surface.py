@@ -71,7 +71,7 @@ def test_all_that_describes_an_experiment_can_be_imported_from_the_top():
 
 
 def test_unknown_names_are_attribute_errors():
-    with pytest.raises(AttributeError, match="module 'coach_rl' has no attribute 'PPOParameters'"):
+    with pytest.raises(AttributeError):
         coach_rl.PPOParameters  # noqa: B018
     with pytest.raises(ImportError):
         from coach_rl.agents import Agnet  # noqa: F401

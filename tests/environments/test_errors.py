@@ -1,14 +1,39 @@
 """Wrong levels and fields of environments: each is one line that has the value and the rule."""
 
+from dataclasses import replace
 from functools import partial
 
+import little_environments
 import numpy as np
 import pytest
+import test_ant_symmetry as ant_symmetry
+import test_mujoco_batch as mujoco_batch
+from gymnasium import spaces
+from test_inbox import BOX, DICT
 
-from coach_rl.core.errors import ConfigurationError, ParameterError, UnknownNameError
+from coach_rl import AntSymmetry
+from coach_rl.core.errors import (
+    ActionError,
+    CheckpointError,
+    ConfigurationError,
+    EnvironmentFault,
+    NonFiniteError,
+    ParameterError,
+    SpaceError,
+    UnknownNameError,
+)
 from coach_rl.environments import make, parameters
-from coach_rl.environments.goal_worlds import GoalPendulum, GoalWorldParameters, PointMaze
-from coach_rl.environments.mujoco import MujocoParameters, MujocoTask
+from coach_rl.environments.faults import FaultParameters
+from coach_rl.environments.goal_worlds import (
+    GoalPendulum,
+    GoalWorldParameters,
+    PointMaze,
+    ant_elements,
+)
+from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.environments.gymnasium.layout import layout_of
+from coach_rl.environments.inbox import FloatInbox, Inbox, require_rows, row_seeds
+from coach_rl.environments.mujoco import MujocoParameters, MujocoTask, MujocoTaskParameters
 from coach_rl.environments.pettingzoo import PettingZooParameters
 from coach_rl.environments.toy import (
     BitFlipParameters,
@@ -19,8 +44,9 @@ from coach_rl.environments.toy import (
     PointMassParameters,
     SteadyPayParameters,
 )
+from tests.refusals import check_refused
 
-U, P = UnknownNameError, ParameterError
+C, P, S, U = ConfigurationError, ParameterError, SpaceError, UnknownNameError
 CORRIDOR = ("#####", "#S.G#", "#####")
 FIELDS = [  # level, fields of its description, kind of error, message
     ("point_mass", {"max_episode_step": 7}, P, "did you mean 'max_episode_steps'"),
@@ -138,10 +164,325 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("build", "given", "kind", "message"), ERRORS)
-def test_wrong_environment_error_names_value_and_rule(build, given, kind, message):
-    with pytest.raises(ConfigurationError) as caught:
-        build(**given)
-    assert isinstance(caught.value, kind)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+# Calls that fail.
+
+
+def gymnasium_of(level, num_envs=1, **options):
+    return lambda: GymnasiumParameters(level=level, **options).build(num_envs=num_envs)
+
+
+def little(name, **options):
+    return gymnasium_of(f"little_environments:{name}", num_envs=2, **options)
+
+
+def vector_of(level, **options):
+    return gymnasium_of(level, num_envs=3, vectorization="vector", **options)
+
+
+def lived(build, action=0, steps=10):
+    """A call that resets an environment and steps it."""
+
+    def call():
+        environment = build()
+        try:
+            environment.reset(seed=0)
+            for _ in range(steps):
+                environment.send(np.stack([action] * environment.num_envs))
+                environment.recv()
+        finally:
+            environment.close()
+
+    return call
+
+
+def stops(name, limit=None, **kwargs):
+    faults = FaultParameters(on_crash="stop")
+    return lived(little(name, faults=faults, kwargs=kwargs, max_episode_steps=limit), 3, steps=1)
+
+
+def saved(build):
+    """A call that saves an environment that was reset."""
+
+    def call():
+        environment = build()
+        environment.reset(seed=0)
+        environment.state_dict()
+
+    return call
+
+
+def loaded(build, other):
+    """A call that loads the state of an environment into another one."""
+
+    def call():
+        environment = build()
+        environment.reset(seed=0)
+        other().load_state_dict(environment.state_dict())
+
+    return call
+
+
+def ready(kind=Inbox, space=BOX):
+    box = kind(space, num_envs=3)
+    box.start()
+    return box
+
+
+def put(*given, **options):
+    return lambda: ready(**options).put(*given)
+
+
+def put_twice(kind):
+    box = ready(kind)
+    box.put(np.zeros((1, 2)), np.array([2]))
+    box.put(np.zeros((3, 2)))
+
+
+def stopped(box, *, is_loaded=False):
+    box.start()
+    box.stop_after(ValueError("the wheels came off"))
+    if is_loaded:
+        state, box = box.state_dict(), ready()
+        box.load_state_dict(state)
+    box.put(np.zeros((3, 2)))
+
+
+def hopper(**options):
+    return lambda: MujocoParameters(level="hopper", threads=1, **options).build(num_envs=4)
+
+
+def own_task(task):
+    return lambda: MujocoTaskParameters(own_task=task, threads=1).build(num_envs=2)
+
+
+def unpicklable():
+    options = {"vectorization": "subprocess", "start_method": "spawn"}
+    little("Plain", kwargs={"trouble_at": lambda: 3}, **options)()
+
+
+def symmetry(**given):
+    return lambda: AntSymmetry().build(ant_symmetry.context(**given))
+
+
+UNEVEN = spaces.Box(np.float32([-1] * 7 + [-2]), np.float32([1] * 7 + [2]))
+PAIR = spaces.Tuple((spaces.Discrete(2), spaces.Discrete(3)))
+BUILDS = [
+    (gymnasium_of("CartPol-v1"), U, "did you mean 'CartPole-v1'"),
+    (gymnasium_of("no_such_module:Env"), C, "'no_such_module' cannot be imported"),
+    (little("Wlk"), U, "did you mean ... little_environments:Walk"),
+    (gymnasium_of("Blackjack-v1"), S, "observation of 'Blackjack-v1' has a Tuple space; allowed"),
+    (little("HasGraph"), S, "has a Text space at 'plan'"),
+    (little("NoSpaces"), S, "has no observation_space, got None; set"),
+    (gymnasium_of("ALE/Pong-v5"), U, "install it and write ale_py:ALE/Pong-v5"),
+    (
+        gymnasium_of(little_environments.Plain),
+        P,
+        "GymnasiumParameters.level must be str, got ... write 'little_environments:Plain'",
+    ),
+    (
+        gymnasium_of(little_environments.Plain()),
+        P,
+        "name its class, here 'little_environments:Plain'",
+    ),
+    (gymnasium_of(lambda: None), P, "name a class or function of a module as module:Class"),
+    (little("CollidingKeys"), S, "fall together when flattened"),
+    (little("not_an_environment"), C, "made a str, not a"),
+    (little("needs_a_package"), C, "pip install swim"),
+    (gymnasium_of("CartPole-v1", kwargs={"wheels": 3}), C, "check its kwargs"),
+    (gymnasium_of("CartPole-v1", wrappers=("Double",)), C, "named as module:Class"),
+    (
+        gymnasium_of("CartPole-v1", wrappers=("little_environments:Doubl",)),
+        U,
+        "unknown wrapper ... did you mean 'little_environments:Double'",
+    ),
+    (
+        gymnasium_of("CartPole-v1", wrappers=(("little_environments:AddToReward", {"sum": 1}),)),
+        C,
+        "wrapper 'little_environments:AddToReward' cannot be made",
+    ),
+    (gymnasium_of("CartPole-v1", vectorization="threads"), P, "'sync' or 'subprocess' or 'vector'"),
+    (gymnasium_of("CartPole-v1", start_method="clone"), P, "'spawn' or 'forkserver' or 'fork'"),
+    (gymnasium_of("CartPole-v1", processes=0), P, "processes must be int > 0"),
+    (gymnasium_of("CartPole-v1", max_episode_steps=0), P, "max_episode_steps must be"),
+    (vector_of("CartPole-v1", max_episode_steps=5), P, "cannot be set for a ready vector"),
+    (gymnasium_of("CartPole-v1", num_envs=0), P, "num_envs must be 1 or more, got 0"),
+    (
+        gymnasium_of("CartPole-v1", faults=FaultParameters(step_seconds=1.0)),
+        P,
+        "step_seconds needs vectorization='subprocess'",
+    ),
+    (little("DifferentSpaces"), S, "different spaces"),
+    (unpicklable, C, "cannot be sent to a worker process"),
+    (vector_of("little_environments:SilentVector"), C, "autoreset_mode None in its metadata; all"),
+    (vector_of("Pendulum-v1"), C, "not registered with a vector entry point"),
+    (vector_of("little_environments:Plain"), C, "not annotated as making a gymnasium.vector.Vec"),
+    (lambda: layout_of(BOX, PAIR, level="Pair-v0"), S, "has a Tuple space; ... .ActionWrapper"),
+    (lambda: row_seeds([1, 2], 3), P, "got 2 seeds for 3 rows"),
+    *(
+        (partial(row_seeds, bad, 3), P, "whole number of 0 or more")
+        for bad in (-1, [1, 2, -3], [[1, 2]], 1.5, "seed")
+    ),
+    (hopper(kwargs={"xml_file": "hoper.xml"}), C, "hopper.xml"),
+    (hopper(kwargs={"xml_file": "./nowhere.xml"}), C, "does not exist"),
+    (partial(MujocoParameters(level="hopper").build, num_envs=0), P, "num_envs"),
+    (partial(make, "ant", kwargs={"main_body": "torse"}), U, "torso"),
+    (own_task(mujoco_batch.Flawed(flaw="dtype")), EnvironmentFault, "must be boolean"),
+    (
+        own_task(mujoco_batch.Flawed(flaw="shape")),
+        EnvironmentFault,
+        "Flawed gave 'reward' of shape (2, 1), expected (2,)",
+    ),
+    (
+        own_task(mujoco_batch.Flawed(flaw="unread")),
+        AttributeError,
+        "add 'xpos' to its `reads`",
+    ),
+    (own_task(mujoco_batch.Misread()), U, "qvel"),
+    (partial(ant_elements, "x_speed"), U, "'x_speed'"),
+    (symmetry(goal=None), C, "got no goals"),
+    (symmetry(goal=replace(ant_symmetry.GOAL, observed="absolute")), C, "observed='absolute'"),
+    (
+        symmetry(goal=replace(ant_symmetry.GOAL, key="observation", elements=(0, 1, 2))),
+        C,
+        "key='observation'",
+    ),
+    (symmetry(seen=28), C, "29 elements"),
+    (symmetry(action=spaces.Box(-1, 1, (6,))), C, "8 motors"),
+    (symmetry(action=spaces.Discrete(4)), C, "8 motors"),
+    (symmetry(action=UNEVEN), C, "same"),
+]
+WHEELS = "the wheels came off (little_environments.py, line ... environment step"
+RUNS = [
+    (lived(little("WrongShape")), EnvironmentFault, "shape (1,), its space (2,)"),
+    (lived(little("WrongKind")), EnvironmentFault, "is float32, its space int64"),
+    (lived(little("MissingKey")), EnvironmentFault, "has no 'there'"),
+    (
+        lived(little("FailsToReset")),
+        EnvironmentFault,
+        "row 1 of ... failed in reset: RuntimeError: no way to begin",
+    ),
+    *(
+        (
+            stops(name, limit, **kwargs),
+            EnvironmentFault,
+            f"row ... 'little_environments:{name}' ... {line}",
+        )
+        for limit in (None, 5)  # a time limit wraps the environment
+        for name, kwargs, line in (
+            ("OldStep", {}, "step: step gave 4 values, not 5; this is Gym's old interface"),
+            ("OldReset", {}, "reset: reset takes no seed; this is Gym's old interface"),
+            ("OldResetWithSeed", {}, "it gave no pair (observation, info); this is Gym's old"),
+            ("Answers", {"reward": None}, "step: the reward must be a number, got None"),
+            ("Answers", {"reward": np.ones(1)}, "step: the reward must be a number, got array([1"),
+            ("Answers", {"success": "yes"}, "info['is_success'] must be a number or a bool, got"),
+            ("Answers", {"success": np.ones(1)}, "info['is_success'] must be a number or a bool"),
+            ("Plain", {"trouble_at": 1}, WHEELS),
+        )
+    ),
+    (
+        lived(vector_of("little_environments:NoFinalObs")),
+        EnvironmentFault,
+        "gave no final_obs for row 0",
+    ),
+    (
+        lived(own_task(mujoco_batch.Flawed(flaw="nan")), action=np.ones(1)),
+        NonFiniteError,
+        "of 'Flawed' failed in step: the reward is nan",
+    ),
+    (
+        saved(gymnasium_of("CartPole-v1", resume="restart")),
+        CheckpointError,
+        "GymnasiumParameters.resume is 'restart'",
+    ),
+    (
+        saved(vector_of("little_environments:plains")),
+        CheckpointError,
+        "has no way to be saved; vectorization='sync' and",
+    ),
+    (
+        lambda: vector_of("little_environments:plains")().load_state_dict({}),
+        CheckpointError,
+        "has no way to be saved",
+    ),
+    (
+        loaded(gymnasium_of("CartPole-v1", 2), gymnasium_of("CartPole-v1", 3)),
+        CheckpointError,
+        "has 2 rows, this one 3",
+    ),
+    (
+        loaded(
+            partial(PointMassParameters().build, num_envs=2),
+            partial(PointMassParameters().build, num_envs=3),
+        ),
+        CheckpointError,
+        "elapsed was saved with shape (2,) ... has shape (3,)",
+    ),
+    *(
+        (
+            loaded(partial(make, level, num_envs=rows), hopper()),
+            CheckpointError,
+            "another task or n",
+        )
+        for level, rows in (("hopper", 3), ("walker2d", 4))
+    ),
+    (lambda: require_rows(2, 3), CheckpointError, "has 2 rows, this one 3; build it with as many"),
+]
+OPEN = "rows [2] have an open decision; call recv"
+PUTS = [
+    *(
+        (put(np.zeros((len(rows), 2)), np.array(rows), kind=kind), line)
+        for kind in (Inbox, FloatInbox)
+        for rows, line in (
+            ([0, 0], "name a row twice"),
+            ([3], "rows go from 0 to 2"),
+            ([-1], "rows go from 0 to 2"),
+            ([[0]], "flat array of row numbers"),
+            ([0.5], "flat array of row numbers"),
+            ([True, False, True], "flat array of row numbers"),
+        )
+    ),
+    (partial(put_twice, Inbox), OPEN),
+    (partial(put_twice, FloatInbox), OPEN),
+    (put(np.zeros((2, 2))), "3 rows were sent [2] actions"),
+    (put(np.zeros((2, 2)), kind=FloatInbox), "shape (3, 2), got (2, 2)"),
+    (put(np.float32(0)), "3 rows were sent [0] actions"),
+    (put(np.float32(0), kind=FloatInbox), "shape (3, 2), got ()"),
+    *(
+        (put(action, *rows, kind=kind), line)
+        for kind in (Inbox, FloatInbox)
+        for action, rows, line in (
+            (np.zeros((3, 1)), (), "shape"),
+            (np.full((3, 2), np.nan), (), "of row 0 lies outside"),
+            ({"a": np.zeros((3, 2))}, (), "must be one array"),
+            (
+                np.array([[0, 0], [0, 1.01]]),
+                (np.array([2, 1]),),
+                "of row 1 lies outside Box ... OutputFilter",
+            ),
+        )
+    ),
+    (put({"a": np.zeros((3, 2))}, space=DICT), "needs the keys"),
+    (
+        put({"a": np.zeros((3, 2)), "b": np.zeros(1, np.int64)}, space=DICT),
+        "3 rows were sent [1, 3] actions",
+    ),
+    (lambda: Inbox(BOX, num_envs=3).put(np.zeros((3, 2))), "not reset yet; call reset first"),
+    (lambda: stopped(Inbox(BOX, num_envs=3)), "the wheels came off); call reset first"),
+    (
+        lambda: stopped(Inbox(BOX, num_envs=3), is_loaded=True),
+        "saved while it had no episode; call reset first",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        *((partial(build, **given), *rest) for build, given, *rest in ERRORS),
+        *BUILDS,
+        *RUNS,
+        *((call, ActionError, line) for call, line in PUTS),
+    ],
+)
+def test_environments_invalid_input_error(call, kind, message):
+    check_refused(call, kind, message)

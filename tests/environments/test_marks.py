@@ -142,7 +142,7 @@ def test_render_ended_shows_the_last_state():
         "point_maze_u", render_width=48, render_height=48, max_episode_steps=3, rows=1
     )
     drawn(environment)
-    with pytest.raises(RunError, match="no episode of row 0 has ended"):
+    with pytest.raises(RunError):
         environment.render_ended()
     for _ in range(3):
         before = environment.render()

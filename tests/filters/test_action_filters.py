@@ -1,12 +1,10 @@
 """Numbers worked out by hand, one block per filter; shared promises: test_filter_contract."""
 
 import numpy as np
-import pytest
 from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coach_rl.core.errors import ActionError, ParameterError, SpaceError
 from coach_rl.filters import (
     BoxDiscretization,
     BoxMasking,
@@ -57,28 +55,6 @@ def test_bins_of_whole_numbers():
     space = spaces.Box(0.0, 5.0, (1,), np.float32)
     stage = BoxDiscretization(num_bins=3, force_int_bins=True).build(space)
     np.testing.assert_array_equal(stage.apply(np.arange(3)), [[0], [2], [5]])
-    with pytest.raises(SpaceError, match="can't place 7 whole numbers evenly from 0 to 5"):
-        BoxDiscretization(num_bins=7).build(spaces.Box(0, 5, (1,), np.int64))
-
-
-@pytest.mark.parametrize(
-    ("num_bins", "space", "message"),
-    [
-        ((3, 3, 3), ARM, "3 entries for 2 dimensions"),
-        (2, spaces.Box(-1.0, 1.0, (40,)), "would make 1099511627776 actions"),
-        (2, spaces.Box(-1.0, np.inf, (1,)), "finite bounds"),
-        (2, spaces.Box(1.0, 1.0, (1,)), "low is below its high"),
-    ],
-)
-def test_bins_must_fit(num_bins, space, message):
-    with pytest.raises(SpaceError, match=message):
-        BoxDiscretization(num_bins=num_bins).build(space)
-
-
-@pytest.mark.parametrize("num_bins", [1, (3, 1), ()])
-def test_bins_need_two_values(num_bins):
-    with pytest.raises(ParameterError, match=r"BoxDiscretization\.num_bins must be int >= 2"):
-        BoxDiscretization(num_bins=num_bins)
 
 
 def test_masking_by_hand():
@@ -87,22 +63,6 @@ def test_masking_by_hand():
     np.testing.assert_array_equal(stage.agent_space.high, np.float32([1.0, 0.25]))
     given_actions = np.array([[0.5, 0.25], [-7.0, 0.5]], np.float32)
     np.testing.assert_array_equal(stage.apply(given_actions), [[0.5, 0.25], [0.0, 0.25]])
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "message"),
-    [(-2.0, 0.5, "must lie within it"), ((0.0,) * 3, 0.5, "3 numbers, but the Box of shape")],
-)
-def test_masking_must_fit(low, high, message):
-    with pytest.raises(SpaceError, match=message):
-        BoxMasking(low=low, high=high).build(ARM)
-
-
-def test_masking_of_whole_numbers_needs_whole_bounds():
-    with pytest.raises(SpaceError, match="whole bounds"):
-        BoxMasking(low=0.5, high=2).build(spaces.Box(0, 5, (1,), np.int64))
-    with pytest.raises(ParameterError, match="nowhere exceed"):
-        BoxMasking(low=(0.0, 2.0), high=1.0)
 
 
 def test_full_map_numbers_everything():
@@ -116,25 +76,10 @@ def test_full_map_numbers_everything():
     np.testing.assert_array_equal(stage.apply(np.arange(3)), [-1, 0, 1])
 
 
-@pytest.mark.parametrize(
-    ("targets", "message"),
-    [
-        ((0, 1), "has 2 actions, but the environment's Discrete.3. has 3"),
-        ((0, 1, 1), "target action 1 is listed twice"),
-        ((0, 1, 3), r"target action 3 \(position 2\) doesn't lie"),
-    ],
-)
-def test_full_map_names_every_action_once(targets, message):
-    with pytest.raises(SpaceError, match=message):
-        FullDiscreteActionSpaceMap(target_actions=targets).build(spaces.Discrete(3))
-
-
 def test_partial_map_by_hand():
     stage = PartialDiscreteActionSpaceMap(target_actions=(4, 0, 2)).build(spaces.Discrete(5))
     np.testing.assert_array_equal(stage.apply(np.array([2, 0, 1])), [2, 4, 0])
     np.testing.assert_array_equal(stage.inverse(np.array([0, 2, 4])), [1, 2, 0])
-    with pytest.raises(ActionError, match="never gives the action 3 of row 1"):
-        stage.inverse(np.array([0, 3]))
 
 
 def test_partial_map_of_a_box_comes_back_to_the_nearest():
@@ -142,30 +87,6 @@ def test_partial_map_of_a_box_comes_back_to_the_nearest():
     stage = PartialDiscreteActionSpaceMap(target_actions=targets).build(ARM)
     np.testing.assert_array_equal(stage.apply(np.array([1, 0])), [[3.0, 0.5], [-1.0, 0.0]])
     np.testing.assert_array_equal(stage.inverse(np.array([[0.5, 0.5], [2.0, 0.0]])), [0, 1])
-
-
-@pytest.mark.parametrize(
-    ("targets", "space"),
-    [
-        (((9.0, 0.0),), ARM),
-        (((0.0,),), ARM),
-        ((0.0,), ARM),
-        ((0.5,), spaces.Discrete(2)),
-        (((0.5,),), spaces.Box(0, 3, (1,), np.int64)),
-        (((0, 2),), spaces.MultiBinary(2)),
-    ],
-)
-def test_targets_must_lie_in_the_space(targets, space):
-    with pytest.raises(SpaceError, match=r"position 0\) doesn't lie in the environment's"):
-        PartialDiscreteActionSpaceMap(target_actions=targets).build(space)
-
-
-def test_partial_map_needs_actions():
-    with pytest.raises(
-        ParameterError,
-        match=r"target_actions must be .* of length >= 1",
-    ):
-        PartialDiscreteActionSpaceMap(target_actions=())
 
 
 def test_linear_map_by_hand_on_asymmetric_bounds():
@@ -191,22 +112,3 @@ def test_linear_map_hits_the_bounds_and_comes_back(space, seed):
     largest = np.maximum(np.abs(space.low), np.abs(space.high))
     tolerance = 1e-6 + (2**-23 * largest * 3.5 / (space.high - space.low)).max()
     np.testing.assert_allclose(stage.inverse(sent), action, atol=tolerance)
-
-
-@pytest.mark.parametrize(
-    ("space", "message"),
-    [
-        (spaces.Box(-np.inf, 1.0, (2,)), "finite bounds"),
-        (spaces.Box(0, 5, (2,), np.int64), "Box of floats"),
-        (spaces.Box(-1.0, 1.0, (3,)), "2 numbers, but the Box of shape"),
-    ],
-)
-def test_linear_map_must_fit(space, message):
-    with pytest.raises(SpaceError, match=message):
-        LinearBoxToBoxMap(low=(0.0, 0.0), high=1.0).build(space)
-
-
-@pytest.mark.parametrize("bounds", [(1.0, 1.0), (0.0, np.inf), ((0.0, 0.0), (1.0, 1.0, 1.0))])
-def test_linear_map_refuses_senseless_bounds(bounds):
-    with pytest.raises(ParameterError, match="finite, low below high everywhere"):
-        LinearBoxToBoxMap(low=bounds[0], high=bounds[1])

@@ -13,7 +13,7 @@ from gymnasium import spaces
 from typeguard import check_type
 
 import coach_rl.filters as filters
-from coach_rl.core.errors import CheckpointError, SpaceError
+from coach_rl.core.errors import SpaceError
 from coach_rl.core.filters import InputFilterParameters, OutputFilterParameters
 from coach_rl.core.spaces import actions_from_uniform, check_actions, uniform_size
 from coach_rl.filters import InputFilter, OutputFilter
@@ -23,7 +23,6 @@ UNBOUNDED = spaces.Box(-np.inf, np.inf, (4,), np.float32)
 IMAGE = spaces.Box(0, 255, (12, 10, 3), np.uint8)
 FLOAT_IMAGE = spaces.Box(0.0, 1.0, (12, 10, 3), np.float32)
 GREY = spaces.Box(0, 255, (12, 10), np.uint8)
-TALL = spaces.Box(-1.0, 1.0, (1, 4, 1), np.float32)
 REWARD = spaces.Box(-np.inf, np.inf, (), np.float64)
 NAMES = ("speed", "speed", "fuel", "health")
 WRONG = spaces.Discrete(3)
@@ -80,12 +79,46 @@ ACTION_CASES: list[tuple[Any, Any, Any]] = [
 ROWS = 6
 
 
-def observation_chain(parameters, space):
-    return InputFilter(observation={"key": (parameters,)}).build(spaces.Dict({"key": space}))
+class Observations:
+    """A filter of one observation; episodes start in the first batch, and in the third."""
+
+    def __init__(self, parameters, space):
+        self.parameters, self.space = parameters, space
+
+    def build(self):
+        chain = InputFilter(observation={"key": (self.parameters,)})
+        return chain.build(spaces.Dict({"key": self.space}))
+
+    def mapped(self, chain):
+        return chain.observation_space["key"]
+
+    def draw(self, number, rng):
+        return draw(self.space, number, rng)
+
+    def step(self, chain, memory, batch, rows, index, *, learn):
+        starts = np.full(len(batch), index in (0, 2))
+        return chain.observation(memory, rows, {"key": batch}, starts=starts, learn=learn)["key"]
 
 
-def reward_chain(parameters):
-    return InputFilter(reward=(parameters,)).build(spaces.Dict({}))
+class Rewards:
+    """A filter of rewards; episodes end in turn."""
+
+    def __init__(self, parameters):
+        self.parameters = parameters
+
+    def build(self):
+        return InputFilter(reward=(self.parameters,)).build(spaces.Dict({}))
+
+    def mapped(self, chain):
+        return chain.reward_space
+
+    def draw(self, number, rng):
+        rewards = rng.normal(size=number)
+        rewards.setflags(write=False)
+        return rewards
+
+    def step(self, chain, memory, batch, rows, index, *, learn):
+        return chain.reward(memory, rows, batch, ends=rows % 3 == index % 3, learn=learn)
 
 
 def draw(space, number, rng):
@@ -97,38 +130,29 @@ def draw(space, number, rng):
 
 
 def ids(case):
-    parameters = case[0] if isinstance(case, tuple) else case
+    parameters = case[0] if isinstance(case, tuple) else getattr(case, "parameters", case)
     return type(parameters).__name__
 
 
-observation_cases = pytest.mark.parametrize("case", INPUT_CASES, ids=ids)
-reward_cases = pytest.mark.parametrize("parameters", REWARD_CASES, ids=ids)
+INPUTS = [Observations(*case[:2]) for case in INPUT_CASES] + [Rewards(p) for p in REWARD_CASES]
+input_cases = pytest.mark.parametrize("case", INPUTS, ids=ids)
 action_cases = pytest.mark.parametrize("case", ACTION_CASES, ids=ids)
-ALL = [case[0] for case in INPUT_CASES] + REWARD_CASES + [case[0] for case in ACTION_CASES]
+ALL = [case.parameters for case in INPUTS] + [case[0] for case in ACTION_CASES]
 
 
-def run_observations(chain, memory, batches, *, starts_at=(), learn=True):
-    outputs = []
-    for index, batch in enumerate(batches):
-        rows = np.arange(len(batch))
-        starts = np.full(len(batch), index == 0 or index in starts_at)
-        outputs.append(
-            chain.observation(memory, rows, {"key": batch}, starts=starts, learn=learn)["key"]
-        )
-    return outputs
-
-
-def run_rewards(chain, memory, batches, *, learn=True):
+def run(case, chain, memory, batches, *, first=0, learn=True):
+    """The filtered batches, of which the first one has that index."""
     return [
-        chain.reward(
-            memory,
-            np.arange(len(batch)),
-            batch,
-            ends=np.arange(len(batch)) % 3 == index % 3,
-            learn=learn,
-        )
-        for index, batch in enumerate(batches)
+        case.step(chain, memory, batch, np.arange(len(batch)), index, learn=learn)
+        for index, batch in enumerate(batches, first)
     ]
+
+
+def seen(case, rng, batches=1):
+    """A chain that has learned from some batches."""
+    chain = case.build()
+    run(case, chain, chain.new_rows(ROWS), [case.draw(ROWS, rng) for _ in range(batches)])
+    return chain
 
 
 def plain(state):
@@ -158,26 +182,15 @@ def test_parameters_are_plain_frozen_values(parameters):
     json.dumps(fields, allow_nan=False)
 
 
-@observation_cases
-def test_observations_lie_in_the_mapped_space(case):
-    parameters, space, _ = case
-    chain = observation_chain(parameters, space)
-    batches = [draw(space, ROWS, np.random.default_rng(seed)) for seed in range(4)]
-    for output in run_observations(chain, chain.new_rows(ROWS), batches):
-        mapped = chain.observation_space["key"]
+@input_cases
+def test_input_filters_values_lie_in_the_mapped_space(case):
+    chain = case.build()
+    batches = [case.draw(ROWS, np.random.default_rng(seed)) for seed in range(4)]
+    mapped = case.mapped(chain)
+    for output in run(case, chain, chain.new_rows(ROWS), batches):
         assert output.dtype == mapped.dtype
         assert output.shape == (ROWS, *mapped.shape)
         check_actions(mapped, output)
-
-
-@reward_cases
-def test_rewards_lie_in_the_mapped_space(parameters):
-    chain = reward_chain(parameters)
-    batches = [np.random.default_rng(seed).normal(size=ROWS) for seed in range(4)]
-    for output in run_rewards(chain, chain.new_rows(ROWS), batches):
-        assert output.dtype == np.float64
-        assert output.shape == (ROWS,)
-        check_actions(chain.reward_space, output)
 
 
 @action_cases
@@ -203,200 +216,92 @@ def test_actions_come_back(case):
         np.testing.assert_allclose(back, action, atol=1e-6)
 
 
-@observation_cases
-def test_wrong_observation_space_is_a_clear_error(case):
+@pytest.mark.parametrize(
+    ("build", "case"),
+    [
+        *((lambda p, wrong: Observations(p, wrong).build(), case) for case in INPUT_CASES),
+        *((lambda p, wrong: p.build(wrong), (p, None, WRONG)) for p in REWARD_CASES),
+        *((lambda p, wrong: OutputFilter(action=(p,)).build(wrong), c) for c in ACTION_CASES),
+    ],
+)
+def test_filters_wrong_space_error_names_the_filter(build, case):
     parameters, _, wrong = case
     with pytest.raises(SpaceError) as caught:
-        observation_chain(parameters, wrong)
-    assert type(parameters).__name__ in str(caught.value)
-    assert "observation 'key'" in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-@reward_cases
-def test_wrong_reward_space_is_a_clear_error(parameters):
-    with pytest.raises(SpaceError, match=type(parameters).__name__):
-        parameters.build(WRONG)
-
-
-@action_cases
-def test_wrong_action_space_is_a_clear_error(case):
-    parameters, _, wrong = case
-    with pytest.raises(SpaceError) as caught:
-        OutputFilter(action=(parameters,)).build(wrong)
+        build(parameters, wrong)
     assert type(parameters).__name__ in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-@observation_cases
-def test_building_leaves_the_given_space_alone(case):
-    parameters, space, _ = case
-    low, high = space.low.copy(), space.high.copy()
-    chain = observation_chain(parameters, space)
-    run_observations(chain, chain.new_rows(2), [draw(space, 2, np.random.default_rng(0))])
-    np.testing.assert_array_equal(space.low, low)
-    np.testing.assert_array_equal(space.high, high)
+@pytest.mark.parametrize("case", INPUTS[: len(INPUT_CASES)], ids=ids)
+def test_observation_filters_given_space_is_unchanged(case):
+    low, high = case.space.low.copy(), case.space.high.copy()
+    seen(case, np.random.default_rng(0))
+    np.testing.assert_array_equal(case.space.low, low)
+    np.testing.assert_array_equal(case.space.high, high)
 
 
-@observation_cases
-def test_observations_come_out_in_new_memory(case):
-    parameters, space, _ = case
-    chain = observation_chain(parameters, space)
+@input_cases
+def test_input_filters_return_new_memory(case):
+    chain = case.build()
     memory = chain.new_rows(ROWS)
-    batch = draw(space, ROWS, np.random.default_rng(0))  # read-only: writing would raise
-    before = batch.copy()
-    (output,) = run_observations(chain, memory, [batch])
-    np.testing.assert_array_equal(batch, before)
+    batch = case.draw(ROWS, np.random.default_rng(0))  # read-only: writing would raise
+    (output,) = run(case, chain, memory, [batch])
     assert not np.shares_memory(output, batch)
     kept = output.copy()
-    run_observations(chain, memory, [draw(space, ROWS, np.random.default_rng(1))])
+    run(case, chain, memory, [case.draw(ROWS, np.random.default_rng(1))])
     np.testing.assert_array_equal(output, kept)
 
 
-@reward_cases
-def test_rewards_come_out_in_new_memory(parameters):
-    chain = reward_chain(parameters)
-    batch = np.linspace(-1.0, 1.0, ROWS)
-    batch.setflags(write=False)
-    (output,) = run_rewards(chain, chain.new_rows(ROWS), [batch])
-    assert not np.shares_memory(output, batch)
-
-
-@observation_cases
-def test_observations_without_learning_change_no_statistic(case):
-    parameters, space, _ = case
-    chain = observation_chain(parameters, space)
+@input_cases
+def test_input_filters_without_learning_change_no_statistic(case):
     rng = np.random.default_rng(0)
-    run_observations(chain, chain.new_rows(ROWS), [draw(space, ROWS, rng)])
+    chain = seen(case, rng)
     before = plain(chain.state_dict())
-    batches = [draw(space, ROWS, rng) for _ in range(2)]
-    first = run_observations(chain, chain.new_rows(ROWS), batches, learn=False)
-    second = run_observations(chain, chain.new_rows(ROWS), batches, learn=False)
+    batches = [case.draw(ROWS, rng) for _ in range(2)]
+    first = run(case, chain, chain.new_rows(ROWS), batches, learn=False)
+    second = run(case, chain, chain.new_rows(ROWS), batches, learn=False)
     assert plain(chain.state_dict()) == before
     np.testing.assert_array_equal(first, second)
 
 
-@reward_cases
-def test_rewards_without_learning_change_no_statistic(parameters):
-    chain = reward_chain(parameters)
+@input_cases
+def test_input_filters_loaded_continue_bit_for_bit(case):
     rng = np.random.default_rng(0)
-    run_rewards(chain, chain.new_rows(ROWS), [rng.normal(size=ROWS)])
-    before = plain(chain.state_dict())
-    batches = [rng.normal(size=ROWS) for _ in range(2)]
-    first = run_rewards(chain, chain.new_rows(ROWS), batches, learn=False)
-    second = run_rewards(chain, chain.new_rows(ROWS), batches, learn=False)
-    assert plain(chain.state_dict()) == before
-    np.testing.assert_array_equal(first, second)
-
-
-@observation_cases
-def test_observations_saved_and_loaded_go_on_bit_for_bit(case):
-    parameters, space, _ = case
-    rng = np.random.default_rng(0)
-    batches = [draw(space, ROWS, rng) for _ in range(5)]
-    chain = observation_chain(parameters, space)
+    batches = [case.draw(ROWS, rng) for _ in range(5)]
+    chain, other = case.build(), case.build()
     memory = chain.new_rows(ROWS)
-    run_observations(chain, memory, batches[:3])
+    run(case, chain, memory, batches[:3])
     saved, saved_memory = chain.state_dict(), {name: a.copy() for name, a in memory.items()}
-    expected = [
-        chain.observation(
-            memory, np.arange(ROWS), {"key": b}, starts=np.zeros(ROWS, bool), learn=True
-        )
-        for b in batches[3:]
-    ]
-    other = observation_chain(parameters, space)
+    expected = run(case, chain, memory, batches[3:], first=3)
     other.load_state_dict(saved)
-    got = [
-        other.observation(
-            saved_memory, np.arange(ROWS), {"key": b}, starts=np.zeros(ROWS, bool), learn=True
-        )
-        for b in batches[3:]
-    ]
-    np.testing.assert_array_equal([a["key"] for a in got], [a["key"] for a in expected])
+    np.testing.assert_array_equal(run(case, other, saved_memory, batches[3:], first=3), expected)
     assert plain(other.state_dict()) == plain(chain.state_dict())
 
 
-@reward_cases
-def test_rewards_saved_and_loaded_go_on_bit_for_bit(parameters):
+@input_cases
+def test_input_filters_loaded_filter_alike_at_once(case):
     rng = np.random.default_rng(0)
-    batches = [rng.normal(size=ROWS) for _ in range(5)]
-    chain = reward_chain(parameters)
-    memory = chain.new_rows(ROWS)
-    run_rewards(chain, memory, batches[:3])
-    saved, saved_memory = chain.state_dict(), {name: a.copy() for name, a in memory.items()}
-    expected = run_rewards(chain, memory, batches[3:])
-    other = reward_chain(parameters)
-    other.load_state_dict(saved)
-    np.testing.assert_array_equal(run_rewards(other, saved_memory, batches[3:]), expected)
-    assert plain(other.state_dict()) == plain(chain.state_dict())
-
-
-@observation_cases
-def test_observations_are_filtered_alike_right_after_loading(case):
-    parameters, space, _ = case
-    rng = np.random.default_rng(0)
-    chain, other = observation_chain(parameters, space), observation_chain(parameters, space)
-    run_observations(chain, chain.new_rows(ROWS), [draw(space, ROWS, rng) for _ in range(3)])
+    chain, other = seen(case, rng, batches=3), case.build()
     other.load_state_dict(chain.state_dict())
-    batches = [draw(space, ROWS, rng)]
+    batches = [case.draw(ROWS, rng)]
     np.testing.assert_array_equal(
-        run_observations(other, other.new_rows(ROWS), batches, learn=False),
-        run_observations(chain, chain.new_rows(ROWS), batches, learn=False),
+        run(case, other, other.new_rows(ROWS), batches, learn=False),
+        run(case, chain, chain.new_rows(ROWS), batches, learn=False),
     )
 
 
-@reward_cases
-def test_rewards_are_filtered_alike_right_after_loading(parameters):
+@input_cases
+def test_input_filters_many_rows_equal_single_ones(case):
     rng = np.random.default_rng(0)
-    chain, other = reward_chain(parameters), reward_chain(parameters)
-    run_rewards(chain, chain.new_rows(ROWS), [rng.normal(size=ROWS) for _ in range(3)])
-    other.load_state_dict(chain.state_dict())
-    batches = [rng.normal(size=ROWS)]
-    np.testing.assert_array_equal(
-        run_rewards(other, other.new_rows(ROWS), batches, learn=False),
-        run_rewards(chain, chain.new_rows(ROWS), batches, learn=False),
-    )
-
-
-@observation_cases
-def test_many_observations_equal_single_ones(case):
-    parameters, space, _ = case
-    rng = np.random.default_rng(0)
-    chain = observation_chain(parameters, space)
-    run_observations(chain, chain.new_rows(ROWS), [draw(space, ROWS, rng)])
-    batches = [draw(space, ROWS, rng) for _ in range(4)]
-    together = run_observations(chain, chain.new_rows(ROWS), batches, starts_at=(2,), learn=False)
+    chain = seen(case, rng)
+    batches = [case.draw(ROWS, rng) for _ in range(4)]
+    together = run(case, chain, chain.new_rows(ROWS), batches, learn=False)
     memory = chain.new_rows(ROWS)
-    for step, batch in enumerate(batches):
+    for index, batch in enumerate(batches):
         for row in reversed(range(ROWS)):
-            alone = chain.observation(
-                memory,
-                np.array([row]),
-                {"key": batch[row : row + 1]},
-                starts=np.array([step in (0, 2)]),
-                learn=False,
-            )
-            np.testing.assert_array_equal(alone["key"][0], together[step][row])
-
-
-@reward_cases
-def test_many_rewards_equal_single_ones(parameters):
-    rng = np.random.default_rng(0)
-    chain = reward_chain(parameters)
-    run_rewards(chain, chain.new_rows(ROWS), [rng.normal(size=ROWS)])
-    batches = [rng.normal(size=ROWS) for _ in range(4)]
-    together = run_rewards(chain, chain.new_rows(ROWS), batches, learn=False)
-    memory = chain.new_rows(ROWS)
-    for step, batch in enumerate(batches):
-        for row in reversed(range(ROWS)):
-            alone = chain.reward(
-                memory,
-                np.array([row]),
-                batch[row : row + 1],
-                ends=np.array([row % 3 == step % 3]),
-                learn=False,
-            )
-            np.testing.assert_array_equal(alone[0], together[step][row])
+            one = batch[row : row + 1]
+            alone = case.step(chain, memory, one, np.array([row]), index, learn=False)
+            np.testing.assert_array_equal(alone[0], together[index][row])
 
 
 @action_cases
@@ -413,24 +318,12 @@ def test_many_actions_equal_single_ones_and_are_not_written_to(case):
         np.testing.assert_array_equal(chain.inverse(sent[row : row + 1])[0], back[row])
 
 
-@observation_cases
-def test_no_observations_at_all(case):
-    parameters, space, _ = case
-    chain = observation_chain(parameters, space)
-    memory = chain.new_rows(ROWS)
-    run_observations(chain, memory, [draw(space, ROWS, np.random.default_rng(0))])
+@input_cases
+def test_input_filters_no_rows_change_nothing(case):
+    chain = seen(case, np.random.default_rng(0))
     before = plain(chain.state_dict())
-    (output,) = run_observations(chain, memory, [draw(space, 0, np.random.default_rng(0))])
-    assert output.shape == (0, *chain.observation_space["key"].shape)
-    assert plain(chain.state_dict()) == before
-
-
-@reward_cases
-def test_no_rewards_at_all(parameters):
-    chain = reward_chain(parameters)
-    before = plain(chain.state_dict())
-    (output,) = run_rewards(chain, chain.new_rows(ROWS), [np.zeros(0)])
-    assert output.shape == (0,)
+    (output,) = run(case, chain, chain.new_rows(ROWS), [case.draw(0, np.random.default_rng(0))])
+    assert output.shape == (0, *case.mapped(chain).shape)
     assert plain(chain.state_dict()) == before
 
 
@@ -441,13 +334,6 @@ def test_no_actions_at_all(case):
     sent = chain.apply(draw(chain.agent_space, 0, np.random.default_rng(0)))
     assert sent.shape == (0, *space.shape)
     assert chain.inverse(sent).shape == (0, *chain.agent_space.shape)
-
-
-@pytest.mark.parametrize("parameters", REWARD_CASES[1::2], ids=ids)
-def test_a_state_of_other_filters_is_refused(parameters):
-    saved = reward_chain(parameters).state_dict()
-    with pytest.raises(CheckpointError, match=r"InputFilter\.reward"):
-        reward_chain(filters.RewardRescaleFilter(factor=2.0)).load_state_dict(saved)
 
 
 def test_chains_fulfil_the_protocols():

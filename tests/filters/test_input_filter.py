@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coach_rl.core.errors import CheckpointError, ParameterError, SpaceError, UnknownNameError
 from coach_rl.filters import (
     InputFilter,
     ObservationClippingFilter,
@@ -13,7 +12,6 @@ from coach_rl.filters import (
     ObservationStackingFilter,
     RewardClippingFilter,
     RewardReturnScalingFilter,
-    StatelessInputStage,
 )
 
 SPACE = spaces.Dict(
@@ -144,66 +142,3 @@ def test_training_and_evaluation_share_statistics_and_nothing_else():
         np.testing.assert_array_equal(array, kept[name])
     again = observe(chain, chain.new_rows(2), seed=1, learn=False)
     np.testing.assert_array_equal(first["joints"], again["joints"])
-
-
-def test_an_unknown_key_names_the_nearest():
-    with pytest.raises(UnknownNameError, match="did you mean 'joints'"):
-        InputFilter(observation={"joint": (ObservationNormalizationFilter(),)}).build(SPACE)
-    with pytest.raises(UnknownNameError, match="unknown observation key 'goal'"):
-        PARAMETERS.build(SPACE).observation(
-            {}, np.array([0]), {"goal": np.zeros((1, 2))}, starts=np.array([True]), learn=True
-        )
-
-
-def test_a_filter_that_does_not_suit_is_located():
-    parameters = InputFilter(
-        observation={
-            "joints": (
-                ObservationClippingFilter(low=0.0),
-                ObservationRescaleToSizeFilter(height=2, width=2),
-            )
-        }
-    )
-    with pytest.raises(
-        SpaceError,
-        match=r"filter 1 of observation 'joints': ObservationRescaleToSizeFilter needs images",
-    ):
-        parameters.build(SPACE)
-
-
-def test_a_filter_that_gives_other_shapes_than_it_said_is_located():
-    @dataclasses.dataclass(frozen=True)
-    class First:
-        def build(self, space):
-            return StatelessInputStage(space, lambda values: values[:, :1])
-
-    chain = InputFilter(observation={"joints": (ObservationClippingFilter(low=0.0), First())})
-    with pytest.raises(
-        SpaceError, match=r"observation/joints/1: .* shape \(1,\), its output_space is Box.*\(3,\)"
-    ):
-        observe(chain.build(SPACE), {})
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"observation": {"joints": ObservationNormalizationFilter()}},
-        {"observation": {"joints": (ObservationNormalizationFilter,)}},
-        {"reward": RewardClippingFilter(low=0)},
-        {"reward": ("RewardClippingFilter",)},
-    ],
-)
-def test_what_is_not_a_tuple_of_filters_is_refused(fields):
-    with pytest.raises(ParameterError, match=r"InputFilter\.\w+.* must (be|hold)"):
-        InputFilter(**fields)
-
-
-def test_a_state_of_another_chain_is_refused():
-    chain = PARAMETERS.build(SPACE)
-    saved = chain.state_dict()
-    with pytest.raises(CheckpointError, match=r"InputFilter\.observation\['joints'\]"):
-        InputFilter(reward=PARAMETERS.reward).build(SPACE).load_state_dict(saved)
-    with pytest.raises(CheckpointError, match=r"positions \[\].*at \['0'\]"):
-        chain.load_state_dict({"observation": saved["observation"]})
-    with pytest.raises(UnknownNameError, match="'arms'"):
-        chain.load_state_dict({"observation": {"arms": {}}, "reward": {}})

@@ -1,10 +1,8 @@
 """Numbers worked out by hand, one block per filter; shared promises: test_filter_contract."""
 
 import numpy as np
-import pytest
 from gymnasium import spaces
 
-from coach_rl.core.errors import ParameterError
 from coach_rl.filters import (
     InputFilter,
     RewardClippingFilter,
@@ -43,12 +41,6 @@ def test_clipping_takes_0_for_a_bound():
     assert bounds(high.chain) == (-np.inf, 0.0)
 
 
-@pytest.mark.parametrize("fields", [{}, {"low": 1.0, "high": 0.0}])
-def test_clipping_refuses_senseless_bounds(fields):
-    with pytest.raises(ParameterError, match="RewardClippingFilter"):
-        RewardClippingFilter(**fields)
-
-
 def test_rescaling_and_the_order_of_filters():
     scaled_first = Filtered(RewardRescaleFilter(factor=10.0), RewardClippingFilter(low=-1, high=1))
     clipped_first = Filtered(
@@ -58,8 +50,6 @@ def test_rescaling_and_the_order_of_filters():
     np.testing.assert_array_equal(clipped_first([0.05, 3.0]), [-0.5, -10.0])
     assert bounds(scaled_first.chain) == (-1.0, 1.0)
     assert bounds(clipped_first.chain) == (-10.0, 10.0)
-    with pytest.raises(ParameterError, match="factor must not be 0"):
-        RewardRescaleFilter(factor=0.0)
 
 
 def test_normalization_by_hand():
@@ -99,15 +89,3 @@ def test_return_scaling_agrees_with_a_slow_version():
         running[ends] = 0.0
         expected = np.clip(rewards / np.sqrt(np.var(seen) + 1e-8), -10, 10)
         np.testing.assert_allclose(output, expected, rtol=1e-9)
-
-
-@pytest.mark.parametrize("fields", [{"discount": 1.5}, {"clip": -1.0}, {"epsilon": 0.0}])
-def test_return_scaling_refuses_senseless_parameters(fields):
-    with pytest.raises(ParameterError, match=f"RewardReturnScalingFilter.{next(iter(fields))}"):
-        RewardReturnScalingFilter(**fields)
-
-
-@pytest.mark.parametrize("fields", [{"clip": 0.0}, {"epsilon": -1.0}])
-def test_normalization_refuses_senseless_parameters(fields):
-    with pytest.raises(ParameterError, match=f"RewardNormalizationFilter.{next(iter(fields))}"):
-        RewardNormalizationFilter(**fields)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from small_runs import parameters
 
-from coach_rl.core.errors import CallbackError, CoachWarning, ParameterError
+from coach_rl.core.errors import CoachWarning
 from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.testing.states import assert_same_state
@@ -125,53 +125,13 @@ def test_a_stop_ends_training_with_an_evaluation_and_its_reason():
     longer.close()
 
 
-def test_an_error_in_a_callback_names_it_and_the_record():
-    def wrong(record, run):
-        if record.kind == "evaluation":
-            raise KeyError("rewrad")
-
-    manager = manager_with(wrong)
-    with pytest.raises(
-        CallbackError,
-        match=r"callback wrong failed at the evaluation record of environment step \d+: "
-        "KeyError: 'rewrad'; correct it",
-    ):
-        list(manager.improve())
-    manager.close()
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        (lambda record, run: ["text"], "'text'"),
-        (lambda record, run: record, "kind 'phase'"),
-        (lambda record, run: run.stop(""), "needs the reason"),
-        (lambda record, run: 3, "TypeError"),
-    ],
-)
-def test_callbacks_add_notes_and_nothing_else(answer, said):
-    manager = manager_with(answer)
-    with pytest.raises(CallbackError, match=said):
-        next(manager.improve())
-    manager.close()
-
-
-def test_wrong_callbacks_are_refused_before_anything_is_built():
-    with pytest.raises(ParameterError, match=r"write Counting\(\.\.\.\), with brackets"):
-        replace(parameters(), callbacks=(Counting,))
-    with pytest.raises(ParameterError, match="callbacks must be"):
-        replace(parameters(), callbacks=(3,))
-    with pytest.raises(ParameterError, match=r"write Counting\(\.\.\.\), with brackets"):
-        manager_with(Counting)
-
-
-def test_the_state_of_a_callback_that_is_gone_is_dropped_with_a_warning():
+def test_callbacks_state_of_missing_callback_warns():
     manager = manager_with(Counting(), Counting())
     state = manager.state_dict()
     manager.close()
     assert set(state["callbacks"]) == {"Counting", "Counting 2"}
     fewer = manager_with(Counting())
-    with pytest.warns(CoachWarning, match="callback Counting 2, which this run does not have"):
+    with pytest.warns(CoachWarning):
         fewer.load_state_dict(state)
     fewer.close()
 

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.core.errors import CoachWarning, ConfigurationError, RunError
+from coach_rl.core.errors import CoachWarning, RunError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import parameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import batch
-from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
@@ -137,21 +136,16 @@ def test_the_episode_filmed_is_the_one_asked_for(easel, episodes, row):
     assert len(recorder.shots) == 1 + step, "one episode, from its first step on"
 
 
-def test_what_cannot_be_drawn_is_said_and_nothing_else_fails(easel, monkeypatch):
+def test_episode_recorder_without_opengl_warns(easel, monkeypatch):
     def no_frame(self, data, marks=()):
         raise RunError("cannot draw: no OpenGL; set MUJOCO_GL to egl or osmesa")
 
     plain = film(maze_walkers.maze_experiment())[2]
     monkeypatch.setattr(Easel, "frame", no_frame)
-    with pytest.warns(CoachWarning, match="nothing is filmed: .* MUJOCO_GL"):
+    with pytest.warns(CoachWarning):
         recorder, _, record = film(maze_walkers.maze_experiment(), episodes="best")
     assert recorder.take_film() is None
     assert record.scalars["evaluation/reward_mean"] == plain.scalars["evaluation/reward_mean"]
-
-
-def test_a_row_that_is_not_there_is_said_at_once(easel):
-    with pytest.raises(ConfigurationError, match="no row 99 to film: there are"):
-        film(maze_walkers.maze_experiment(), row=99)
 
 
 @pytest.mark.parametrize(
@@ -276,10 +270,3 @@ def test_a_gymnasium_environment_is_made_to_be_drawn(lamp):
         "step 5, return 10, the end",
     ]
     assert len(recorder.shots[0].caption) == 1
-
-
-def test_what_has_no_pictures_is_said_before_anything_runs():
-    manager = BasicRLGraphManager(replace(learning(), environment=PointMassParameters()))
-    with pytest.raises(ConfigurationError, match=r"cannot be filmed: .* has no pictures"):
-        manager.create_graph(watcher=EpisodeRecorder(VideoParameters()))
-    manager.close()

@@ -97,7 +97,7 @@ def test_a_run_says_that_it_waits_for_evaluations():
     assert said[-1] == ""
 
 
-def test_a_saved_state_holds_what_is_to_come():
+def test_evaluator_saved_state_has_pending_evaluations():
     here = evaluations(manager_of(parameters()).improve())
     first, heard = manager_of(parameters()), []
     for record in first.improve(evaluator=SlowEvaluator(parameters(), 10_000)):
@@ -109,7 +109,7 @@ def test_a_saved_state_holds_what_is_to_come():
     resumed = manager_of(parameters())
     resumed.load_state_dict(state)
     assert resumed.evaluations.is_awaited
-    with pytest.raises(ConfigurationError, match="still to be made by an evaluator"):
+    with pytest.raises(ConfigurationError):
         next(resumed.improve())
     rest = resumed.improve(evaluator=SlowEvaluator(parameters(), 30))
     assert evaluations(rest) == here

@@ -1,15 +1,10 @@
 """Certified plans in whole experiments: forks come true, are counted apart and change nothing."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from coach_rl import (
-    AgentGroupParameters,
     CertifyParameters,
-    CollectionParameters,
-    ConfigurationError,
     DDPGAgentParameters,
     EnvironmentEpisodes,
     EnvironmentSteps,
@@ -19,15 +14,10 @@ from coach_rl import (
     GraphAgentParameters,
     GraphParameters,
     GridPlaces,
-    GroupMember,
-    GymnasiumParameters,
     HACAgentParameters,
     HRLGraphManager,
     LearningParameters,
     LevelParameters,
-    OptionSpace,
-    ParameterError,
-    PPOAgentParameters,
     ReplayMemoryParameters,
     Runtime,
     ScheduleParameters,
@@ -234,109 +224,3 @@ def test_agents_propose_what_they_would_do_next():
         assert own not in places
         assert len(set(places.tolist())) in (2, 3, 4, 5, 6, 7, 8)
     manager.close()
-
-
-NO_SCHEDULE = CertifyParameters(candidates=2)
-
-
-def of_two(top, low, environment=MASS, **options):
-    return experiment((top, low), environment, num_envs=2, **options)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "line"),
-    [
-        (
-            lambda: of_two(hac(name="top"), hac(name="low", horizon=3, certify=NO_SCHEDULE)),
-            "level 'low' certifies its decisions, and no level below could try them",
-        ),
-        (
-            lambda: of_two(
-                hac(name="top", certify=NO_SCHEDULE),
-                replace(hac(name="low", horizon=3), goal_space=OptionSpace(count=3)),
-            ),
-            "level 'low' has no goals that could be reached",
-        ),
-        (
-            lambda: of_two(hac(name="top", certify=NO_SCHEDULE), hac(name="low")),
-            "level 'top' certifies its decisions, and tries may never end, because level 'low'",
-        ),
-        (
-            lambda: of_two(
-                LevelParameters(
-                    name="top",
-                    agent=DDPGAgentParameters(),
-                    certify=CertifyParameters(candidates=2, prefer="nearest"),
-                ),
-                hac(name="low", horizon=3),
-            ),
-            "by their distance to its own goal",
-        ),
-        (
-            lambda: learning(NO_SCHEDULE, collection=CollectionParameters(workers=2)),
-            "leave out --workers",
-        ),
-        (
-            lambda: of_two(
-                hac(name="top", frozen=True, certify=CertifyParameters(candidates=2, learn=True)),
-                hac(name="low", horizon=3),
-            ),
-            "and is frozen",
-        ),
-        (lambda: CertifyParameters(candidates=1), "CertifyParameters.candidates"),
-    ],
-)
-def test_levels_that_could_not_certify_are_refused_in_a_line(parameters, line):
-    with pytest.raises(ParameterError, match=line) as refused:
-        parameters()
-    assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("agent", "certify", "environment", "line"),
-    [
-        (
-            ScriptedAgentParameters(policy="desired_goal"),
-            NO_SCHEDULE,
-            MASS,
-            "has no alternatives to what it decides",
-        ),
-        (
-            DDPGAgentParameters(),
-            CertifyParameters(candidates=2, learn=True),
-            MASS,
-            "learns from what was done, not from tries; leave out learn",
-        ),
-        (
-            AgentGroupParameters(
-                members=tuple(
-                    GroupMember(agent=DDPGAgentParameters(name=name), actions=element)
-                    for name, element in (("x", "0"), ("y", "1"))
-                )
-            ),
-            NO_SCHEDULE,
-            MASS,
-            "has no alternatives to what it decides",
-        ),
-        (PPOAgentParameters(), NO_SCHEDULE, MASS, "set certify.during='evaluation'"),
-        (
-            DDPGAgentParameters(),
-            NO_SCHEDULE,
-            GymnasiumParameters(level="Pendulum-v1"),
-            "'Pendulum-v1' cannot be forked: it restores a state by living through",
-        ),
-    ],
-)
-def test_agents_and_environments_that_could_not_are_refused(agent, certify, environment, line):
-    top = LevelParameters(name="top", agent=agent, certify=certify)
-    if environment is MASS:
-        top = replace(top, goal_space=PLACES)
-    low = LevelParameters(
-        name="low",
-        agent=ScriptedAgentParameters(policy="still"),
-        goal_space=PLACES,
-        horizon=3,
-    )
-    with pytest.raises(ConfigurationError, match=f"level 'top' cannot certify.*{line}") as refused:
-        built(of_two(top, low, environment))
-    assert "\n" not in str(refused.value)

@@ -188,7 +188,7 @@ def test_a_new_process_resumes_bit_for_bit(tmp_path, stop_at):
     assert_same_state(read_checkpoint(tmp_path / "whole").state, straight)
 
 
-def test_a_graph_without_training_environments_evaluates_what_it_is_given(monkeypatch):
+def test_graph_manager_without_training_evaluates_a_loaded_state(monkeypatch):
     built = []
     build = MujocoParameters.build
 
@@ -216,7 +216,7 @@ def test_a_graph_without_training_environments_evaluates_what_it_is_given(monkey
     assert record.training_steps == expected.training_steps > 0
     assert record.episodes == expected.episodes > 0
     for call in (tester.run, tester.state_dict, lambda: tester.load_state_dict(state)):
-        with pytest.raises(ConfigurationError, match="built to evaluate only"):
+        with pytest.raises(ConfigurationError):
             call()
     tester.close()
     tester.close()
@@ -285,8 +285,3 @@ def test_records_can_be_written_as_json():
     records, _ = finished(parameters())
     for record in records:
         json.dumps(dict(record.scalars), allow_nan=False)
-
-
-def test_asking_before_building_says_what_to_do():
-    with pytest.raises(ConfigurationError, match="call create_graph"):
-        BasicRLGraphManager(parameters()).state_dict()

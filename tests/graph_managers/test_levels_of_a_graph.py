@@ -7,11 +7,9 @@ import pytest
 import torch
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.dqn_agent import DQNAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
-from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
@@ -78,21 +76,6 @@ class EndingParameters(PPOAgentParameters):
         return EndingAgent(self, context)
 
 
-@pytest.mark.parametrize(
-    "levels",
-    [(TOP, replace(LOW, agent=EndingParameters())), (replace(LOW, agent=EndingParameters()),)],
-    ids=["below", "alone"],
-)
-def test_an_agent_that_ends_sub_episodes_is_refused_at_a_level_without_options(levels):
-    if len(levels) == 1:
-        levels = (replace(levels[0], goal_space=None, horizon=None),)
-    with pytest.raises(
-        ConfigurationError,
-        match=r"^level 'low': its agent ends .* \(EndingAgent\.ends\).* an OptionSpace",
-    ):
-        stack(*levels).create_graph(Runtime(device="cpu"))
-
-
 def tensors(state):
     """Every number in a tree, as one list of arrays."""
     if isinstance(state, dict):
@@ -148,71 +131,6 @@ def test_a_frozen_agent_acts_greedily_also_in_heatup():
         greedy, _ = low.sampler.greedy(parameters)
         np.testing.assert_array_equal(action, np.clip(greedy, -1, 1))
     graph_manager.close()
-
-
-@pytest.mark.parametrize(
-    ("levels", "message"),
-    [
-        (
-            (replace(TOP, agent=DQNAgentParameters()), LOW),
-            "level 'top': this agent chooses among Discrete actions, got Box",
-        ),
-        (
-            (replace(TOP, agent=ddpg()), replace(LOW, goal_space=OptionSpace(count=4))),
-            r"level 'top': this agent acts in a flat Box .* got Discrete\(4\)",
-        ),
-        (
-            (TOP, replace(LOW, goal_space=replace(PLACES, elements=None))),
-            "level 'low': the goal has 2 elements, observation 'observation' has 4",
-        ),
-        (
-            (TOP, replace(LOW, goal_space=replace(PLACES, elements=(0, 4)))),
-            r"level 'low': GoalSpace.elements \(0, 4\) do not all lie in observation",
-        ),
-        (
-            (TOP, replace(LOW, agent=ScriptedAgentParameters(policy="nowhere:f"))),
-            "level 'low': the script 'nowhere:f' needs the module 'nowhere'",
-        ),
-        ((TOP, LOW, replace(LOW, name="lower", goal_space=None)), "level 'lower' needs a goal_spa"),
-    ],
-)
-def test_levels_that_do_not_fit_are_named(levels, message):
-    with pytest.raises(ConfigurationError, match=message):
-        stack(*levels).create_graph(Runtime(device="cpu"))
-
-
-def test_an_agent_that_is_alone_is_not_named_by_its_level():
-    with pytest.raises(ConfigurationError, match=r"^this agent chooses"):
-        stack(replace(TOP, agent=DQNAgentParameters())).create_graph(Runtime(device="cpu"))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"horizon": 0}, r"horizon of 'low' must be int > 0 \| None, got 0"),
-        (
-            {"testing_rate": 1.5},
-            r"testing_rate of 'low' must be float in \[0, 1\] \| None, got 1\.5",
-        ),
-        (
-            {"agent": None},
-            "agent of 'low' must be AgentParameters, got None; describe one",
-        ),
-        ({"agent": "PPO"}, "agent of 'low' must be AgentParameters, got 'PPO'; describe one"),
-        (
-            {"agent": PPOAgentParameters},
-            r"got the class PPOAgentParameters; write PPOAgentParameters\(\.\.\.\), with brackets",
-        ),
-    ],
-)
-def test_wrong_values_of_a_level_are_refused_by_its_name(change, message):
-    with pytest.raises(ParameterError, match=message):
-        replace(LOW, **change)
-
-
-def test_a_level_without_an_agent_is_refused():
-    with pytest.raises(ParameterError, match="LevelParameters of 'low' lacks agent"):
-        LevelParameters(name="low", goal_space=PLACES)
 
 
 def test_the_description_draws_the_stack_as_a_tree():

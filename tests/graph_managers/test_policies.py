@@ -3,19 +3,14 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from small_runs import parameters, ppo
 from test_collected_stack import finished, with_workers
 from test_evaluator import SlowEvaluator, evaluations, manager_of
 
-from coach_rl import AgentGroupParameters, GroupMember
 from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters
-from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.saved import SavedAttribute
 from coach_rl.testing.states import assert_same_state
-
-REFUSED = r"saves state of its own \(state_dict\), .* write SavedAttribute\(name, policy=True\)"
 
 
 class ShiftedAgent(PPOAgent):
@@ -88,35 +83,3 @@ def test_state_in_the_policy_reaches_evaluators_and_workers():
     (records, state), (expected, same) = finished(with_workers(shifted, 1)), finished(shifted)
     assert records == expected
     assert_same_state(state, same)
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "how"),
-    [
-        (ForgottenParameters, "ForgottenAgent", "state_dict"),
-        (DeclaredParameters, "DeclaredAgent", "SAVED: shift"),
-    ],
-)
-def test_state_that_no_policy_carries_is_refused_where_policies_are_used(kind, name, how):
-    forgotten = experiment(kind)
-    refused = REFUSED.replace("state_dict", how, 1)
-    with manager_of(forgotten) as manager:
-        assert list(manager.improve()), "one process needs no policies"
-        with pytest.raises(ConfigurationError, match=f"agent of 'main': {name} {refused}"):
-            manager.evaluations.policies()
-        with pytest.raises(ConfigurationError, match=refused):
-            next(manager.improve(evaluator=SlowEvaluator(parameters(), looks=1)))
-    with pytest.raises(ConfigurationError, match=refused):
-        manager_of(with_workers(forgotten))
-
-
-def test_state_that_no_policy_carries_is_refused_in_members_of_a_group():
-    agent = experiment(ForgottenParameters).agent
-    group = AgentGroupParameters(
-        members=(
-            GroupMember(agent=replace(agent, name="one"), actions="0"),
-            GroupMember(agent=replace(agent, name="two"), actions="1"),
-        )
-    )
-    with pytest.raises(ConfigurationError, match=f"agent of 'one': ForgottenAgent {REFUSED}"):
-        manager_of(replace(parameters(), agent=group)).evaluations.policies()

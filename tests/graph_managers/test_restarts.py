@@ -112,7 +112,7 @@ def restarted(request):
     for _ in before.heatup(EnvironmentSteps(60)):
         pass
     played(before, 3 * 50)
-    with pytest.warns(CoachWarning, match="3 open training episodes .* restart"):
+    with pytest.warns(CoachWarning):
         after.load_state_dict(before.state_dict(), restart_episodes=True)
     yield before, after
     before.close()

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from maze_walkers import WalkerParameters, maze_experiment
+from maze_walkers import maze_experiment
 
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
-from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.graph_managers import GraphManager
@@ -83,18 +82,3 @@ def test_an_evaluation_counts_the_sub_episodes_of_its_own_episodes_alone(episode
             counted = low.scalars["evaluation_level/sub_episodes"]
             decisions = counted * low.scalars["evaluation_level/decisions"]
             assert decisions == pytest.approx(length.sum())
-
-
-def test_a_stack_whose_lowest_level_is_on_top_is_refused():
-    experiment = maze_experiment()
-    environment = experiment.environment.build(num_envs=1)
-    with pytest.raises(ConfigurationError, match="level 'high' needs a goal_space"):
-        build_stack(
-            experiment.levels[::-1],
-            environment,
-            agent=lambda index, spaces: WalkerParameters(name="pusher").build(),
-            clock=Clock(),
-            seed=0,
-            purpose="training",
-        )
-    environment.close()

@@ -6,7 +6,6 @@ import pytest
 import torch
 from small_runs import parameters
 
-from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.graph_managers import BasicRLGraphManager
@@ -83,15 +82,3 @@ def test_torch_settings_are_put_back_where_computing_fails():
     with manager, pytest.raises(ZeroDivisionError):
         manager.run()
     assert torch_settings() == before
-
-
-@pytest.mark.parametrize("threads", [0, -1])
-def test_threads_must_be_positive(threads):
-    with pytest.raises(ParameterError, match=f"threads must be int > 0 . None, got {threads}"):
-        Runtime(threads=threads)
-
-
-@pytest.mark.parametrize("device", ["gpu", "cuda:x", "cuda:99"])
-def test_a_device_that_is_not_there_is_refused(device):
-    with pytest.raises(ConfigurationError, match=f"'{device}'"):
-        BasicRLGraphManager(parameters()).create_graph(Runtime(device=device))

@@ -470,8 +470,7 @@ def test_level_manager_goals_are_read_only():
     assert goals.given.all()
     assert goals.goal.shape == (3, 2)
     for values in (goals.goal, goals.open, goals.given):
-        with pytest.raises(ValueError, match="read-only"):
-            values[0] = 1
+        assert not values.flags.writeable
 
 
 X = GoalSpace(low=(-3.0,), high=(3.0,), threshold=(0.5,), elements=(0,))

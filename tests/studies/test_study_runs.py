@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import coach_rl
-from coach_rl import ConfigurationError, Runtime, Study, Variant, find_preset, load_preset
+from coach_rl import CoachWarning, Runtime, Study, Variant, find_preset, load_preset
 from coach_rl.configuration.parameters_json import encode
 from coach_rl.runs.folder import RunFolder, read_manifest, write_manifest
 from coach_rl.studies.job_run import run_job
@@ -58,8 +58,6 @@ def test_study_runs_earlier_runs_count(tmp_path):
     for run in study_runs(elsewhere, root=tmp_path / "old" / "deep"):
         run.folder.summary.unlink()  # as where it was stopped
     assert done(STUDY, tmp_path, earlier=[tmp_path / "old"]) == []
-    with pytest.raises(ConfigurationError, match="there is no folder"):
-        study_runs(STUDY, root=tmp_path, earlier=[tmp_path / "none"])
 
 
 def test_study_runs_changes_by_seed(tmp_path):
@@ -88,7 +86,7 @@ def test_study_runs_damaged_earlier_run_warning(tmp_path):
     make(replace(STUDY, name="by_hand"), tmp_path / "old", only=slice(0, 1))
     (manifest,) = (tmp_path / "old").glob("*/*/manifest.json")
     manifest.write_text("{")
-    with pytest.warns(match="an earlier run is left out"):
+    with pytest.warns(CoachWarning):
         assert done(STUDY, tmp_path, earlier=[tmp_path / "old"]) == []
 
 

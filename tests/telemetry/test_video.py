@@ -118,7 +118,7 @@ def test_video_failed_write_leaves_nothing(tmp_path, monkeypatch):
     write_video(moving(5), tmp_path / "film", VideoParameters())
     assert len(read(tmp_path / "film.gif")[0]) == 5
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(RunError, match="cannot write the video"):
+    with pytest.raises(RunError):
         write_video(moving(2), tmp_path / "file" / "film", VideoParameters())
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "film.gif"]
 

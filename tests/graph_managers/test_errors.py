@@ -1,0 +1,598 @@
+"""Graphs and runs that are refused or warned of: calls, kinds, and parts of the one line."""
+
+from dataclasses import replace
+from functools import partial
+
+import gymnasium
+import numpy as np
+import pytest
+import test_levels_of_a_graph as levels_of_a_graph
+from maze_walkers import WalkerParameters, maze_experiment
+from small_runs import parameters, ppo
+from test_callbacks import Counting, manager_with
+from test_collected_stack import manager_of, on_policy, with_workers
+from test_episode_recorder import film, learning
+from test_evaluator import SlowEvaluator
+from test_faulty_runs import one_level, walk
+from test_forks import MASS, hac
+from test_forks import experiment as fork_experiment
+from test_graph import TASK, off_policy, stacked
+from test_inspections import SpoilsParameters, ddpg, manager, records_of
+from test_level_phases import PLACES, built
+from test_level_phases import parameters as phases
+from test_policies import DeclaredParameters, ForgottenParameters
+from test_policies import experiment as with_state
+
+from coach_rl import (
+    AgentGroupParameters,
+    BasicGraphParameters,
+    BasicRLGraphManager,
+    CertifyParameters,
+    CoachWarning,
+    CollectionParameters,
+    ConfigurationError,
+    DDPGAgentParameters,
+    DQNAgentParameters,
+    EnvironmentEpisodes,
+    EnvironmentSteps,
+    GraphManager,
+    GraphParameters,
+    GroupMember,
+    GymnasiumParameters,
+    HACAgentParameters,
+    HACGraphManager,
+    HACGraphParameters,
+    HIROAgentParameters,
+    LevelParameters,
+    OptionSpace,
+    ParameterError,
+    PointMassParameters,
+    PPOAgentParameters,
+    Runtime,
+    ScheduleParameters,
+    ScriptedAgentParameters,
+    SuccessRate,
+    TD3AgentParameters,
+    TrainingSteps,
+    UnknownNameError,
+    ValidationParameters,
+    VideoParameters,
+)
+from coach_rl.core.clock import Clock
+from coach_rl.core.errors import (
+    CallbackError,
+    CheckpointError,
+    EnvironmentFault,
+    InspectionError,
+    SpaceError,
+)
+from coach_rl.environments.mujoco import MujocoParameters
+from coach_rl.graph_managers.graph import Graph
+from coach_rl.graph_managers.run_warnings import warn_of_idle_learners
+from coach_rl.graph_managers.stacking import build_stack
+from coach_rl.telemetry.episode_recorder import EpisodeRecorder
+from tests.refusals import check_refused
+
+C, P, U = ConfigurationError, ParameterError, UnknownNameError
+FORK, LEARN = CertifyParameters(candidates=2), CertifyParameters(candidates=2, learn=True)
+TOP, LOW = levels_of_a_graph.TOP, levels_of_a_graph.LOW
+HAC_TOP = replace(TOP, goal_space=PLACES, horizon=4)
+OPTIONS = OptionSpace(count=3)
+STATE = "saves state of its own ({}), ... write SavedAttribute(name, policy=True)"
+
+
+# Whole descriptions.
+
+
+def flat(**given):
+    both = {"agent": PPOAgentParameters(), "environment": PointMassParameters(), **given}
+    return lambda: BasicGraphParameters(**both)
+
+
+def levels_of(*levels):
+    return lambda: GraphParameters(levels=levels, environment=PointMassParameters())
+
+
+def hac_with(*below, **given):
+    stack = (HAC_TOP, *below)
+    return lambda: HACGraphParameters(stack=stack, environment=PointMassParameters(), **given)
+
+
+def hac_of(**low):
+    return hac_with(replace(HAC_TOP, name="low", **low))
+
+
+def schedule(**given):
+    return lambda: ScheduleParameters(**given)
+
+
+def of_cart_pole():
+    with gymnasium.make("CartPole-v1") as env:
+        flat(environment=env)()
+
+
+def frozen_for_updates():
+    only = levels_of(replace(TOP, frozen=True))()
+    replace(only, schedule=ScheduleParameters(training=TrainingSteps(5)))
+
+
+def phased(**levels):
+    return lambda: phases(heatup=30, **levels)
+
+
+def low(**given):
+    return lambda: replace(LOW, **given)
+
+
+def callbacks(*given):
+    return lambda: replace(parameters(), callbacks=given)
+
+
+def collected(params=None, *, use=lambda params: params, **collection):
+    return lambda: use(with_workers(params or parameters(), **collection))
+
+
+DESCRIPTIONS = [
+    (flat(num_envs=0), P, "num_envs must be int > 0, got 0"),
+    (flat(environment="CartPole-v1"), P, "write parameters('CartPole-v1'), with `from coach_rl"),
+    (flat(environment=PointMassParameters), P, "write PointMassParameters(...), with brackets"),
+    (flat(evaluation_environment="hopper"), P, "write parameters('hopper')"),
+    (flat(agent=PPOAgentParameters), P, "got the class PPOAgentParameters; write PPOAgent"),
+    (flat(agnet=PPOAgentParameters()), U, "did you mean 'agent'"),
+    (flat(levels=1), U, "'levels'"),
+    (flat(reward_discount=1), U, "'reward_discount'"),
+    (of_cart_pole, P, "e.g. GymnasiumParameters(level='CartPole-v1')"),
+    *(
+        (lambda kind=kind, wrong=wrong: kind(wrong), P, f"{kind.__name__} needs ... got ")
+        for kind, wrong in (
+            (BasicRLGraphManager, levels_of(HAC_TOP)()),
+            (HACGraphManager, levels_of(HAC_TOP)()),
+            (BasicRLGraphManager, PPOAgentParameters()),
+            (GraphManager, PointMassParameters()),
+        )
+    ),
+    (levels_of(), P, "levels must be tuple[LevelParameters, ...] of length >= 1"),
+    (levels_of(TOP, TOP), P, "different names, got ['top', 'top']"),
+    (levels_of(TOP, replace(LOW, goal_space=None)), P, "level 'low' needs a goal_space"),
+    (levels_of(TOP, replace(LOW, name="episodes")), P, "log file, ['top', 'episodes"),
+    (levels_of(TOP, replace(LOW, testing_rate=0.3)), P, "testing_rate=0.3 and no level below"),
+    (levels_of(replace(TOP, failure_reward=-9.0), LOW), P, "failure_reward=-9.0 and never stops"),
+    (levels_of(replace(TOP, name=""), LOW), P, "has an empty one or one of the run's own"),
+    (hac_of(goal_space=OPTIONS), P, "level 'low' of a HAC stack needs goals"),
+    (hac_of(goal_space=None), P, "level 'low' of a HAC stack needs goals"),
+    (hac_of(horizon=None), P, "level 'low' of a HAC stack needs a horizon"),
+    (hac_with(levels=1), U, "'levels'"),
+    (hac_with(reward_discount=1), U, "'reward_discount'"),
+    (low(horizon=0), P, "horizon of 'low' must be int > 0 | None, got 0"),
+    (low(testing_rate=1.5), P, "testing_rate of 'low' must be float in [0, 1] | None, got 1.5"),
+    (low(agent=None), P, "agent of 'low' must be AgentParameters, got None; describe one"),
+    (low(agent="PPO"), P, "agent of 'low' must be AgentParameters, got 'PPO'; describe one"),
+    (low(agent=PPOAgentParameters), P, "write PPOAgentParameters(...), with brackets"),
+    (lambda: LevelParameters(name="low"), P, "LevelParameters of 'low' lacks agent"),
+    (schedule(training="all"), P, "got 'all'; write a whole number, or EnvironmentSteps"),
+    (schedule(training=float("inf")), P, "training must be EnvironmentSteps"),
+    (schedule(training=0), P, "training must be EnvironmentSteps ... > 0"),
+    (schedule(evaluation_interval=0), P, "evaluation_interval must be EnvironmentSteps ... > 0"),
+    (schedule(evaluation_episodes=0), P, "evaluation_episodes must be EnvironmentEpisodes > 0"),
+    (schedule(progress_interval=0), P, "progress_interval must be EnvironmentSteps > 0"),
+    (lambda: parameters(heatup=TrainingSteps(3)), P, "heatup cannot be counted in gradient"),
+    (lambda: parameters(heatup=400).schedule.check_heatup(), P, "must be shorter than schedule"),
+    (lambda: parameters(until_solved=True), P, "until_solved needs a target"),
+    (
+        lambda: parameters(until_solved=True, evaluation_interval=None),
+        P,
+        "until_solved needs evaluations",
+    ),
+    (frozen_for_updates, P, "training counts gradient updates, and there are none"),
+    (ValidationParameters, P, "give reward, success_rate or both"),
+    (lambda: ValidationParameters(success_rate=2), P, "success_rate must be float in"),
+    (callbacks(Counting), P, "write Counting(...), with brackets"),
+    (callbacks(3), P, "callbacks must be"),
+    (lambda: manager_with(Counting), P, "write Counting(...), with brackets"),
+    (lambda: Runtime(threads=0), P, "threads must be int > 0 | None, got 0"),
+    (collected(workers=5), P, "collection.workers (5) must be num_envs (4) or less"),
+    (collected(on="moon"), P, "must be local, inline, ray or ray:ADDRESS, got 'moon'"),
+    (collected(workers=0, on="ray"), P, "no workers to be there"),
+    (collected(mode="asynchronous", on="local", ticks=99), P, "collection.staleness"),
+    (collected(mode="asynchronous"), P, "only in synchronous mode"),
+    (
+        lambda: manager("network:nan", collection=CollectionParameters(workers=2)),
+        P,
+        "cannot read 'network', which acts in the workers",
+    ),
+]
+PHASES = [
+    (phased(top={"warmup": 99}), "warmup (99 ... of level 'top': no level above"),
+    (phased(low={"warmup": 600}), "must be shorter than schedule.training (600"),
+    (phased(low={"warmup": 30}), "must be longer than schedule.heatup (30"),
+    (phased(low={"warmup": 90, "frozen_until": 90}), "the level is frozen until 90 env"),
+    (phased(low={"warmup": 90}, top={"frozen": True}), "level 'top' above is frozen, and hand"),
+    (phased(low={"frozen": True, "turn": 9}), "'low' is frozen for the whole run, so turn would"),
+    (phased(low={"frozen_from": 90, "frozen_until": 90}), "(90 ... of ... 'low' must come bef"),
+    (phased(low={"frozen_from": 30}), "level 'low' would never learn: it is frozen from 30 env"),
+    (phased(top={"frozen_until": 600}), "never learn: it is frozen from the beginning until 600"),
+    (phased(low={"turn": 60}), "one level alone has a turn"),
+    (phased(top={"turn": 60}, low={"turn": 600}), "take 600 environment steps, so that it wou"),
+    (
+        phased(low={"warmup": SuccessRate(rate=0.9, level="lwo")}),
+        "success rate of level 'lwo', which does not exist; levels with goals: top, low",
+    ),
+    (
+        phased(low={"goal_space": OPTIONS, "warmup": SuccessRate(rate=0.9)}),
+        "of level 'low', which has no goals of its own; levels with goals: top",
+    ),
+    (phased(low={"warmup": TrainingSteps(9)}), "warmup of 'low' must be EnvironmentSteps | Env"),
+    (
+        phased(middle={"warmup": 60}, low={"warmup": 90}),
+        "'middle' above acts ... (60 ... must be longer",
+    ),
+    (
+        phased(training=TrainingSteps(99), top={"frozen_from": 60}, low={"frozen_from": 60}),
+        "there are none once every level is frozen",
+    ),
+]
+
+# Levels that decide by plans tried out.
+
+
+def of_two(top, low, environment=MASS, **options):
+    return lambda: fork_experiment((top, low), environment, num_envs=2, **options)
+
+
+def certifying(agent, certify=FORK, environment=MASS):
+    goals = PLACES if environment is MASS else None
+    top = LevelParameters(name="top", agent=agent, certify=certify, goal_space=goals)
+    still = ScriptedAgentParameters(policy="still")
+    below = LevelParameters(name="low", agent=still, goal_space=PLACES, horizon=3)
+    return lambda: built(of_two(top, below, environment)())
+
+
+GROUP = AgentGroupParameters(
+    members=tuple(
+        GroupMember(agent=DDPGAgentParameters(name=name), actions=element)
+        for name, element in (("x", "0"), ("y", "1"))
+    )
+)
+NEAREST = LevelParameters(
+    name="top",
+    agent=DDPGAgentParameters(),
+    certify=CertifyParameters(candidates=2, prefer="nearest"),
+)
+CERTIFYING = [
+    (
+        of_two(hac(name="top"), hac(name="low", horizon=3, certify=FORK)),
+        P,
+        "level 'low' certifies its decisions, and no level below could try them",
+    ),
+    (
+        of_two(
+            hac(name="top", certify=FORK),
+            replace(hac(name="low", horizon=3), goal_space=OPTIONS),
+        ),
+        P,
+        "level 'low' has no goals that could be reached",
+    ),
+    (
+        of_two(hac(name="top", certify=FORK), hac(name="low")),
+        P,
+        "level 'top' certifies its decisions, and tries may never end, because level 'low'",
+    ),
+    (of_two(NEAREST, hac(name="low", horizon=3)), P, "by their distance to its own goal"),
+    (
+        of_two(
+            hac(name="top", certify=FORK),
+            hac(name="low", horizon=3),
+            collection=CollectionParameters(workers=2),
+        ),
+        P,
+        "leave out --workers",
+    ),
+    (
+        of_two(hac(name="top", frozen=True, certify=LEARN), hac(name="low", horizon=3)),
+        P,
+        "and is frozen",
+    ),
+    (lambda: CertifyParameters(candidates=1), P, "CertifyParameters.candidates"),
+    *(
+        (certifying(agent, *rest), C, f"level 'top' cannot certify ... {line}")
+        for agent, *rest, line in (
+            (ScriptedAgentParameters(policy="desired_goal"), "no alternatives to what it decides"),
+            (GROUP, "no alternatives to what it decides"),
+            (DDPGAgentParameters(), LEARN, "learns from what was done, not from tries; leave out"),
+            (PPOAgentParameters(), "set certify.during='evaluation'"),
+            (
+                DDPGAgentParameters(),
+                FORK,
+                GymnasiumParameters(level="Pendulum-v1"),
+                "'Pendulum-v1' cannot be forked: it restores a state by living through",
+            ),
+        )
+    ),
+]
+
+# Graphs.
+
+
+def stack(*levels):
+    return lambda: levels_of_a_graph.stack(*levels).create_graph(Runtime(device="cpu"))
+
+
+def small():
+    return BasicRLGraphManager(parameters())
+
+
+def on_device(device):
+    return lambda: small().create_graph(Runtime(device=device))
+
+
+def stack_upside_down():
+    described = maze_experiment()
+    environment = described.environment.build(num_envs=1)
+    try:
+        build_stack(
+            described.levels[::-1],
+            environment,
+            agent=lambda index, spaces: WalkerParameters(name="pusher").build(),
+            clock=Clock(),
+            seed=0,
+            purpose="training",
+        )
+    finally:
+        environment.close()
+
+
+def frozen_at_times():
+    relative = replace(PLACES, relative=True, observed="relative")
+    below = {"agent": TD3AgentParameters(), "goal_space": relative, "frozen_from": 60}
+    built(phases(top={"agent": HIROAgentParameters(), "goal_space": None}, low=below))
+
+
+def film_of_point_mass():
+    with BasicRLGraphManager(replace(learning(), environment=PointMassParameters())) as of_mass:
+        of_mass.create_graph(watcher=EpisodeRecorder(VideoParameters()))
+
+
+def of_evaluations_only(method):
+    with small() as graph_manager:
+        graph_manager.create_graph(TASK, training=False)
+        getattr(graph_manager, method)()
+
+
+def other_evaluation():
+    hopper = MujocoParameters(level="hopper")
+    Graph(replace(parameters(), evaluation_environment=hopper), TASK)
+
+
+def stateful(kind, use):
+    def call():
+        with manager_of(with_state(kind)) as graph_manager:
+            assert list(graph_manager.improve())  # one process needs no policies
+            use(graph_manager)
+
+    return call
+
+
+def await_evaluator(graph_manager):
+    next(graph_manager.improve(evaluator=SlowEvaluator(parameters(), looks=1)))
+
+
+def policies_of_group():
+    agent = with_state(ForgottenParameters).agent
+    members = tuple(
+        GroupMember(agent=replace(agent, name=name), actions=element)
+        for name, element in (("one", "0"), ("two", "1"))
+    )
+    group = AgentGroupParameters(members=members)
+    manager_of(replace(parameters(), agent=group)).evaluations.policies()
+
+
+def resumed_by(**workers):
+    with manager_of(with_workers(on_policy())) as first:
+        list(first.train_and_act(EnvironmentSteps(40)))
+        saved = first.state_dict()
+    other = with_workers(on_policy(), **workers) if workers else on_policy()
+    with manager_of(other) as second:
+        second.load_state_dict(saved)
+
+
+ENDING = replace(LOW, agent=levels_of_a_graph.EndingParameters())
+ENDS = "level 'low': its agent ends ... (EndingAgent.ends) ... an OptionSpace"
+FORGOTTEN, DECLARED = STATE.format("state_dict"), STATE.format("SAVED: shift")
+GRAPHS = [
+    (stack(TOP, ENDING), C, ENDS),
+    (stack(replace(ENDING, goal_space=None, horizon=None)), C, ENDS),
+    (
+        stack(replace(TOP, agent=DQNAgentParameters()), LOW),
+        C,
+        "level 'top': this agent chooses among Discrete actions, got Box",
+    ),
+    (stack(replace(TOP, agent=DQNAgentParameters())), C, "this agent chooses"),
+    (
+        stack(
+            replace(TOP, agent=levels_of_a_graph.ddpg()),
+            replace(LOW, goal_space=OptionSpace(count=4)),
+        ),
+        C,
+        "level 'top': this agent acts in a flat Box ... got Discrete(4)",
+    ),
+    (
+        stack(TOP, replace(LOW, goal_space=replace(PLACES, elements=None))),
+        C,
+        "level 'low': the goal has 2 elements, observation 'observation' has 4",
+    ),
+    (
+        stack(TOP, replace(LOW, goal_space=replace(PLACES, elements=(0, 4)))),
+        C,
+        "level 'low': GoalSpace.elements (0, 4) do not all lie in observation",
+    ),
+    (
+        stack(TOP, replace(LOW, agent=ScriptedAgentParameters(policy="nowhere:f"))),
+        C,
+        "level 'low': the script 'nowhere:f' needs the module 'nowhere'",
+    ),
+    (
+        lambda: levels_of_a_graph.stack(TOP, LOW, replace(LOW, name="lower", goal_space=None)),
+        P,
+        "level 'lower' needs a goal_space",
+    ),
+    (stack_upside_down, C, "level 'high' needs a goal_space"),
+    (frozen_at_times, C, "'low' below, which remembers nothing while it"),
+    *((on_device(device), C, f"'{device}'") for device in ("gpu", "cuda:x", "cuda:99")),
+    (other_evaluation, SpaceError, "evaluation_environment has the observation space"),
+    (lambda: small().graph, C, "not built"),
+    (lambda: small().state_dict(), C, "call create_graph"),
+    (partial(of_evaluations_only, "run"), C, "built to evaluate only"),
+    (partial(of_evaluations_only, "state_dict"), C, "built to evaluate only"),
+    (
+        lambda: Graph(parameters(), TASK, training=False).training.tick(),
+        C,
+        "built to evaluate only",
+    ),
+    (film_of_point_mass, C, "cannot be filmed: ... has no pictures"),
+    (lambda: film(maze_experiment(), row=99), C, "no row 99 to film: there are"),
+    (
+        collected(on_policy(), on="local", mode="asynchronous", use=manager_of),
+        C,
+        "level 'main' learns only ... use synchronous",
+    ),
+    (
+        collected(
+            replace(parameters(), environment=GymnasiumParameters(level="nowhere:Missing")),
+            on="local",
+            use=manager_of,
+        ),
+        C,
+        "nowhere",
+    ),
+    *(
+        (stateful(kind, use), C, message)
+        for kind, message in ((ForgottenParameters, FORGOTTEN), (DeclaredParameters, DECLARED))
+        for use in (lambda graph_manager: graph_manager.evaluations.policies(), await_evaluator)
+    ),
+    (collected(with_state(ForgottenParameters), use=manager_of), C, FORGOTTEN),
+    (collected(with_state(DeclaredParameters), use=manager_of), C, DECLARED),
+    (policies_of_group, C, f"agent of 'one': ForgottenAgent {FORGOTTEN}"),
+    (partial(resumed_by, workers=4), CheckpointError, "2 workers, not 4 ... --restart_episodes"),
+    (resumed_by, CheckpointError, "2 workers, not of none ... --restart_episodes"),
+]
+
+# Runs.
+
+
+def with_callback(answer):
+    def call():
+        with manager_with(answer) as graph_manager:
+            list(graph_manager.improve())
+
+    return call
+
+
+def wrong(record, run):
+    if record.kind == "evaluation":
+        raise KeyError("rewrad")
+
+
+def inspected(text, *given, **changes):
+    return lambda: records_of(manager(text, *given, **changes))
+
+
+class Shifted(PointMassParameters):
+    """A point mass whose observations are outside their space."""
+
+    def build(self, *, num_envs):
+        environment = super().build(num_envs=num_envs)
+        recv = environment.recv
+
+        def shifted():
+            answer = recv()
+            answer.observation["observation"] += np.float32(1e6)
+            return answer
+
+        environment.recv = shifted
+        return environment
+
+
+def evaluated(make, seed):
+    def call():
+        with make() as graph_manager:
+            graph_manager.create_graph(TASK)
+            graph_manager.evaluate(EnvironmentEpisodes(3), seed=seed)
+
+    return call
+
+
+def idle(described=None, **changed):
+    return lambda: warn_of_idle_learners(described or replace(parameters(), **changed))
+
+
+SPOILT = ddpg(units=(SpoilsParameters(),))
+RUNS = [
+    (
+        with_callback(wrong),
+        CallbackError,
+        "callback wrong failed at the evaluation ... step ... KeyError: 'rewrad'; correct it",
+    ),
+    (with_callback(lambda record, run: ["text"]), CallbackError, "'text'"),
+    (with_callback(lambda record, run: record), CallbackError, "kind 'phase'"),
+    (with_callback(lambda record, run: run.stop("")), CallbackError, "needs the reason"),
+    (with_callback(lambda record, run: 3), CallbackError, "TypeError"),
+    (inspected("sampler:nan"), C, "no sampler to inspect, ... points here: batch, environment, f"),
+    (inspected("btch:nan"), C, "unknown inspection point 'btch'; did you mean 'batch'"),
+    (inspected("network:range"), C, "'network' has no space ... network:range=LOW..HIGH"),
+    (inspected("memory:staleness"), C, "nothing is learned from at 'memory' ... inspect 'batch'"),
+    (inspected("filter/actn:nan"), C, "point 'filter/actn'; did you mean 'filter/ac"),
+    (inspected("batch/taret:nan"), C, "column 'taret' of 'batch'; did you mean 'target'"),
+    (inspected("lwo.batch:nan"), U, "level 'lwo' in an inspection; allowed: main"),
+    (
+        inspected("sampler:nan; batch:nan; update:nan", SPOILT),
+        InspectionError,
+        "'sampler/spoils' ... : 'rewards' is not finite in 8 of 8 rows",
+    ),
+    (
+        inspected("batch:nan; update:nan", SPOILT),
+        InspectionError,
+        "inspection of 'batch' ... : 'reward' is not finite",
+    ),
+    (
+        inspected("environment:range", environment=Shifted()),
+        InspectionError,
+        "'observation/observation' is outside its space Box",
+    ),
+    (
+        evaluated(small, -1),
+        P,
+        "a whole number of 0 or more, got -1",
+    ),
+    pytest.param(
+        evaluated(lambda: one_level(ppo(), walk(0.7)), 5),
+        EnvironmentFault,
+        "failed in 4 episodes of an evaluation of 3",
+        marks=pytest.mark.filterwarnings("ignore:row"),
+    ),
+    (idle(agent=PPOAgentParameters()), CoachWarning, "2,048 decisions, the run 360 after"),
+    (idle(num_envs=65), CoachWarning, "less than a step of each of 65 environments"),
+    (idle(agent=off_policy(400)), CoachWarning, "waits for 400 transitions, the run has 400"),
+    (
+        idle(agent=off_policy(5, batch=401)),
+        CoachWarning,
+        "draws batches of 401 from 400 transitions at most; lower learning.batch",
+    ),
+    (
+        idle(stacked(top=ppo(rollout=EnvironmentSteps(401)))),
+        CoachWarning,
+        "level 'top': agent 'agent' would learn nothing",
+    ),
+    (
+        idle(stacked(low=HACAgentParameters(learner=off_policy(500), name="lower"))),
+        CoachWarning,
+        "level 'low': agent 'lower' would learn nothing: it waits for 500 transitions",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [*DESCRIPTIONS, *((call, P, line) for call, line in PHASES), *CERTIFYING, *GRAPHS, *RUNS],
+)
+def test_graphs_invalid_input_error(call, kind, message):
+    check_refused(call, kind, message)

@@ -1,0 +1,82 @@
+"""Settings that presets refuse: a call, the kind of error, and parts of its one line."""
+
+import importlib.util
+import sys
+from unittest.mock import patch
+
+import pytest
+
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.core.errors import ConfigurationError, ParameterError
+from coach_rl.core.runtime import Runtime
+from tests.refusals import check_refused
+
+
+def built(name, **panel):
+    """A call that builds the graph manager of a preset, with its panel changed."""
+    return lambda: load_preset(find_preset(name)).build(panel)
+
+
+def without_robotics():
+    manager = built("Fetch_DDPG_HER")()
+    with patch.dict(sys.modules):
+        for loaded in [name for name in sys.modules if name.startswith("gymnasium_robotics")]:
+            del sys.modules[loaded]
+        sys.modules["gymnasium_robotics"] = None
+        manager.create_graph(Runtime(device="cpu"))
+
+
+ROBOTICS = "robotics_ant_maze_medium"
+needs_robotics = pytest.mark.skipif(
+    importlib.util.find_spec("gymnasium_robotics") is None,
+    reason="gymnasium_robotics is not installed",
+)
+C, P = ConfigurationError, ParameterError
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (
+            built("PointMaze_HAC", hierarchy="graph_below"),
+            P,
+            "has three levels ... got levels=2; set levels=3, or",
+        ),
+        (
+            built("AntMaze_Graph", hierarchy="none", symmetry=True),
+            P,
+            "symmetry=True needs way-points ... hierarchy=none",
+        ),
+        (
+            built("AntMaze_Graph", hierarchy="none", stance=True),
+            P,
+            "stance=True is part of way-points",
+        ),
+        *(
+            (
+                built("AntMaze_Graph", hierarchy="straight", level=level),
+                P,
+                f"goals of {level} are more",
+            )
+            for level in ("ant_key_chest", "ant_push")
+        ),
+        *(
+            pytest.param(
+                built("AntMaze_Graph", level=ROBOTICS, **{setting: True}),
+                P,
+                f"{setting}=True needs ... {ROBOTICS} can't",
+                marks=needs_robotics,
+            )
+            for setting in ("symmetry", "stance")
+        ),
+        (built("Mujoco_PPO", level="hopperx"), C, "did you mean ... 'hopper'"),
+        *(
+            (built("Fetch_DDPG_HER", level=level), C, f"task '{level}' ... 'FetchReach-v4'")
+            for level in ("FetchReech-v4", "FetchReach")
+        ),
+        (without_robotics, C, "pip install -e ... robotics"),
+    ],
+)
+def test_presets_invalid_input_error(call, kind, message):
+    check_refused(call, kind, message)
