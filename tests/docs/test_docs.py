@@ -63,7 +63,7 @@ from tests.notebooks import stand_in_for_ipython
 CHECKOUT = Path(__file__).parent.parent.parent
 DOCS = CHECKOUT / "docs"
 PAGES = sorted([*CHECKOUT.glob("*.md"), *DOCS.rglob("*.md")])
-METRICS = runpy.run_path(str(CHECKOUT / ".ci" / "metrics_pages.py"))
+METRICS = runpy.run_path(str(CHECKOUT / ".ci" / "metrics_page.py"))
 DESCRIBED = {
     name: re.compile(re.sub(r"<\w+>", ".+", name))
     for table, entries in METRICS["descriptions"]().items()
@@ -400,7 +400,7 @@ def metrics_of_runs():
 
 
 def test_logged_metrics_are_described():
-    """Each in the metrics.toml of its room; after a change: `python .ci/metrics_pages.py`."""
+    """Each in the metrics.toml of its room; after a change: `python .ci/metrics_page.py`."""
     logged = {
         re.sub(r"^(final_)?evaluation_(level|signals)/", r"\2/", name).removeprefix("final_")
         for name in metrics_in_the_source() | metrics_of_runs()
@@ -427,15 +427,11 @@ def test_described_kinds_of_records_are_those_of_the_code():
     assert sorted(kinds) == sorted(get_args(Kind))
 
 
-@pytest.mark.parametrize("page", METRICS["PAGES"], ids=name_of)
-def test_metrics_page_equals_the_descriptions(page):
-    """After a change: `python .ci/metrics_pages.py`."""
-    assert page.read_text() == METRICS["rendered"](page.read_text())
-
-
-def test_metrics_pages_have_every_table():
-    marks = [name for page in METRICS["PAGES"] for name in METRICS["tables_of"](page.read_text())]
-    assert sorted(marks) == sorted(METRICS["descriptions"]())
+def test_metrics_page_equals_the_descriptions():
+    """After a change: `python .ci/metrics_page.py`."""
+    text = METRICS["PAGE"].read_text()
+    assert text == METRICS["rendered"](text)
+    assert sorted(METRICS["TABLE"].findall(text)) == sorted(METRICS["descriptions"]())
 
 
 def test_presets_page_names_every_preset():

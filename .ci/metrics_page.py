@@ -1,11 +1,11 @@
-"""Writes the tables of docs/metrics.md and docs/agent_metrics.md from each room's metrics.toml."""
+"""Writes the tables of docs/metrics.md from each room's metrics.toml."""
 
 import re
 import tomllib
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-PAGES = (CHECKOUT / "docs" / "metrics.md", CHECKOUT / "docs" / "agent_metrics.md")
+PAGE = CHECKOUT / "docs" / "metrics.md"
 KINDS = "Kinds of records"
 """The table of kinds, whose columns are others."""
 TABLE = re.compile(r"<!-- metrics: ([^\n]*) -->\n.*?<!-- /metrics -->", re.DOTALL)
@@ -19,11 +19,6 @@ def descriptions() -> dict[str, dict[str, list[str]]]:
         assert not tables.keys() & found.keys(), f"{path} repeats a table of another room"
         tables |= found
     return tables
-
-
-def tables_of(markdown: str) -> list[str]:
-    """The names of the tables that a page has."""
-    return TABLE.findall(markdown)
 
 
 def rendered(markdown: str) -> str:
@@ -47,5 +42,4 @@ def rendered(markdown: str) -> str:
 
 
 if __name__ == "__main__":
-    for page in PAGES:
-        page.write_text(rendered(page.read_text()))
+    PAGE.write_text(rendered(PAGE.read_text()))
