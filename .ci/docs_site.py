@@ -16,8 +16,11 @@ ELSEWHERE = ("CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/results/*.md")
 """Pages outside of docs/; they keep their paths, below the site's root."""
 MOVED = {
     "acting": "run_folder#use-a-trained-agent",
+    "agent_metrics": "metrics#learning",
     "algorithms/higl": "algorithms/hrac#higl",
-    "algorithms/sse": "algorithms/hits#sse-stopping-on-failure",
+    "algorithms/hits": "algorithms/hac#hits",
+    "algorithms/sac": "algorithms/td3#sac",
+    "algorithms/sse": "algorithms/hac#sse-stopping-on-failure",
     "certified_plans": "how_to_levels#certified-plans",
     "dashboards": "watching#dashboards",
     "data_parallel": "scaling#train-with-several-processes",

@@ -1,6 +1,6 @@
 """Soft actor-critic with a learned temperature (Haarnoja et al. 2018, arXiv:1812.05905).
 
-docs/algorithms/sac.md lists every detail and its source.
+docs/algorithms/td3.md lists every detail and its source.
 """
 
 import math

@@ -32,22 +32,7 @@ Kind = Literal[
     "histogram",
     "inspection",
 ]
-"""The subject of a record.
-
-phase: a phase begins. level_phase: a level learns, acts at random or is frozen from here on, which
-`phase` gives as TRAIN, HEATUP or TEST and `text` in words. progress: speed and time, about every
-thousand environment steps. episode: a training episode has ended. train: an agent's `train` was due
-and has learned. level: how a level's sub-episodes have gone, after a progress and before an
-evaluation record. signals: what was noted since the last. fault: the simulator of a row has failed
-and was restarted. evaluation: an evaluation is over. final_evaluation: the one at a run's end is
-over. checkpoint: one is being written. checkpoint_failed: that could not be written. gap: records
-before it could not be written here. roll_back: the run has diverged and is back at this checkpoint.
-video: an evaluation has been filmed; `text` is the file's path in the run.
-histogram: parameters, gradients, actions and observations of an agent, if enabled, as arrays
-[bins, 3] of left edge, right edge and count. inspection: statistics of what passes a point of the
-flow of data, or what is wrong with it, as `text`.
-note: a callback of the user's has added it.
-"""
+"""The subject of a record; metrics.toml has when each is written, and what it carries."""
 
 
 @dataclass(frozen=True, kw_only=True)

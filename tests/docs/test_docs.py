@@ -12,6 +12,7 @@ import warnings
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import ModuleType
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -38,6 +39,7 @@ from coach_rl.core.inspection import InspectParameters, parse_inspections
 from coach_rl.core.inspection_points import InspectionPoint
 from coach_rl.core.levels import CertifyParameters
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.faults import Cause
 from coach_rl.environments.goal_worlds import GoalWorldParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import GoalPointMassParameters, OneStepParameters
@@ -55,19 +57,21 @@ from coach_rl.graph_managers import (
 )
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
 from coach_rl.telemetry.inspection import Inspector
+from coach_rl.telemetry.records import Kind
 from tests.notebooks import stand_in_for_ipython
 
 CHECKOUT = Path(__file__).parent.parent.parent
 DOCS = CHECKOUT / "docs"
 PAGES = sorted([*CHECKOUT.glob("*.md"), *DOCS.rglob("*.md")])
-ROOMS = (
-    "level|evaluation_level|train|episode|evaluation|time|exploration|memory|resources|checkpoint"
-    "|log|forks"
-)
-METRIC = re.compile(
-    rf"(?:{ROOMS})/[a-z0-9_]*[a-z0-9]|inspect/<point>/<column>/[a-z_]+"
-    r"|(?:evaluation_)?signals/<signal>/[a-z]+"
-)
+METRICS = runpy.run_path(str(CHECKOUT / ".ci" / "metrics_page.py"))
+DESCRIBED = {
+    name: re.compile(re.sub(r"<\w+>", ".+", name))
+    for table, entries in METRICS["descriptions"]().items()
+    if table != METRICS["KINDS"]
+    for names in entries
+    for name in names.split(", ")
+}
+"""Patterns of the metrics that the rooms describe, by their names."""
 
 
 @dataclass(frozen=True)
@@ -223,10 +227,12 @@ def test_reading_lists_name_files_that_exist():
 
 
 def metrics_in_the_source():
-    names = set()
+    rooms = "|".join({name.partition("/")[0] for name in DESCRIBED})
+    literal = re.compile(rf'"((?:(?:final_)?evaluation_)?(?:{rooms})/[a-z0-9_]*[a-z0-9])"')
+    names = {f"faults/{cause}" for cause in get_args(Cause)}
     for folder in ("coach_rl", "environments", "filters"):
         for file in (CHECKOUT / folder).rglob("*.py"):
-            names |= set(re.findall(rf'"({METRIC.pattern})"', file.read_text()))
+            names |= set(literal.findall(file.read_text()))
     return names
 
 
@@ -325,7 +331,7 @@ def names_of_what_is_wrong():
 
 
 def metrics_of_runs():
-    """The names of every scalar and array of small runs, those with a name inside as documented."""
+    """The names of every scalar and array of small runs."""
     names = set()
     for agent, environment in experiments_with_metrics():
         parameters = BasicGraphParameters(
@@ -390,14 +396,15 @@ def metrics_of_runs():
     with HRLGraphManager(certified_plans()) as graph_manager:
         for record in graph_manager.improve():
             names |= {*record.scalars}
-    names |= names_of_what_is_wrong()
-    names = {re.sub("^inspect/[^/]+/.+/", "inspect/<point>/<column>/", name) for name in names}
-    names = {re.sub("/(option_[a-z_]+)/[0-9]+", r"/\1", name) for name in names}
-    return {re.sub("signals/.+/", "signals/<signal>/", name) for name in names}
+    return names | names_of_what_is_wrong()
 
 
-def test_metrics_are_documented():
-    emitted = metrics_in_the_source() | metrics_of_runs()
+def test_logged_metrics_are_described():
+    """Each in the metrics.toml of its room; after a change: `python .ci/metrics_page.py`."""
+    logged = {
+        re.sub(r"^(final_)?evaluation_(level|signals)/", r"\2/", name).removeprefix("final_")
+        for name in metrics_in_the_source() | metrics_of_runs()
+    }
     assert {
         "train/kl_coefficient",
         "train/policy_loss",
@@ -408,15 +415,23 @@ def test_metrics_are_documented():
         "exploration/epsilon",
         "exploration/parameter_scale",
         "memory/beta",
-        "inspect/<point>/<column>/std",
-        "signals/<signal>/std",
-        "evaluation_signals/<signal>/count",
-    } <= emitted
-    assert all(METRIC.fullmatch(name) for name in emitted), emitted
-    pages = (DOCS / "metrics.md").read_text() + (DOCS / "agent_metrics.md").read_text()
-    documented = set(METRIC.findall(pages))
-    assert not emitted - documented, "no page has these metrics"
-    assert not documented - emitted, "pages have metrics that are not logged"
+    } <= logged
+    patterns = DESCRIBED.values()
+    assert not {name for name in logged if not any(each.fullmatch(name) for each in patterns)}
+    unused = {name for name, each in DESCRIBED.items() if not any(map(each.fullmatch, logged))}
+    assert unused == {"episode/reward/<agent>", "evaluation/reward_mean/<agent>"}  # of groups
+
+
+def test_described_kinds_of_records_are_those_of_the_code():
+    kinds = METRICS["descriptions"]()[METRICS["KINDS"]]
+    assert sorted(kinds) == sorted(get_args(Kind))
+
+
+def test_metrics_page_equals_the_descriptions():
+    """After a change: `python .ci/metrics_page.py`."""
+    text = METRICS["PAGE"].read_text()
+    assert text == METRICS["rendered"](text)
+    assert sorted(METRICS["TABLE"].findall(text)) == sorted(METRICS["descriptions"]())
 
 
 def test_presets_page_names_every_preset():
