@@ -10,9 +10,7 @@ from pathlib import Path
 
 from coach_rl.cli.parser import Given
 from coach_rl.cli.settings import overrides_of, settings
-from coach_rl.cli.shell import program, short, word
-from coach_rl.cli.tables import table_console
-from coach_rl.cli.train import console_of
+from coach_rl.cli.terminal import console_of, program, short, table_console, word
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import ConfigurationError, RunError

@@ -12,7 +12,7 @@ from coach_rl.core.saved import Saved
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
-from coach_rl.runs import sinks as run_sinks
+from coach_rl.runs import logs
 from coach_rl.runs.checkpoint import BEST, list_checkpoints, pointed
 from coach_rl.runs.folder import read_manifest
 from coach_rl.sessions.evaluation import evaluate_run
@@ -178,7 +178,7 @@ def test_a_sink_of_ones_own_is_made_from_the_parameters_again_when_resuming(tmp_
 
 
 def test_a_sink_that_fails_costs_its_records_and_not_the_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_sinks, "SERVICE_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(logs, "SERVICE_RETRY_SECONDS", 0.0)
     with pytest.warns(CoachWarning, match="FailingSink cannot be written: LookupError: no such"):
         result = run(tmp_path, sinks=(FailingSink,))
     assert result.ending == "environment steps"
