@@ -31,7 +31,7 @@ from coach_rl.studies.live import (
     watch_all,
 )
 from coach_rl.studies.runs import REWARD, ListedRun, list_runs, listed_run, selected, sort_keys
-from coach_rl.studies.scores import runs_below
+from coach_rl.studies.scores import required_runs
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.tables import Column, rich_table, table
 
@@ -42,13 +42,9 @@ _AGES = (("d", 86400), ("h", 3600), ("min", 60))
 def show_runs(given: Given) -> int:
     """Print a table of the runs in a folder; the exit code."""
     named, metric = given.folder or DEFAULT_ROOT, given.metric or REWARD
+    required_runs(named, "name the folder of your experiments: `coach runs FOLDER`")
     folder = named.expanduser()
     runs = list_runs(folder)
-    if not runs:
-        what = "holds no runs" if folder.exists() else "does not exist"
-        raise ConfigurationError(
-            f"{named} {what}; name the folder of your experiments: `coach runs FOLDER`"
-        )
     if metric not in (known := _metrics(runs)) and known:
         raise UnknownNameError("metric", metric, known)
     chosen = selected(
@@ -215,19 +211,11 @@ def _runs_to_show(folder: Path) -> int:
     Raises:
         ConfigurationError: There are none.
     """
-    path = folder.expanduser()
-    if not path.is_dir():
-        what = "is a file" if path.exists() else "does not exist"
-        raise ConfigurationError(
-            f"{folder} {what}; give the folder of a run, an experiment or a study, such as "
-            "experiments/NAME"
-        )
-    runs = runs_below(path)
-    if not runs:
-        raise ConfigurationError(
-            f"{folder} holds no runs; give the folder of a run, an experiment or a study "
-            "(`coach runs FOLDER` lists runs)"
-        )
+    runs = required_runs(
+        folder,
+        "give the folder of a run, an experiment or a study, such as experiments/NAME (`coach runs "
+        "FOLDER` lists runs)",
+    )
     shown = sum(any(run.glob("events.out.tfevents.*")) for run in runs)
     if not shown:
         raise ConfigurationError(

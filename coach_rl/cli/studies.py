@@ -20,8 +20,7 @@ from coach_rl.graph_managers.torch_settings import resolved_device
 from coach_rl.runs.folder import check_name
 from coach_rl.sessions.session import DEFAULT_ROOT
 from coach_rl.studies.conduct import conduct
-from coach_rl.studies.job import Job, JobResult, Needs
-from coach_rl.studies.job_run import in_quotes
+from coach_rl.studies.job import Job, JobResult, Needs, in_quotes
 from coach_rl.studies.live import LiveTable
 from coach_rl.studies.places import check_place, executor
 from coach_rl.studies.run_records import unpack_records, write_records

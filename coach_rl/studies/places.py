@@ -22,8 +22,7 @@ from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.processes.worker_process import WorkerProcess
 from coach_rl.studies.clusters.ray_cluster import RayCluster
 from coach_rl.studies.clusters.slurm import Slurm
-from coach_rl.studies.job import Executor, Job, JobResult, Needs
-from coach_rl.studies.job_run import run_job
+from coach_rl.studies.job import Executor, Job, JobResult, Needs, run_job
 
 OnWarning = Callable[[Job, str], None]
 

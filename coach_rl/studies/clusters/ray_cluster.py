@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,6 @@ from coach_rl.processes.worker_places import first_line, import_ray, join_ray
 from coach_rl.runs.folder import MANIFEST
 from coach_rl.runs.lock import GONE_AFTER_SECONDS, RunInUseError
 from coach_rl.studies.clusters.copying import (
-    FileState,
-    Listing,
     PresetBundle,
     RunCopy,
     RunStore,
@@ -42,8 +41,15 @@ from coach_rl.studies.clusters.copying import (
     unbundle,
     with_absolute_paths,
 )
-from coach_rl.studies.job import Job, JobResult, Needs
-from coach_rl.studies.job_run import find_identity, identity, remember_job, run_job
+from coach_rl.studies.job import (
+    Job,
+    JobResult,
+    Needs,
+    find_identity,
+    identity,
+    remember_job,
+    run_job,
+)
 
 POLL_SECONDS = 0.5
 """Interval at which jobs are polled for having begun."""
@@ -257,44 +263,18 @@ class RemoteJob:
 
 
 class DriverStore:
-    """The `RunStore` beside the driver, for one attempt.
+    """The `RunStore` beside the driver, for one attempt: its methods without that argument.
 
     Args:
         call: Calls a method of the store by its name, and waits for the answer.
         attempt: The attempt's name.
-        name: Name for the run where it is new.
     """
 
-    def __init__(self, call: Call, attempt: str, name: str = "") -> None:
-        self._call, self._attempt, self.name = call, attempt, name
+    def __init__(self, call: Call, attempt: str) -> None:
+        self._call, self._attempt = call, attempt
 
-    def listing(self) -> Listing:
-        """The files that the run has there."""
-        listing: Listing = self._call("listing", self._attempt)
-        return listing
-
-    def read(self, path: str, begin: int, end: int) -> bytes:
-        """Part of a file."""
-        data: bytes = self._call("read", self._attempt, path, begin, end)
-        return data
-
-    def missing(self, listing: Listing) -> list[str]:
-        """One path for each content that is not there."""
-        paths: list[str] = self._call("missing", self._attempt, self.name, listing)
-        return paths
-
-    def put(self, state: FileState, begin: int, data: bytes) -> None:
-        """Send part of a content."""
-        self._call("put", self._attempt, state, begin, data)
-
-    def commit(self, listing: Listing) -> str:
-        """Make the run there what was listed."""
-        name: str = self._call("commit", self._attempt, listing)
-        return name
-
-    def end(self, listing: Listing) -> None:
-        """End the attempt, with the run there whole."""
-        self._call("end", self._attempt, listing)
+    def __getattr__(self, method: str) -> Call:
+        return partial(self._call, method, self._attempt)
 
 
 def run_remote_job(remote_job: RemoteJob, bundle: PresetBundle | None, store: object) -> JobResult:
@@ -322,8 +302,7 @@ def run_for(remote_job: RemoteJob, bundle: PresetBundle | None, call: Call) -> J
         _begin(call, remote_job, None if is_shared else remote_job.run)
         if is_shared:
             return run_job(job, preset=preset)
-        home = DriverStore(call, remote_job.attempt, remote_job.run or "")
-        return _run_apart(remote_job, preset, home)
+        return _run_apart(remote_job, preset, DriverStore(call, remote_job.attempt))
     except (CoachError, OSError) as error:
         message = f"on {socket.gethostname()}: {in_one_line(error)}"
         return JobResult(job=job, state="failed", folder=None, error=message)
@@ -355,7 +334,7 @@ def _run_apart(remote_job: RemoteJob, preset: Preset | None, home: DriverStore) 
         if result.folder is None:
             return result
         try:
-            home.name = result.folder.name
+            home.place(result.folder.name)
             name = copy_run(RunCopy(result.folder), home)
             home.end(RunCopy(result.folder).listing())
         except (CoachError, OSError) as error:
@@ -379,9 +358,10 @@ def _sending(experiment: Path, home: DriverStore) -> Iterator[None]:
         while not over.wait(SEND_EVERY_SECONDS):
             found = [path.parent for path in experiment.glob(f"*/{MANIFEST}")]
             if copy is None and found:
-                copy, home.name = RunCopy(found[0]), found[0].name
+                copy = RunCopy(found[0])
             try:
                 if copy is not None:
+                    home.place(copy.run.path.name)
                     copy_run(copy, home)
             except RunInUseError:
                 os.kill(os.getpid(), signal.SIGTERM)

@@ -32,8 +32,7 @@ from coach_rl.runs.lock import RunInUseError, locked
 from coach_rl.sessions.session import DEFAULT_ROOT
 from coach_rl.sessions.stop_requests import Interrupted, StopRequests
 from coach_rl.studies.conduct import POLL_SECONDS, JobTracker, conduct, stop_all
-from coach_rl.studies.job import Executor, Job, Needs
-from coach_rl.studies.job_run import Announce, identity
+from coach_rl.studies.job import Announce, Executor, Job, Needs, identity
 from coach_rl.studies.runs import Row, RunFrame, difference_of
 from coach_rl.studies.scores import (
     failures_counted,

@@ -15,8 +15,7 @@ from coach_rl.runs.lock import RunInUseError, locked
 from coach_rl.studies.clusters import copying, ray_cluster
 from coach_rl.studies.clusters.copying import RunCopy, RunStore, bundled, with_absolute_paths
 from coach_rl.studies.clusters.ray_cluster import RemoteJob, run_for
-from coach_rl.studies.job import Job
-from coach_rl.studies.job_run import find_run, identity, run_job
+from coach_rl.studies.job import Job, find_run, identity, run_job
 from tests.studies.walks import numbers, runs, walk
 
 ELSEWHERE = "no such mark"
@@ -129,7 +128,7 @@ def test_two_new_runs_of_one_name_are_kept_apart(tmp_path):
         store.begin(identity(job), identity(job), job.name, None)
         folder = run_job(replace(job, root=tmp_path / identity(job))).folder
         made.append(RunCopy(folder.rename(folder.with_name("same"))))
-        store.missing(identity(job), "same", made[-1].listing())
+        store.place(identity(job), "same")
     names = [store._copy(identity(job)).run.path.name for job in jobs]
     assert names == ["same", "same_2"]
 
@@ -139,7 +138,7 @@ def test_a_worker_thought_lost_cannot_write_any_more(tmp_path):
     store.begin("first", "job", "walk", None)
     store.begin("second", "job", "walk", None)
     with pytest.raises(RunInUseError, match="given to another worker"):
-        store.missing("first", "run", {})
+        store.place("first", "run")
     assert store.begun() == ["second"]
 
 
