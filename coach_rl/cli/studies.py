@@ -24,7 +24,7 @@ from coach_rl.studies.job import Job, JobResult, Needs, in_quotes
 from coach_rl.studies.live import LiveTable
 from coach_rl.studies.places import check_place, executor
 from coach_rl.studies.run_records import unpack_records, write_records
-from coach_rl.studies.scores import read_scores
+from coach_rl.studies.scores import read_scores, seeds_text
 from coach_rl.studies.study import Study, check_study, load_study
 from coach_rl.studies.study_runs import StudyRun, evaluate_missing, study_runs
 from coach_rl.studies.sweeps.report import conclusion, write_report
@@ -124,10 +124,7 @@ def _require_done(results: Sequence[JobResult]) -> None:
             seeds.setdefault(result.error, []).append(result.job.task.seed)
     if seeds:
         failed = sum(map(len, seeds.values()))
-        reasons = (
-            f"seed{'s' * (len(of) > 1)} {', '.join(map(str, of))}: {why}"
-            for why, of in seeds.items()
-        )
+        reasons = (f"{seeds_text(of)}: {why}" for why, of in seeds.items())
         raise RunError(
             f"{failed} of {len(results)} runs failed: {'; '.join(reasons)}; the same command tries "
             "them again and leaves out what is done"

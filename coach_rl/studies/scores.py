@@ -516,14 +516,16 @@ def _differing(
                 value = json.dumps(document[name], sort_keys=True)
                 seeds.setdefault(value, []).append(run.seed)
         if len(seeds) > 1:
-            each = ", ".join(f"{value} with {_seeds(of)}" for value, of in seeds.items())
+            each = ", ".join(
+                f"{value} with {seeds_text(sorted(set(of)))}" for value, of in seeds.items()
+            )
             found.append(f"{name} {each}")
     return found
 
 
-def _seeds(seeds: Sequence[int]) -> str:
-    distinct = sorted(set(seeds))
-    return f"seed{'s' if len(distinct) > 1 else ''} {', '.join(map(str, distinct))}"
+def seeds_text(seeds: Sequence[int]) -> str:
+    """Seeds as text: `seed 3`, `seeds 0, 1`."""
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
 
 
 def write_stop_note(run: Path, why: str) -> None:
