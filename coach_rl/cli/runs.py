@@ -37,6 +37,8 @@ from coach_rl.telemetry.tables import Column, rich_table, table
 
 _FAILED, _LEFT = 1, 130
 _AGES = (("d", 86400), ("h", 3600), ("min", 60))
+_FIRST_PAGE = "#custom_scalars"
+"""The page of TensorBoard with the charts that `telemetry.tensorboard` lays out."""
 
 
 def show_runs(given: Given) -> int:
@@ -179,10 +181,6 @@ def _ending(folder: Path, status: RunStatus, *, is_imported: bool) -> str:
         path = word(folder.absolute())
         return f"{ending}; evaluate with: {program('coach')} --evaluate -crd {path}"
     return f"{ending}{resume_advice(folder)}"
-
-
-_FIRST_PAGE = "#custom_scalars"
-"""The page of TensorBoard with the charts that `telemetry.tensorboard` lays out."""
 
 
 def show_dashboard(given: Given) -> int:

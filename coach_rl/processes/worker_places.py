@@ -29,6 +29,10 @@ from coach_rl.processes.worker_process import (
     give_warning,
 )
 
+CONNECT_SECONDS = 5.0
+"""Time within which the head of a cluster has to answer."""
+_ADVICE = "docs/cluster.md explains how to start one"
+
 
 class Worker(Protocol):
     """An object somewhere, whose methods are called; `WorkerProcess` is one.
@@ -152,11 +156,6 @@ class _Actor:
             outcome = self._served.call(method, arguments)
         texts = [str(each.message) for each in caught if issubclass(each.category, CoachWarning)]
         return outcome, texts
-
-
-CONNECT_SECONDS = 5.0
-"""Time within which the head of a cluster has to answer."""
-_ADVICE = "docs/cluster.md explains how to start one"
 
 
 def import_ray() -> ModuleType:

@@ -39,6 +39,10 @@ _CHUNK = 1 << 20
 _TABLE = ".csv"
 _NOTES = ("logs", "event_files", "headers", "crc32")
 _WITHOUT = "move it out of the run's folder to continue without it"
+RETRY_SECONDS = 10.0
+"""Time before a file that could not be written is tried again."""
+SERVICE_RETRY_SECONDS = 300.0
+"""The same for a service, whose attempts may take as long as its network's time-outs."""
 
 
 @dataclass(frozen=True)
@@ -192,12 +196,6 @@ def _chunks(path: Path, size: int) -> Iterator[bytes]:
         while size > 0 and (chunk := file.read(min(size, _CHUNK))):
             size -= len(chunk)
             yield chunk
-
-
-RETRY_SECONDS = 10.0
-"""Time before a file that could not be written is tried again."""
-SERVICE_RETRY_SECONDS = 300.0
-"""The same for a service, whose attempts may take as long as its network's time-outs."""
 
 
 class RunSinks:

@@ -49,6 +49,9 @@ from coach_rl.studies.scores import StopOnNote, decisive
 
 State = Literal["done", "stopped", "failed"]
 """The end of a job: with its summary, by a signal (it can be resumed), or by an error."""
+Announce = Callable[[str], None]
+"""Called with a line about what a run is doing."""
+_POLL_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,12 +128,6 @@ class Executor(Protocol):
                 first; a second call stops them at once.
         """
         ...
-
-
-Announce = Callable[[str], None]
-"""Called with a line about what a run is doing."""
-
-_POLL_SECONDS = 1.0
 
 
 def identity(job: Job, preset: Preset | None = None) -> str:

@@ -41,6 +41,9 @@ _IN_CAPTION = 5
 """Parts below the table, those that took longest."""
 _FOLD_AT = 4096
 """Durations after which they are added up."""
+Call = tuple[str, Nanoseconds, Nanoseconds]
+"""Its name, its beginning and its end."""
+MIB = 2**20
 
 
 class Node:
@@ -128,10 +131,6 @@ class Node:
             **numbers,
             "children": [child.as_json() for child in self.children.values()],
         }
-
-
-Call = tuple[str, Nanoseconds, Nanoseconds]
-"""Its name, its beginning and its end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -319,9 +318,6 @@ def shown_duration(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds * 1e6:.3g} µs"
-
-
-MIB = 2**20
 
 
 class ResourceSampler:

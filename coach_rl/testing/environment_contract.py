@@ -97,6 +97,46 @@ ENVIRONMENT_CHECKS: tuple[Check, ...] = (
     close_twice,
 )
 """Every promise, in the order in which `check_environment` tries them."""
+EPISODE_STEPS = 10_000
+"""Steps in which an episode is expected to end."""
+LONG = 500
+"""Steps of an episode that the checks don't play to its end."""
+SECONDS = 5.0
+"""Time that the search for an episode's end takes at most."""
+WITHOUT_SEEDS = {
+    *ENVIRONMENT_CHECKS[: ENVIRONMENT_CHECKS.index(same_seed_same_numbers)],
+    send_before_reset_is_refused,
+    answers_are_not_overwritten,
+    sent_actions_stay_as_they_are,
+    close_twice,
+}
+"""Checks that mean something where no two runs are equal."""
+SAVING = {
+    state_round_trip,
+    state_replaces_everything,
+    open_decisions_are_saved,
+    saved_before_reset,
+    state_shares_no_memory,
+}
+ENDING = {end_bits_agree, last_observation_is_the_true_one}
+STEPLESS = {reset_answers_for_all_rows, send_before_reset_is_refused, close_twice}
+ROW_BY_ROW = {rows_live_alone_as_among_others, unsent_rows_stay_untouched}
+ADVICE = {
+    "same_seed_same_numbers": "draw everything random from self.np_random, which "
+    "super().reset(seed=seed) seeds; not from random or np.random",
+    "rows_live_alone_as_among_others": "environments share something: a module's variable, a class "
+    "attribute or a global random stream; keep it in self",
+    "no_seed_continues": "reset() without a seed must not seed again",
+    "integer_seed_counts_up": "a row's episodes must depend on its own seed alone",
+    "answers_have_the_promised_form": "make the space as wide as what is shown, or clip; return "
+    "the space's dtype and shape",
+    "last_observation_is_the_true_one": "step must return the observation that it led to, and "
+    "leave the reset to the caller",
+    "answers_are_not_overwritten": "return a copy of an array that is changed in place",
+    "state_round_trip": "state must live in self and be set again by reset",
+}
+"""Remedies of broken promises, where the violation does not name them."""
+Verdict = Literal["passed", "warned", "failed"]
 
 
 def check_environment(
@@ -174,49 +214,6 @@ def _as_test(check: Check) -> Callable[[EnvironmentContract], None]:
 
 for _check in ENVIRONMENT_CHECKS:
     setattr(EnvironmentContract, f"test_{_check.__name__}", _as_test(_check))
-
-
-EPISODE_STEPS = 10_000
-"""Steps in which an episode is expected to end."""
-LONG = 500
-"""Steps of an episode that the checks don't play to its end."""
-SECONDS = 5.0
-"""Time that the search for an episode's end takes at most."""
-WITHOUT_SEEDS = {
-    *ENVIRONMENT_CHECKS[: ENVIRONMENT_CHECKS.index(same_seed_same_numbers)],
-    send_before_reset_is_refused,
-    answers_are_not_overwritten,
-    sent_actions_stay_as_they_are,
-    close_twice,
-}
-"""Checks that mean something where no two runs are equal."""
-SAVING = {
-    state_round_trip,
-    state_replaces_everything,
-    open_decisions_are_saved,
-    saved_before_reset,
-    state_shares_no_memory,
-}
-ENDING = {end_bits_agree, last_observation_is_the_true_one}
-STEPLESS = {reset_answers_for_all_rows, send_before_reset_is_refused, close_twice}
-ROW_BY_ROW = {rows_live_alone_as_among_others, unsent_rows_stay_untouched}
-ADVICE = {
-    "same_seed_same_numbers": "draw everything random from self.np_random, which "
-    "super().reset(seed=seed) seeds; not from random or np.random",
-    "rows_live_alone_as_among_others": "environments share something: a module's variable, a class "
-    "attribute or a global random stream; keep it in self",
-    "no_seed_continues": "reset() without a seed must not seed again",
-    "integer_seed_counts_up": "a row's episodes must depend on its own seed alone",
-    "answers_have_the_promised_form": "make the space as wide as what is shown, or clip; return "
-    "the space's dtype and shape",
-    "last_observation_is_the_true_one": "step must return the observation that it led to, and "
-    "leave the reset to the caller",
-    "answers_are_not_overwritten": "return a copy of an array that is changed in place",
-    "state_round_trip": "state must live in self and be set again by reset",
-}
-"""Remedies of broken promises, where the violation does not name them."""
-
-Verdict = Literal["passed", "warned", "failed"]
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,12 @@ from coach_rl.core.interfaces import Environment
 from coach_rl.core.records import Action, Array, EnvResponse, IntArray, Observation
 from coach_rl.core.spaces import actions_from_uniform, uniform_size
 
+ROWS = 3
+"""Number of rows that the checks drive."""
+SEED_OF_TRIAL = -1
+"""Stands for the trial's own seed."""
+_PRESENT = np.ones(1, np.bool_)
+
 
 class ContractViolation(AssertionError):
     """An environment broke a promise; the message names it."""
@@ -39,12 +45,6 @@ def both_nan(left: Array, right: Array) -> Array:
         return np.zeros(len(left), np.bool_)
     equal = (left == right) | (np.isnan(left) & np.isnan(right))
     return np.asarray(equal.reshape(len(left), -1).all(axis=1))
-
-
-ROWS = 3
-"""Number of rows that the checks drive."""
-SEED_OF_TRIAL = -1
-"""Stands for the trial's own seed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,9 +139,6 @@ def expect_refused(
             f"{what} must be refused with ActionError, got {type(error).__name__}: {error}"
         ) from error
     raise ContractViolation(f"{what} must be refused with ActionError, but was accepted")
-
-
-_PRESENT = np.ones(1, np.bool_)
 
 
 def expect_equal(left: Observation, right: Observation, what: str) -> None:

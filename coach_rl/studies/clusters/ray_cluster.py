@@ -56,6 +56,10 @@ POLL_SECONDS = 0.5
 
 _MARK = ".driver-"
 """Beginning of the name of a file by which workers know a folder; host and process follow."""
+Call = Callable[..., Any]
+"""Calls a method by its name."""
+SEND_EVERY_SECONDS = 10.0
+"""Interval at which a run is copied to the driver."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,13 +241,6 @@ def _shown(resources: dict[str, float]) -> str:
     if memory := resources.get("memory"):
         shown["memory"] = f"{memory / 2**30:.1f} GB memory"
     return ", ".join(shown.values()) or "nothing free for jobs"
-
-
-Call = Callable[..., Any]
-"""Calls a method by its name."""
-
-SEND_EVERY_SECONDS = 10.0
-"""Interval at which a run is copied to the driver."""
 
 
 @dataclass(frozen=True, kw_only=True)
