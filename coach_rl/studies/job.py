@@ -223,7 +223,7 @@ def run_job(
     folders: list[RunFolder] = []
     try:
         with StopRequests():  # a signal that comes before the run takes them
-            state, error = _run(job, folders, announce or _ignore, preset)
+            state, error = _run(job, folders, announce or (lambda _text: None), preset)
     except KeyboardInterrupt as interruption:
         state, error = "stopped", str(interruption)
     except BaseException as failure:
@@ -364,10 +364,6 @@ def _only_one_begins(experiment: Path, digest: str) -> Iterator[None]:
             yield
         finally:
             path.unlink(missing_ok=True)
-
-
-def _ignore(_text: str) -> None:
-    """Print nothing."""
 
 
 def coach_words(
