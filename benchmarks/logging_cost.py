@@ -16,7 +16,7 @@ from coach_rl.configuration.presets import find_preset
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.graph_managers.progress import FREQUENT, Thinning
-from coach_rl.runs.sinks import RunSinks
+from coach_rl.runs.logs import RunSinks
 from coach_rl.sessions.session import RunSettings, run_experiment
 from coach_rl.telemetry.records import LogRecord
 

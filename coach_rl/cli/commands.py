@@ -176,7 +176,7 @@ _ALL = (
         "[FOLDER ...] [flags]",
         "Start TensorBoard on runs, experiments or studies, and print its address. "
         "Runs that are still training, and new runs in the folder, are followed.",
-        run="dashboard:show_dashboard",
+        run="runs:show_dashboard",
         flags=flags.DASHBOARD,
     ),
     Command(

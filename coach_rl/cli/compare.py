@@ -7,8 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from coach_rl.cli.parser import Given
-from coach_rl.cli.shell import short
-from coach_rl.cli.tables import table_console
+from coach_rl.cli.terminal import short, table_console
 from coach_rl.configuration.strict_json import write_text
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.shown_text import one_line

@@ -4,8 +4,8 @@ from contextlib import ExitStack, closing
 
 from coach_rl.cli.parser import Given
 from coach_rl.cli.settings import opening, overrides_of, settings, video_parameters
-from coach_rl.cli.shell import short
-from coach_rl.cli.train import console_of, newest_run
+from coach_rl.cli.terminal import console_of, short
+from coach_rl.cli.train import newest_run
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CheckpointError

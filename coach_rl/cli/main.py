@@ -17,7 +17,7 @@ from typing import TextIO
 from coach_rl import environments  # whose names are imported when they are used
 from coach_rl.cli.commands import parse_arguments
 from coach_rl.cli.parser import Given
-from coach_rl.cli.shell import program
+from coach_rl.cli.terminal import program
 from coach_rl.configuration.presets import describe_presets, find_preset
 from coach_rl.core.errors import (
     CoachError,

@@ -1,6 +1,11 @@
-"""The commands about runs that exist: list and delete them, watch those of other processes."""
+"""The commands about runs that exist: list, delete and watch them, and TensorBoard on them."""
 
+import importlib.util
+import os
+import signal
 import sys
+import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -8,9 +13,8 @@ from pathlib import Path
 from rich.console import Console
 
 from coach_rl.cli.parser import Given
-from coach_rl.cli.shell import program, short, word
-from coach_rl.cli.tables import table_console
-from coach_rl.cli.train import console_of, resume_advice
+from coach_rl.cli.terminal import console_of, program, short, table_console, word
+from coach_rl.cli.train import resume_advice
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.shown_text import one_line, printable, readable
 from coach_rl.runs.folder import MANIFEST, ONLY_RECORDS, RunFolder, read_manifest, remove_run
@@ -27,23 +31,22 @@ from coach_rl.studies.live import (
     watch_all,
 )
 from coach_rl.studies.runs import REWARD, ListedRun, list_runs, listed_run, selected, sort_keys
+from coach_rl.studies.scores import required_runs
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.tables import Column, rich_table, table
 
 _FAILED, _LEFT = 1, 130
 _AGES = (("d", 86400), ("h", 3600), ("min", 60))
+_FIRST_PAGE = "#custom_scalars"
+"""The page of TensorBoard with the charts that `telemetry.tensorboard` lays out."""
 
 
 def show_runs(given: Given) -> int:
     """Print a table of the runs in a folder; the exit code."""
     named, metric = given.folder or DEFAULT_ROOT, given.metric or REWARD
+    required_runs(named, "name the folder of your experiments: `coach runs FOLDER`")
     folder = named.expanduser()
     runs = list_runs(folder)
-    if not runs:
-        what = "holds no runs" if folder.exists() else "does not exist"
-        raise ConfigurationError(
-            f"{named} {what}; name the folder of your experiments: `coach runs FOLDER`"
-        )
     if metric not in (known := _metrics(runs)) and known:
         raise UnknownNameError("metric", metric, known)
     chosen = selected(
@@ -178,3 +181,89 @@ def _ending(folder: Path, status: RunStatus, *, is_imported: bool) -> str:
         path = word(folder.absolute())
         return f"{ending}; evaluate with: {program('coach')} --evaluate -crd {path}"
     return f"{ending}{resume_advice(folder)}"
+
+
+def show_dashboard(given: Given) -> int:
+    """Serve until interrupted; the exit code."""
+    if importlib.util.find_spec("tensorboard") is None:
+        raise ConfigurationError(
+            "the package tensorboard is missing; `pip install 'tensorboard>=2.21'` installs it"
+        )
+    folders = given.folders or [DEFAULT_ROOT]
+    count = sum(_runs_to_show(folder) for folder in folders)
+    try:
+        with tempfile.TemporaryDirectory(prefix="coach-dashboard-") as links:
+            url = _launch(_log_folder(folders, Path(links)), given.host, given.port)
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            print(f"{count} run{'s' * (count > 1)} in {', '.join(map(short, folders))}")
+            print(f"dashboard:  {url}{_FIRST_PAGE}  (Ctrl-C ends it)", flush=True)
+            threading.Event().wait()
+    except KeyboardInterrupt:
+        print("\ndashboard ended")
+    return 0
+
+
+def _runs_to_show(folder: Path) -> int:
+    """The number of runs in a folder that have something for TensorBoard.
+
+    Raises:
+        ConfigurationError: There are none.
+    """
+    runs = required_runs(
+        folder,
+        "give the folder of a run, an experiment or a study, such as experiments/NAME (`coach runs "
+        "FOLDER` lists runs)",
+    )
+    shown = sum(any(run.glob("events.out.tfevents.*")) for run in runs)
+    if not shown:
+        raise ConfigurationError(
+            f"the {len(runs)} runs in {folder} have no TensorBoard files: they were made with -ntb "
+            "or have only begun; `coach plot` draws their evaluations"
+        )
+    return shown
+
+
+def _log_folder(folders: Sequence[Path], links: Path) -> Path:
+    """One folder with everything: a folder of experiments or runs itself, else links to them.
+
+    TensorBoard names a run by its path below that folder, so a single run needs one above it.
+    """
+    paths = sorted({folder.expanduser().resolve() for folder in folders})
+    paths = [path for path in paths if not any(other in path.parents for other in paths)]
+    if len(folders) == 1 and not (paths[0] / "manifest.json").exists():
+        return folders[0].expanduser()
+    shared = Path(os.path.commonpath([path.parent for path in paths]))
+    for path in paths:
+        link = links / path.relative_to(shared)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(path, target_is_directory=True)
+    return links
+
+
+def _launch(folder: Path, host: str | None, port: int | None) -> str:
+    """Start TensorBoard in a thread; its address."""
+    # Not at the top: this takes a second, and the package may be missing.
+    from tensorboard.program import (  # type: ignore[import-untyped]  # has no types
+        TensorBoard,
+        TensorBoardServerException,
+    )
+
+    server = TensorBoard()
+    where = {"host": host, "port": port}
+    given = {name: value for name, value in where.items() if value is not None}
+    # TensorBoard finds this out by itself as well, but not without a note about it.
+    has_fast_loader = importlib.util.find_spec("tensorboard_data_server") is not None
+    server.configure(logdir=str(folder), load_fast=str(has_fast_loader).lower(), **given)
+    try:
+        return str(server.launch())
+    except SystemExit as error:  # it has printed why
+        raise ConfigurationError(
+            f"TensorBoard cannot listen at {host or 'localhost'}; choose another --host, or leave "
+            "it out"
+        ) from error
+    except TensorBoardServerException as error:
+        message = str(error.msg).strip().rstrip(".")
+        raise ConfigurationError(
+            f"TensorBoard cannot be started: {message}; choose another --port or --host, or leave "
+            "them out"
+        ) from error

@@ -10,9 +10,7 @@ from pathlib import Path
 
 from coach_rl.cli.parser import Given
 from coach_rl.cli.settings import overrides_of, settings
-from coach_rl.cli.shell import program, short, word
-from coach_rl.cli.tables import table_console
-from coach_rl.cli.train import console_of
+from coach_rl.cli.terminal import console_of, program, short, table_console, word
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import ConfigurationError, RunError
@@ -22,12 +20,11 @@ from coach_rl.graph_managers.torch_settings import resolved_device
 from coach_rl.runs.folder import check_name
 from coach_rl.sessions.session import DEFAULT_ROOT
 from coach_rl.studies.conduct import conduct
-from coach_rl.studies.job import Job, JobResult, Needs
-from coach_rl.studies.job_run import in_quotes
+from coach_rl.studies.job import Job, JobResult, Needs, in_quotes
 from coach_rl.studies.live import LiveTable
 from coach_rl.studies.places import check_place, executor
 from coach_rl.studies.run_records import unpack_records, write_records
-from coach_rl.studies.scores import read_scores
+from coach_rl.studies.scores import read_scores, seeds_text
 from coach_rl.studies.study import Study, check_study, load_study
 from coach_rl.studies.study_runs import StudyRun, evaluate_missing, study_runs
 from coach_rl.studies.sweeps.report import conclusion, write_report
@@ -127,10 +124,7 @@ def _require_done(results: Sequence[JobResult]) -> None:
             seeds.setdefault(result.error, []).append(result.job.task.seed)
     if seeds:
         failed = sum(map(len, seeds.values()))
-        reasons = (
-            f"seed{'s' * (len(of) > 1)} {', '.join(map(str, of))}: {why}"
-            for why, of in seeds.items()
-        )
+        reasons = (f"{seeds_text(of)}: {why}" for why, of in seeds.items())
         raise RunError(
             f"{failed} of {len(results)} runs failed: {'; '.join(reasons)}; the same command tries "
             "them again and leaves out what is done"

@@ -5,11 +5,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Self
 
-from rich.console import Console
-
 from coach_rl.cli.parser import Given
 from coach_rl.cli.settings import opening, overrides_of, run_settings, settings
-from coach_rl.cli.shell import program, short, word
+from coach_rl.cli.terminal import console_of, program, short, word
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CheckpointError, ConfigurationError, DivergedError, RunError
@@ -173,11 +171,6 @@ def _conclude(given: Given, result: RunResult, group: ProcessGroup = ONE_PROCESS
     if given.tensorboard is None:
         print(f"curves:     {coach} dashboard {word(result.folder.path.parent)}")
     return 0
-
-
-def console_of(*, plain: bool) -> Console:
-    """The terminal; plain without colours."""
-    return Console(no_color=plain, highlight=False)
 
 
 class _ResumeAdvice:

@@ -126,8 +126,7 @@ class Preset:
         if not isinstance(result, GraphManager):
             raise ConfigurationError(
                 f"preset {self.reference.path}: {self.reference.function}() must return a "
-                "GraphManager, "
-                f"got {type(result).__name__}"
+                f"GraphManager, got {type(result).__name__}"
             )
         return result
 

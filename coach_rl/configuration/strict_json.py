@@ -23,6 +23,8 @@ MOST_BYTES = 64_000_000
 FLOAT_TAG = "$float"
 _MOST_DIGITS = 100
 """Digits of the largest whole number that is read; random streams have 39."""
+_KINDS = {bool: "true or false", dict: "an object", list: "a list", str: "a text"}
+"""Names of the types of JSON but null, for errors."""
 SEAL = "checksum"
 """The key under which a sealed document carries its checksum."""
 
@@ -160,8 +162,10 @@ def require_types(
         raise CheckpointError(f"{source} lacks {', '.join(missing)}")
     for key, expected in types.items():
         if not isinstance(document[key], expected):
+            kinds = expected if isinstance(expected, tuple) else (expected,)
+            allowed = " or ".join(_KINDS.get(kind, "null") for kind in kinds)
             raise CheckpointError(
-                f"{source} is damaged: '{key}' is {_excerpt(document[key])}, which cannot be"
+                f"{source} is damaged: '{key}' is {_excerpt(document[key])}; allowed is {allowed}"
             )
 
 

@@ -154,28 +154,25 @@ def remember_own_code(
 
 def code_in_json(document: Json) -> Iterator[str]:
     """All that the tags of a JSON document name."""
-    match document:
-        case dict():
-            for key, part in document.items():
-                if key in TAGS:
-                    yield str(part)
-                yield from code_in_json(part)
-        case list():
-            for part in document:
-                yield from code_in_json(part)
+    return (str(part) for key, part in _nodes(document) if key in TAGS)
 
 
 def texts_like_code(document: Json) -> Iterator[str]:
     """All texts of a JSON document that have the form `module:name`."""
+    texts = (part for _, part in _nodes(document) if isinstance(part, str))
+    return filter(re.compile(r"[A-Za-z_]\w*(\.\w+)*:[^\s:]+").fullmatch, texts)
+
+
+def _nodes(document: Json, key: str = "") -> Iterator[tuple[str, Json]]:
+    """A JSON document and all parts of it, each with its key; empty for the parts of lists."""
+    yield key, document
     match document:
-        case str():
-            if re.fullmatch(r"[A-Za-z_]\w*(\.\w+)*:[^\s:]+", document):
-                yield document
         case dict():
-            yield from texts_like_code(list(document.values()))
+            for name, part in document.items():
+                yield from _nodes(part, name)
         case list():
             for part in document:
-                yield from texts_like_code(part)
+                yield from _nodes(part)
 
 
 def code_in_parameters(parameters: object) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 May import core. Start with `worker_process`, an object in a process of its own, whose rules for
 signals, parents, errors and warnings all clients share. `worker_places` finds workers a place, also
-on a Ray cluster (`ray_connection`); `collectors` are a run's workers as an environment;
-`torch_processes` connects the processes that torchrun has started.
+on a Ray cluster; `collectors` are a run's workers as an environment; `torch_processes`
+connects the processes that torchrun has started.
 """
 
 from typing import TYPE_CHECKING

@@ -127,8 +127,7 @@ def read_manifest(folder: RunFolder) -> Json:
         entry = {"name": str, "file": str, "function": str, "module": str}
         require_types(manifest["preset"], entry, source=f"the preset in {source}")
     for part in manifest["resumes"]:
-        if not isinstance(part, dict):
-            raise CheckpointError(f"{source} is damaged: a resume in it is no JSON object")
+        require_types({"resumes[]": part}, {"resumes[]": dict}, source=source)
     names = {key: with_current_names(manifest[key]) for key in ("parameters", "task")}
     return {**manifest, **names, "graph_manager": current_name(manifest["graph_manager"])}
 

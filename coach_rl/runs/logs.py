@@ -1,26 +1,48 @@
-"""The logs of a run: a checkpoint's notes on them, and cutting them back to it.
+"""The logs of a run: sinks of records, a checkpoint's notes on them, and cutting them back to it.
 
-A resumed run writes all records after its checkpoint again, so those of the stopped run are cut
-off: text is counted in lines, TensorBoard's event files in bytes.
+A file or service that cannot be written loses its lines; the run continues. A resumed run writes
+all records after its checkpoint again, so those of the stopped run are cut off: text is counted in
+lines, TensorBoard's event files in bytes. `faults/step_4096.txt` has the message of an error that
+ended a run and other text, such as the traceback of an environment in a worker process,
+`faults/step_4096.npz` the arrays where there are any.
 """
 
+import contextlib
 import os
 import re
+import shutil
+import time
 import warnings
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
 
 from coach_rl.configuration.strict_json import Json, require_regular_file, require_types
-from coach_rl.core.errors import CheckpointError, CoachWarning
-from coach_rl.core.file_writing import without_links
+from coach_rl.core.errors import CheckpointError, CoachWarning, RunError, in_one_line
+from coach_rl.core.file_writing import make_folder, without_links
+from coach_rl.core.profiling import TimedCall
+from coach_rl.core.records import Array
+from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.runs.checkpoint import Checkpoint
+from coach_rl.runs.folder import RunFolder, read_manifest
+from coach_rl.runs.manifest import introduction
+from coach_rl.telemetry.log_files import CsvSink, JsonlSink, logged_names
+from coach_rl.telemetry.records import LogRecord, Sink, SinkRun, made_sink, sink_name
+from coach_rl.telemetry.tensorboard import TensorBoardSink
 
 _CHUNK = 1 << 20
 _TABLE = ".csv"
 _NOTES = ("logs", "event_files", "headers", "crc32")
 _WITHOUT = "move it out of the run's folder to continue without it"
+RETRY_SECONDS = 10.0
+"""Time before a file that could not be written is tried again."""
+SERVICE_RETRY_SECONDS = 300.0
+"""The same for a service, whose attempts may take as long as its network's time-outs."""
 
 
 @dataclass(frozen=True)
@@ -174,3 +196,247 @@ def _chunks(path: Path, size: int) -> Iterator[bytes]:
         while size > 0 and (chunk := file.read(min(size, _CHUNK))):
             size -= len(chunk)
             yield chunk
+
+
+class RunSinks:
+    """Writes records to all sinks. One that cannot be written costs its lines, not the run.
+
+    A warning names it once, writing is retried, and a `gap` record marks where lines continue.
+
+    Args:
+        folder: The run's folder.
+        files: What makes each sink that writes into it, by the file's name for people.
+        audience: Further sinks, closed by their owners.
+        services: What makes each of the experiment's own sinks, by its name for people. An error
+            of theirs is one of writing.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        files: Mapping[str, Callable[[], Sink]],
+        audience: Sequence[Sink] = (),
+        *,
+        services: Mapping[str, Callable[[], Sink]] | None = None,
+    ) -> None:
+        self._files = [_File(folder, name, make) for name, make in files.items()]
+        for name, make in (services or {}).items():
+            self._files.append(_Service(folder, name, make))
+        self._audience = audience
+
+    @property
+    def incidents(self) -> list[str]:
+        """Losses, a line a file."""
+        return [each.loss for each in self._files if each.lost_in_all]
+
+    def timed_calls(self) -> list[TimedCall]:
+        """The calls whose times a profile shows."""
+        return [
+            TimedCall(self, "write", "logging"),
+            *(TimedCall(each, "write", each.name) for each in self._files),
+            *(TimedCall(each, "write", type(each).__name__) for each in self._audience),
+        ]
+
+    def write(self, record: LogRecord) -> None:
+        """Write it wherever that can be done; files leave out what is not for them."""
+        files = self._files if record.is_in_files else ()
+        for sink in (*files, *self._audience):
+            sink.write(record)
+
+    def close(self) -> None:
+        """Close the run's own files and services; a later record opens them again."""
+        for each in self._files:
+            each.close()
+
+
+class _File:
+    """A sink that writes into the run's folder, opened when it is needed."""
+
+    errors: ClassVar[tuple[type[BaseException], ...]] = (OSError,)
+    """Errors that count as being unable to write."""
+
+    def __init__(self, folder: Path, name: str, make: Callable[[], Sink]) -> None:
+        self._folder, self.name, self._make = folder, name, make
+        self._sink: Sink | None = None
+        """None before the first record, after `close`, and while it fails."""
+        self._retry_at = 0.0
+        self._lost = 0
+        """Records lost since the last one that was written."""
+        self.lost_in_all = 0
+        self._reason = ""
+
+    @property
+    def loss(self) -> str:
+        return f"{self.name} lost {self.lost_in_all:,} records ({self._reason})"
+
+    def write(self, record: LogRecord) -> None:
+        if self._lost and not self._is_tried_again(record):
+            self._count()
+            return
+        try:
+            self._folder.stat()  # a folder that is gone is not made again, without its manifest
+            if self._sink is None:
+                self._sink = self._make()
+            if self._lost:
+                scalars = {"log/lost_records": float(self._lost)}
+                gap = replace(record, kind="gap", level="", agent="", scalars=scalars, arrays={})
+                self._sink.write(gap)
+                self._lost = 0
+            self._sink.write(record)
+        except self.errors as error:
+            self._fail(error)
+
+    def close(self) -> None:
+        if self._sink is not None:
+            try:
+                self._sink.close()
+            except self.errors as error:
+                self._fail(error)
+            self._sink = None
+
+    def _fail(self, error: BaseException) -> None:
+        failed, self._sink = self._sink, None
+        if failed is not None:
+            with contextlib.suppress(*self.errors):  # the same error once more
+                failed.close()
+        self._reason = getattr(error, "strerror", None) or in_one_line(error)
+        if not self.lost_in_all:
+            warnings.warn(
+                f"{self.name} cannot be written: {self._failure(error)}; the run "
+                "continues and its records are lost there until it can",
+                CoachWarning,
+                stacklevel=2,
+            )
+        self._count()
+        self._retry_at = time.monotonic() + self._retry_seconds()
+
+    def _is_tried_again(self, record: LogRecord) -> bool:
+        return time.monotonic() >= self._retry_at or record.kind == "checkpoint"
+
+    def _retry_seconds(self) -> float:
+        return RETRY_SECONDS
+
+    def _failure(self, error: BaseException) -> str:
+        return write_failure(error, self._folder)
+
+    def _count(self) -> None:
+        self._lost += 1
+        self.lost_in_all += 1
+
+
+class _Service(_File):
+    """A sink of the experiment's own, with unknown behaviour."""
+
+    errors = (Exception, SystemExit)
+
+    def _is_tried_again(self, record: LogRecord) -> bool:  # noqa: ARG002 (a checkpoint is no reason)
+        return time.monotonic() >= self._retry_at
+
+    def _retry_seconds(self) -> float:
+        return SERVICE_RETRY_SECONDS
+
+    def _failure(self, error: BaseException) -> str:
+        return in_one_line(error)
+
+
+def write_failure(error: BaseException, folder: Path) -> str:
+    """The reason why a folder cannot be written to, its name and the space that is left."""
+    cause = error if isinstance(error, OSError) else error.__cause__
+    strerror = cause.strerror if isinstance(cause, OSError) else None
+    reason = strerror or str(cause or error)
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError:
+        return f"{reason}; the folder {folder} is gone"
+    return f"{reason} in {folder}, which has {free / 1e9:.3f} GB free"
+
+
+class WriteFailures:
+    """Counts what could not be written, and warns of the first of a kind.
+
+    Args:
+        folder: The run's.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._counts: dict[str, int] = {}
+
+    def note(self, kind: str, what: str, error: BaseException) -> str:
+        """Count a failure; what it was, with the reason.
+
+        Args:
+            kind: The kind of what could not be written, in the plural.
+            what: What it was.
+            error: Why.
+        """
+        message = f"{what}: {write_failure(error, self._folder)}"
+        if kind not in self._counts:
+            warnings.warn(f"cannot write {message}; the run continues", CoachWarning, stacklevel=3)
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        return message
+
+    def counted(self) -> dict[str, int]:
+        """The number of failures, by what they were."""
+        return {f"{kind} that could not be written": n for kind, n in self._counts.items()}
+
+
+def file_sinks(
+    run: RunFolder, graph_manager: GraphManager, *, tensorboard: bool
+) -> dict[str, Callable[[], Sink]]:
+    """Makers of the sinks that write into the run's folder, by the files' names for people."""
+    folder = run.path
+    files: dict[str, Callable[[], Sink]] = {
+        "log.jsonl": lambda: JsonlSink(folder / "log.jsonl"),
+        "the CSV files": lambda: CsvSink(folder),
+    }
+    if tensorboard:
+        about = introduction(run, graph_manager.graph.description())
+        files["TensorBoard's file"] = lambda: TensorBoardSink(
+            folder,
+            resumed_at=graph_manager.graph.clock.environment_steps or None,
+            introduction=about,
+            known=logged_names(folder),
+        )
+    return files
+
+
+def service_sinks(run: RunFolder, graph_manager: GraphManager) -> dict[str, Callable[[], Sink]]:
+    """Makers of the experiment's own sinks, by their names for people."""
+    described = graph_manager.parameters.sinks
+    manifest = read_manifest(run) if described else {}
+    of_run = SinkRun(folder=run.path, manifest=manifest)
+    return {sink_name(each): partial(made_sink, each, of_run) for each in described}
+
+
+def write_columns(file: Path, columns: Mapping[str, Array]) -> None:
+    """Write arrays by name, and the folder around them; OSError where they cannot be written."""
+    make_folder(file.parent)
+    with open(file, "wb", opener=without_links) as target:
+        np.savez(target, allow_pickle=False, **columns)
+
+
+def write_evidence(folder: Path, error: RunError, environment_steps: int) -> str:
+    """Write an error's message and its evidence.
+
+    Args:
+        folder: The run's.
+        error: What stopped the run.
+        environment_steps: Where it stood.
+
+    Returns:
+        The end of the error message, with the path of its data; empty if it carries none.
+    """
+    file = folder / "faults" / f"step_{environment_steps}"
+    arrays = {name: part for name, part in error.evidence.items() if isinstance(part, np.ndarray)}
+    texts = {name: part for name, part in error.evidence.items() if name not in arrays}
+    try:
+        make_folder(file.parent)
+        paragraphs = [str(error), *(f"{name}:\n{text}" for name, text in texts.items())]
+        with open(file.with_suffix(".txt"), "w", encoding="utf-8", opener=without_links) as target:
+            target.write("\n\n".join(paragraphs) + "\n")
+        if arrays:
+            write_columns(file.with_suffix(".npz"), arrays)
+    except OSError as failure:
+        return f"; its data could not be written: {failure}" if error.evidence else ""
+    return f"; its data are in {file}.*" if error.evidence else ""

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
@@ -44,6 +45,7 @@ from coach_rl.telemetry.tensorboard import Introduction
 PACKAGES = ("coach-rl", "torch", "numpy", "gymnasium", "mujoco", "safetensors")
 """Packages whose versions may change a run's numbers."""
 _GIT_SECONDS = 10
+P = TypeVar("P")
 _COUNT = "count"
 """The only value of a step unit."""
 
@@ -116,22 +118,23 @@ def experiment_json(
 
 def planned_lengths(run: Path) -> tuple[RunLength, ...]:
     """Lengths of which the first to be reached ends a run; none where its manifest has none."""
-    try:
-        schedule = decode(read_manifest(RunFolder(run))["parameters"]["schedule"])
-        assert isinstance(schedule, ScheduleParameters)
-    except (CoachError, KeyError, AssertionError):
-        return ()
-    return tuple(each for each in (schedule.training, schedule.stop_after) if each is not None)
+    schedule = _recorded(run, "schedule", ScheduleParameters)
+    lengths = () if schedule is None else (schedule.training, schedule.stop_after)
+    return tuple(each for each in lengths if each is not None)
 
 
 def checkpoint_policy(run: Path) -> CheckpointParameters | None:
     """The policy of a run's checkpoints; None where its manifest has none."""
+    return _recorded(run, "checkpoints", CheckpointParameters)
+
+
+def _recorded(run: Path, name: str, kind: type[P]) -> P | None:
+    """A parameter of a run; None where its manifest has none of that kind."""
     try:
-        policy = decode(read_manifest(RunFolder(run))["parameters"]["checkpoints"])
-        assert isinstance(policy, CheckpointParameters)
-    except (CoachError, KeyError, AssertionError):
+        found = decode(read_manifest(RunFolder(run))["parameters"][name])
+    except (CoachError, KeyError):
         return None
-    return policy
+    return found if isinstance(found, kind) else None
 
 
 def level_names(run: Path) -> tuple[str, ...]:

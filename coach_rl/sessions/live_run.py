@@ -34,16 +34,16 @@ from coach_rl.runs.checkpoint import (
 )
 from coach_rl.runs.folder import RunFolder, read_manifest, write_manifest
 from coach_rl.runs.keeper import CheckpointKeeper, Reason
-from coach_rl.runs.logs import planned_cuts
-from coach_rl.runs.manifest import now
-from coach_rl.runs.sinks import (
+from coach_rl.runs.logs import (
     RunSinks,
     WriteFailures,
     file_sinks,
+    planned_cuts,
     service_sinks,
     write_columns,
     write_evidence,
 )
+from coach_rl.runs.manifest import now
 from coach_rl.sessions.evaluation import evaluation_json
 from coach_rl.sessions.evaluation_process import EvaluationProcess
 from coach_rl.sessions.opening import with_new_streams
@@ -52,9 +52,8 @@ from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import Interrupted, StopRequests
 from coach_rl.telemetry.episode_recorder import EpisodeRecorder, TrainingRecorder
 from coach_rl.telemetry.figures import Best
-from coach_rl.telemetry.profiler import Profile
+from coach_rl.telemetry.profiler import Profile, ResourceSampler
 from coach_rl.telemetry.records import Evaluation, Inspection, Kind, LogRecord
-from coach_rl.telemetry.resources import ResourceSampler
 from coach_rl.telemetry.summary import Summary
 from coach_rl.telemetry.video import VideoParameters, VideoWriter
 

@@ -1,10 +1,10 @@
 """Studies: many runs, on one machine or a cluster, and their statistics.
 
 May import core, telemetry, graph_managers and experiment. Start with `job`: one run as data that
-another process can receive. `job_run` makes its run, an `Executor` provides processes
-(`local_pool`, `clusters`), `conduct` runs many jobs to completion. `scores` reads a run's folder,
-`runs` groups runs, `statistics` computes intervals over seeds; `tables`, `comparison`, `plots` and
-`report` present them. `sweeps` searches for better settings.
+another process can receive, and making its run. An `Executor` provides processes (`places`,
+`clusters`), `conduct` runs many jobs to completion. `scores` reads a run's folder, `runs` groups
+runs, `statistics` computes intervals over seeds; `tables`, `comparison`, `plots` and `report`
+present them. `sweeps` searches for better settings.
 """
 
 from typing import TYPE_CHECKING
@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from coach_rl.studies.clusters.ray_cluster import RayCluster
     from coach_rl.studies.clusters.slurm import Slurm
     from coach_rl.studies.conduct import JobStatus
-    from coach_rl.studies.job import Executor, Job, JobResult, Needs
-    from coach_rl.studies.job_run import find_run, identity, run_job
+    from coach_rl.studies.job import Executor, Job, JobResult, Needs, find_run, identity, run_job
     from coach_rl.studies.live import RunStatus, Viewer, watch
-    from coach_rl.studies.local_pool import LocalPool
+    from coach_rl.studies.places import LocalPool
     from coach_rl.studies.scores import Curve, RunScores, read_scores, runs_below
     from coach_rl.studies.statistics import (
         Difference,

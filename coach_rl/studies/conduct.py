@@ -15,8 +15,16 @@ from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.runs.checkpoint import list_checkpoints, steps_of
 from coach_rl.runs.folder import RunFolder
 from coach_rl.sessions.stop_requests import Interrupted, StopRequests
-from coach_rl.studies.job import Executor, Job, JobResult, State
-from coach_rl.studies.job_run import Announce, find_identity, identity, is_finished
+from coach_rl.studies.job import (
+    Announce,
+    Executor,
+    Job,
+    JobResult,
+    State,
+    find_identity,
+    identity,
+    is_finished,
+)
 
 MOST_LOSSES = 5
 """Number of times in a row that a job may be lost without a new checkpoint before it has failed."""

@@ -20,7 +20,7 @@ from coach_rl.runs.folder import MANIFEST
 from coach_rl.runs.lock import holder_of, lost_holder_of
 from coach_rl.runs.manifest import checkpoint_policy, level_names, planned_lengths
 from coach_rl.studies.conduct import JobStatus
-from coach_rl.studies.scores import RunState, read_scores, runs_below, stop_note
+from coach_rl.studies.scores import RunState, read_scores, required_runs, stop_note
 from coach_rl.telemetry.console import ConsoleSink, duration_text, number_text, success_text
 from coach_rl.telemetry.log_files import JsonlReader
 from coach_rl.telemetry.records import LogRecord
@@ -33,8 +33,7 @@ _OTHER_LINES = 6
 _BAR = 18
 """Characters of a bar of progress."""
 _STYLES = {"running": "bold", "done": "green", "failed": "red", "stopped": "yellow"}
-
-
+_ADVICE = "name a run's folder, or that of an experiment: `coach watch experiments/NAME`"
 BUSY_SECONDS, SILENT_SECONDS = 1.0, 10.0
 """Age of a log's last line from which the viewer shows what the run announced to do, or that there
 is nothing new."""
@@ -382,13 +381,7 @@ def runs_to_watch(paths: Sequence[Path]) -> list[Path]:
     """
     found = []
     for path in paths:
-        runs = runs_below(path)
-        if not runs:
-            what = "holds no runs" if path.expanduser().exists() else "does not exist"
-            raise ConfigurationError(
-                f"{path} {what}; name a run's folder, or that of an experiment: "
-                "`coach watch experiments/NAME`"
-            )
+        runs = required_runs(path, _ADVICE)
         running = [run for run in runs if holder_of(run) is not None]
         found += running or [max(runs, key=_written_at)]
     return list(dict.fromkeys(found))

@@ -28,7 +28,7 @@ from coach_rl.studies.comparison import (
     score_table,
     shown,
 )
-from coach_rl.studies.job_run import coach_line
+from coach_rl.studies.job import coach_line
 from coach_rl.studies.plots import COLOURS, Plots, drawing
 from coach_rl.studies.runs import RunFrame, Scored, estimate_of
 from coach_rl.studies.scores import SUCCESS, RunScores

@@ -30,6 +30,7 @@ from coach_rl.studies.scores import (
     later_evaluations,
     metrics_of,
     read_scores,
+    required_runs,
     runs_below,
     success_metrics,
     with_failures,
@@ -52,8 +53,10 @@ MOMENTS = {
     AFTERWARDS: "the last evaluation made by `coach evaluate`",
 }
 """The evaluations that can score a run, besides the one after so many environment steps."""
-
-
+_ADVICE = (
+    "give a run's folder, or a folder with runs in it, such as experiments/NAME (`coach runs "
+    "FOLDER` lists them)"
+)
 DAMAGED = "damaged"
 STATES = ("running", "done", "stopped", "pruned", "failed", DAMAGED)
 
@@ -229,14 +232,7 @@ def find_runs(paths: Sequence[Path]) -> tuple[RunFrame, list[str]]:
     damaged: list[CheckpointError] = []
     names = _distinct_names(paths)
     for path, name in zip(paths, names, strict=True):
-        folders = runs_below(path)
-        if not folders:
-            what = "holds no runs" if path.expanduser().exists() else "does not exist"
-            raise ConfigurationError(
-                f"{path} {what}; give a run's folder, or a folder with runs in it, such as "
-                "experiments/NAME (`coach runs FOLDER` lists them)"
-            )
-        for folder in folders:
+        for folder in required_runs(path, _ADVICE):
             if folder.resolve() not in seen:
                 seen.add(folder.resolve())
                 try:

@@ -19,7 +19,7 @@ import numpy as np
 
 from coach_rl.configuration.parameters_json import decode
 from coach_rl.configuration.strict_json import Json, read_json, require_regular_file, write_text
-from coach_rl.core.errors import CheckpointError
+from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.core.shown_text import one_line, printable, shown_level
 from coach_rl.runs.folder import MANIFEST, RunFolder, read_manifest
@@ -147,6 +147,17 @@ def runs_below(folder: Path) -> list[Path]:
             folders.clear()
         folders[:] = [name for name in folders if not name.startswith(".")]
     return sorted(runs)
+
+
+def required_runs(folder: Path, advice: str) -> list[Path]:
+    """The folders of all runs in a folder; ConfigurationError, with the advice, without any."""
+    runs = runs_below(folder)
+    if not runs:
+        path = folder.expanduser()
+        missing = "is a file" if path.is_file() else "does not exist"
+        problem = "holds no runs" if path.is_dir() else missing
+        raise ConfigurationError(f"{folder} {problem}; {advice}")
+    return runs
 
 
 def read_scores(run: Path) -> RunScores:
@@ -505,14 +516,16 @@ def _differing(
                 value = json.dumps(document[name], sort_keys=True)
                 seeds.setdefault(value, []).append(run.seed)
         if len(seeds) > 1:
-            each = ", ".join(f"{value} with {_seeds(of)}" for value, of in seeds.items())
+            each = ", ".join(
+                f"{value} with {seeds_text(sorted(set(of)))}" for value, of in seeds.items()
+            )
             found.append(f"{name} {each}")
     return found
 
 
-def _seeds(seeds: Sequence[int]) -> str:
-    distinct = sorted(set(seeds))
-    return f"seed{'s' if len(distinct) > 1 else ''} {', '.join(map(str, distinct))}"
+def seeds_text(seeds: Sequence[int]) -> str:
+    """Seeds as text: `seed 3`, `seeds 0, 1`."""
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
 
 
 def write_stop_note(run: Path, why: str) -> None:

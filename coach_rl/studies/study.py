@@ -40,8 +40,7 @@ from coach_rl.core.steps import EnvironmentSteps, Hours
 from coach_rl.graph_managers.parameters import require_known_metric
 from coach_rl.runs.folder import check_name
 from coach_rl.sessions.session import DEFAULT_ROOT
-from coach_rl.studies.job import Job, Needs
-from coach_rl.studies.job_run import identity
+from coach_rl.studies.job import Job, Needs, identity
 
 DEFAULT_FUNCTION = "study"
 """The function that a study's file defines."""

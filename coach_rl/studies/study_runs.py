@@ -22,8 +22,7 @@ from coach_rl.graph_managers.torch_settings import with_threads
 from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.sessions.evaluation import evaluate_run
 from coach_rl.sessions.session import DEFAULT_ROOT
-from coach_rl.studies.job import Job
-from coach_rl.studies.job_run import find_run, is_finished
+from coach_rl.studies.job import Job, find_run, is_finished
 from coach_rl.studies.runs import Row, RunFrame
 from coach_rl.studies.scores import (
     SUCCESS,

@@ -12,7 +12,7 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.studies.comparison import Comparison, possible_comparisons
 from coach_rl.studies.runs import Scored, episodes_behind, estimate_of
-from coach_rl.studies.scores import RunScores, with_failures
+from coach_rl.studies.scores import RunScores, seeds_text, with_failures
 from coach_rl.studies.statistics import (
     NOT_FINITE,
     TOO_FEW,
@@ -308,11 +308,11 @@ def version_lines(runs: Sequence[StudyRun]) -> list[str]:
             if run.variant == variant and run.scores is not None and run.scores.code
         }
         if len({*codes.values()}) > 1 or any(len(code) > 1 for code in codes.values()):
-            each = "; ".join(
-                f"{', '.join(code)}: {_seeds([seed for seed, of in codes.items() if of == code])}"
+            each = (
+                f"{', '.join(code)}: {seeds_text([seed for seed in codes if codes[seed] == code])}"
                 for code in dict.fromkeys(codes.values())
             )
-            lines.append(f"{variant}: {each}")
+            lines.append(f"{variant}: {'; '.join(each)}")
     return lines
 
 
@@ -346,7 +346,7 @@ def missing_lines(study: Study, runs: Sequence[StudyRun]) -> list[str]:
         why = why_missing(study, run)
         if why is not None:
             reasons.setdefault((run.variant, why), []).append(run.seed)
-    return [f"{variant}: {_seeds(seeds)} {why}" for (variant, why), seeds in reasons.items()]
+    return [f"{variant}: {seeds_text(seeds)} {why}" for (variant, why), seeds in reasons.items()]
 
 
 def _common_curve(metric: str, runs: Sequence[RunScores]) -> tuple[IntArray, FloatArray]:
@@ -388,10 +388,6 @@ def _mean(values: Sequence[float] | FloatArray, shown: Shown) -> str:
 def _range(values: Sequence[int]) -> str:
     low, high = min(values), max(values)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
-def _seeds(seeds: Sequence[int]) -> str:
-    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
 
 
 def seed_tables(runs: Sequence[RunScores]) -> list[Table]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from coach_rl.telemetry.figures import Figures
     from coach_rl.telemetry.log_files import CsvSink, JsonlReader, JsonlSink
     from coach_rl.telemetry.notebook import NotebookSink
-    from coach_rl.telemetry.profiler import Profile, Profiler
+    from coach_rl.telemetry.profiler import Profile, Profiler, ResourceSampler
     from coach_rl.telemetry.records import (
         Evaluation,
         Kind,
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         SinkParameters,
         SinkRun,
     )
-    from coach_rl.telemetry.resources import ResourceSampler
     from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
     from coach_rl.telemetry.summary import Summary, evaluation_table
     from coach_rl.telemetry.tensorboard import TensorBoardSink

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from coach_rl.testing.environment_contract import (
         ENVIRONMENT_CHECKS,
         EnvironmentContract,
+        Finding,
         check_environment,
+        examine,
     )
-    from coach_rl.testing.environment_report import Finding, examine
     from coach_rl.testing.states import assert_same_state
-    from coach_rl.testing.trial import Trial
-    from coach_rl.testing.violations import ContractViolation
+    from coach_rl.testing.trial import ContractViolation, Trial
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 

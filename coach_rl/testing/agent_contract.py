@@ -50,8 +50,8 @@ from coach_rl.testing.agent_trial import (
     refused,
     same_actions,
 )
-from coach_rl.testing.environment_report import Finding
-from coach_rl.testing.violations import ContractViolation, expect
+from coach_rl.testing.environment_contract import Finding
+from coach_rl.testing.trial import ContractViolation, expect
 
 GENERATORS = (
     "draw from the rows' RowNoise and from generators that are made of context.seed, never from "

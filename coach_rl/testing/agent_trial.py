@@ -26,7 +26,7 @@ from coach_rl.core.records import (
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.core.state import State
 from coach_rl.testing.states import assert_same_state
-from coach_rl.testing.violations import ContractViolation, expect
+from coach_rl.testing.trial import ContractViolation, expect
 
 ROWS = 3
 """Number of rows that the checks drive."""

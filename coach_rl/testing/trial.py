@@ -1,8 +1,11 @@
-"""The trial that the checks of an environment run, and how they play it."""
+"""The trial that the checks of an environment run: how they play it and compare its answers.
 
-from collections.abc import Callable, Iterator, Sequence
+Comparisons are bit by bit; a promise that is broken is a `ContractViolation`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium
@@ -10,14 +13,38 @@ import numpy as np
 
 from coach_rl.core.errors import ActionError
 from coach_rl.core.interfaces import Environment
-from coach_rl.core.records import Action, EnvResponse, IntArray
+from coach_rl.core.records import Action, Array, EnvResponse, IntArray, Observation
 from coach_rl.core.spaces import actions_from_uniform, uniform_size
-from coach_rl.testing.violations import ContractViolation
 
 ROWS = 3
 """Number of rows that the checks drive."""
 SEED_OF_TRIAL = -1
 """Stands for the trial's own seed."""
+_PRESENT = np.ones(1, np.bool_)
+
+
+class ContractViolation(AssertionError):
+    """An environment broke a promise; the message names it."""
+
+
+def expect(condition: bool, message: str) -> None:
+    """Raise `ContractViolation` unless the condition holds."""
+    if not condition:
+        raise ContractViolation(message)
+
+
+def equal_arrays(left: Array, right: Array) -> bool:
+    """Return whether dtype, shape and every bit agree."""
+    same_form = left.dtype == right.dtype and left.shape == right.shape
+    return same_form and left.tobytes() == right.tobytes()
+
+
+def both_nan(left: Array, right: Array) -> Array:
+    """[R] where all elements are equal or NaN on both sides."""
+    if not np.issubdtype(left.dtype, np.inexact):
+        return np.zeros(len(left), np.bool_)
+    equal = (left == right) | (np.isnan(left) & np.isnan(right))
+    return np.asarray(equal.reshape(len(left), -1).all(axis=1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,3 +139,73 @@ def expect_refused(
             f"{what} must be refused with ActionError, got {type(error).__name__}: {error}"
         ) from error
     raise ContractViolation(f"{what} must be refused with ActionError, but was accepted")
+
+
+def expect_equal(left: Observation, right: Observation, what: str) -> None:
+    """Violation unless two observations are equal."""
+    expect(set(left) == set(right), f"{what} have the keys {sorted(left)} and {sorted(right)}")
+    for key, values in left.items():
+        expect(
+            equal_arrays(values, right[key]), f"{what} differ in '{key}': {values} and {right[key]}"
+        )
+
+
+def expect_same(one: EnvResponse, other: EnvResponse, what: str) -> None:
+    """Violation unless two answers are equal."""
+    found = difference(one, other)
+    expect(not found, f"{what} must be equal, but differ in {found}")
+
+
+def expect_same_run(one: list[EnvResponse], other: list[EnvResponse], what: str) -> None:
+    """Violation unless two runs are equal, answer by answer."""
+    for step, (left, right) in enumerate(zip(one, other, strict=True)):
+        expect_same(left, right, f"{what} (answer {step})")
+
+
+def difference(one: EnvResponse, other: EnvResponse) -> str:
+    """The name of the first array that differs; empty when none does."""
+    for name in ("rows", "reward", "terminated", "truncated", "end", "duration"):
+        if not equal_arrays(getattr(one, name), getattr(other, name)):
+            return f"{name}: {getattr(one, name)} and {getattr(other, name)}"
+    for name in ("observation", "first_observation", "info"):
+        left: Mapping[str, Array] = getattr(one, name)
+        right: Mapping[str, Array] = getattr(other, name)
+        if set(left) != set(right):
+            return f"the keys of {name}: {sorted(left)} and {sorted(right)}"
+        for key, values in left.items():
+            if not equal_arrays(values, right[key]):
+                return f"{name}['{key}']: {values} and {right[key]}"
+    return ""
+
+
+def one_row(response: EnvResponse, position: int) -> EnvResponse:
+    """One row of a response as if it were row 0 and alone.
+
+    Rows that `_<name>` in the info marks as without `<name>` have none; the masks are removed.
+    """
+    single = response.rows_of(np.array([position]))
+    info = {
+        name: values
+        for name, values in single.info.items()
+        if not (name.startswith("_") and name[1:] in single.info)
+        and single.info.get(f"_{name}", _PRESENT).all()
+    }
+    return replace(single, rows=np.zeros(1, np.int64), info=info)
+
+
+def write_into(response: EnvResponse) -> None:
+    """Write into every array of a response that can be written to."""
+    arrays = [
+        response.rows,
+        response.reward,
+        response.terminated,
+        response.truncated,
+        response.end,
+        response.duration,
+        *response.observation.values(),
+        *response.first_observation.values(),
+        *response.info.values(),
+    ]
+    for values in arrays:
+        if values.flags.writeable:
+            values[...] = np.ones((), values.dtype)

@@ -20,7 +20,7 @@ from coach_rl.cli import values
 from coach_rl.cli.commands import COMMANDS, parse_arguments
 from coach_rl.cli.flags import COMPARE, RUNS, SORT_KEYS, STATES
 from coach_rl.cli.settings import overrides_of, settings, video_parameters
-from coach_rl.cli.shell import program, word
+from coach_rl.cli.terminal import program, word
 from coach_rl.configuration.overrides import parameter_paths
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset

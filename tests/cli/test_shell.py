@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coach_rl.cli.shell import program, short, word
+from coach_rl.cli.terminal import program, short, word
 
 
 @pytest.fixture

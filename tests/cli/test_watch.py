@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from coach_rl.cli.main import main
-from coach_rl.studies.job_run import run_job
+from coach_rl.studies.job import run_job
 from tests.studies.walks import walk
 
 

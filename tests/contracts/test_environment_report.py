@@ -11,7 +11,7 @@ from gymnasium import spaces
 from coach_rl.cli.main import main
 from coach_rl.environments import make
 from coach_rl.testing import Finding, examine
-from coach_rl.testing import environment_report as report
+from coach_rl.testing import environment_contract as report
 
 
 class Counter(gymnasium.Env[Any, Any]):

@@ -35,7 +35,7 @@ from coach_rl.studies.clusters.ray_cluster import RayCluster
 from coach_rl.studies.clusters.slurm import Slurm
 from coach_rl.studies.conduct import conduct
 from coach_rl.studies.job import Job, JobResult
-from coach_rl.studies.local_pool import LocalPool
+from coach_rl.studies.places import LocalPool
 
 MEMORY = 80_000_000
 """Bytes of a machine's object store."""

@@ -10,7 +10,7 @@ from coach_rl.studies.clusters.ray_cluster import RayCluster
 from coach_rl.studies.clusters.slurm import Slurm
 from coach_rl.studies.conduct import conduct
 from coach_rl.studies.job import Needs
-from coach_rl.studies.local_pool import LocalPool
+from coach_rl.studies.places import LocalPool
 
 pytestmark = pytest.mark.xdist_group("ray")
 

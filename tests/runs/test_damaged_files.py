@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from coach_rl.configuration.strict_json import sealed
+from coach_rl.configuration.strict_json import require_types, sealed
 from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -295,6 +295,22 @@ def test_notes_of_another_shape_error_is_one_line(run: Path, key: str, value: An
     last = find_checkpoint(run / "checkpoints")
     edit(last / "checkpoint.json", {key: value}, seal=True)
     assert last.name in answer(resume, run)
+
+
+@pytest.mark.parametrize(
+    ("value", "types", "text"),
+    [
+        (7, str, "'key' is 7; allowed is a text"),
+        ([], (dict, type(None)), "'key' is []; allowed is an object or null"),
+        (None, list, "'key' is null; allowed is a list"),
+        ("yes", bool, "'key' is 'yes'; allowed is true or false"),
+    ],
+)
+def test_require_types_another_type_names_key_value_and_what_is_allowed(
+    value: Any, types: Any, text: str
+) -> None:
+    with pytest.raises(CheckpointError, match=re.escape(f"run/manifest.json is damaged: {text}")):
+        require_types({"key": value}, {"key": types}, source="run/manifest.json")
 
 
 def reseal(checkpoint: Path, state: str) -> None:

@@ -1,7 +1,7 @@
 import numpy as np
 
 from coach_rl.core.errors import RunError
-from coach_rl.runs.sinks import write_evidence
+from coach_rl.runs.logs import write_evidence
 
 
 def test_every_failure_leaves_its_message(tmp_path):

@@ -14,8 +14,7 @@ from coach_rl.core.file_writing import make_folder, replacing
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, write_checkpoint
 from coach_rl.runs.lock import locked
-from coach_rl.runs.logs import Cut
-from coach_rl.runs.sinks import write_columns
+from coach_rl.runs.logs import Cut, write_columns
 from coach_rl.sessions.evaluation import evaluate_run
 from coach_rl.sessions.session import resume_experiment
 from coach_rl.telemetry.log_files import CsvSink, LineFile

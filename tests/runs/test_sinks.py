@@ -15,7 +15,7 @@ from tensorboard.backend.event_processing.event_file_loader import EventFileLoad
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.runs import sinks as run_sinks
+from coach_rl.runs import logs
 from coach_rl.runs.checkpoint import list_checkpoints
 from coach_rl.sessions.session import (
     Audience,
@@ -55,7 +55,7 @@ class Faults:
 @pytest.fixture(autouse=True)
 def retried_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A file that failed is tried again with the next record; the disk is good afterwards."""
-    monkeypatch.setattr(run_sinks, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(logs, "RETRY_SECONDS", 0.0)
     yield
     Faults(0, 0).close()
 

@@ -9,7 +9,7 @@ from coach_rl.core.errors import CallbackError, CoachWarning, ConfigurationError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.saved import Saved
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.runs import sinks as run_sinks
+from coach_rl.runs import logs
 from coach_rl.runs.checkpoint import BEST, list_checkpoints, pointed
 from coach_rl.runs.folder import read_manifest
 from coach_rl.sessions.evaluation import evaluate_run
@@ -153,7 +153,7 @@ def test_sink_of_the_parameters_is_built_again_on_resume(tmp_path):
 
 
 def test_sink_that_fails_costs_its_records_only(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_sinks, "SERVICE_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(logs, "SERVICE_RETRY_SECONDS", 0.0)
     with pytest.warns(CoachWarning):
         result = run(tmp_path, sinks=(FailingSink,))
     assert result.ending == "environment steps"

@@ -10,7 +10,7 @@ import pytest
 from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.sessions.stop_requests import Interrupted
 from coach_rl.studies.conduct import MOST_LOSSES, conduct
-from coach_rl.studies.job_run import run_job
+from coach_rl.studies.job import run_job
 from tests.studies.walks import numbers, runs, walk
 
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from coach_rl.runs.lock import LOCK, locked
 from coach_rl.studies import RunStatus, live, watch
 from coach_rl.studies.conduct import JobStatus
-from coach_rl.studies.job_run import run_job
+from coach_rl.studies.job import run_job
 from coach_rl.studies.live import LiveTable, run_status, runs_to_watch, watch_all
 from coach_rl.telemetry import ConsoleSink
 from tests.studies.walks import walk

@@ -16,9 +16,8 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.sessions.stop_requests import Interrupted
 from coach_rl.studies.conduct import conduct
-from coach_rl.studies.job import Job
-from coach_rl.studies.job_run import run_job
-from coach_rl.studies.local_pool import LocalPool
+from coach_rl.studies.job import Job, run_job
+from coach_rl.studies.places import LocalPool
 from tests.studies.walks import holder, numbers, runs, walk
 from tests.waiting import PATIENCE, wait_until
 

@@ -14,8 +14,7 @@ import pytest
 from coach_rl import Study, Variant
 from coach_rl.configuration.overrides import parse_overrides
 from coach_rl.runs.folder import read_manifest, write_manifest
-from coach_rl.studies.job import Job
-from coach_rl.studies.job_run import coach_line, identity, run_job
+from coach_rl.studies.job import Job, coach_line, identity, run_job
 from coach_rl.studies.plots import COLOURS
 from coach_rl.studies.report import DARK_COLOURS, report_page
 from coach_rl.studies.study import jobs_of

@@ -6,7 +6,7 @@ import pytest
 
 from coach_rl import ConfigurationError, Study, Variant
 from coach_rl.runs.folder import RunFolder, read_manifest, write_manifest
-from coach_rl.studies.job_run import run_job
+from coach_rl.studies.job import run_job
 from coach_rl.studies.run_records import unpack_records, write_records
 from coach_rl.studies.study import jobs_of
 from coach_rl.studies.study_runs import evaluate_missing, study_runs

@@ -8,7 +8,7 @@ import coach_rl
 from coach_rl import CoachWarning, Runtime, Study, Variant, find_preset, load_preset
 from coach_rl.configuration.parameters_json import encode
 from coach_rl.runs.folder import RunFolder, read_manifest, write_manifest
-from coach_rl.studies.job_run import run_job
+from coach_rl.studies.job import run_job
 from coach_rl.studies.study import jobs_of
 from coach_rl.studies.study_runs import (
     evaluate_missing,

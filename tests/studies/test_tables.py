@@ -10,7 +10,7 @@ from rich.console import Console
 
 from coach_rl import Published, Study, Variant
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.studies.job_run import run_job
+from coach_rl.studies.job import run_job
 from coach_rl.studies.runs import Row, RunFrame
 from coach_rl.studies.scores import Curve, RunScores, read_scores
 from coach_rl.studies.statistics import estimate

@@ -15,7 +15,7 @@ from coach_rl.telemetry import ResourceSampler
 def clock(monkeypatch):
     """The time the sampler sees; add to `clock[0]`."""
     now = [50.0]
-    monkeypatch.setattr("coach_rl.telemetry.resources.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("coach_rl.telemetry.profiler.time.monotonic", lambda: now[0])
     return now
 
 

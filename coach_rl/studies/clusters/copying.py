@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, TypeVar
 
 from coach_rl.configuration.preset_file import Preset, load_preset
 from coach_rl.configuration.presets import PresetReference, find_preset, shipped_presets
@@ -57,35 +57,12 @@ Listing = Mapping[str, FileState]
 """The files of a run by their path below its folder."""
 
 
-class RunSource(Protocol):
-    """A run to copy."""
-
-    def listing(self) -> Listing:
-        """Its files now; FileNotFoundError where they change meanwhile."""
-
-    def read(self, path: str, begin: int, end: int) -> bytes:
-        """Part of a file; FileNotFoundError where it was removed."""
-
-
-class RunTarget(Protocol):
-    """A copy of a run."""
-
-    def missing(self, listing: Listing) -> list[str]:
-        """One path for each content that it lacks."""
-
-    def put(self, state: FileState, begin: int, data: bytes) -> None:
-        """Receive part of a content, from its first bytes to its last."""
-
-    def commit(self, listing: Listing) -> str:
-        """Make the copy what was listed; returns its folder's name."""
-
-
-def copy_run(source: RunSource, target: RunTarget) -> str:
+def copy_run(source: Any, target: Any) -> str:
     """Bring the copy of a run up to date.
 
     Args:
-        source: The run, which may continue meanwhile.
-        target: Its copy.
+        source: The run, which may continue meanwhile: a `RunCopy`, or one on another machine.
+        target: Its copy, alike.
 
     Returns:
         The name of the copy's folder.
@@ -102,7 +79,7 @@ def copy_run(source: RunSource, target: RunTarget) -> str:
                 for begin in range(0, max(state.size, 1), CHUNK_BYTES):
                     end = min(begin + CHUNK_BYTES, state.size)
                     target.put(state, begin, source.read(path, begin, end))
-            return target.commit(listing)
+            return str(target.commit(listing))
         except FileNotFoundError:  # a checkpoint made room for a newer one
             if attempt == _ATTEMPTS - 1:
                 raise
@@ -125,6 +102,9 @@ class RunCopy:
         """Its files; without logs as long as there is no checkpoint to resume them from.
 
         Logs are listed after the checkpoints, and so hold all the lines that these refer to.
+
+        Raises:
+            FileNotFoundError: The checkpoints change meanwhile.
         """
         checkpoints = list_checkpoints(self.run.checkpoints)
         states = self._states(path for folder in checkpoints for path in folder.iterdir())
@@ -137,17 +117,20 @@ class RunCopy:
         return states
 
     def read(self, path: str, begin: int, end: int) -> bytes:
+        """Part of a file; FileNotFoundError where it was removed."""
         with (self.run.path / path).open("rb") as file:
             file.seek(begin)
             return file.read(end - begin)
 
     def missing(self, listing: Listing) -> list[str]:
+        """One path for each content that it lacks."""
         here = {state.sha256 for state in self._all_states().values()}
         here |= {path.name for path in self._arrived.glob("*")}
         wanted = {state.sha256: path for path, state in listing.items()}
         return sorted(path for sha256, path in wanted.items() if sha256 not in here)
 
     def put(self, state: FileState, begin: int, data: bytes) -> None:
+        """Receive part of a content, from its first bytes to its last."""
         self._arrived.mkdir(parents=True, exist_ok=True)
         part = self._arrived / f"{state.sha256}.part"
         with part.open("ab" if begin else "wb") as file:
@@ -157,6 +140,7 @@ class RunCopy:
             part.rename(self._arrived / state.sha256)
 
     def commit(self, listing: Listing) -> str:
+        """Make the copy what was listed; returns its folder's name."""
         if lacking := self.missing(listing):
             raise CheckpointError(
                 f"{', '.join(lacking)} of the run {self.run.path.name} did not arrive as sent: the "
@@ -276,7 +260,7 @@ class _Attempt:
 
 
 class RunStore:
-    """The folder of all experiments.
+    """The folder of all experiments; calls about an attempt are those of its `RunCopy`.
 
     Args:
         root: Its path.
@@ -323,10 +307,13 @@ class RunStore:
         """Part of a file."""
         return self._copy(attempt).read(path, begin, end)
 
-    def missing(self, attempt: str, name: str, listing: Listing) -> list[str]:
-        """One path for each content that is not here; a new run gets this name, or one like it."""
+    def place(self, attempt: str, name: str) -> None:
+        """Give a new run this name, or one like it; a run that is here keeps its name."""
         if self._attempt(attempt).copy is None:
             self._attempt(attempt).copy = self._new(self._attempt(attempt).experiment, name)
+
+    def missing(self, attempt: str, listing: Listing) -> list[str]:
+        """One path for each content that is not here."""
         return self._copy(attempt).missing(listing)
 
     def put(self, attempt: str, state: FileState, begin: int, data: bytes) -> None:
@@ -364,7 +351,7 @@ class RunStore:
 
     def _copy(self, attempt: str) -> RunCopy:
         copy = self._attempt(attempt).copy
-        assert copy is not None, "`missing` comes before"
+        assert copy is not None, "`place` comes before"
         return copy
 
     def _new(self, experiment: Path, name: str) -> RunCopy:

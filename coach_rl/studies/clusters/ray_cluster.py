@@ -1,33 +1,65 @@
-"""An executor of jobs as tasks of a Ray cluster; what its workers do is in `ray_worker`.
+"""An executor of jobs as tasks of a Ray cluster, and what its workers do.
 
 Ray chooses where a job runs by what it needs. A job whose worker or machine is gone is lost, and
-the driver submits it again; the tasks of a driver that is killed are ended by Ray.
+the driver submits it again; the tasks of a driver that is killed are ended by Ray. A worker that
+sees the driver's folder runs the job there. Any other has a folder of its own, which it copies to
+the driver every few seconds, so that another worker can continue.
 """
 
+import fcntl
 import os
+import shutil
+import signal
 import socket
+import tempfile
 import threading
+import time
 import uuid
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]  # has no types
 
-from coach_rl.core.errors import CoachError, ConfigurationError, RunError
-from coach_rl.processes.ray_connection import first_line, import_ray, join_ray
+from coach_rl.configuration.preset_file import Preset
+from coach_rl.core.errors import CoachError, ConfigurationError, RunError, in_one_line
 from coach_rl.processes.worker_messages import WorkerLost
-from coach_rl.studies.clusters.copying import RunStore, bundled, with_absolute_paths
-from coach_rl.studies.clusters.ray_worker import RemoteJob, run_remote_job
-from coach_rl.studies.job import Job, JobResult, Needs
-from coach_rl.studies.job_run import find_identity, identity, remember_job
+from coach_rl.processes.worker_places import first_line, import_ray, join_ray
+from coach_rl.runs.folder import MANIFEST
+from coach_rl.runs.lock import GONE_AFTER_SECONDS, RunInUseError
+from coach_rl.studies.clusters.copying import (
+    PresetBundle,
+    RunCopy,
+    RunStore,
+    bundled,
+    copy_run,
+    own_folder,
+    unbundle,
+    with_absolute_paths,
+)
+from coach_rl.studies.job import (
+    Job,
+    JobResult,
+    Needs,
+    find_identity,
+    identity,
+    remember_job,
+    run_job,
+)
 
 POLL_SECONDS = 0.5
 """Interval at which jobs are polled for having begun."""
 
 _MARK = ".driver-"
 """Beginning of the name of a file by which workers know a folder; host and process follow."""
+Call = Callable[..., Any]
+"""Calls a method by its name."""
+SEND_EVERY_SECONDS = 10.0
+"""Interval at which a run is copied to the driver."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,3 +241,157 @@ def _shown(resources: dict[str, float]) -> str:
     if memory := resources.get("memory"):
         shown["memory"] = f"{memory / 2**30:.1f} GB memory"
     return ", ".join(shown.values()) or "nothing free for jobs"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoteJob:
+    """A job as a worker receives it."""
+
+    job: Job
+    """The job, with absolute paths."""
+    attempt: str
+    """A name for this worker's work on it."""
+    digest: str
+    """The job's identity."""
+    run: str | None
+    """Name of its run's folder; None where it has not begun."""
+    mark: str
+    """Name of a file in the folder of all experiments, by which that is known to be the same."""
+
+
+class DriverStore:
+    """The `RunStore` beside the driver, for one attempt: its methods without that argument.
+
+    Args:
+        call: Calls a method of the store by its name, and waits for the answer.
+        attempt: The attempt's name.
+    """
+
+    def __init__(self, call: Call, attempt: str) -> None:
+        self._call, self._attempt = call, attempt
+
+    def __getattr__(self, method: str) -> Call:
+        return partial(self._call, method, self._attempt)
+
+
+def run_remote_job(remote_job: RemoteJob, bundle: PresetBundle | None, store: object) -> JobResult:
+    """Run a job on this machine; see `run_for`. The store is Ray's handle of the `RunStore`."""
+    import ray
+
+    def call(method: str, *arguments: object) -> object:
+        return ray.get(getattr(store, method).remote(*arguments))
+
+    return run_for(remote_job, bundle, call)
+
+
+def run_for(remote_job: RemoteJob, bundle: PresetBundle | None, call: Call) -> JobResult:
+    """Run a job for a driver whose `RunStore` is called by `call`.
+
+    Args:
+        remote_job: The job.
+        bundle: Its preset, unless that is one of coach_rl's.
+        call: Calls a method of the store by its name, and waits for the answer.
+    """
+    job = remote_job.job
+    try:
+        preset = None if bundle is None else unbundle(bundle)
+        is_shared = (job.root / remote_job.mark).is_file()
+        _begin(call, remote_job, None if is_shared else remote_job.run)
+        if is_shared:
+            return run_job(job, preset=preset)
+        return _run_apart(remote_job, preset, DriverStore(call, remote_job.attempt))
+    except (CoachError, OSError) as error:
+        message = f"on {socket.gethostname()}: {in_one_line(error)}"
+        return JobResult(job=job, state="failed", folder=None, error=message)
+
+
+def _begin(call: Call, remote_job: RemoteJob, run: str | None) -> None:
+    """Announce the attempt to the driver; wait while another process there has the run."""
+    deadline = time.monotonic() + 2 * GONE_AFTER_SECONDS
+    while True:
+        try:
+            call("begin", remote_job.attempt, remote_job.digest, remote_job.job.name, run)
+        except RunInUseError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(1)
+        else:
+            return
+
+
+def _run_apart(remote_job: RemoteJob, preset: Preset | None, home: DriverStore) -> JobResult:
+    """Run a job in a folder of this machine, and copy its run to the driver."""
+    job = remote_job.job
+    with _own_root() as root:
+        experiment = root / job.name
+        if remote_job.run is not None:
+            copy_run(home, RunCopy(experiment / remote_job.run))
+        with _sending(experiment, home):
+            result = run_job(replace(job, root=root), preset=preset)
+        if result.folder is None:
+            return result
+        try:
+            home.place(result.folder.name)
+            name = copy_run(RunCopy(result.folder), home)
+            home.end(RunCopy(result.folder).listing())
+        except (CoachError, OSError) as error:
+            kept = root.rename(root.with_name(root.name.replace("run", "kept", 1)))
+            return replace(
+                result,
+                state="failed",
+                error=f"the run could not be brought back: {in_one_line(error)}; it is kept on "
+                f"{socket.gethostname()} in {kept}",
+            )
+        return replace(result, folder=job.root / job.name / name)
+
+
+@contextmanager
+def _sending(experiment: Path, home: DriverStore) -> Iterator[None]:
+    """Copy a run to the driver every few seconds; the run stops if another process has it."""
+    over = threading.Event()
+
+    def send() -> None:
+        copy = None
+        while not over.wait(SEND_EVERY_SECONDS):
+            found = [path.parent for path in experiment.glob(f"*/{MANIFEST}")]
+            if copy is None and found:
+                copy = RunCopy(found[0])
+            try:
+                if copy is not None:
+                    home.place(copy.run.path.name)
+                    copy_run(copy, home)
+            except RunInUseError:
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
+            except (CoachError, OSError):
+                continue  # what still fails at the end is reported there
+
+    thread = threading.Thread(target=send, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@contextmanager
+def _own_root() -> Iterator[Path]:
+    """A folder for a run, removed at the end; also those that killed workers have left."""
+    parent = own_folder() / "runs"
+    parent.mkdir(exist_ok=True)
+    for lock in parent.glob("*.lock"):
+        with suppress(OSError), lock.open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
+            lock.unlink()
+    handle, name = tempfile.mkstemp(prefix="run-", suffix=".lock", dir=parent)
+    with os.fdopen(handle, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        root = Path(name).with_suffix("")
+        root.mkdir()
+        try:
+            yield root
+        finally:
+            shutil.rmtree(root, ignore_errors=True)
+            Path(name).unlink(missing_ok=True)

@@ -21,8 +21,7 @@ from coach_rl.configuration.strict_json import write_text
 from coach_rl.core.errors import CoachError, ConfigurationError, RunError, how_to_install
 from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.studies.clusters.copying import with_absolute_paths
-from coach_rl.studies.job import Job, JobResult
-from coach_rl.studies.job_run import identity, run_job
+from coach_rl.studies.job import Job, JobResult, identity, run_job
 
 Cluster = Literal["slurm", "local"]
 """Slurm itself, or processes of this machine that are treated alike."""

@@ -32,8 +32,7 @@ from coach_rl.runs.lock import RunInUseError, locked
 from coach_rl.sessions.session import DEFAULT_ROOT
 from coach_rl.sessions.stop_requests import Interrupted, StopRequests
 from coach_rl.studies.conduct import POLL_SECONDS, JobTracker, conduct, stop_all
-from coach_rl.studies.job import Executor, Job, Needs
-from coach_rl.studies.job_run import Announce, identity
+from coach_rl.studies.job import Announce, Executor, Job, Needs, identity
 from coach_rl.studies.runs import Row, RunFrame, difference_of
 from coach_rl.studies.scores import (
     failures_counted,
@@ -273,7 +272,7 @@ def run_sweep(sweep: Sweep, executor: Executor, *, announce: Announce | None = N
             sweep. Nothing has been written then.
         Interrupted: By Ctrl-C, SIGTERM or SIGHUP, after all runs have saved themselves.
     """
-    announce = announce or _ignore
+    announce = announce or (lambda _text: None)
     preset = load_preset(find_preset(sweep.preset))
     space = search_space_of(sweep, preset)
     metric = metric_of(sweep, preset)
@@ -426,24 +425,24 @@ class _Searching:
         text = f"pruned at evaluation {len(seen)}, {self._metric.name} {seen[-1]:.4g}"
         write_stop_note(folder, f"{text}, as trial {number} of the sweep {self._sweep.name}")
         self._trials.conclude(number, "pruned")
-        self._announce(
-            f"trial {number} ({format_overrides(self._trials.all()[number].overrides)}) {text}"
-        )
+        self._announce(f"{self._tried(number)} {text}")
         return True
+
+    def _tried(self, number: int) -> str:
+        """A trial and its values, for messages."""
+        return f"trial {number} ({format_overrides(self._trials.all()[number].overrides)})"
 
     def _conclude(self, number: int, *, value: float = math.nan, error: str = "") -> None:
         if not error and not math.isfinite(value):
             error = f"its last evaluation has no finite {self._metric.name}"
         if error:
             self._trials.conclude(number, "failed", error=error)
-            tried = format_overrides(self._trials.all()[number].overrides)
-            self._announce(f"trial {number} ({tried}) failed: {error}")
+            self._announce(f"{self._tried(number)} failed: {error}")
         else:
             self._trials.conclude(number, "done", value=value)
             best = self._trials.best()[0]
             of_all = "the best so far" if best.number == number else f"best: trial {best.number}"
-            tried = format_overrides(self._trials.all()[number].overrides)
-            self._announce(f"trial {number} ({tried}): {self._metric.name} {value:.4g}, {of_all}")
+            self._announce(f"{self._tried(number)}: {self._metric.name} {value:.4g}, {of_all}")
 
     def _has_followed(self, trial: Trial) -> bool:
         """End a trial as the one ended that tries the same."""
@@ -457,10 +456,6 @@ class _Searching:
         self._trials.conclude(trial.number, leader.state, value=value, error=leader.error)
         self._announce(f"trial {trial.number} tries the same as trial {leader.number}")
         return True
-
-
-def _ignore(_text: str) -> None:
-    """Discard a message."""
 
 
 def confirm(

@@ -12,11 +12,10 @@ from coach_rl.core.errors import CheckpointError
 from coach_rl.runs.checkpoint import list_checkpoints
 from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.runs.lock import RunInUseError, locked
-from coach_rl.studies.clusters import copying, ray_worker
+from coach_rl.studies.clusters import copying, ray_cluster
 from coach_rl.studies.clusters.copying import RunCopy, RunStore, bundled, with_absolute_paths
-from coach_rl.studies.clusters.ray_worker import RemoteJob, run_for
-from coach_rl.studies.job import Job
-from coach_rl.studies.job_run import find_run, identity, run_job
+from coach_rl.studies.clusters.ray_cluster import RemoteJob, run_for
+from coach_rl.studies.job import Job, find_run, identity, run_job
 from tests.studies.walks import numbers, runs, walk
 
 ELSEWHERE = "no such mark"
@@ -27,7 +26,7 @@ def own_temporary_folder(tmp_path, monkeypatch):
     """What workers keep on their own disk; and no run waits long for another."""
     (tmp_path / "worker").mkdir()
     monkeypatch.setattr(copying.tempfile, "tempdir", str(tmp_path / "worker"))
-    monkeypatch.setattr(ray_worker, "GONE_AFTER_SECONDS", 0.5)
+    monkeypatch.setattr(ray_cluster, "GONE_AFTER_SECONDS", 0.5)
 
 
 def remote(job: Job, attempt: str = "first") -> RemoteJob:
@@ -73,7 +72,7 @@ def test_a_run_that_home_has_begun_goes_on_elsewhere(tmp_path):
 
 
 def test_a_running_job_sends_home_what_it_has_saved(tmp_path, monkeypatch):
-    monkeypatch.setattr(ray_worker, "SEND_EVERY_SECONDS", 0.01)
+    monkeypatch.setattr(ray_cluster, "SEND_EVERY_SECONDS", 0.01)
     job = walk(tmp_path / "home", steps=200, seconds_per_step=0.005)
     job = replace(job, overrides={**job.overrides, "checkpoints.every_steps": 20})
     seen = []
@@ -129,7 +128,7 @@ def test_two_new_runs_of_one_name_are_kept_apart(tmp_path):
         store.begin(identity(job), identity(job), job.name, None)
         folder = run_job(replace(job, root=tmp_path / identity(job))).folder
         made.append(RunCopy(folder.rename(folder.with_name("same"))))
-        store.missing(identity(job), "same", made[-1].listing())
+        store.place(identity(job), "same")
     names = [store._copy(identity(job)).run.path.name for job in jobs]
     assert names == ["same", "same_2"]
 
@@ -139,7 +138,7 @@ def test_a_worker_thought_lost_cannot_write_any_more(tmp_path):
     store.begin("first", "job", "walk", None)
     store.begin("second", "job", "walk", None)
     with pytest.raises(RunInUseError, match="given to another worker"):
-        store.missing("first", "run", {})
+        store.place("first", "run")
     assert store.begun() == ["second"]
 
 
@@ -189,7 +188,7 @@ def test_a_full_disk_of_a_worker_is_one_line(tmp_path, monkeypatch):
     def full(*_args, **_named):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(ray_worker.tempfile, "mkstemp", full)
+    monkeypatch.setattr(ray_cluster.tempfile, "mkstemp", full)
     job = walk(tmp_path / "home")
     result = run_for(remote(job), bundled(job), calls(RunStore(job.root)))
     assert result.state == "failed"

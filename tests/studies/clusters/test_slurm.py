@@ -13,8 +13,7 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.studies.clusters.slurm import Slurm
 from coach_rl.studies.conduct import conduct
-from coach_rl.studies.job import Needs
-from coach_rl.studies.job_run import run_job
+from coach_rl.studies.job import Needs, run_job
 from tests.studies.walks import holder, numbers, runs, walk
 from tests.waiting import wait_until
 

@@ -13,8 +13,7 @@ import pytest
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.runtime import Runtime
 from coach_rl.runs.folder import RunFolder, read_manifest
-from coach_rl.studies.job import JobResult
-from coach_rl.studies.job_run import run_job
+from coach_rl.studies.job import JobResult, run_job
 from coach_rl.studies.scores import NOTE, stop_note, write_stop_note
 from coach_rl.studies.statistics import difference
 from coach_rl.studies.sweeps.report import conclusion, report, write_report

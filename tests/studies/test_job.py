@@ -14,7 +14,7 @@ from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.runs.lock import locked
 from coach_rl.sessions.session import resume_experiment
-from coach_rl.studies.job_run import find_run, identity, run_job
+from coach_rl.studies.job import find_run, identity, run_job
 from tests.studies.walks import WALK, numbers, runs, walk
 
 
@@ -93,9 +93,9 @@ def test_run_job_stopped_run_resumes_same_numbers(tmp_path):
 
 
 def test_run_job_early_signal_stops(tmp_path, monkeypatch):
-    from coach_rl.studies import job_run
+    from coach_rl.studies import job
 
-    monkeypatch.setattr(job_run, "load_preset", lambda _: os.kill(os.getpid(), signal.SIGTERM))
+    monkeypatch.setattr(job, "load_preset", lambda _: os.kill(os.getpid(), signal.SIGTERM))
     assert run_job(walk(tmp_path)).state == "stopped"
 
 
@@ -116,9 +116,9 @@ def test_run_job_unresolvable_fails_without_folder(tmp_path):
 
 
 def test_run_job_foreign_error_names_place(tmp_path, monkeypatch):
-    from coach_rl.studies import job_run
+    from coach_rl.studies import job
 
-    monkeypatch.setattr(job_run, "load_preset", lambda _: 1 / 0)
+    monkeypatch.setattr(job, "load_preset", lambda _: 1 / 0)
     error = run_job(walk(tmp_path)).error
     assert error.startswith("ZeroDivisionError: division by zero (")
     assert "\n" not in error
@@ -181,7 +181,7 @@ def test_run_job_finished_by_another_process_meanwhile_is_done(tmp_path, monkeyp
         finish(path)
         return finish(path, **more)
 
-    monkeypatch.setattr("coach_rl.studies.job_run.resume_experiment", resume)
+    monkeypatch.setattr("coach_rl.studies.job.resume_experiment", resume)
     result = run_job(job)
     assert (result.state, result.error, result.folder) == ("done", "", run)
 

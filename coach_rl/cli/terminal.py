@@ -1,11 +1,33 @@
-"""Lines printed to be typed into the shell that `coach` was started from."""
+"""Texts for the terminal: consoles for tables, and lines to be typed into the shell of `coach`."""
 
 import shlex
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from coach_rl.core.shown_text import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_WIDTH_OF_A_FILE = 250
+
+
+def console_of(*, plain: bool) -> "Console":
+    """The terminal; plain without colours."""
+    # Not at the top, here and below: `coach --help` needs no tables.
+    from rich.console import Console
+
+    return Console(no_color=plain, highlight=False)
+
+
+def table_console() -> "Console":
+    """A console for tables, whole in a file or pipe, and plain sentences."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else _WIDTH_OF_A_FILE
+    return Console(highlight=False, markup=False, soft_wrap=True, width=width)
 
 
 def program(name: str) -> str:
