@@ -530,7 +530,7 @@ def test_hierarchy_none_observes_position(name):
             {"hierarchy": "none", "symmetry": True},
             "symmetry=True needs way-points .*hierarchy=none",
         ),
-        ({"hierarchy": "none", "stance": True}, "stance=True is part of way-points"),
+        ({"hierarchy": "none", "stance": True}, "stance=True is needs way-points"),
         ({"hierarchy": "straight", "level": "ant_key_chest"}, "goals of ant_key_chest are more"),
         ({"hierarchy": "straight", "level": "ant_push"}, "goals of ant_push are more"),
     ],
