@@ -8,9 +8,8 @@ from typing import NamedTuple, TypeVar
 
 from torch import Tensor
 
-from coach_rl.core.goals import GOAL_KEY
+from coach_rl.core.goals import GOAL_KEY, TIME_KEY
 from coach_rl.core.records import Array, Transition
-from coach_rl.core.timed_goals import TIME_KEY
 
 Columns = dict[str, Tensor]
 """Columns by path, [B, ...] each."""

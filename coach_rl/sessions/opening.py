@@ -39,7 +39,7 @@ from coach_rl.configuration.user_modules import (
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
 from coach_rl.core.file_writing import sha256_of
 from coach_rl.core.inspection import InspectParameters
-from coach_rl.core.roles import KeepingParameters, MovableParameters
+from coach_rl.core.parameter_classes import KeepingParameters, MovableParameters
 from coach_rl.core.row_noise import BLOCK
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import generator, generator_state, integer_seed

@@ -9,7 +9,7 @@ import numpy as np
 
 from coach_rl.core.errors import ParameterError, require
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.marks import Place
+from coach_rl.core.interfaces import Place
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.core.typed_values import declared_types

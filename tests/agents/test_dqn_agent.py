@@ -24,10 +24,9 @@ from coach_rl.core.clock import Clock, ConstantSchedule, LinearSchedule, Phase
 from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.core.parts import description_of
 from coach_rl.core.records import ActionRequest, Transition
-from coach_rl.core.runtime import Runtime
+from coach_rl.core.runtime import Runtime, compiler_present
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import ChainParameters, OneStepParameters
 from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy
 from coach_rl.filters import BoxDiscretization, LinearBoxToBoxMap, OutputFilter

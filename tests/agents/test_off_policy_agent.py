@@ -33,8 +33,8 @@ from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parts import description_of
 from coach_rl.core.records import ActionRequest, Outcome, Transition
+from coach_rl.core.runtime import compiler_present
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import (
     GoalPointMassParameters,
     OneStepParameters,

@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 import coach_rl
-from coach_rl.core.moved_names import current_name, moved_names
+from coach_rl.core.lazy_names import current_name, moved_names
 
 
 @pytest.mark.parametrize("old", moved_names())

@@ -7,9 +7,8 @@ import pytest
 from gymnasium import spaces
 
 from coach_rl.core.errors import ParameterError, SpaceError
-from coach_rl.core.goals import GoalSpace
+from coach_rl.core.goals import GoalSpace, TimedGoalSpace
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.timed_goals import TimedGoalSpace
 
 LINE = TimedGoalSpace(low=(-5.0,), high=(5.0,), threshold=(0.5,), longest=8)
 SEEN = spaces.Dict({"observation": spaces.Box(-9, 9, (1,), np.float32)})

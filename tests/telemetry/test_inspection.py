@@ -3,8 +3,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 from coach_rl.core.errors import CoachWarning, InspectionError, UnknownNameError
-from coach_rl.core.inspection import InspectParameters
-from coach_rl.core.inspection_points import InspectionPoint
+from coach_rl.core.inspection import InspectionPoint, InspectParameters
 from coach_rl.telemetry.inspection import MOST_DUMPS, Inspector
 
 BAD = np.array([[1.0, 2.0], [np.nan, np.inf], [1.0, -np.inf]])
