@@ -253,7 +253,7 @@ class Graph:
     def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
         """Load a state of an equally built graph; see `OpenEpisodes.load_state_dict`."""
         self.load_agents(state)
-        self.phases.load_state_dict(state.get("level_phases", {}))  # not in earlier versions
+        self.phases.load_state_dict(state["level_phases"])
         self._episodes.load_state_dict(state, restart_episodes=restart_episodes)
 
     def load_agents(self, state: State) -> None:
