@@ -24,6 +24,7 @@ from coach_rl.environments.toy import (
     OneStepParameters,
     PointMassParameters,
     SteadyPayParameters,
+    TMazeParameters,
 )
 
 TOYS: dict[str, tuple[type[EnvironmentParameters], dict[str, object]]] = {
@@ -35,6 +36,8 @@ TOYS: dict[str, tuple[type[EnvironmentParameters], dict[str, object]]] = {
     "one_step_continuous": (OneStepParameters, {"continuous": True}),
     "point_mass": (PointMassParameters, {}),
     "steady_pay": (SteadyPayParameters, {}),
+    "t_maze_10": (TMazeParameters, {"length": 10}),
+    "t_maze_50": (TMazeParameters, {"length": 50}),
 }
 """The toy worlds by level: their parameters, and the fields that the level sets."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import coach_rl as rl
 from coach_rl.presets.mujoco_tasks import TaskPanel
-from coach_rl.presets.panels import flat, with_given
+from coach_rl.presets.panels import Recurrence, flat, recurrent_layer, with_given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +78,10 @@ class Panel(TaskPanel):
     """Steps collected before each round of updates."""
     epochs: int = 10
     """Passes over a rollout."""
-    minibatch: int = 64
-    """Batch size."""
+    minibatch: int | None = None
+    """Batch size; None takes 64, and 256 in sequences of 32 where the networks are recurrent."""
+    recurrence: Recurrence = "none"
+    """The recurrent layer of policy and critic, for tasks that hide velocities."""
     evaluation_interval: int = 20_000
     """Environment steps between evaluations."""
 
@@ -128,7 +130,8 @@ def _algorithm(panel: Panel) -> rl.PPOAlgorithmParameters:
     return rl.PPOAlgorithmParameters(
         rollout=rl.EnvironmentSteps(panel.rollout),
         epochs=panel.epochs,
-        minibatch=panel.minibatch,
+        minibatch=panel.minibatch or (64 if panel.recurrence == "none" else 256),
+        sequence=32,
         discount=task.discount,
         gae_lambda=task.gae_lambda,
         clip=panel.clip,
@@ -137,7 +140,7 @@ def _algorithm(panel: Panel) -> rl.PPOAlgorithmParameters:
         ),
         value_coefficient=0.5,
         normalise_advantage=task.normalise_advantage,
-        recompute_advantages=True,
+        recompute_advantages=panel.recurrence == "none",
         scale_returns=task.scale_returns,
     )
 
@@ -147,7 +150,16 @@ def _experiment(panel: Panel, algorithm: rl.PPOAlgorithmParameters) -> rl.GraphM
     scaled_rewards = (rl.RewardReturnScalingFilter(discount=task.discount),)
     agent = rl.PPOAgentParameters(
         algorithm=algorithm,
-        network=rl.ActorCriticParameters(initial_log_std=task.initial_log_std),
+        network=rl.ActorCriticParameters(
+            torso=rl.TorsoParameters()
+            if panel.recurrence == "none"
+            else rl.TorsoParameters(
+                embedder=(64,),
+                recurrence=recurrent_layer(panel.recurrence, size=64),
+                middleware=(64,),
+            ),
+            initial_log_std=task.initial_log_std,
+        ),
         optimizer=rl.AdamParameters(
             learning_rate=task.learning_rate, epsilon=1e-8, max_gradient_norm=0.5
         ),

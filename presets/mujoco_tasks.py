@@ -24,17 +24,21 @@ HEATUPS = {"inverted_pendulum": 1_000, "inverted_double_pendulum": 1_000, "reach
 class TaskPanel(RunPanel):
     """Settings of all presets on MuJoCo tasks."""
 
-    LEVELS: ClassVar = tuple(rl.SHORT_NAMES)  # Gymnasium's ids serve as well
+    LEVELS: ClassVar = tuple(name for name in rl.TASKS if "-" not in name)  # ids serve as well
     level: str = "half_cheetah"
-    """A MuJoCo task, e.g. half_cheetah or HalfCheetah-v5."""
+    """A MuJoCo task, e.g. half_cheetah or HalfCheetah-v5; half_cheetah_p hides velocities."""
     steps: int = 1_000_000
     """Environment steps to train for, heat-up included."""
 
     @property
     def task_name(self) -> str:
-        """The task's short name for either of its names; UnknownNameError for others."""
+        """The short name of the task, or of the one whose velocities it hides.
+
+        Raises:
+            UnknownNameError: There is no such task.
+        """
         task = rl.TASKS[rl.MujocoParameters(level=self.level).level]
-        return next(name for name, each in rl.SHORT_NAMES.items() if each is task)
+        return next(name for name, each in rl.SHORT_NAMES.items() if issubclass(task, each))
 
     def validation(self, marks: Marks) -> rl.ValidationParameters | None:
         """The acceptance test of the task; None for a task without a mark."""

@@ -4,7 +4,7 @@ Meant to be imported by presets, the shipped ones and yours.
 """
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import coach_rl as rl
 
@@ -123,6 +123,22 @@ def noisy(epsilon: float, noise: float) -> rl.EpsilonGreedyNoise:
 def value_bounds(discount: float) -> tuple[float, float] | None:
     """The bounds of sums of rewards of -1 and 0; None without a discount."""
     return (-1 / (1 - discount), 0.0) if discount < 1 else None
+
+
+Recurrence = Literal["none", "gru", "lstm", "min_gru"]
+"""Kinds of recurrent layers, for panels."""
+
+
+def recurrent_layer(kind: Recurrence, size: int) -> rl.GRU | rl.LSTM | rl.MinGRU | None:
+    """The recurrent layer of a torso; None where there is none."""
+    match kind:
+        case "gru":
+            return rl.GRU(size=size)
+        case "lstm":
+            return rl.LSTM(size=size)
+        case "min_gru":
+            return rl.MinGRU(size=size)
+    return None
 
 
 def ppo_optimizer(learning_rate: float) -> rl.AdamParameters:

@@ -32,7 +32,13 @@ from coach_rl.architectures.gradient_step import (
     TargetSync,
 )
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.numpy_policy import Forward, quick_forward, torch_forward
+from coach_rl.architectures.numpy_policy import (
+    Forward,
+    quick_forward,
+    recurrent_forward,
+    torch_forward,
+)
+from coach_rl.architectures.recurrence import require_memoryless
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.parameter_classes import parameter_class
@@ -108,7 +114,9 @@ class ActorCriticLearner(Generic[Batch]):
         self.to_box, self._guide = critics.to_box, context.guide
         self.actor = NetworkWrapper(actor, device=context.device, with_target=actor_follows)
         self.critics = NetworkWrapper(critics, device=context.device, with_target=True)
-        self.policy = quick_forward(actor.torso, actor.head, context.device)
+        self.policy = recurrent_forward(
+            actor.torso, actor.head, context.device, critics.embedder
+        ) or quick_forward(actor.torso, actor.head, context.device)
         critic_loss, actor_loss = losses
         objectives = (
             Objective(
@@ -185,6 +193,7 @@ def deterministic_acting(
     exploration = params.exploration.build(context.action_space)
     if params.parameter_noise is None:
         return ActingPolicy(policy, exploration)
+    require_memoryless([actor.module], f"agent '{params.name}' with its parameter_noise")
     return PerturbedPolicy(
         policy,
         exploration,

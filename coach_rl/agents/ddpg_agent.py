@@ -87,7 +87,7 @@ class DDPGLearner(ActorCriticLearner[TransitionBatch]):
             next_value = self.critics.call(self.critics.target, after, next_action)[0]
             target = td_target(batch.reward, batch.discount, next_value, self.clip_targets)
         value = self.critics.call(flat, batch.observation, batch.action)  # [1, B]
-        return critic_loss(value, target, batch.weight, algorithm.huber)
+        return critic_loss(value, target, batch.weight, algorithm.huber, batch.mask)
 
     def actor_loss(
         self, flat: Tensor, batch: TransitionBatch, scalars: Numbers
@@ -95,8 +95,8 @@ class DDPGLearner(ActorCriticLearner[TransitionBatch]):
         """Minus the critic's value of the actor's actions, equation 6 of the paper."""
         before = batch.observation
         action = self.actor.call(flat, before)
-        loss = -self.critics.call(self.critics.online, before, action).mean()
+        loss = -batch.mean(self.critics.call(self.critics.online, before, action))
         if self._algorithm.action_penalty:
             normalised = self.to_box.inverse(action)  # to [-1, 1]
-            loss = loss + self._algorithm.action_penalty * (normalised**2).mean()
+            loss = loss + self._algorithm.action_penalty * batch.mean((normalised**2).T)
         return self.guided(loss, action, batch)

@@ -21,7 +21,7 @@ from coach_rl.agents.off_policy_agent import (
 )
 from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective, TargetSync
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.numpy_policy import Forward, quick_forward
+from coach_rl.architectures.numpy_policy import Forward, quick_forward, recurrent_forward
 from coach_rl.architectures.q_network import QNetwork, QNetworkParameters
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext
@@ -99,8 +99,12 @@ class DQNLearner:
             owner=context.owner,
             runtime=context.runtime,
         )
+        is_plain = network.state is None and network.returns.size == 1
+        head = network.actions if is_plain else network.means
+        forward = recurrent_forward(network.torso, head, context.device)
         self.acting: AnyActingPolicy = ActingPolicy(
-            _values_of(network, context.device), params.exploration.build(context.action_space)
+            forward or _values_of(network, context.device),
+            params.exploration.build(context.action_space),
         )
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
@@ -122,7 +126,7 @@ class DQNLearner:
         loss, error = returns.loss(numbers, target, batch.weight, algorithm.huber)
         return loss, {
             "q_loss": loss,
-            "q_value": returns.mean(numbers).mean(),
+            "q_value": batch.mean(returns.mean(numbers)),
             "td_error": error,
         }
 

@@ -1,16 +1,18 @@
 """The shared half of an agent that filters: heat-up, making transitions, alternatives."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from typing import Any, ClassVar, Generic, Self
 
 import numpy as np
 from gymnasium.spaces import Discrete, MultiDiscrete
+from torch import nn
 
 from coach_rl.agents.agent_rows import AgentRows, Exploration, InfoColumns
 from coach_rl.agents.own_filters import UnfilteredInput, UnfilteredOutput
 from coach_rl.agents.points import points_of_filters
+from coach_rl.architectures.recurrence import HiddenState, hidden_state_of
 from coach_rl.core.agents import Symmetry, TrainingReport
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import (
@@ -31,6 +33,7 @@ from coach_rl.core.levels import DIRECTIVE_KEYS
 from coach_rl.core.parameter_classes import ADVICE, MovableParameters, parameter_class
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import (
+    HIDDEN_STATE,
     Action,
     ActionInfo,
     ActionRequest,
@@ -146,6 +149,8 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
     """True if it does not always act greedily in training."""
     proposes: bool = True
     """True if exploring leads to alternatives."""
+    hidden_state: HiddenState | None = None
+    """Hidden state of its recurrent networks; None: it has none."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -273,16 +278,11 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             choice = take(row_state.followed, rows)
         elif clock.phase is Phase.HEATUP:
             choice = _flat(self._random(row_state.heatup_noise, rows))
+            if self.hidden_state is not None:
+                chosen = self.choose(row_state, self._filtered(row_state, request, clock), clock)
+                choice[HIDDEN_STATE] = chosen.extras[HIDDEN_STATE]
         else:
-            explores = clock.phase is Phase.TRAIN or clock.samples
-            filtered = ActionRequest(
-                rows=rows,
-                observation=take(row_state.pending, rows),
-                starts=request.starts,
-                episode_start=request.episode_start,
-                greedy=request.greedy if explores else np.ones_like(request.greedy),
-            )
-            choice = _flat(self.choose(row_state, filtered, clock))
+            choice = _flat(self.choose(row_state, self._filtered(row_state, request, clock), clock))
         row_state.heatup[rows] = clock.phase is Phase.HEATUP
         _write(row_state.choice, rows, choice, len(row_state.heatup))
         return self._sent(choice, request.observation)
@@ -340,6 +340,9 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         )
         if learn:
             self._store(row_state, outcome, reward, next_observation)
+        if self.hidden_state is not None:
+            states = {HIDDEN_STATE: row_state.choice[HIDDEN_STATE][rows]}
+            _write(row_state.pending, rows, states, len(row_state.heatup))
         _write(row_state.pending, rows, next_observation, len(row_state.heatup))
         if outcome.next_goal:
             self._filter_moved_goals(row_state, outcome)
@@ -365,6 +368,35 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         row_state.follows[:] = False
         row_state.filters = self.input_filter.new_rows(len(row_state.follows))
 
+    def _recur(self, networks: Iterable[nn.Module]) -> None:
+        """Find the hidden state of the networks that the agent acts and learns with."""
+        self.hidden_state = hidden_state_of(networks)
+        if self.hidden_state is None:
+            return
+        if HIDDEN_STATE in self.observation_space.spaces:
+            raise SpaceError(
+                f"agent '{self.name}' is recurrent and observes a '{HIDDEN_STATE}', the name of "
+                "its own state; give the observation key another name"
+            )
+        if self.symmetry is not None:
+            raise ConfigurationError(
+                f"agent '{self.name}': its symmetry transforms each observation by itself, and a "
+                "recurrent network remembers earlier ones; leave out symmetry or recurrence"
+            )
+
+    def _filtered(
+        self, row_state: AgentRows[Exploration], request: ActionRequest, clock: Clock
+    ) -> ActionRequest:
+        """The request as `choose` gets it."""
+        explores = clock.phase is not Phase.TEST or clock.samples
+        return ActionRequest(
+            rows=request.rows,
+            observation=take(row_state.pending, request.rows),
+            starts=request.starts,
+            episode_start=request.episode_start,
+            greedy=request.greedy if explores else np.ones_like(request.greedy),
+        )
+
     def _rows(self, num_envs: int, seed: int, exploration: Exploration) -> AgentRows[Exploration]:
         return AgentRows(
             filters=self.input_filter.new_rows(num_envs),
@@ -386,6 +418,10 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         """Filter what `observe` has not seen: an episode's first observation, a new goal."""
         rows, observation, first = request.rows, request.observation, request.episode_start
         row_state.follows[rows[request.starts]] = False
+        if self.hidden_state is not None:
+            reset = request.starts if self.hidden_state.reset == "sub_episode" else first
+            state = np.zeros((int(reset.sum()), self.hidden_state.size), np.float32)
+            _write(row_state.pending, rows[reset], {HIDDEN_STATE: state}, len(row_state.heatup))
         if first.any():
             seen = take(observation, first)
             _check_finite(rows[first], seen, None)
@@ -476,10 +512,13 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         choice = {name: values[rows] for name, values in row_state.choice.items()}
         action = _action(choice)
         choice |= self._infos.of(outcome, kept)
+        observation = take(row_state.pending, rows)
+        if self.hidden_state is not None:
+            choice[HIDDEN_STATE] = observation.pop(HIDDEN_STATE)
         self.store(
             Transition(
                 rows=rows,
-                observation=take(row_state.pending, rows),
+                observation=observation,
                 action=action,
                 reward=reward[kept],
                 next_observation=take(next_observation, kept),

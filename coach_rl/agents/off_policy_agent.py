@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 import torch
 from annotated_types import Interval
+from gymnasium import spaces
 from torch import Tensor
 
 from coach_rl.agents.agent_rows import AgentRows
@@ -23,6 +24,7 @@ from coach_rl.agents.points import points_of_replay
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
+from coach_rl.architectures.recurrence import require_memoryless
 from coach_rl.core.agents import AgentContext, RowState, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
 from coach_rl.core.errors import ConfigurationError, NonFiniteError, require
@@ -35,6 +37,7 @@ from coach_rl.core.parameter_classes import (
 )
 from coach_rl.core.ranges import Positive, RisingPair, UnitInterval
 from coach_rl.core.records import (
+    HIDDEN_STATE,
     ActionInfo,
     ActionRequest,
     Array,
@@ -138,8 +141,10 @@ class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters, Share
         return {"learning.batch": self.learning.batch}
 
     def obstacle_to_sharing(self) -> str | None:
-        """Priorities, which take the errors of the whole batch."""
+        """Priorities, which take the errors of the whole batch, and sequences."""
         memory = self.memory
+        if isinstance(memory, ReplayMemoryParameters) and memory.sequences is not None:
+            return "its memory draws sequences, which are not divided"
         if isinstance(memory, ReplayMemoryParameters) and memory.prioritised is not None:
             return "its memory is prioritised by the errors of the whole batch"
         return super().obstacle_to_sharing()
@@ -212,13 +217,16 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             )
         )
         self._engine = self.learner.engine
+        self._recur(network.module for network in self.learner.networks.values())
+        if self.hidden_state is not None:
+            self._check_recurrence()
         self.explores = self.proposes = self.learner.acting.explores
         check_filters(self, params.memory, context.place)
         keeping = _keeping(params.memory, self._infos.extras)
         if context.runtime.acts_only and isinstance(keeping, KeepingParameters):
             keeping = keeping.keeping_nothing()
         self.memory: Memory = keeping.build(
-            observation_space=self.observation_space,
+            observation_space=self._kept_space(),
             action_space=self.action_space,
             num_envs=context.num_envs,
             device=device,
@@ -248,6 +256,10 @@ class OffPolicyAgent(FilteredAgent[RowState]):
     ) -> ActionInfo:
         acting, observation = self.learner.acting, request.observation
         outputs = self._engine.checked(acting.outputs(observation))
+        extras = {}
+        if self.hidden_state is not None:
+            outputs, states = np.split(outputs, [-self.hidden_state.size], axis=1)
+            extras[HIDDEN_STATE] = states
 
         def explored(where: BoolArray | None) -> tuple[Array]:
             part = request if where is None else request.rows_of(where)
@@ -257,12 +269,33 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         (action,) = combined(
             request.greedy, lambda: (acting.greedy(observation, outputs),), explored
         )
-        return ActionInfo(action=action)
+        return ActionInfo(action=action, extras=extras)
 
     def policy_actions(self, observation: Observation) -> Array:
         """Return the greedy actions of the policy for filtered observations [R, ...] each."""
         acting = self.learner.acting
         return acting.exploration.greedy(acting.outputs(observation))
+
+    def _check_recurrence(self) -> None:
+        """Raise `ConfigurationError` where a recurrent network cannot learn."""
+        if self.guide is not None:
+            networks = (network.module for network in self.learner.networks.values())
+            require_memoryless(networks, f"agent '{self.name}' with its guide")
+        memory, batch = self.params.memory, self.params.learning.batch
+        sequences = memory.sequences if isinstance(memory, ReplayMemoryParameters) else None
+        if sequences is not None and batch % sequences.length:
+            raise ConfigurationError(
+                f"agent '{self.name}' learns from whole sequences of {sequences.length} "
+                f"transitions, and learning.batch={batch} is no multiple of it; use "
+                f"{-(-batch // sequences.length) * sequences.length}, or change sequences.length"
+            )
+
+    def _kept_space(self) -> spaces.Dict:
+        """The observation space with the hidden state, which the memory keeps too."""
+        if self.hidden_state is None:
+            return self.observation_space
+        state = spaces.Box(-np.inf, np.inf, (self.hidden_state.size,), np.float32)
+        return spaces.Dict({**self.observation_space.spaces, HIDDEN_STATE: state})
 
     def store(self, transition: Transition) -> None:
         self.memory.add(transition)

@@ -1,4 +1,4 @@
-"""Points of agents where an inspection can read values; see `core.inspection_points`."""
+"""Points of agents where an inspection can read values; see `core.inspection`."""
 
 from collections.abc import Callable
 from typing import Any, Protocol

@@ -24,13 +24,13 @@ from coach_rl.agents.filtered_agent import (
 from coach_rl.agents.own_filters import ScaledOutput, needs_scaling
 from coach_rl.agents.points import points_of_rollouts
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
-from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective, mapped
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.numpy_policy import numpy_policy, torch_forward
+from coach_rl.architectures.numpy_policy import policy_forward
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, SymmetryParameters, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
-from coach_rl.core.errors import CoachWarning, SpaceError
+from coach_rl.core.errors import CoachWarning, ConfigurationError, SpaceError
 from coach_rl.core.inspection import PointsFunction
 from coach_rl.core.parameter_classes import (
     LearnerParameters,
@@ -38,7 +38,15 @@ from coach_rl.core.parameter_classes import (
     parameter_class,
 )
 from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
-from coach_rl.core.records import ActionInfo, ActionRequest, Array, BoolArray, IntArray, Transition
+from coach_rl.core.records import (
+    HIDDEN_STATE,
+    ActionInfo,
+    ActionRequest,
+    Array,
+    BoolArray,
+    IntArray,
+    Transition,
+)
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.saved import SavedAttribute, SavedNames
@@ -60,12 +68,14 @@ from coach_rl.functional.policy_gradient import (
     ROUNDING,
     adapted_kl_coefficient,
     clipped_surrogate,
+    masked_mean,
     normalised,
     penalised_surrogate,
     value_loss,
 )
-from coach_rl.memories.batches import Minibatch, Rollout, RolloutBatch, Tensors
+from coach_rl.memories.batches import Minibatch, Rollout, RolloutBatch
 from coach_rl.memories.rollout_memory import RolloutMemory, RowGrid
+from coach_rl.memories.sequences import rollout_sequences
 
 WHOLE_MINIBATCH = "whole_minibatch"
 """Advantages of a minibatch of which each process learns from a share, among the loss's scalars."""
@@ -116,6 +126,9 @@ class PPOAlgorithmParameters:
     """Give each minibatch's advantages mean 0 and standard deviation 1."""
     recompute_advantages: bool = False
     """Recompute values and advantages before each epoch (Andrychowicz et al. 2021)."""
+    sequence: Positive[int] = 16
+    """Recurrent networks learn from sequences of so many transitions at most, from the hidden state
+    that the first one was collected with; `minibatch` at most."""
     scale_returns: bool = False
     """Let the critic predict returns divided by their running standard deviation."""
 
@@ -216,9 +229,12 @@ class PPOAgent(FilteredAgent[RowNoise]):
             observation_space=self.observation_space, action_space=self.action_space, rng=weights
         )
         self.network = NetworkWrapper(self.model, device=device)
+        self._recur([self.model])
+        if self.hidden_state is not None:
+            self._check_recurrence()
         self.distribution = self.model.distribution
         self.sampler = sampler_for(self.action_space)
-        self.policy = numpy_policy(self.model) or torch_forward(self.model.policy, device)
+        self.policy = policy_forward(self.model, device)
         self._first_action = first_action(self.action_space)
         rounds = context.planned_steps // params.algorithm.rollout.count
         self.engine = UpdateEngine(
@@ -230,11 +246,29 @@ class PPOAgent(FilteredAgent[RowNoise]):
         )
         # A tick brings a transition of every row at most, and a round follows when there are
         # enough. Decisions still open when acting turns random come in without one, once a row.
-        self.memory = RolloutMemory(params.algorithm.rollout.count + 2 * context.num_envs)
+        # One more slot, which is never filled, pads sequences.
+        padding = int(self.hidden_state is not None)
+        self.memory = RolloutMemory(params.algorithm.rollout.count + 2 * context.num_envs + padding)
         self.shuffle = generator(seed, params.name, "shuffle")
         self.returns = RunningStatistics(())
         self._kl_coefficient = params.algorithm.initial_kl_coefficient
         self.training_steps = 0
+
+    def _check_recurrence(self) -> None:
+        """Raise `ConfigurationError` where a recurrent network cannot learn from the rollout."""
+        algorithm = self.params.algorithm
+        if algorithm.recompute_advantages:
+            raise ConfigurationError(
+                f"agent '{self.name}' is recurrent, and the hidden states of a rollout are those "
+                "of the policy that collected it; leave out recurrence or recompute_advantages"
+            )
+        most = min(algorithm.minibatch, algorithm.rollout.count)
+        if algorithm.sequence > most:
+            raise ConfigurationError(
+                f"agent '{self.name}' learns from whole sequences of algorithm.sequence="
+                f"{algorithm.sequence} transitions, and a minibatch holds {most}; lower sequence, "
+                "or raise minibatch and rollout"
+            )
 
     def _scale_actions(self, context: AgentContext) -> None:
         """Act in [-1, 1] where the Box has finite bounds; warn of the other elements."""
@@ -269,6 +303,9 @@ class PPOAgent(FilteredAgent[RowNoise]):
         self, row_state: AgentRows[RowNoise], request: ActionRequest, clock: Clock
     ) -> ActionInfo:
         parameters = self.engine.checked(self.policy(request.observation))
+        states = None
+        if self.hidden_state is not None:
+            parameters, states = np.split(parameters, [self.distribution.parameter_size], axis=1)
 
         def explored(where: BoolArray | None) -> tuple[Array, ...]:
             rows = request.rows if where is None else request.rows[where]
@@ -281,6 +318,8 @@ class PPOAgent(FilteredAgent[RowNoise]):
         extras = {"log_prob": log_prob}
         if self.params.algorithm.objective == "kl":
             extras["policy"] = parameters
+        if states is not None:
+            extras[HIDDEN_STATE] = states
         return ActionInfo(action=action + self._first_action, extras=extras)
 
     def store(self, transition: Transition) -> None:
@@ -315,6 +354,8 @@ class PPOAgent(FilteredAgent[RowNoise]):
         if self.engine.is_shared:
             whole = batch.rollout.advantage[batch.positions]
             self.engine.scalars[WHOLE_MINIBATCH] = whole
+        if self.hidden_state is not None:
+            return self.engine.step(gathered(batch))
         return self.engine.step(batch.rollout, batch.positions)
 
     def parts(self) -> Mapping[str, object]:
@@ -344,7 +385,11 @@ class PPOAgent(FilteredAgent[RowNoise]):
         """Epochs over the rollout; metrics without their room, and the gradient steps made."""
         algorithm = self.params.algorithm
         rollout, count = self.memory.rollout(self._device), len(self.memory)
+        if self.hidden_state is not None:
+            states = {HIDDEN_STATE: rollout.extras[HIDDEN_STATE]}
+            rollout = rollout._replace(observation=rollout.observation | states)
         grid = self.memory.grid()
+        order = self._order(rollout, grid)
         batch = self.rollout_batch(rollout, grid)
         variance = explained_variance(batch.value[:count], batch.target[:count])
         per_epoch: list[dict[str, float]] = []  # of equally many gradient steps each
@@ -352,7 +397,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         for epoch in range(algorithm.epochs):
             if epoch and algorithm.recompute_advantages:
                 batch = self.rollout_batch(rollout, grid)
-            steps += self._learn_one_epoch(batch, count)
+            steps += self._learn_one_epoch(batch, order)
             if algorithm.stop_at_kl is not None:
                 per_epoch.append(self.engine.drain_metrics())
                 if per_epoch[-1]["approx_kl"] > algorithm.stop_at_kl:
@@ -368,18 +413,33 @@ class PPOAgent(FilteredAgent[RowNoise]):
         if batch.policy is not None:
             self._kl_coefficient = adapted_kl_coefficient(
                 self._kl_coefficient,
-                self._divergence(batch.observation, batch.policy, count),
+                self._divergence(batch, order),
                 algorithm.kl_target,
             )
             metrics["kl_coefficient"] = self._kl_coefficient
         return metrics, steps
 
-    def _learn_one_epoch(self, rollout: RolloutBatch, count: int) -> int:
+    def _order(self, rollout: Rollout, grid: RowGrid) -> IntArray:
+        """Positions of all transitions, [C]; of sequences that are learned together, [S, W]."""
+        if self.hidden_state is None:
+            return np.arange(len(self.memory))
+        return rollout_sequences(
+            grid,
+            ended=(rollout.terminated | rollout.truncated).cpu().numpy(),
+            follows=rollout.follows.cpu().numpy(),
+            length=self.params.algorithm.sequence,
+            padding=self.memory.capacity - 1,
+        )
+
+    def _learn_one_epoch(self, rollout: RolloutBatch, order: IntArray) -> int:
         """Minibatches of a new permutation; the gradient steps made."""
-        algorithm = self.params.algorithm  # count may differ from round to round, sizes may not
+        algorithm = self.params.algorithm  # the count may differ from round to round, sizes may not
         size = min(algorithm.minibatch, algorithm.rollout.count)
-        order = torch.from_numpy(self.shuffle.permutation(count)).to(self._device)
-        minibatches = order[: count - count % size].reshape(-1, size).unbind()
+        if self.hidden_state is not None:  # as many sequences as have that many transitions
+            size = max(1, round(size * len(order) / len(self.memory)))
+        shuffled = self._on_device(order[self.shuffle.permutation(len(order))])
+        whole = shuffled[: len(order) - len(order) % size]
+        minibatches = whole.view(-1, size, *whole.shape[1:]).unbind()
         for index in minibatches:
             self.learn_from_batch(Minibatch(rollout, index))
         return len(minibatches)
@@ -415,6 +475,9 @@ class PPOAgent(FilteredAgent[RowNoise]):
             if algorithm.scale_returns:
                 self.returns.update(target[index[valid]].cpu().numpy())
         first = torch.as_tensor(self._first_action, device=self._device)
+        mask = None
+        if self.hidden_state is not None:
+            mask = torch.arange(self.memory.capacity, device=self._device) < len(self.memory)
         return RolloutBatch(
             observation=rollout.observation,
             action=rollout.action - first,
@@ -423,18 +486,24 @@ class PPOAgent(FilteredAgent[RowNoise]):
             target=target / scale,
             value=value,
             policy=rollout.extras.get("policy"),
+            mask=mask,
         )
 
     def value_after(self, rollout: Rollout, positions: Tensor) -> Tensor:
         """The critic's values [K], in its own scale, of what transitions [K] led to."""
-        seen = rollout.next_observation.items()
-        return self.model.value({key: values[positions] for key, values in seen})
+        seen = {key: values[positions] for key, values in rollout.next_observation.items()}
+        if self.hidden_state is not None:
+            before = {key: values[positions] for key, values in rollout.observation.items()}
+            seen[HIDDEN_STATE] = self.model.states_after(before)
+        return self.model.value(seen)
 
-    def _divergence(self, observation: Tensors, policy: Tensor, count: int) -> float:
+    def _divergence(self, batch: RolloutBatch, order: IntArray) -> float:
         """Mean KL(old || new) over the rollout, after its updates (section 4)."""
+        taken = gathered(Minibatch(batch, self._on_device(order)))
+        assert taken.policy is not None
         with torch.inference_mode():
-            seen = {key: values[:count] for key, values in observation.items()}
-            return float(self.distribution.kl(policy[:count], self.model.policy(seen)).mean())
+            kl = self.distribution.kl(taken.policy, self.model.policy(taken.observation))
+            return float(masked_mean(kl, taken.mask))
 
     def return_scale(self) -> float:
         """Return the factor from the critic's outputs to returns; 1 while returns don't vary."""
@@ -446,23 +515,25 @@ class PPOAgent(FilteredAgent[RowNoise]):
 
     def loss(self, flat: Tensor, batch: RolloutBatch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """The surrogate of the policy, the critic's error and the entropy bonus, section 5."""
-        algorithm, distribution = self.params.algorithm, self.distribution
+        algorithm, distribution, mask = self.params.algorithm, self.distribution, batch.mask
         parameters, value = self.network.call(flat, batch.observation)
         advantage = batch.advantage
         if algorithm.normalise_advantage:
-            advantage = normalised(advantage, scalars.get(WHOLE_MINIBATCH))
+            advantage = normalised(advantage, scalars.get(WHOLE_MINIBATCH), mask)
         log_prob = distribution.log_prob(parameters, batch.action)
+        if mask is not None:  # a ratio of padding could be infinite
+            log_prob = torch.where(mask, log_prob, batch.log_prob)
         if batch.policy is None:
             policy, metrics = clipped_surrogate(
-                log_prob, batch.log_prob, advantage, scalars["clip"]
+                log_prob, batch.log_prob, advantage, scalars["clip"], mask
             )
         else:
             kl = distribution.kl(batch.policy, parameters)
             policy, metrics = penalised_surrogate(
-                log_prob, batch.log_prob, advantage, kl, scalars["kl_coefficient"]
+                log_prob, batch.log_prob, advantage, kl, scalars["kl_coefficient"], mask
             )
-        error = value_loss(value, batch.value, batch.target, algorithm.value_clip)
-        entropy = distribution.entropy(parameters).mean()
+        error = value_loss(value, batch.value, batch.target, algorithm.value_clip, mask)
+        entropy = masked_mean(distribution.entropy(parameters), mask)
         loss = (
             policy + algorithm.value_coefficient * error - algorithm.entropy_coefficient * entropy
         )
@@ -475,6 +546,19 @@ class PPOAgent(FilteredAgent[RowNoise]):
 
     def _on_device(self, values: IntArray | BoolArray) -> Tensor:
         return torch.from_numpy(values).to(self._device)
+
+
+def gathered(batch: Minibatch) -> RolloutBatch:
+    """The transitions of a minibatch: B, or S * W of sequences with their first hidden states."""
+    positions, rollout = batch.positions, batch.rollout
+    observation = dict(rollout.observation)
+    states = observation.pop(HIDDEN_STATE, None)
+    flat = positions.flatten()
+    rollout = rollout._replace(observation=observation)
+    taken = mapped(lambda column: column[flat], rollout)
+    if states is not None:
+        taken.observation[HIDDEN_STATE] = states[positions[:, 0]]
+    return taken
 
 
 def acts_in_units(space: Space) -> bool:

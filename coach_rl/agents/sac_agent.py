@@ -185,7 +185,7 @@ class SACLearner(ActorCriticLearner[SACBatch]):
             soft_value = next_values.amin(dim=0) - alpha * next_log_prob
             target = td_target(batch.reward, batch.discount, soft_value)
         values = self.critics.call(flat, batch.observation, batch.action)  # [2, B]
-        return critic_loss(values, target, batch.weight, self._algorithm.huber)
+        return critic_loss(values, target, batch.weight, self._algorithm.huber, batch.mask)
 
     def actor_loss(self, flat: Tensor, noisy: SACBatch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """Alpha log pi - min Q at reparametrised actions, equation 9."""
@@ -195,15 +195,16 @@ class SACLearner(ActorCriticLearner[SACBatch]):
         action = self.to_box(normalised)
         values = self.critics.call(self.critics.online, before, action)
         alpha = self.temperature.online.exp()
-        loss = (alpha * log_prob - values.amin(dim=0)).mean()
+        mean = noisy.transitions.mean
+        loss = mean(alpha * log_prob - values.amin(dim=0))
         loss, metrics = self.guided(loss, action, noisy.transitions)
-        return loss, {**metrics, "entropy": -log_prob.mean(), "log_prob": log_prob}
+        return loss, {**metrics, "entropy": -mean(log_prob), "log_prob": log_prob}
 
     def temperature_loss(
         self, flat: Tensor, noisy: SACBatch, scalars: Numbers
     ) -> tuple[Tensor, Numbers]:
         """-log alpha (log pi + target entropy): equation 18, whose alpha is taken in logarithms."""
-        excess = (scalars["log_prob"] + self.target_entropy).mean()
+        excess = noisy.transitions.mean(scalars["log_prob"] + self.target_entropy)
         log_alpha = self.temperature.call(flat)[0]
         return -log_alpha * excess, {"temperature": log_alpha.exp()}
 

@@ -117,11 +117,12 @@ class TD3Learner(ActorCriticLearner[TD3Batch]):
                 self.clip_targets,
             )
         values = self.critics.call(flat, batch.observation, batch.action)  # [2, B]
-        return critic_loss(values, target, batch.weight, algorithm.huber)
+        return critic_loss(values, target, batch.weight, algorithm.huber, batch.mask)
 
     def actor_loss(self, flat: Tensor, noisy: TD3Batch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """Minus the first critic's value of the actor's actions."""
         before = noisy.transitions.observation
         action = self.actor.call(flat, before)
-        loss = -self.critics.call(self.critics.online, before, action, members=1).mean()
+        values = self.critics.call(self.critics.online, before, action, members=1)
+        loss = -noisy.transitions.mean(values)
         return self.guided(loss, action, noisy.transitions)

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
         DeterministicActor,
         SquashedGaussianActor,
     )
+    from coach_rl.architectures.gated_recurrence import GRU, LSTM
     from coach_rl.architectures.gradient_step import AdamParameters, Objective, TargetSync
+    from coach_rl.architectures.linear_recurrence import MinGRU
     from coach_rl.architectures.network_wrapper import NetworkWrapper
     from coach_rl.architectures.observation_normaliser import ObservationNormaliser
     from coach_rl.architectures.q_network import (
@@ -36,9 +38,9 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "ActorCritic", "ActorCriticParameters", "ActorParameters", "AdamParameters", "CategoricalHead",
-    "CriticParameters", "Critics", "DeterministicActor", "MeanHead", "ModuleParameters",
-    "NetworkWrapper", "Objective", "ObservationNormaliser", "QNetwork", "QNetworkParameters",
-    "QuantileHead", "SquashedGaussianActor", "TargetSync", "Torso", "TorsoParameters",
-    "UpdateEngine",
+    "GRU", "LSTM", "ActorCritic", "ActorCriticParameters", "ActorParameters", "AdamParameters",
+    "CategoricalHead", "CriticParameters", "Critics", "DeterministicActor", "MeanHead", "MinGRU",
+    "ModuleParameters", "NetworkWrapper", "Objective", "ObservationNormaliser", "QNetwork",
+    "QNetworkParameters", "QuantileHead", "SquashedGaussianActor", "TargetSync", "Torso",
+    "TorsoParameters", "UpdateEngine",
 ]  # fmt: skip

@@ -82,6 +82,12 @@ class ActorCritic(nn.Module):
         """Parameters of the action distribution, [B, P]."""
         return self._distribution_parameters(self.actor_torso(observation))
 
+    def states_after(self, observation: dict[str, Tensor]) -> Tensor:
+        """The hidden states [S, H] after observations, of a network that has some."""
+        torsos = [torso for torso in (self.actor_torso, self.critic_torso) if torso is not None]
+        states = [torso.advance(observation)[1] for torso in torsos]
+        return torch.cat([state for state in states if state is not None], dim=1)
+
     def value(self, observation: dict[str, Tensor]) -> Tensor:
         """Values, [B]."""
         torso = self.actor_torso if self.critic_torso is None else self.critic_torso

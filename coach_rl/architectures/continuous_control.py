@@ -163,6 +163,11 @@ class Critics(nn.Module):
         low, high = self.bounds
         return low + (high - low) * torch.sigmoid(outputs + NEAR_THE_TOP)
 
+    @property
+    def embedder(self) -> ObservationEmbedder | None:
+        """The layers before the action joins; None where modules of the user's own stand."""
+        return self.values.embedder if isinstance(self.values, DenseCritics) else None
+
 
 class DenseCritics(nn.Module):
     """Values [K, B] by K middlewares, run as one batched product.

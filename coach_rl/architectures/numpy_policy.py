@@ -6,7 +6,7 @@ CPU; others act in torch. Thousands of rows, such as HIRO's candidates, are pass
 that stay in the processor's cache, by oneDNN where that is faster.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -18,9 +18,10 @@ from coach_rl.architectures.actor_critic import ActorCritic
 from coach_rl.architectures.layers import Activate, ScaleToBox
 from coach_rl.architectures.observation_normaliser import Normalise
 from coach_rl.architectures.onednn import LEAST_SIDE, onednn_is_faster, onednn_linear
-from coach_rl.architectures.torso import FlattenVector, Torso
+from coach_rl.architectures.recurrence import is_recurrent
+from coach_rl.architectures.torso import FlattenVector, ObservationEmbedder, Torso
 from coach_rl.architectures.user_module import ModuleTorso
-from coach_rl.core.records import Array, FloatArray, Observation
+from coach_rl.core.records import HIDDEN_STATE, Array, FloatArray, Observation
 
 Layer = Callable[[FloatArray], FloatArray]
 Forward = Callable[[Observation], FloatArray]
@@ -48,6 +49,86 @@ def torch_forward(module: Callable[[dict[str, Tensor]], Tensor], device: torch.d
     return forward
 
 
+def recurrent_forward(
+    torso: Torso | ModuleTorso,
+    head: Callable[[Tensor], Tensor],
+    device: torch.device,
+    other: ObservationEmbedder | None = None,
+    *,
+    constant: Tensor | None = None,
+) -> Forward | None:
+    """Outputs and the hidden states after them, [R, P + H], of numpy observations.
+
+    Args:
+        torso: Comes first in the hidden state.
+        head: From the torso's features to outputs.
+        device: Of the networks.
+        other: Another network's layers that may have a hidden state, the next part of it.
+        constant: More outputs, the same for all observations.
+
+    Returns:
+        The function; None where there is no hidden state.
+    """
+    others = () if other is None else (other,)
+    if not is_recurrent((torso, *others)):
+        return None
+
+    def advanced(observation: dict[str, Tensor]) -> Tensor:
+        features, state = torso.advance(observation)
+        parts = [head(features), state, *(each.advance(observation)[1] for each in others)]
+        if constant is not None:
+            parts.insert(1, constant.expand(len(features), -1))
+        return torch.cat([part for part in parts if part is not None], dim=1)
+
+    return _numpy_recurrent(torso, head, others, constant) or torch_forward(advanced, device)
+
+
+def _numpy_recurrent(
+    torso: Torso | ModuleTorso,
+    head: Callable[[Tensor], Tensor],
+    others: Sequence[ObservationEmbedder],
+    constant: Tensor | None,
+) -> Forward | None:
+    """What `recurrent_forward` returns, in numpy; None where it must be torch."""
+    if isinstance(torso, ModuleTorso) or not isinstance(head, nn.Sequential) or not _on_cpu(head):
+        return None
+    embedder, middleware, last = _embedder(torso.embedder), _layers(torso.middleware), _layers(head)
+    embedders = [_embedder(each) for each in others]
+    known = [each for each in embedders if each is not None]
+    if embedder is None or middleware is None or last is None or len(known) < len(embedders):
+        return None
+    rest = [*middleware, *last]
+    more = None if constant is None else constant.detach().numpy()
+
+    def forward(observation: Observation) -> FloatArray:
+        values, state = embedder(observation)
+        if state is not None:
+            values = values.copy()  # layers write to their input
+        for layer in rest:
+            values = layer(values)
+        parts = [values]
+        if more is not None:
+            parts.append(np.broadcast_to(more, (len(values), len(more))))
+        states = [state, *(each(observation)[1] for each in known)]
+        parts += [each for each in states if each is not None]
+        return np.concatenate(parts, axis=1)
+
+    return forward
+
+
+def policy_forward(model: ActorCritic, device: torch.device) -> Forward:
+    """The model's `policy` as a function of numpy observations; with hidden states, if any."""
+    other = None if model.critic_torso is None else model.critic_torso
+    recurrent = recurrent_forward(
+        model.actor_torso,
+        nn.Sequential(model.policy_head),
+        device,
+        None if other is None or isinstance(other, ModuleTorso) else other.embedder,
+        constant=model.log_std,
+    )
+    return recurrent or numpy_policy(model) or torch_forward(model.policy, device)
+
+
 def quick_forward(torso: Torso | ModuleTorso, head: nn.Sequential, device: torch.device) -> Forward:
     """A torso and what follows it as a function of numpy observations; in torch where it must."""
     return numpy_forward(torso, head) or torch_forward(lambda seen: head(torso(seen)), device)
@@ -60,23 +141,16 @@ def numpy_forward(torso: Torso | ModuleTorso, head: nn.Sequential) -> Forward | 
     where the modules are not on the CPU or are of other kinds than dense layers, layer
     normalisations, scalings and the activations of `ACTIVATIONS`.
     """
-    if isinstance(torso, ModuleTorso):
+    if isinstance(torso, ModuleTorso) or not _on_cpu(head):
         return None
-    if any(parameter.device.type != "cpu" for parameter in head.parameters()):
-        return None
-    embedded = zip(torso.embedder.keys, torso.embedder.embedders, strict=True)
-    embedders = {key: _layers(embedder) for key, embedder in embedded}
+    embedder = _embedder(torso.embedder)
     middleware, last = _layers(torso.middleware), _layers(head)
-    if middleware is None or last is None:
-        return None
-    known = {key: layers for key, layers in embedders.items() if layers is not None}
-    if len(known) < len(embedders):
+    if embedder is None or middleware is None or last is None:
         return None
     rest = [*middleware, *last]
 
     def passed(observation: Observation) -> FloatArray:
-        parts = [_through(layers, observation[key]) for key, layers in known.items()]
-        values = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        values, _ = embedder(observation)
         for layer in rest:
             values = layer(values)
         return values
@@ -108,6 +182,33 @@ def numpy_policy(model: ActorCritic) -> Forward | None:
         return parameters
 
     return policy
+
+
+def _on_cpu(module: nn.Module) -> bool:
+    return all(parameter.device.type == "cpu" for parameter in module.parameters())
+
+
+def _embedder(
+    embedder: ObservationEmbedder,
+) -> Callable[[Observation], tuple[FloatArray, FloatArray | None]] | None:
+    """`ObservationEmbedder.advance` in numpy, one step; None where it must be torch."""
+    embedders = {
+        key: _layers(layers) for key, layers in zip(embedder.keys, embedder.embedders, strict=True)
+    }
+    known = {key: layers for key, layers in embedders.items() if layers is not None}
+    recurrence = embedder.recurrence
+    step = None if recurrence is None else recurrence.cell.numpy_step()
+    if len(known) < len(embedders) or (recurrence is not None and step is None):
+        return None
+
+    def embedded(observation: Observation) -> tuple[FloatArray, FloatArray | None]:
+        parts = [_through(layers, observation[key]) for key, layers in known.items()]
+        values = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        if recurrence is None or step is None:
+            return values, None
+        return step(values, observation[HIDDEN_STATE][:, recurrence.place])
+
+    return embedded
 
 
 def _layers(modules: nn.Module) -> list[Layer] | None:

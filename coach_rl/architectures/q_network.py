@@ -237,6 +237,11 @@ class QNetwork(nn.Module):
         state = None if self.state is None else self.state(features)
         return self.joined(self.actions(features), state)
 
+    def means(self, features: Tensor) -> Tensor:
+        """Expected returns [B, n] from the torso's features [B, F]."""
+        state = None if self.state is None else self.state(features)
+        return self.returns.mean(self.joined(self.actions(features), state))
+
     def joined(self, actions: Tensor, state: Tensor | None) -> Tensor:
         """Join the streams' outputs, [B, n * K] and [B, K], to numbers [B, n, K]."""
         each = actions.view(len(actions), -1, self.returns.size)

@@ -51,10 +51,16 @@ INSIDE_A_MODULE = (".module", "._modules", "._parameters", "._buffers")
 """Part of the compiler's name of a value that belongs to a network."""
 ARGUMENTS = ("", "batch", "index", "scalars")
 """Beginning of the compiler's name of a value that is an argument; nothing: global state."""
+MOST_GRAPHS = 8
+"""CUDA graphs of a step, each for batches of another shape; others run eagerly."""
 CAPTURE_WARM_UP = 3
 """Steps run, and undone, before a CUDA graph is recorded: libraries allocate in the first ones."""
 _abandoned: list[torch.cuda.CUDAGraph] = []
 """Graphs whose capture failed: torch's allocator keeps a reference to each without owning it."""
+
+
+Shape = int | tuple[int, ...]
+"""Rows of a batch that is taken by index, or of each of its columns."""
 
 
 class CaptureError(Exception):
@@ -114,9 +120,14 @@ def compiled(step: GradientStep[Batch]) -> Step[Batch]:
             options={**COMPILER_OPTIONS, **_products(), "guard_filter_fn": _checks_kept},
         )
     is_new = True
+    shape: Shape | None = None
 
     def run(batch: Batch, index: Tensor | None, scalars: Numbers) -> StepResult:
-        nonlocal is_new
+        nonlocal is_new, shape
+        rows = _shape(named_tensors(batch), index)
+        shape = shape or rows
+        if rows != shape:  # compiling takes longer than it saves
+            return step(batch, index, scalars)
         try:
             with torch.inference_mode(), _no_garbage_collection() if is_new else nullcontext():
                 try:
@@ -144,24 +155,24 @@ def compiled(step: GradientStep[Batch]) -> Step[Batch]:
 def captured(step: GradientStep[Batch], device: torch.device) -> Step[Batch]:
     """The step as a CUDA graph on this GPU, recorded when it is first called.
 
-    A batch with another number of rows than the first one runs eagerly, which gives the same
-    numbers. The first call raises a `CaptureError` if the step cannot be captured; then nothing has
-    changed: neither what the step writes, nor the GPU's random numbers.
+    A batch of another shape gets a graph of its own; after `MOST_GRAPHS` of them it runs eagerly,
+    which gives the same numbers. A call raises a `CaptureError` if the step cannot be captured;
+    then nothing has changed: neither what the step writes, nor the GPU's random numbers.
     """
-    recorded: list[tuple[torch.cuda.CUDAGraph, dict[str, Tensor], StepResult]] = []
+    recorded: dict[Shape, tuple[torch.cuda.CUDAGraph, dict[str, Tensor], StepResult]] = {}
 
     def run(batch: Batch, index: Tensor | None, scalars: Numbers) -> StepResult:
-        if not recorded:
+        columns = named_tensors(batch)
+        shape = _shape(columns, index)
+        if shape not in recorded:
+            if len(recorded) == MOST_GRAPHS:
+                return step(batch, index, scalars)
             static = mapped(
                 lambda column: (column if index is None else column[index]).clone(), batch
             )
             graph, result = _recorded(step, static, scalars, device)
-            recorded.append((graph, named_tensors(static), result))
-        graph, buffers, result = recorded[0]
-        columns = named_tensors(batch)
-        rows = columns if index is None else dict.fromkeys(buffers, index)
-        if any(len(rows[name]) != len(buffer) for name, buffer in buffers.items()):
-            return step(batch, index, scalars)
+            recorded[shape] = graph, named_tensors(static), result
+        graph, buffers, result = recorded[shape]
         for name, buffer in buffers.items():
             if index is None:
                 buffer.copy_(columns[name], non_blocking=True)
@@ -171,6 +182,10 @@ def captured(step: GradientStep[Batch], device: torch.device) -> Step[Batch]:
         return result._replace(metrics=result.metrics.clone())  # the next replay writes to it again
 
     return run
+
+
+def _shape(columns: dict[str, Tensor], index: Tensor | None) -> Shape:
+    return tuple(map(len, columns.values())) if index is None else len(index)
 
 
 def _recorded(

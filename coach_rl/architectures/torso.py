@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from coach_rl.architectures.layers import Activate, Activation, convolution, linear
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
+from coach_rl.architectures.recurrence import Recurrence, RecurrenceParameters
 from coach_rl.architectures.user_module import ModuleParameters, ModuleTorso, selected
 from coach_rl.core.errors import SpaceError, UnknownNameError
 from coach_rl.core.parameter_classes import parameter_class
@@ -43,6 +44,9 @@ class TorsoParameters:
     """Reading of observations with three axes: channels_last, channels_first, or flat, as vectors.
     auto: bytes are images with the channels last, others need an explicit choice.
     """
+    recurrence: RecurrenceParameters | None = None
+    """Recurrent layer between embedder and middleware: GRU, LSTM or MinGRU; None: the features
+    depend on the newest observation alone."""
     middleware: tuple[Positive[int], ...] = (64, 64)
     """Dense layers after the keys are merged."""
     activation: Activation = "tanh"
@@ -78,6 +82,8 @@ class TorsoParameters:
 class ObservationEmbedder(nn.Module):
     """Observation keys, each embedded, concatenated in the space's order.
 
+    A recurrent layer follows where the parameters have one.
+
     Boxes are flattened, Discrete and MultiDiscrete observations become one-hot, images are
     convolved, bytes divided by 255 first.
     """
@@ -101,9 +107,25 @@ class ObservationEmbedder(nn.Module):
             layers = _dense(width, params.embedder, params, rng)
             self.embedders.append(nn.Sequential(*first, encoder, *layers))
             self.output_size += params.embedder[-1] if layers else width
+        self.recurrence: Recurrence | None = None
+        if params.recurrence is not None:
+            cell = params.recurrence.build(self.output_size, rng, orthogonal=params.orthogonal)
+            self.recurrence = Recurrence(cell, params.recurrence.reset)
+            self.output_size = cell.output_size
 
     def forward(self, observation: dict[str, Tensor]) -> Tensor:
         """[B, output_size] of observations [B, ...] each."""
+        return self.advance(observation)[0]
+
+    def advance(self, observation: dict[str, Tensor]) -> tuple[Tensor, Tensor | None]:
+        """What `forward` returns, and the hidden states [S, H] after it; None: there are none."""
+        merged = self._merged(observation)
+        if self.recurrence is None:
+            return merged, None
+        outputs: tuple[Tensor, Tensor] = self.recurrence(merged, observation, self._merged)
+        return outputs
+
+    def _merged(self, observation: dict[str, Tensor]) -> Tensor:
         embedded = zip(self.keys, self.embedders, strict=True)
         parts = [embedder(observation[key]) for key, embedder in embedded]
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
@@ -129,6 +151,11 @@ class Torso(nn.Module):
         """Features [B, output_size] of observations [B, ...] each."""
         merged: Tensor = self.middleware(self.embedder(observation))
         return merged
+
+    def advance(self, observation: dict[str, Tensor]) -> tuple[Tensor, Tensor | None]:
+        """What `forward` returns, and the hidden states [S, H] after it; None: there are none."""
+        merged, state = self.embedder.advance(observation)
+        return self.middleware(merged), state
 
 
 class FlattenVector(nn.Module):

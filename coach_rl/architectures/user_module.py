@@ -126,6 +126,10 @@ class ModuleTorso(nn.Module):
         outputs: Tensor = self.module({k: normal(observation[k]) for k, normal in pairs}, *action)
         return outputs if outputs.ndim > 1 else outputs[:, None]
 
+    def advance(self, observation: dict[str, Tensor]) -> tuple[Tensor, None]:
+        """What `forward` returns; it has no hidden state."""
+        return self(observation), None
+
 
 def selected(space: spaces.Dict, keys: tuple[str, ...] | None) -> spaces.Dict:
     """The keys of an observation space that a network gets; UnknownNameError if one is missing."""

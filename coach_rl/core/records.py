@@ -28,6 +28,12 @@ Action = Array | dict[str, Array]
 
 AGENTS = "agents"
 """The info under which each agent has its place."""
+HIDDEN_STATE = "hidden_state"
+"""Hidden state of recurrent networks, float32 [R, H], among filtered observations and extras."""
+BURN_IN = "burn_in/"
+"""Prefix of the observations [S * K, ...] before each of S sequences, by key."""
+BURN_IN_MASK = f"{BURN_IN}mask"
+"""True where there is one, [S * K]; sequences that begin early have fewer, the last of the K."""
 
 
 class End(IntFlag):
@@ -309,7 +315,7 @@ class ActionInfo:
     action: Action
     """[R, ...] in the agent's own action space, before its OutputFilter."""
     extras: dict[str, Array] = field(default_factory=dict)
-    """[R, ...] each, e.g. `log_prob`, `value`, `hidden_state`."""
+    """[R, ...] each, e.g. `log_prob`; `hidden_state` is the state the choice leads to."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -333,7 +339,7 @@ class Transition:
     the same goal, with no decision left out between them. None: not known, taken as true within an
     episode."""
     extras: dict[str, Array] = field(default_factory=dict)
-    """The extras of the ActionInfo."""
+    """The extras of the ActionInfo; `hidden_state` is the state it was chosen in."""
 
     @property
     def follows_or_all(self) -> BoolArray:

@@ -12,8 +12,27 @@ ROUNDING = 1e-6
 """Relative spread up to which float32 numbers count as equal: the mean of equal ones is rounded."""
 
 
+def masked_mean(values: Tensor, mask: Tensor | None = None) -> Tensor:
+    """The mean of values [..., B] where a mask [B] is true, once at least; None: everywhere."""
+    if mask is None:
+        return values.mean()
+    return torch.where(mask, values, 0.0).sum() / mask.expand_as(values).sum()
+
+
+def masked_extremes(values: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """The least and the greatest of values [..., B] where a mask [B] is true; None: everywhere."""
+    if mask is None:
+        return values.amin(), values.amax()
+    least, greatest = (values.masked_fill(~mask, end).flatten() for end in (torch.inf, -torch.inf))
+    return least.amin(), greatest.amax()
+
+
 def clipped_surrogate(
-    log_prob: Tensor, old_log_prob: Tensor, advantage: Tensor, clip: Tensor
+    log_prob: Tensor,
+    old_log_prob: Tensor,
+    advantage: Tensor,
+    clip: Tensor,
+    mask: Tensor | None = None,
 ) -> tuple[Tensor, Metrics]:
     """The clipped objective, equation 7, as a loss to be minimised.
 
@@ -22,6 +41,7 @@ def clipped_surrogate(
         old_log_prob: The same under the policy that chose them, [B].
         advantage: [B].
         clip: epsilon, a scalar tensor; the ratio gains nothing outside [1 - clip, 1 + clip].
+        mask: Samples that count, [B] bool; None: all.
 
     Returns:
         The loss (a scalar) and the metrics `approx_kl` (Schulman's low-variance estimate
@@ -30,17 +50,22 @@ def clipped_surrogate(
     log_ratio = log_prob - old_log_prob
     ratio = log_ratio.exp()
     clipped = torch.clamp(ratio, 1 - clip, 1 + clip)
-    loss = -torch.minimum(ratio * advantage, clipped * advantage).mean()
+    loss = -masked_mean(torch.minimum(ratio * advantage, clipped * advantage), mask)
     outside = ((ratio - 1).abs() > clip).to(ratio.dtype)
     metrics = {
-        "approx_kl": (ratio - 1 - log_ratio).mean().detach(),
-        "clip_fraction": outside.mean().detach(),
+        "approx_kl": masked_mean(ratio - 1 - log_ratio, mask).detach(),
+        "clip_fraction": masked_mean(outside, mask).detach(),
     }
     return loss, metrics
 
 
 def penalised_surrogate(
-    log_prob: Tensor, old_log_prob: Tensor, advantage: Tensor, kl: Tensor, coefficient: Tensor
+    log_prob: Tensor,
+    old_log_prob: Tensor,
+    advantage: Tensor,
+    kl: Tensor,
+    coefficient: Tensor,
+    mask: Tensor | None = None,
 ) -> tuple[Tensor, Metrics]:
     """The objective with a KL penalty, equation 8, as a loss to be minimised.
 
@@ -50,14 +75,15 @@ def penalised_surrogate(
         advantage: [B].
         kl: KL(old || new) of each row's full distribution, [B].
         coefficient: beta, a scalar.
+        mask: Samples that count, [B] bool; None: all.
 
     Returns:
         The loss (a scalar) and the metrics `approx_kl` (here the exact mean divergence) and
         `clip_fraction` (0: nothing is clipped).
     """
     ratio = (log_prob - old_log_prob).exp()
-    divergence = kl.mean()
-    loss = -(ratio * advantage).mean() + coefficient * divergence
+    divergence = masked_mean(kl, mask)
+    loss = -masked_mean(ratio * advantage, mask) + coefficient * divergence
     return loss, {"approx_kl": divergence.detach(), "clip_fraction": divergence.detach() * 0}
 
 
@@ -70,7 +96,13 @@ def adapted_kl_coefficient(coefficient: float, divergence: float, target: float)
     return coefficient
 
 
-def value_loss(value: Tensor, old_value: Tensor, target: Tensor, clip: float | None) -> Tensor:
+def value_loss(
+    value: Tensor,
+    old_value: Tensor,
+    target: Tensor,
+    clip: float | None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """Half the mean squared error of the values, a scalar.
 
     Args:
@@ -79,47 +111,58 @@ def value_loss(value: Tensor, old_value: Tensor, target: Tensor, clip: float | N
         target: [B].
         clip: Where given, a prediction counts no better than one that stayed within `clip` of
             `old_value` (OpenAI baselines' PPO2; not in the paper).
+        mask: Samples that count, [B] bool; None: all.
     """
     error = (value - target) ** 2
     if clip is not None:
         stayed = old_value + (value - old_value).clamp(-clip, clip)
         error = torch.maximum(error, (stayed - target) ** 2)
-    return 0.5 * error.mean()
+    return 0.5 * masked_mean(error, mask)
 
 
-def normalised(advantage: Tensor, among: Tensor | None = None) -> Tensor:
+def normalised(
+    advantage: Tensor, among: Tensor | None = None, mask: Tensor | None = None
+) -> Tensor:
     """Advantages with mean 0 and standard deviation 1; 0 where they differ by rounding alone.
 
     Args:
         advantage: [B].
         among: Advantages of the whole minibatch, whose mean and standard deviation count, where
             `advantage` is a share of them, [M]; None: `advantage` is all of it.
+        mask: Those of them whose mean and standard deviation count, bool; None: all.
     """
     whole = advantage if among is None else among
-    mean = whole.mean()
-    std = (whole - mean).pow(2).mean().sqrt()
-    is_constant = (std <= ROUNDING * mean.abs()) | (whole.amax() == whole.amin())
+    mean = masked_mean(whole, mask)
+    std = masked_mean((whole - mean).pow(2), mask).sqrt()
+    least, greatest = masked_extremes(whole, mask)
+    is_constant = (std <= ROUNDING * mean.abs()) | (greatest == least)
     return ((advantage - mean) / (std + 1e-8)).masked_fill(is_constant, 0.0)
 
 
 Numbers = dict[str, Tensor]
 
 
-def discrimination(logits: Tensor, skill: Tensor) -> tuple[Tensor, Numbers]:
+def discrimination(
+    logits: Tensor, skill: Tensor, mask: Tensor | None = None
+) -> tuple[Tensor, Numbers]:
     """Cross-entropy of a discriminator q(z | s) of skills (Eysenbach et al. 2018, algorithm 1).
 
     Args:
         logits: Of each skill, [B, K].
         skill: The skills that led to the states, int64 [B].
+        mask: Samples that count, [B] bool; None: all.
 
     Returns:
         The mean loss, and the share of states whose skill is right.
     """
-    loss = cross_entropy(logits, skill)
+    if mask is None:
+        loss = cross_entropy(logits, skill)
+    else:
+        loss = masked_mean(cross_entropy(logits, skill, reduction="none"), mask)
     correct = (logits.argmax(dim=1) == skill).to(logits.dtype)
     return loss, {
         "discriminator_loss": loss.detach(),
-        "discriminator_accuracy": correct.mean().detach(),
+        "discriminator_accuracy": masked_mean(correct, mask).detach(),
     }
 
 

@@ -4,6 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import huber_loss
 
+from coach_rl.functional.policy_gradient import masked_extremes, masked_mean
+
 
 def td_target(
     reward: Tensor,
@@ -40,7 +42,11 @@ def regression_loss(error: Tensor, weight: Tensor, huber: float | None = None) -
 
 
 def critic_loss(
-    values: Tensor, target: Tensor, weight: Tensor, huber: float | None = None
+    values: Tensor,
+    target: Tensor,
+    weight: Tensor,
+    huber: float | None = None,
+    mask: Tensor | None = None,
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The loss of critics that learn the same target, and its metrics.
 
@@ -49,6 +55,7 @@ def critic_loss(
         target: [B].
         weight: Of each sample, [B].
         huber: See `regression_loss`.
+        mask: Samples that count in metrics, [B] bool; None: all. The others have weight 0.
 
     Returns:
         The loss, and metrics. `td_error`, [B], is the error of one critic, or the mean size of
@@ -58,9 +65,9 @@ def critic_loss(
     loss = regression_loss(error, weight, huber)
     return loss, {
         "critic_loss": loss,
-        "q_value": values.mean(),
-        "q_lowest": values.amin(),
-        "q_highest": values.amax(),
+        "q_value": masked_mean(values, mask),
+        "q_lowest": masked_extremes(values, mask)[0],
+        "q_highest": masked_extremes(values, mask)[1],
         "td_error": error[0] if len(error) == 1 else error.abs().mean(dim=0),
     }
 

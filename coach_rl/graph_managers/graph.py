@@ -230,7 +230,7 @@ class Graph:
 
     @property
     def updates(self) -> dict[str, str]:
-        """Modes of gradient steps, by `level/agent`; see `core.update_modes`."""
+        """Modes of gradient steps, by `level/agent`; see `core.runtime.update_modes`."""
         return {
             f"{level}/{name}": mode
             for level, agent in self.agents.items()

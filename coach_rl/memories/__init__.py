@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from coach_rl.memories.ring_store import RingStore
     from coach_rl.memories.rollout_memory import RolloutMemory, RowGrid
     from coach_rl.memories.samplers import SamplerChain, SamplerUnit
+    from coach_rl.memories.sequences import SequenceParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
@@ -28,5 +29,5 @@ __all__ = [
     "Columns", "HindsightActionParameters", "HindsightParameters", "Memory", "MemoryParameters",
     "Minibatch", "PrioritisedParameters", "ReplayMemory", "ReplayMemoryParameters", "RingStore",
     "Rollout", "RolloutBatch", "RolloutMemory", "RowGrid", "SamplerChain", "SamplerUnit",
-    "SamplerUnitParameters", "TransitionBatch", "read_minari", "write_minari",
+    "SamplerUnitParameters", "SequenceParameters", "TransitionBatch", "read_minari", "write_minari",
 ]  # fmt: skip

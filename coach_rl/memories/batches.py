@@ -9,7 +9,8 @@ from typing import NamedTuple, TypeVar
 from torch import Tensor
 
 from coach_rl.core.goals import GOAL_KEY, TIME_KEY
-from coach_rl.core.records import Array, Transition
+from coach_rl.core.records import HIDDEN_STATE, Array, Transition
+from coach_rl.functional.policy_gradient import masked_mean
 
 Columns = dict[str, Tensor]
 """Columns by path, [B, ...] each."""
@@ -54,7 +55,7 @@ TESTS, KEEPS = f"{INTERNAL}hindsight/tests", f"{INTERNAL}hindsight/keeps_action"
 
 _EVERYONES = (OBSERVATIONS, NEXT_OBSERVATIONS)
 _EVERYONES_TOO = (REWARDS, TERMINATED, TRUNCATED, DURATIONS, ROWS, FOLLOWS)
-_OF_BATCHES = (POSITIONS, WEIGHTS, DISCOUNTS)
+_OF_BATCHES = (POSITIONS, WEIGHTS, DISCOUNTS, MASK)
 INFOS = "infos/"
 """Extras under this prefix are infos of the environment."""
 _Column = TypeVar("_Column")
@@ -107,8 +108,9 @@ def shown_as(path: str, agent: str) -> str:
     """The name under which a memory's `trajectories` show a column.
 
     Observations, infos, rewards, ends, durations and rows keep theirs. What belongs to an agent
-    is listed under its name: `/agents/<name>/actions` (or `/agents/<name>/actions/<part>`) and, for
-    every extra it keeps, `/agents/<name>/artifacts/<extra>`.
+    is listed under its name: `/agents/<name>/actions` (or `/agents/<name>/actions/<part>`),
+    `/agents/<name>/hidden_state` and, for every other extra it keeps,
+    `/agents/<name>/artifacts/<extra>`.
 
     Args:
         path: The column's path.
@@ -116,7 +118,7 @@ def shown_as(path: str, agent: str) -> str:
     """
     if path.startswith((*_EVERYONES, extra(INFOS))) or path in _EVERYONES_TOO:
         return path
-    if _is_action(path):
+    if _is_action(path) or path == extra(HIDDEN_STATE):
         return f"/agents/{agent}{path}"
     return f"/agents/{agent}/artifacts{path}"
 
@@ -145,13 +147,20 @@ class TransitionBatch(NamedTuple):
     next_observation: Tensors
     """The true observation after those steps, [B, ...] each."""
     weight: Tensor
-    """Weight of each transition in the loss, float32 [B]; 1 unless prioritised."""
+    """Weight of each transition in the loss, float32 [B]; 1 unless prioritised or in sequences."""
     position: Tensor
     """Position of each transition in the memory, int64 [B]; pass it to `note_errors`."""
     action_parts: Tensors = {}  # noqa: RUF012 (never written to)
     """Parts of a Dict action space, [B, ...] each."""
     extras: Tensors = {}  # noqa: RUF012 (never written to)
     """Arrays the agent has kept with its actions, and columns of the user's own, [B, ...] each."""
+    mask: Tensor | None = None
+    """False where sequences are padded, bool [B]: B transitions are S sequences of L then, and
+    observations hold the hidden states [S, H]. None: transitions are drawn alone."""
+
+    def mean(self, values: Tensor) -> Tensor:
+        """The mean of values [..., B] over the transitions, without padding."""
+        return masked_mean(values, self.mask)
 
 
 def as_batch(columns: Columns) -> TransitionBatch:
@@ -167,6 +176,7 @@ def as_batch(columns: Columns) -> TransitionBatch:
         position=columns[POSITIONS],
         action_parts=under(ACTION_PARTS, columns),
         extras=extras_of(columns),
+        mask=columns.get(MASK),
     )
 
 
@@ -216,6 +226,8 @@ class RolloutBatch(NamedTuple):
     policy: Tensor | None
     """Parameters of the distribution that the action was drawn from, [C, P]; None where the
     objective does not need them."""
+    mask: Tensor | None = None
+    """False at the position that pads sequences, [C] bool; None where there are no sequences."""
 
 
 class Minibatch(NamedTuple):
@@ -223,4 +235,4 @@ class Minibatch(NamedTuple):
 
     rollout: RolloutBatch
     positions: Tensor
-    """Indices of the transitions, int64 [B]."""
+    """Indices of the transitions, int64 [B]; of S sequences that are learned together, [S, W]."""

@@ -20,7 +20,15 @@ from torch import Tensor
 
 from coach_rl.core.errors import ConfigurationError, RunError, SpaceError
 from coach_rl.core.goals import GOAL_KEY
-from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation, Transition
+from coach_rl.core.records import (
+    HIDDEN_STATE,
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Observation,
+    Transition,
+)
 from coach_rl.core.saved import Saved
 from coach_rl.core.seeding import generator_state, load_generator_state
 from coach_rl.core.shown_text import readable
@@ -50,6 +58,7 @@ from coach_rl.memories.minari_data import read_minari
 from coach_rl.memories.prioritised import PrioritisedPositions, tree_bytes
 from coach_rl.memories.ring_store import LEDGER, FrameStackField, RingStore
 from coach_rl.memories.samplers import SamplerChain
+from coach_rl.memories.sequences import SequenceParameters
 from coach_rl.memories.tables import Field, kept_dtype
 
 CGROUP = Path("/sys/fs/cgroup")
@@ -137,6 +146,8 @@ class ReplayLayout:
     """Observation keys whose frames are kept once each."""
     keeps_follows: bool
     """True if each transition's `follows` is kept, for n-step returns."""
+    sequences: SequenceParameters | None
+    """Sequences that are drawn; None: transitions are drawn alone."""
     hindsight: Hindsight | None
     """Relabelling of goals; None: no relabelling."""
     hindsight_actions: HindsightActions | None
@@ -145,7 +156,8 @@ class ReplayLayout:
     @cached_property
     def observations(self) -> dict[str, Field]:
         """The columns of every observation key."""
-        return {key: _field(part) for key, part in self.observation_space.spaces.items()}
+        seen = self.observation_space.spaces.items()
+        return {key: _field(part) for key, part in seen if key != HIDDEN_STATE}
 
     @cached_property
     def actions(self) -> dict[str, Field]:
@@ -167,6 +179,8 @@ class ReplayLayout:
         for key, field in self.observations.items():
             if key not in self.frame_stack:
                 fields[f"{OBSERVATIONS}{key}"] = fields[f"{NEXT_OBSERVATIONS}{key}"] = field
+        if self.sequences is not None:
+            fields[extra(HIDDEN_STATE)] = _field(self.observation_space[HIDDEN_STATE])
         return fields
 
     @cached_property
@@ -214,7 +228,8 @@ class ReplayLayout:
     def columns(self, transition: Transition) -> dict[str, Array]:
         """Everything that is kept of a transition, [R, ...] each."""
         columns = columns_of(transition)
-        columns |= {extra(name): transition.extras[name] for name in self.extras}
+        states = () if self.sequences is None else (HIDDEN_STATE,)
+        columns |= {extra(name): transition.extras[name] for name in (*self.extras, *states)}
         columns |= self.hindsight_ledger(columns, transition.below, transition.tested)
         if self.keeps_follows:
             columns[FOLLOWS] = transition.follows_or_all
@@ -352,6 +367,8 @@ class ReplayMemory:
         self.layout, self.store, self.sampler = layout, store, sampler
         self._rng, self.priorities, self._relabel = rng, priorities, relabel
         self._awaits_first = True
+        self._sequences = 0
+        """Sequences of the last batch."""
 
     def __len__(self) -> int:
         return len(self.store)
@@ -391,6 +408,8 @@ class ReplayMemory:
         self.store.truncate(rows)
 
     def sample(self, size: int) -> TransitionBatch:
+        if self.layout.sequences is not None:
+            self._sequences = size = size // self.layout.sequences.length
         return as_batch(self.sampler(size))
 
     def as_shown(self, observation: Observation) -> Observation:
@@ -400,10 +419,15 @@ class ReplayMemory:
 
     def note_errors(self, positions: Tensor, errors: Tensor) -> None:
         """Record the learner's errors, [B] each; on a CUDA device this waits for them."""
-        if self.priorities is not None:
-            self.priorities.note_errors(
-                positions.detach().cpu().numpy(), errors.detach().cpu().numpy()
+        if self.priorities is None:
+            return
+        drawn, sizes = positions.detach().cpu().numpy(), errors.detach().cpu().numpy()
+        if self.layout.sequences is not None:
+            shape = self._sequences, -1
+            drawn, sizes = self.layout.sequences.priorities(
+                drawn.reshape(shape), sizes.reshape(shape)
             )
+        self.priorities.note_errors(drawn, sizes)
 
     def metrics(self) -> dict[str, float]:
         return {"memory/transitions": float(len(self)), **self.sampler.metrics()}

@@ -12,6 +12,7 @@ from coach_rl.core.errors import ConfigurationError, SpaceError, require
 from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.parameter_classes import KeepingParameters, MovableParameters, parameter_class
 from coach_rl.core.ranges import Positive
+from coach_rl.core.records import HIDDEN_STATE
 from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space
 from coach_rl.memories.hindsight import HindsightParameters, HindsightUnits
@@ -34,6 +35,7 @@ from coach_rl.memories.samplers import (
     Window,
     inserted,
 )
+from coach_rl.memories.sequences import GatherSequences, SequenceParameters, Sequences
 from coach_rl.memories.tables import DeviceTable, HostTable, PinnedTable, Table
 from coach_rl.memories.timed_hindsight import timed
 
@@ -82,6 +84,8 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     hindsight_actions: HindsightActionParameters | None = None
     """Show sub-goals in hindsight, and tests of them, beside relabelled goals; None:
     show actions as they were."""
+    sequences: SequenceParameters | None = None
+    """Draw sequences, for recurrent networks; None: draw transitions alone."""
     frame_stack: tuple[str, ...] = ()
     """Observation keys stacked by ObservationStackingFilter (last axis): frames are kept once."""
     extras: tuple[str, ...] = ()
@@ -97,6 +101,16 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             "ReplayMemoryParameters.hindsight_actions go with hindsight; "
             "set hindsight too (its ratio may be 0)",
         )
+        for name, value in (
+            ("n_step", self.n_step if self.n_step > 1 else None),
+            ("hindsight", self.hindsight),
+            ("prefill", self.prefill),
+        ):
+            require(
+                self.sequences is None or value is None,
+                f"ReplayMemoryParameters.sequences are of one-step returns, of transitions as an "
+                f"agent stored them, which {name}={value} is not; leave out {name} or sequences",
+            )
         require(
             self.prefill is None or not self.extras,
             f"a data set has no extras: prefill {self.prefill!r} and extras {self.extras} exclude "
@@ -132,7 +146,8 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             action_space=action_space,
             extras=self.extras,
             frame_stack=self.frame_stack,
-            keeps_follows=self.n_step > 1,
+            keeps_follows=self.n_step > 1 or self.sequences is not None,
+            sequences=self.sequences,
             hindsight=hindsight,
             hindsight_actions=actions,
         )
@@ -163,6 +178,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
                 f"storage 'pinned' feeds a CUDA device, the learner is on '{device}'; "
                 "use storage 'cpu'"
             )
+        self._check_sequences(observation_space, self.capacity // num_envs)
         for key in self.frame_stack:
             if key not in observation_space.spaces:
                 raise SpaceError(
@@ -175,6 +191,28 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
                     f"frame_stack needs a stack along the last axis, '{key}' has shape {shape}; "
                     "put ObservationStackingFilter into the agent's InputFilter"
                 )
+
+    def _check_sequences(self, observation_space: spaces.Dict, row_capacity: int) -> None:
+        recurrent = HIDDEN_STATE in observation_space.spaces
+        if self.sequences is None and recurrent:
+            raise ConfigurationError(
+                "a recurrent network learns from sequences; set ReplayMemoryParameters.sequences="
+                "SequenceParameters(length=...)"
+            )
+        if self.sequences is None:
+            return
+        if not recurrent:
+            raise ConfigurationError(
+                "ReplayMemoryParameters.sequences are for recurrent networks, and this agent has "
+                "none; set TorsoParameters.recurrence, or leave out sequences"
+            )
+        length = self.sequences.length + self.sequences.burn_in
+        if length > row_capacity:
+            raise ConfigurationError(
+                f"a sequence of {length} transitions (length and burn_in) does not fit into the "
+                f"{row_capacity} that are kept of each environment; raise memory.capacity, or "
+                "lower sequences.length"
+            )
 
     def _memory(
         self, layout: ReplayLayout, *, device: torch.device, seed: int, discount: float
@@ -193,8 +231,14 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         if self.prioritised is not None:
             priorities = PrioritisedPositions(store, rng, self.prioritised)
         units: list[SamplerUnit] = [priorities or UniformPositions(store, rng)]
-        units += self._return_units(store, rng, layout, relabel, discount)
-        units.append(Gather(store, layout.gathered, layout.gathered_next))
+        columns = layout.gathered, layout.gathered_next
+        if self.sequences is None:
+            units += self._return_units(store, rng, layout, relabel, discount)
+            units.append(Gather(store, *columns))
+        else:
+            units.append(Sequences(store, self.sequences))
+            units += self._return_units(store, rng, layout, relabel, discount)
+            units.append(GatherSequences(store, *columns, burn_in=self.sequences.burn_in))
         if relabel is not None:
             units.append(relabel.observations)
         if layout.hindsight_actions is not None:

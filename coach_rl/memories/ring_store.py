@@ -242,6 +242,10 @@ class RingStore:
         ends = self._ends[positions]
         return first, np.where(ends == OPEN, counts, ends)
 
+    def first_steps_of(self, positions: IntArray) -> IntArray:
+        """The first step of the episode that each position belongs to, kept or not, [...]."""
+        return self._begins[positions]
+
     def take(self, paths: Sequence[str], positions: IntArray) -> Columns:
         """New tensors on the learner's device of columns outside the ledger, [..., *shape]."""
         if not self._framed:

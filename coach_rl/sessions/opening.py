@@ -558,7 +558,7 @@ def _replaced(parameters: object, kind: type, change: Callable[[Any], object]) -
 
     Args:
         parameters: Frozen dataclasses and tuples.
-        kind: The class that the parts belong to: one of `core.roles`.
+        kind: The class that the parts belong to: a role of `core.parameter_classes`.
         change: From a part, what is in it already changed, to the new one.
 
     Returns:

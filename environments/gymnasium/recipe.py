@@ -24,6 +24,7 @@ EXTRAS = {
     "mpe2": "pettingzoo",
     "ogbench": "ogbench",
     "pettingzoo": "pettingzoo",
+    "popgym": "popgym",
 }
 """Modules that come with an extra of ours."""
 

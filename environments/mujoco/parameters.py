@@ -27,6 +27,7 @@ from coach_rl.environments.mujoco.locomotion import (
     Swimmer,
     Walker2d,
 )
+from coach_rl.environments.mujoco.positions_only import POSITIONS_ONLY
 from coach_rl.environments.mujoco.task import MujocoTask
 from coach_rl.environments.processors import usable_processors
 
@@ -47,8 +48,9 @@ SHORT_NAMES: dict[str, type[GymnasiumTask]] = {
 TASKS: dict[str, type[GymnasiumTask]] = {
     **{f"{task.__name__}-v5": task for task in SHORT_NAMES.values()},
     **SHORT_NAMES,
+    **POSITIONS_ONLY,
 }
-"""The built-in tasks by Gymnasium id and by short name."""
+"""The built-in tasks by Gymnasium id and by short name, and those whose velocities are hidden."""
 
 
 @parameter_class
@@ -99,14 +101,15 @@ class SimulationParameters(ABC):
 
 @parameter_class
 class MujocoParameters(SimulationParameters):
-    """One of the eleven tasks of Gymnasium.
+    """One of the eleven tasks of Gymnasium, or one of them with hidden velocities.
 
     parameters = MujocoParameters(level="half_cheetah", kwargs={"ctrl_cost_weight": 0.2})
     environment = parameters.build(num_envs=16)
     """
 
     level: str = field(metadata={ADVICE: name_of_class})
-    """A Gymnasium id such as `HalfCheetah-v5`, or a short name such as `half_cheetah`."""
+    """A Gymnasium id such as `HalfCheetah-v5`, a short name such as `half_cheetah`, or one of
+    `half_cheetah_p`, `hopper_p` and `walker2d_p`, whose observation has no velocities."""
     kwargs: Arguments = FrozenMapping[str]()
     """Keyword arguments of the Gymnasium class, e.g. `forward_reward_weight`."""
 

@@ -1,4 +1,4 @@
-"""Toy worlds, learned in seconds: bandits, a chain, bits, gates, constant reward, a point mass.
+"""Toy worlds, learned in seconds: bandits, a chain, bits, gates, a point mass, a T-maze.
 
 Everything is numpy over all rows at once: a world is a few pure functions over rows (`World` in
 `coach_rl.environments.world`), and `WorldEnvironment` adds seeds,
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
         GoalPointMassParameters,
     )
     from coach_rl.environments.toy.point_mass import PointMass, PointMassParameters
+    from coach_rl.environments.toy.t_maze import TMaze, TMazeParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "BitFlip", "BitFlipParameters", "Chain", "ChainParameters", "Gates", "GatesParameters",
     "GoalPointMass", "GoalPointMassParameters", "OneStepParameters", "PointMass",
-    "PointMassParameters", "SteadyPay", "SteadyPayParameters",
+    "PointMassParameters", "SteadyPay", "SteadyPayParameters", "TMaze", "TMazeParameters",
 ]  # fmt: skip

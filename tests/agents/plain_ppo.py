@@ -93,16 +93,22 @@ class Step:
     terminated: bool = False
     truncated: bool = False
     duration: int = 1
+    begins: bool = False
+    """The agent's episode begins here."""
+    state: dict[str, Tensor] | None = None
+    """Of recurrent networks: the hidden state it was decided in, [H] by torso."""
 
 
 class PlainPPO:
     """Takes in the same decisions as a new `PPOAgent`, and learns from them as it should."""
 
+    kind = PlainActorCritic
+
     def __init__(self, agent) -> None:
         self.settings = agent.params.algorithm
         self.max_gradient_norm = agent.params.optimizer.max_gradient_norm
         named = agent.network.named(agent.network.online)
-        self.model = PlainActorCritic(named, agent.action_space)
+        self.model = self.kind(named, agent.action_space)
         self.first_action = getattr(agent.action_space, "start", 0)
         optimizer = agent.params.optimizer
         self.adam = torch.optim.Adam(
@@ -117,34 +123,56 @@ class PlainPPO:
     def decide(self, row: int, observation, action) -> Step:
         """A decision under today's policy."""
         counted = np.asarray(action) - self.first_action
+        step = Step(row, observation, counted, torch.zeros(()), self.frozen)
         with torch.no_grad():
-            policy = self.model.policy(doubles([observation]))
-            log_prob = policy.log_prob(torch.from_numpy(counted[None]))[0]
-        return Step(row, observation, counted, log_prob, self.frozen)
+            policy = self.model.policy(self.seen([step]))
+            step.log_prob = policy.log_prob(torch.from_numpy(counted[None]))[0]
+        return step
+
+    def begin(self, row: int, *, reset: bool) -> None:
+        """A row is about to decide, for the first time in its episode if `reset`."""
+
+    def pass_over(self, row: int, observation) -> None:
+        """A row decides at random."""
+
+    def seen(self, steps: list[Step]):
+        """What the networks get when these decisions are made."""
+        return doubles([step.observation for step in steps])
+
+    def seen_after(self, steps: list[Step]):
+        """What the networks get after them."""
+        return doubles([step.next_observation for step in steps])
+
+    def learned_from(self, steps: list[Step]):
+        """What the networks get when they learn from these decisions of the rollout."""
+        return self.seen(steps)
+
+    def minibatches(self) -> list[list[int]]:
+        """Numbers of the decisions of each gradient step of an epoch."""
+        size = min(self.settings.minibatch, self.settings.rollout.count)
+        order = self.shuffle.permutation(len(self.rollout)).tolist()
+        return [order[at : at + size] for at in range(0, len(order) - size + 1, size)]
 
     def learn(self) -> dict[str, float]:
         """A round of updates on the rollout, which is empty afterwards; means of its metrics."""
-        settings, count = self.settings, len(self.rollout)
-        observation = doubles([step.observation for step in self.rollout])
+        settings = self.settings
         action = torch.from_numpy(np.array([step.action for step in self.rollout]))
         old_log_prob = torch.stack([step.log_prob for step in self.rollout])
-        size = min(settings.minibatch, settings.rollout.count)
         said = []
         for epoch in range(settings.epochs):
             if epoch == 0 or settings.recompute_advantages:
                 old_value, advantage, target = self.estimates()
             if epoch == 0:
                 explained = 1 - float((target - old_value).var() / target.var())
-            order = torch.from_numpy(self.shuffle.permutation(count))
             of_epoch = []
-            for begin in range(0, count - size + 1, size):
-                chosen = order[begin : begin + size]
+            for chosen in self.minibatches():
+                steps = [self.rollout[number] for number in chosen]
                 of_epoch.append(
                     self.gradient_step(
-                        observation[chosen],
+                        self.learned_from(steps),
                         action[chosen],
                         old_log_prob[chosen],
-                        [self.rollout[number] for number in chosen],
+                        steps,
                         advantage[chosen],
                         old_value[chosen],
                         target[chosen],
@@ -157,7 +185,7 @@ class PlainPPO:
         metrics = {name: float(np.mean([each[name] for each in said])) for name in said[0]}
         metrics["explained_variance"] = explained
         if settings.objective == "kl":
-            metrics["kl_coefficient"] = self.adapt(observation)
+            metrics["kl_coefficient"] = self.adapt()
         self.rollout = []
         self.frozen = copy.deepcopy(self.model)
         return metrics
@@ -171,8 +199,8 @@ class PlainPPO:
         """
         settings, scale = self.settings, self.scale()
         with torch.no_grad():
-            value = self.model.value(doubles([step.observation for step in self.rollout]))
-            after = self.model.value(doubles([step.next_observation for step in self.rollout]))
+            value = self.model.value(self.seen(self.rollout))
+            after = self.model.value(self.seen_after(self.rollout))
         advantage = torch.zeros(len(self.rollout), dtype=torch.float64)
         for row in {step.row for step in self.rollout}:
             following = 0.0
@@ -215,7 +243,7 @@ class PlainPPO:
             divergence = (ratio - 1 - log_ratio).mean()
             outside = ((ratio < 1 - settings.clip) | (ratio > 1 + settings.clip)).double().mean()
         else:
-            divergence = kl(acting_policy(steps), policy).mean()
+            divergence = kl(self.acting_policy(steps), policy).mean()
             surrogate = (ratio * advantage).mean() - self.kl_coefficient * divergence
             outside = torch.zeros(())
         value = self.model.value(observation)
@@ -243,30 +271,165 @@ class PlainPPO:
             "gradient_norm": norm.item(),
         }
 
-    def adapt(self, observation: Tensor) -> float:
+    def adapt(self) -> float:
         """The next beta, by the divergence after the round (PPO, section 4)."""
         with torch.no_grad():
-            divergence = kl(acting_policy(self.rollout), self.model.policy(observation)).mean()
+            new = self.model.policy(self.learned_from(self.rollout))
+            divergence = kl(self.acting_policy(self.rollout), new).mean()
         if divergence < self.settings.kl_target / 1.5:
             self.kl_coefficient /= 2
         elif divergence > self.settings.kl_target * 1.5:
             self.kl_coefficient *= 2
         return self.kl_coefficient
 
+    def acting_policy(self, steps: list[Step]) -> Policy:
+        """The distributions that each of these decisions was drawn from."""
+        with torch.no_grad():
+            each = [step.acted.policy(self.seen([step])).parts for step in steps]
+        joined = []
+        for parts in zip(*each, strict=True):
+            if isinstance(parts[0], Categorical):
+                joined.append(Categorical(logits=torch.cat([part.logits for part in parts])))
+            else:
+                mean = torch.cat([part.base_dist.loc for part in parts])
+                deviation = torch.cat([part.base_dist.scale for part in parts])
+                joined.append(Independent(Normal(mean, deviation), 1))
+        return Policy(joined)
 
-def acting_policy(steps: list[Step]) -> Policy:
-    """The distributions that each of these decisions was drawn from."""
-    with torch.no_grad():
-        each = [step.acted.policy(doubles([step.observation])).parts for step in steps]
-    joined = []
-    for parts in zip(*each, strict=True):
-        if isinstance(parts[0], Categorical):
-            joined.append(Categorical(logits=torch.cat([part.logits for part in parts])))
-        else:
-            mean = torch.cat([part.base_dist.loc for part in parts])
-            deviation = torch.cat([part.base_dist.scale for part in parts])
-            joined.append(Independent(Normal(mean, deviation), 1))
-    return Policy(joined)
+
+class RecurrentActorCritic(PlainActorCritic):
+    """The same behind a recurrent layer, on histories: a state by torso and what is seen since."""
+
+    @property
+    def torsos(self) -> set[str]:
+        return {"actor_torso", self.critic_torso}
+
+    def features(self, torso: str, histories: list) -> Tensor:
+        merged = [self.outputs(torso, *history) for history in histories]
+        return super().features(torso, torch.stack(merged))
+
+    def outputs(self, torso: str, states: dict[str, Tensor], observations: list) -> Tensor:
+        state = states[torso]
+        for observation in observations:
+            output, state = self.cell(torso, torch.from_numpy(observation).double(), state)
+        return output
+
+    def state_size(self, torso: str) -> int:
+        weights = self.of_cell(torso)
+        if "gate.bias" in weights:
+            return len(weights["gate.bias"])
+        size = weights["weight_hh"].shape[1]
+        return 2 * size if len(weights["weight_hh"]) == 4 * size else size
+
+    def of_cell(self, torso: str) -> dict[str, Tensor]:
+        prefix = f"{torso}.embedder.recurrence.cell."
+        return {
+            name.removeprefix(prefix): value
+            for name, value in self.named.items()
+            if name.startswith(prefix)
+        }
+
+    def cell(self, torso: str, seen: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Output and state after an observation, as the papers of the layers write it."""
+        weights = self.of_cell(torso)
+        if "gate.bias" in weights:  # Feng et al. 2024, section 3.1
+            z = torch.sigmoid(weights["gate.weight"] @ seen + weights["gate.bias"])
+            new = weights["candidate.weight"] @ seen + weights["candidate.bias"]
+            after = (1 - z) * state + z * new
+            return after, after
+        before = state[: weights["weight_hh"].shape[1]]
+        inner = weights["weight_ih"] @ seen + weights["bias_ih"]
+        outer = weights["weight_hh"] @ before + weights["bias_hh"]
+        if len(inner) == 3 * len(before):
+            r, z = torch.sigmoid((inner + outer)[: 2 * len(before)]).chunk(2)
+            new = torch.tanh(inner.chunk(3)[2] + r * outer.chunk(3)[2])
+            after = (1 - z) * new + z * before
+            return after, after
+        i, f, g, o = (inner + outer).chunk(4)
+        kept = torch.sigmoid(f) * state[len(before) :] + torch.sigmoid(i) * torch.tanh(g)
+        output = torch.sigmoid(o) * torch.tanh(kept)
+        return output, torch.cat([output, kept])
+
+
+class RecurrentPPO(PlainPPO):
+    """PPO with recurrent networks: each decision is learned from by passing over its sequence."""
+
+    kind = RecurrentActorCritic
+
+    def __init__(self, agent) -> None:
+        super().__init__(agent)
+        self.states: dict[int, dict[str, Tensor]] = {}
+        self.cut: set[int] = set()  # rows whose next decision follows on none
+        self.place: dict[int, list[Step]] = {}  # by id of a step, the sequence up to it
+
+    def begin(self, row: int, *, reset: bool) -> None:
+        if reset:
+            sizes = {torso: self.model.state_size(torso) for torso in self.model.torsos}
+            self.states[row] = {
+                torso: torch.zeros(size, dtype=torch.float64) for torso, size in sizes.items()
+            }
+            self.cut.add(row)
+
+    def pass_over(self, row: int, observation) -> None:
+        self.advance(row, observation)
+        self.cut.add(row)
+
+    def decide(self, row: int, observation, action) -> Step:
+        step = super().decide(row, observation, action)
+        step.begins = row in self.cut
+        self.cut.discard(row)
+        self.advance(row, observation)
+        return step
+
+    def advance(self, row: int, observation) -> None:
+        seen = torch.from_numpy(observation).double()
+        with torch.no_grad():
+            self.states[row] = {
+                torso: self.model.cell(torso, seen, state)[1]
+                for torso, state in self.states[row].items()
+            }
+
+    def seen(self, steps: list[Step]) -> list:
+        for step in steps:
+            if step.state is None:
+                step.state = self.states[step.row]
+        return [(step.state, [step.observation]) for step in steps]
+
+    def seen_after(self, steps: list[Step]) -> list:
+        """In the state that the row's next decision is made in, as long as it is known."""
+        after = []
+        for number, step in enumerate(steps):
+            later = (each for each in steps[number + 1 :] if each.row == step.row)
+            following = next(later, None)
+            if step.truncated or step.terminated or following is None or following.begins:
+                after.append((step.state, [step.observation, step.next_observation]))
+            else:
+                after.append((following.state, [step.next_observation]))
+        return after
+
+    def learned_from(self, steps: list[Step]) -> list:
+        sequences = [self.place[id(step)] for step in steps]
+        return [(each[0].state, [step.observation for step in each]) for each in sequences]
+
+    def minibatches(self) -> list[list[int]]:
+        numbers = {id(step): number for number, step in enumerate(self.rollout)}
+        sequences: list[list[Step]] = []
+        for row in sorted({step.row for step in self.rollout}):
+            before = None
+            for step in (step for step in self.rollout if step.row == row):
+                is_cut = before is None or before.terminated or before.truncated or step.begins
+                if is_cut or len(sequences[-1]) == self.settings.sequence:
+                    sequences.append([])
+                sequences[-1].append(step)
+                self.place[id(step)] = list(sequences[-1])
+                before = step
+        wanted = min(self.settings.minibatch, self.settings.rollout.count)
+        size = max(1, round(wanted * len(sequences) / len(self.rollout)))
+        order = self.shuffle.permutation(len(sequences)).tolist()
+        return [
+            [numbers[id(step)] for place in order[at : at + size] for step in sequences[place]]
+            for at in range(0, len(order) - size + 1, size)
+        ]
 
 
 def doubles(rows: list) -> Tensor:

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from plain_ppo import PlainPPO
+from plain_ppo import PlainPPO, RecurrentPPO
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
+from coach_rl.architectures.gated_recurrence import GRU, LSTM
 from coach_rl.architectures.gradient_step import AdamParameters
+from coach_rl.architectures.linear_recurrence import MinGRU
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
@@ -29,13 +31,13 @@ PARAMETER, LOG_PROB = 2e-5, 1e-4
 """Largest differences. Rounding to single precision makes a quarter of it in five rounds."""
 
 
-def build(action, num_envs, *, shared_torso, max_gradient_norm, **algorithm):
+def build(action, num_envs, *, shared_torso, max_gradient_norm, recurrence=None, **algorithm):
     params = PPOAgentParameters(
         algorithm=PPOAlgorithmParameters(
             rollout=EnvironmentSteps(ROLLOUT), epochs=3, minibatch=8, **algorithm
         ),
         network=ActorCriticParameters(
-            torso=TorsoParameters(middleware=(8, 6)),
+            torso=TorsoParameters(middleware=(8, 6), recurrence=recurrence),
             shared_torso=shared_torso,
             policy_gain=1.0,
             initial_log_std=-0.3,
@@ -64,7 +66,7 @@ class Rows:
 
     def __init__(self, agent, num_envs, seed):
         self.agent, self.rng = agent, np.random.default_rng(seed)
-        self.plain = PlainPPO(agent)
+        self.plain = (PlainPPO if agent.hidden_state is None else RecurrentPPO)(agent)
         self.state = agent.new_rows(num_envs, seed)
         self.seen = [self.place() for _ in range(num_envs)]
         self.starts, self.fresh = np.ones(num_envs, bool), np.ones(num_envs, bool)
@@ -98,8 +100,10 @@ class Rows:
             clock,
         )
         for index, row in enumerate(rows):
+            self.plain.begin(row, reset=bool(self.starts[row]))
             if clock.phase is Phase.HEATUP:
                 self.open[row] = None
+                self.plain.pass_over(row, observation[index])
                 continue
             drawn = self.state.choice["action"][row]
             if isinstance(self.agent.action_space, spaces.Box):
@@ -166,16 +170,30 @@ SETTINGS = [
 OBJECTIVES = [{"objective": "clip", "clip": 0.1}, {"objective": "kl", "kl_target": 0.004}]
 
 
-@pytest.mark.parametrize("number", range(len(SETTINGS)))
+RECURRENCES = [GRU(size=5), LSTM(size=4), MinGRU(size=6)]
+
+
+@pytest.mark.parametrize(
+    ("recurrence", "number"),
+    [(None, number) for number in range(len(SETTINGS))]
+    + [(each, number) for each in RECURRENCES for number in (0, 2, 3, 5)],
+)
 @pytest.mark.parametrize("kind", ACTIONS)
-def test_rounds_equal_those_of_plain_ppo(kind, number):
+def test_rounds_equal_those_of_plain_ppo(kind, recurrence, number):
     num_envs, objective = 1 + number % 5, OBJECTIVES[(number + len(kind)) % 2]
     agent = build(
         ACTIONS[kind],
         num_envs,
         shared_torso=number % 3 == 2,
         max_gradient_norm=None if number == 1 else 0.5,
-        **{"discount": 0.9, "gae_lambda": 0.8, **objective, **SETTINGS[number]},
+        recurrence=recurrence,
+        **{
+            "sequence": 1 + number,
+            "discount": 0.9,
+            "gae_lambda": 0.8,
+            **objective,
+            **SETTINGS[number],
+        },
     )
     rows, start = Rows(agent, num_envs, seed=number), agent.network.online.clone()
     for _ in range(3):

@@ -12,6 +12,7 @@ from coach_rl.environments.toy import (
     OneStepParameters,
     PointMassParameters,
     SteadyPayParameters,
+    TMazeParameters,
 )
 from coach_rl.testing import ENVIRONMENT_CHECKS, EnvironmentContract, Trial
 
@@ -24,6 +25,7 @@ TOYS = {
     "slippery_chain": ChainParameters(length=4, slip=0.2),
     "index_chain": ChainParameters(observation="index"),
     "point_mass": PointMassParameters(max_episode_steps=8),
+    "t_maze": TMazeParameters(length=2, max_episode_steps=6),
     "gates": GatesParameters(max_episode_steps=12),
     "goal_point_mass": GoalPointMassParameters(max_episode_steps=8),
     "ending_goals": GoalPointMassParameters(threshold=0.4, terminate=True, max_episode_steps=20),

@@ -1,4 +1,4 @@
-"""Environments of packages that need not be there: Gymnasium-Robotics and Box2D."""
+"""Environments of packages that need not be there: Gymnasium-Robotics, Box2D and POPGym."""
 
 import importlib.util
 import subprocess
@@ -27,6 +27,7 @@ def needs(module, extra):
 
 needs_robotics = needs("gymnasium_robotics", "robotics")
 needs_box2d = needs("Box2D", "box2d")
+needs_popgym = needs("popgym", "popgym")
 
 
 @needs_robotics
@@ -71,12 +72,49 @@ def test_lunar_lander_lands_or_crashes():
     environment.close()
 
 
+@needs_popgym
+@pytest.mark.parametrize(
+    ("level", "remembered"),
+    [("popgym:popgym-RepeatFirstEasy-v0", 0), ("popgym:popgym-RepeatPreviousEasy-v0", -4)],
+)
+def test_popgym_repeating_the_right_card_returns_one(level, remembered):
+    environment = make(level, num_envs=2)
+    shown = [environment.reset(seed=0).observation["observation"]]
+    total = np.zeros(2)
+    for step in range(1, 52):
+        environment.send(shown[remembered if step >= 4 else 0])
+        answer = environment.recv()
+        shown.append(answer.observation["observation"])
+        total += answer.reward
+    assert (answer.end == End.TERMINATED).all()
+    np.testing.assert_allclose(total, 1)
+    environment.close()
+
+
+@needs_popgym
+def test_popgym_cart_pole_shows_positions_alone():
+    shown, full = (
+        make(level, num_envs=3)
+        for level in ("popgym:popgym-PositionOnlyCartPoleEasy-v0", "CartPole-v1")
+    )
+    one, other = shown.reset(seed=0), full.reset(seed=0)
+    for _ in range(5):
+        np.testing.assert_array_equal(
+            one.observation["observation"], other.observation["observation"][:, [0, 2]]
+        )
+        for environment in (shown, full):
+            environment.send(np.array([0, 1, 0]))
+        one, other = shown.recv(), full.recv()
+    np.testing.assert_allclose(one.reward, 1 / 200)
+
+
 @pytest.mark.parametrize("check", ENVIRONMENT_CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize(
     "level",
     [
         pytest.param(FETCH_REACH, marks=needs_robotics),
         pytest.param("LunarLander-v3", marks=needs_box2d),
+        pytest.param("popgym:popgym-RepeatPreviousEasy-v0", marks=needs_popgym),
     ],
 )
 def test_contract(level, check):

@@ -283,6 +283,11 @@ RUNS = {
         ),
         package="mpe2",
     ),
+    "TMaze_PPO_Options": GoldenRun(
+        preset="TMaze_PPO_Options",
+        steps=600,
+        changes=ONE + "schedule.evaluation_interval=600; num_envs=4; rollout=40",
+    ),
 }
 
 

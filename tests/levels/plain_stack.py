@@ -63,6 +63,9 @@ class Level:
     """The level's agent plans."""
     has_skills: bool = False
     """The level has an agent for each of its options."""
+    remembers: str = ""
+    """The level's agent is recurrent, and forgets at the start of each `sub_episode` or `episode`;
+    empty: it is not."""
     warmup: Moment | None = None
     frozen_from: Moment | None = None
     frozen_until: Moment | None = None
@@ -136,6 +139,16 @@ def decide(space, below, seen, told):
         told = told[: len(elements)]
         action[elements] = told if space.observed == "relative" else told - seen[elements]
     return np.clip(action, -1, 1)
+
+
+def remembered_after(memory, seen):
+    """The hidden state [..., 3] of a recurrent agent after an observation."""
+    return np.float32(0.5) * memory + seen.astype(np.float32)
+
+
+def seen_with(memory, seen):
+    """What a recurrent agent takes for what is there."""
+    return seen + 0.1 * memory.astype(np.float64)
 
 
 def clipped(space: GoalSpace, action) -> np.ndarray:
@@ -506,6 +519,7 @@ class Recursion:
         self.forks = [Counter() for _ in levels]  # over decisions that are certified
         self.tries = [[] for _ in levels]  # what agents learn of candidates they did not take
         self.fresh = [True] * len(levels)
+        self.memory = [np.zeros(3, np.float32) for _ in levels]
         self.noise = [
             RowNoise(num_rows=row + 1, size=1, kind="uniform", seed=TESTING_SEED, name="testing")
             for _ in levels
@@ -675,7 +689,7 @@ class Recursion:
         elif level.has_skills:
             action = decide(None, below, seen, None)
         else:
-            action = decide(level.goal_space, below, seen, told)
+            action = decide(level.goal_space, below, self.felt(depth, known), told)
         tested = self.is_tested(depth) or known["quiet"]
         if is_lowest:
             reward, terminated, truncated = self.walk.step(action)
@@ -705,6 +719,16 @@ class Recursion:
             action = self.certified(depth, [action, *others], [*outer, *mine], follow, learns)
         answer = yield from follow(self, action)
         return action, tested, answer
+
+    def felt(self, depth, known):
+        """What a level's agent takes for what it sees."""
+        seen, remembers = self.walk.position.copy(), self.levels[depth].remembers
+        if not remembers:
+            return seen
+        if known["fresh" if remembers == "episode" else "starts"]:
+            self.memory[depth] = np.zeros(3, np.float32)
+        self.memory[depth] = remembered_after(self.memory[depth], seen)
+        return seen_with(self.memory[depth], seen)
 
     def alternatives(self, depth, action, known):
         """What the agent would do instead."""
@@ -771,6 +795,7 @@ class Recursion:
         """A copy that goes on by itself, as in an evaluation."""
         fork = copy.copy(self)
         fork.walk, fork.fresh = copy.deepcopy(self.walk), list(self.fresh)
+        fork.memory = list(self.memory)
         fork.plans, fork.successes = self.plans.forked(), [[] for _ in self.levels]
         fork.phases = [Phase.TEST] * (self.steps + 10_000)
         fork.own_phases = [{}] * len(fork.phases)

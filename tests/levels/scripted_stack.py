@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from gymnasium import spaces
@@ -13,17 +14,24 @@ from plain_stack import (
     alternative,
     decide,
     planner,
+    remembered_after,
+    seen_with,
     stops,
 )
 
+from coach_rl.agents.agent_rows import AgentRows
+from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.agents.hierarchies.skill_agents import SkillAgents
 from coach_rl.agents.planning.graph_agent import GraphAgent
 from coach_rl.agents.planning.graph_rows import GraphRows
+from coach_rl.architectures.recurrence import HiddenState
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace, TimedGoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
-from coach_rl.core.records import End, EnvResponse
+from coach_rl.core.records import HIDDEN_STATE, ActionInfo, End, EnvResponse
+from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.signals import SignalChannel
+from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.levels import LevelManager
 from coach_rl.levels.certifier import Certifier, Fork
 
@@ -210,6 +218,69 @@ class Ending(Scripted):
         return stops(observation["observation"])
 
 
+class ElementwiseCell(FilteredAgent):
+    """Acts by the same rule, on what it sees and has seen: all that a recurrent agent needs."""
+
+    def __init__(self, level, below, space):
+        spaces = EnvironmentSpaces(observation=SPACES.observation, action=space)
+        super().__init__(name=level.name, spaces=spaces, input_filter=None, output_filter=None)
+        self.hidden_state = HiddenState(size=3, reset=level.remembers)
+        self.decide = partial(decide, level.goal_space, below)
+        self.told = Scripted(level, below, space, 0).told
+
+    def new_rows(self, num_envs, seed):
+        noise = RowNoise(num_rows=num_envs, size=1, kind="uniform", seed=seed, name="none")
+        return self._rows(num_envs, seed, noise)
+
+    def choose(self, row_state, request, clock):
+        observation = request.observation
+        memory = remembered_after(observation[HIDDEN_STATE], observation["observation"])
+        felt = seen_with(memory, observation["observation"])
+        chosen = [self.decide(felt[i], self.told(observation, i)) for i in range(len(felt))]
+        return ActionInfo(action=np.array(chosen), extras={HIDDEN_STATE: memory})
+
+    def store(self, transition):
+        pass
+
+    def train(self, clock):
+        pass
+
+
+@dataclass
+class RecurrentRows(Pending):
+    """The same, with what a recurrent agent keeps of its rows."""
+
+    own: AgentRows = None
+
+    def state_dict(self):
+        return {"decisions": super().state_dict(), "own": self.own.state_dict()}
+
+    def load_state_dict(self, state):
+        super().load_state_dict(state["decisions"])
+        self.own.load_state_dict(state["own"])
+
+
+@dataclass
+class Recurrent(Scripted):
+    """Decides as a recurrent agent; at random phases too, as the rule does."""
+
+    def __post_init__(self):
+        self.agent = ElementwiseCell(self.level, self.below, self.space)
+
+    def new_rows(self, num_envs, seed):
+        return RecurrentRows(num_envs, own=self.agent.new_rows(num_envs, seed))
+
+    def chosen(self, row_state, request, clock):
+        return self.agent.act(row_state.own, request, Clock())
+
+    def observe(self, row_state, outcome, clock):
+        super().observe(row_state, outcome, clock)
+        self.agent.observe(row_state.own, outcome, Clock())
+
+    def cut_off(self, row_state, rows, clock):
+        self.agent.cut_off(row_state.own, rows, Clock())
+
+
 @dataclass
 class PlannedRows(Pending):
     """The same, with what an agent that plans keeps of its rows."""
@@ -269,6 +340,8 @@ def agent_of(levels, index, below, count, graphs):
     if level.has_skills:
         names = [f"skill {number}" for number in range(level.goal_space.count)]
         return SkillAgents({n: Scripted(Level(name=n), lower, space, count) for n in names})
+    if level.remembers:
+        return Recurrent(level, lower, space, count)
     return (Ending if level.ends_options else Scripted)(level, lower, space, count)
 
 

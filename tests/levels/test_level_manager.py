@@ -178,6 +178,8 @@ def stacks(draw):
             schedule = draw(schedules(is_top=depth == 0, has_goals=has_goals))
             may_freeze = any(schedule[name] for name in schedule if name != "warmup")
         has_skills = isinstance(space, OptionSpace) and draw(st.booleans())
+        ends_options = not has_skills and draw(st.booleans())
+        is_plain = planner is None and not (has_skills or ends_options)
         levels.append(
             Level(
                 name=f"level {depth}",
@@ -190,7 +192,8 @@ def stacks(draw):
                 stops_on_failure=draw(st.sampled_from(["never", "training", "always"])),
                 failure_reward=-3.5 if has_goals else draw(st.sampled_from([None, -2.0])),
                 may_freeze=may_freeze,
-                ends_options=not has_skills and draw(st.booleans()),
+                ends_options=ends_options,
+                remembers=draw(st.sampled_from(["", "sub_episode", "episode"])) if is_plain else "",
                 plans=planner and planner[0],
                 has_skills=has_skills,
                 **schedule,
@@ -198,6 +201,7 @@ def stacks(draw):
         )
     for index, (level, below) in enumerate(itertools.pairwise(levels)):
         may_certify = isinstance(below.goal_space, GoalSpace) and not level.has_skills
+        may_certify &= not level.remembers
         may_certify &= may_propose(all_planners[index], level.goal_space)
         if may_certify and draw(st.integers(0, 3)) == 3:
             levels[index] = replace(level, certify=draw(certifications(level)))

@@ -8,6 +8,7 @@ from typing import Protocol, cast, runtime_checkable
 import numpy as np
 
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
+from coach_rl.architectures.recurrence import require_memoryless
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
@@ -98,6 +99,10 @@ def require_critic_below(owner: str, place: LevelPlace) -> ValuingAgent:
             f"got {type(low).__name__}"
             + (f" '{low.name}', which has none" if isinstance(low, OffPolicyAgent) else "")
         )
+    require_memoryless(
+        (network.module for network in low.learner.networks.values()),
+        f"{owner} plans by agent '{low.name}', which",
+    )
     assert place.sub_goal is not None
     changed = low.input_filter.changed_keys & {GOAL_KEY, place.sub_goal.key}
     if changed or low.input_filter.new_rows(1):

@@ -23,6 +23,7 @@ from coach_rl.agents.sac_agent import (
 from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
 from coach_rl.architectures.layers import linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.recurrence import require_memoryless
 from coach_rl.architectures.torso import AnyTorsoParameters, TorsoParameters, last_layer
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ConfigurationError, SpaceError, require
@@ -139,6 +140,7 @@ class DIAYNLearner(SACLearner):
         network = Discriminator(
             params.discriminator, context.observation_space, context.weights_rng
         )
+        require_memoryless((network,), "the discriminator")
         self.discriminator = NetworkWrapper(network, device=context.device)
         objective: Objective[SACBatch] = Objective(
             name="discriminator",
@@ -164,8 +166,8 @@ class DIAYNLearner(SACLearner):
         """Cross-entropy of the skills given the states they led to; metrics of both networks."""
         batch = noisy.transitions
         logits = self.discriminator.call(flat, batch.next_observation)
-        loss, metrics = discrimination(logits, _skill(batch))
-        return loss, {**metrics, "diversity_reward": batch.reward.mean()}
+        loss, metrics = discrimination(logits, _skill(batch), batch.mask)
+        return loss, {**metrics, "diversity_reward": batch.mean(batch.reward)}
 
 
 def _skill(batch: TransitionBatch) -> Tensor:

@@ -18,6 +18,7 @@ from gymnasium import spaces
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.td3_agent import TD3AgentParameters, TD3Learner
 from coach_rl.architectures.gradient_step import Numbers
+from coach_rl.architectures.recurrence import require_memoryless
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, require
@@ -287,6 +288,8 @@ def correctable(place: LevelPlace) -> LevelBelow:
         raise ConfigurationError(
             f"{below} changes '{GOAL_KEY}' by its InputFilter; use normalise_observations instead"
         )
+    networks = (network.module for network in low.learner.networks.values())
+    require_memoryless(networks, f"{own}the correction of HIRO, by the agent below,")
     space = low.action_space
     half_range = (space.high - space.low) / 2
     return LevelBelow(goal=sub_goal, agent=low, history=low.memory.history, half_range=half_range)

@@ -22,6 +22,7 @@ from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Object
 from coach_rl.architectures.layers import linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import quick_forward
+from coach_rl.architectures.recurrence import require_memoryless
 from coach_rl.architectures.torso import AnyTorsoParameters, TorsoParameters, last_layer
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext
@@ -158,6 +159,7 @@ class OptionCriticAgent(PPOAgent):
         self._cost = own.deliberation_cost
         rng = torch.Generator().manual_seed(integer_seed(seed, params.name, "termination"))
         network = Termination(own, self.observation_space, rng)
+        require_memoryless((self.model, network), f"agent '{params.name}' with its options")
         self.termination = NetworkWrapper(network, device=self._device)
         self._logits = quick_forward(network.torso, network.head, self._device)
         algorithm = params.algorithm

@@ -1,0 +1,179 @@
+"""Gated recurrent layers: GRU (Cho et al. 2014) and LSTM (Hochreiter & Schmidhuber 1997)."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from coach_rl.architectures.recurrence import Cell, NumpyStep, Reset
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
+from coach_rl.core.records import FloatArray
+
+
+@parameter_class
+class GRU:
+    """A gated recurrent unit (Cho et al. 2014, arXiv:1406.1078), as `torch.nn.GRU` computes it."""
+
+    size: Positive[int] = 64
+    """Numbers in its state, which is its output."""
+    reset: Reset = "sub_episode"
+    """The start at which the state becomes 0: of each sub-episode, or of each episode alone. The
+    two differ in a level that receives goals."""
+
+    def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "GRUCell":
+        """The layer for that many inputs."""
+        return GRUCell(inputs, self.size, rng, orthogonal=orthogonal)
+
+
+@parameter_class
+class LSTM:
+    """A long short-term memory (Hochreiter & Schmidhuber 1997), as `torch.nn.LSTM` computes it."""
+
+    size: Positive[int] = 64
+    """Numbers in its output; its state, of output and cell, has twice as many."""
+    reset: Reset = "sub_episode"
+    """The start at which the state becomes 0: of each sub-episode, or of each episode alone. The
+    two differ in a level that receives goals."""
+
+    def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "LSTMCell":
+        """The layer for that many inputs."""
+        return LSTMCell(inputs, self.size, rng, orthogonal=orthogonal)
+
+
+class _GatedCell(Cell):
+    """Weights of G gates side by side, in the order and under the names of torch's own layers."""
+
+    def __init__(
+        self,
+        inputs: int,
+        size: int,
+        rng: torch.Generator,
+        *,
+        gates: int,
+        state_size: int,
+        orthogonal: bool,
+    ) -> None:
+        super().__init__(output_size=size, state_size=state_size)
+        shapes = {
+            "weight_ih": (gates * size, inputs),
+            "weight_hh": (gates * size, size),
+            "bias_ih": (gates * size,),
+            "bias_hh": (gates * size,),
+        }
+        for name, shape in shapes.items():
+            values = torch.empty(shape)
+            if not orthogonal:
+                values.uniform_(-1 / math.sqrt(size), 1 / math.sqrt(size), generator=rng)
+            elif values.ndim == 1:
+                values.zero_()
+            else:
+                for gate in values.chunk(gates):
+                    nn.init.orthogonal_(gate, generator=rng)
+            self.register_parameter(name, nn.Parameter(values))
+
+    def _numpy_gates(self) -> Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+        """The gates' sums [R, G * F] over inputs [R, I] and over outputs before [R, F]."""
+        weight_ih, weight_hh, bias_ih, bias_hh = (each.detach().numpy() for each in self._weights)
+
+        def gates(values: FloatArray, output: FloatArray) -> tuple[FloatArray, FloatArray]:
+            return values @ weight_ih.T + bias_ih, output @ weight_hh.T + bias_hh
+
+        return gates
+
+    @property
+    def _weights(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        names = "weight_ih", "weight_hh", "bias_ih", "bias_hh"
+        first, second, third, fourth = (getattr(self, name) for name in names)
+        return first, second, third, fourth
+
+
+class GRUCell(_GatedCell):
+    """h' = (1 - z) n + z h, with the reset gate inside n."""
+
+    def __init__(self, inputs: int, size: int, rng: torch.Generator, *, orthogonal: bool) -> None:
+        super().__init__(inputs, size, rng, gates=3, state_size=size, orthogonal=orthogonal)
+
+    def step(self, values: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        state = torch.gru_cell(values, state, *self._weights)
+        return state, state
+
+    def sequence(self, values: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        outputs, last = torch.gru(
+            values,
+            state[None].contiguous(),
+            self._weights,
+            has_biases=True,
+            num_layers=1,
+            dropout=0.0,
+            train=torch.is_grad_enabled(),
+            bidirectional=False,
+            batch_first=True,
+        )
+        return outputs, last[0]
+
+    def numpy_step(self) -> NumpyStep | None:
+        if self.weight_ih.device.type != "cpu":
+            return None
+        gates, size = self._numpy_gates(), self.output_size
+
+        def step(values: FloatArray, state: FloatArray) -> tuple[FloatArray, FloatArray]:
+            seen, kept = gates(values, state)
+            update = _sigmoid(seen[:, : 2 * size] + kept[:, : 2 * size])
+            new = np.tanh(seen[:, 2 * size :] + update[:, :size] * kept[:, 2 * size :])
+            new += update[:, size:] * (state - new)
+            return new, new
+
+        return step
+
+
+class LSTMCell(_GatedCell):
+    """c' = f c + i g, h' = o tanh(c'); the state is (h, c)."""
+
+    def __init__(self, inputs: int, size: int, rng: torch.Generator, *, orthogonal: bool) -> None:
+        super().__init__(inputs, size, rng, gates=4, state_size=2 * size, orthogonal=orthogonal)
+
+    def step(self, values: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        output, cell = torch.lstm_cell(values, state.chunk(2, dim=1), *self._weights)
+        return output, torch.cat([output, cell], dim=1)
+
+    def sequence(self, values: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        before = tuple(part[None].contiguous() for part in state.chunk(2, dim=1))
+        outputs, output, cell = torch.lstm(
+            values,
+            before,
+            self._weights,
+            has_biases=True,
+            num_layers=1,
+            dropout=0.0,
+            train=torch.is_grad_enabled(),
+            bidirectional=False,
+            batch_first=True,
+        )
+        return outputs, torch.cat([output[0], cell[0]], dim=1)
+
+    def numpy_step(self) -> NumpyStep | None:
+        if self.weight_ih.device.type != "cpu":
+            return None
+        gates, size = self._numpy_gates(), self.output_size
+
+        def step(values: FloatArray, state: FloatArray) -> tuple[FloatArray, FloatArray]:
+            seen, kept = gates(values, state[:, :size])
+            seen += kept
+            update = _sigmoid(np.delete(seen, slice(2 * size, 3 * size), axis=1))
+            after = np.empty((len(values), 2 * size), np.float32)
+            cell = after[:, size:]
+            np.multiply(update[:, size : 2 * size], state[:, size:], out=cell)
+            cell += update[:, :size] * np.tanh(seen[:, 2 * size : 3 * size])
+            np.multiply(update[:, 2 * size :], np.tanh(cell), out=after[:, :size])
+            return after[:, :size], after
+
+        return step
+
+
+def _sigmoid(values: FloatArray) -> FloatArray:
+    """1 / (1 + exp(-x)), written so that nothing overflows."""
+    result: FloatArray = 0.5 * np.tanh(0.5 * values) + 0.5
+    return result

@@ -1,0 +1,191 @@
+"""Recurrence in a torso: what the network keeps from one observation of an episode to the next.
+
+The hidden state is passed in with the observation and is a function of all observations so far. A
+torso steps once where there are as many states as observations, and passes over sequences of L
+observations where there are B = S * L observations, ordered by sequence, and S states. Before that
+it passes over the observations under `BURN_IN`, without gradients, which renews old states.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.records import BURN_IN, BURN_IN_MASK, HIDDEN_STATE, FloatArray
+
+Reset = Literal["sub_episode", "episode"]
+
+
+NumpyStep = Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
+"""Outputs [R, F] and states [R, H] after inputs [R, I] in states [R, H]."""
+
+
+class RecurrenceParameters(Protocol):
+    """A frozen description of a recurrent layer: `GRU`, `LSTM`, `MinGRU`."""
+
+    @property
+    def reset(self) -> Reset:
+        """Where the state becomes 0: at the start of each sub-episode, or of each episode."""
+        ...
+
+    def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "Cell":
+        """The layer for that many inputs.
+
+        Args:
+            inputs: Size of its input.
+            rng: Where the weights are drawn from.
+            orthogonal: Orthogonal weights and zero biases; else PyTorch's default.
+        """
+        ...
+
+
+class Cell(nn.Module, ABC):
+    """A recurrent layer.
+
+    Args:
+        output_size: F, the size of its output.
+        state_size: H, the numbers in its state.
+    """
+
+    def __init__(self, *, output_size: int, state_size: int) -> None:
+        super().__init__()
+        self.output_size, self.state_size = output_size, state_size
+
+    @abstractmethod
+    def step(self, values: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs [B, F] and states [B, H] after inputs [B, I] in states [B, H]."""
+
+    @abstractmethod
+    def sequence(self, values: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs [S, L, F] and the last states [S, H] of inputs [S, L, I]; equal to L steps."""
+
+    def numpy_step(self) -> "NumpyStep | None":
+        """`step` as a function of numpy arrays that reads the parameters in place.
+
+        Acting evaluates a few rows at a time, where it takes a third of the time. None: there is
+        none, or the parameters are not on the CPU.
+        """
+        return None
+
+
+class Recurrence(nn.Module):
+    """The recurrent layer of a torso, with its place in the agent's hidden state.
+
+    Args:
+        cell: The layer.
+        reset: Where its state becomes 0.
+    """
+
+    def __init__(self, cell: Cell, reset: Reset) -> None:
+        super().__init__()
+        self.cell, self.reset = cell, reset
+        self.begin = 0
+        """Index of its first number in the agent's hidden state."""
+
+    @property
+    def place(self) -> slice:
+        """The columns of its state in the agent's hidden state."""
+        return slice(self.begin, self.begin + self.cell.state_size)
+
+    def forward(
+        self,
+        values: Tensor,
+        observation: dict[str, Tensor],
+        embed: Callable[[dict[str, Tensor]], Tensor],
+    ) -> tuple[Tensor, Tensor]:
+        """Outputs [B, F], and the states [S, H] after the last observation of each sequence.
+
+        Args:
+            values: The embedded observations, [B, I].
+            observation: With the hidden states [S, *], and observations to burn in.
+            embed: Embeds observations.
+        """
+        state = observation[HIDDEN_STATE][:, self.place]
+        if BURN_IN_MASK in observation:
+            with torch.no_grad():
+                state = self._burnt_in(state, observation, embed)
+        if len(state) == len(values):
+            outputs, state = self.cell.step(values, state)
+            return outputs, state
+        outputs, state = self.cell.sequence(values.view(len(state), -1, values.shape[1]), state)
+        return outputs.flatten(0, 1), state
+
+    def _burnt_in(
+        self,
+        state: Tensor,
+        observation: dict[str, Tensor],
+        embed: Callable[[dict[str, Tensor]], Tensor],
+    ) -> Tensor:
+        """The states [S, H] behind the observations to burn in."""
+        seen = {
+            key.removeprefix(BURN_IN): values
+            for key, values in observation.items()
+            if key.startswith(BURN_IN)
+        }
+        embedded = embed(seen)
+        steps = embedded.view(len(state), -1, embedded.shape[1]).unbind(dim=1)
+        masks = seen["mask"].view(len(state), -1).unbind(dim=1)
+        for values, mask in zip(steps, masks, strict=True):
+            _, after = self.cell.step(values, state)
+            state = torch.where(mask[:, None], after, state)
+        return state
+
+
+@dataclass(frozen=True)
+class HiddenState:
+    """The hidden state of an agent's networks."""
+
+    size: int
+    """Numbers per row, over all recurrent layers."""
+    reset: Reset
+    """Where it becomes 0."""
+
+
+def is_recurrent(networks: Iterable[nn.Module]) -> bool:
+    """Return whether any of the networks has a recurrent layer."""
+    return bool(_layers(networks))
+
+
+def require_memoryless(networks: Iterable[nn.Module], what: str) -> None:
+    """Raise `ConfigurationError` if any of the networks has a recurrent layer.
+
+    Args:
+        networks: Networks that are shown single observations.
+        what: Beginning of the message: who judges them.
+    """
+    if is_recurrent(networks):
+        raise ConfigurationError(
+            f"{what} judges observations out of their order, which no recurrent network can; leave "
+            "out its TorsoParameters.recurrence"
+        )
+
+
+def hidden_state_of(networks: Iterable[nn.Module]) -> HiddenState | None:
+    """The hidden state of networks, whose layers get their places in it; None: it has none.
+
+    Raises:
+        ConfigurationError: Two layers are reset at different times.
+    """
+    layers = _layers(networks)
+    if not layers:
+        return None
+    resets = sorted({layer.reset for layer in layers})
+    if len(resets) > 1:
+        raise ConfigurationError(
+            f"the networks of an agent have one reset, got {' and '.join(resets)}; give all of "
+            "them the same"
+        )
+    size = 0
+    for layer in layers:
+        layer.begin = size
+        size += layer.cell.state_size
+    return HiddenState(size=size, reset=layers[0].reset)
+
+
+def _layers(networks: Iterable[nn.Module]) -> list[Recurrence]:
+    modules = (module for network in networks for module in network.modules())
+    return [module for module in modules if isinstance(module, Recurrence)]

@@ -1,0 +1,425 @@
+"""Recurrent agents: acting equals passing over the whole episode, learning equals single steps."""
+
+import copy
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.agents.sac_agent import SACAgentParameters
+from coach_rl.agents.td3_agent import TD3AgentParameters, TD3Batch
+from coach_rl.architectures.actor_critic import ActorCriticParameters
+from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
+from coach_rl.architectures.gated_recurrence import GRU, LSTM
+from coach_rl.architectures.linear_recurrence import MinGRU
+from coach_rl.architectures.q_network import QNetworkParameters
+from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core.agents import AgentContext
+from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.records import HIDDEN_STATE, ActionRequest, Outcome
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.exploration_policies import ParameterNoise
+from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
+from coach_rl.memories.sequences import SequenceParameters
+
+SEEN = spaces.Dict({"x": spaces.Box(-99, 99, (3,), np.float32)})
+BOX, CHOICES = spaces.Box(-1, 1, (2,), np.float32), spaces.Discrete(3)
+HEATUP, TRAIN, TEST = (Clock(phase=phase) for phase in (Phase.HEATUP, Phase.TRAIN, Phase.TEST))
+LEARNING = LearningParameters(batch=24, learning_starts=30, updates_per_step=0.1)
+SEQUENCES = SequenceParameters(length=6, burn_in=3)
+MEMORY = ReplayMemoryParameters(capacity=4_000, sequences=SEQUENCES)
+
+
+def parameters(kind, recurrence, *, memory=MEMORY, middleware=(6,), **settings):
+    torso = TorsoParameters(embedder=(5,), recurrence=recurrence, middleware=middleware)
+    settings = {"update_mode": "eager", **settings}
+    replay = {"memory": memory, "learning": LEARNING, **settings}
+    match kind:
+        case "PPO":
+            algorithm = PPOAlgorithmParameters(
+                rollout=EnvironmentSteps(60), minibatch=20, sequence=7, epochs=2
+            )
+            return PPOAgentParameters(
+                network=ActorCriticParameters(torso=torso), **{"algorithm": algorithm, **settings}
+            )
+        case "DQN":
+            algorithm = DQNAlgorithmParameters(double=True, discount=0.9, huber=None)
+            network = QNetworkParameters(torso=torso)
+            return DQNAgentParameters(network=network, **{"algorithm": algorithm, **replay})
+    kinds = {"DDPG": DDPGAgentParameters, "TD3": TD3AgentParameters, "SAC": SACAgentParameters}
+    return kinds[kind](
+        actor=ActorParameters(torso=torso), critic=CriticParameters(torso=torso), **replay
+    )
+
+
+def build(params, num_envs=3, observation=SEEN):
+    action = CHOICES if isinstance(params, DQNAgentParameters) else BOX
+    return params.build(
+        AgentContext(
+            spaces=EnvironmentSpaces(observation=observation, action=action),
+            num_envs=num_envs,
+            planned_steps=1_000,
+            runtime=Runtime(device="cpu", seed=0),
+        )
+    )
+
+
+class Rows:
+    """Rows that answer after any time, in sub-episodes and episodes that end by chance.
+
+    `seen` holds what each row has seen since its hidden state was reset.
+    """
+
+    def __init__(self, agent, seed, num_envs=3):
+        self.agent, self.rng = agent, np.random.default_rng(seed)
+        self.state = agent.new_rows(num_envs, seed)
+        self.now = self.rng.normal(size=(num_envs, 3)).astype(np.float32)
+        self.starts, self.fresh = np.ones((2, num_envs), bool)
+        self.waits = np.ones(num_envs, bool)
+        self.seen = [[] for _ in range(num_envs)]
+
+    def step(self, clock):
+        """Rows that wait decide, then some are answered; the rows that decided."""
+        rows = np.flatnonzero(self.waits)
+        resets = self.starts if self.agent.hidden_state.reset == "sub_episode" else self.fresh
+        for row in rows:
+            if resets[row]:
+                self.seen[row] = []
+            self.seen[row].append(self.now[row].copy())
+        if len(rows):
+            self.agent.act(
+                self.state,
+                ActionRequest(
+                    rows=rows,
+                    observation={"x": self.now[rows]},
+                    starts=self.starts[rows],
+                    episode_start=self.fresh[rows],
+                    greedy=np.ones(len(rows), bool),
+                ),
+                clock,
+            )
+        self.waits[:] = False
+        done = np.flatnonzero(self.rng.random(len(self.waits)) < 0.7)
+        if len(done):
+            self.answer(done, clock)
+        return rows
+
+    def answer(self, rows, clock):
+        count, rng = len(rows), self.rng
+        after = (0.5 * self.now[rows] + rng.normal(size=(count, 3))).astype(np.float32)
+        terminated, truncated = rng.random((2, count)) < 0.08
+        self.agent.observe(
+            self.state,
+            Outcome(
+                rows=rows,
+                observation={"x": after},
+                reward=rng.normal(size=count),
+                terminated=terminated,
+                truncated=truncated,
+                duration=np.ones(count, np.int64),
+                end=np.zeros(count, np.uint8),
+                below=np.zeros(count, np.uint8),
+                tested=np.zeros(count, bool),
+            ),
+            clock,
+        )
+        self.starts[rows] = terminated | truncated
+        self.fresh[rows] = self.starts[rows] & (rng.random(count) < 0.5)
+        after[self.fresh[rows]] = rng.normal(size=(int(self.fresh[rows].sum()), 3))
+        self.now[rows] = after
+        self.waits[rows] = True
+
+
+def sequence_of(agent, seen):
+    """One sequence from the start of an episode, as networks see it."""
+    state = torch.zeros(1, agent.hidden_state.size)
+    return {"x": torch.from_numpy(np.array(seen)), HIDDEN_STATE: state}
+
+
+def greedy_action(agent, seen):
+    """The greedy action after a whole episode, by one pass over it."""
+    sequence = sequence_of(agent, seen)
+    with torch.no_grad():
+        if isinstance(agent.params, PPOAgentParameters):
+            return agent.model.policy(sequence)[-1].chunk(2)[0].numpy()
+        learner = agent.learner
+        if isinstance(agent.params, DQNAgentParameters):
+            return learner.network.module(sequence)[-1, :, 0].argmax().numpy()
+        if isinstance(agent.params, SACAgentParameters):
+            return torch.tanh(learner.actor.module(sequence)[0][-1]).numpy()
+        return learner.actor.module(sequence)[-1].numpy()
+
+
+def final_state(agent, seen):
+    """The hidden state after a whole episode, by one pass over it."""
+    sequence = sequence_of(agent, seen)
+    with torch.no_grad():
+        if isinstance(agent.params, PPOAgentParameters):
+            return agent.model.states_after(sequence)[0].numpy()
+        learner = agent.learner
+        if isinstance(agent.params, DQNAgentParameters):
+            return learner.network.module.torso.advance(sequence)[1][0].numpy()
+        own = learner.actor.module.torso.advance(sequence)[1]
+        critics = learner.critics.module.embedder.advance(sequence)[1]
+        return torch.cat([own, critics], dim=1)[0].numpy()
+
+
+@pytest.mark.parametrize("algorithm", ["PPO", "DQN", "DDPG", "TD3", "SAC"])
+@pytest.mark.parametrize(
+    "recurrence", [GRU(size=4), LSTM(size=3, reset="episode"), MinGRU(size=4, reset="episode")]
+)
+def test_acting_equals_passing_over_the_episode(algorithm, recurrence):
+    agent = build(parameters(algorithm, recurrence))
+    rows = Rows(agent, seed=1)
+    compared = 0
+    for clock in [HEATUP] * 15 + [TRAIN] * 60 + [TEST] * 15:
+        if algorithm == "PPO" and len(agent.memory) > 50:
+            agent.memory.clear()
+        for row in rows.step(clock):
+            seen = rows.seen[row]
+            state = rows.state.choice[HIDDEN_STATE][row]
+            np.testing.assert_allclose(state, final_state(agent, seen), atol=1e-5)
+            if clock is not HEATUP:
+                found = rows.state.choice["action"][row]
+                np.testing.assert_allclose(found, greedy_action(agent, seen), atol=1e-5)
+                compared += len(seen) > 3
+    assert compared > 30
+
+
+@pytest.mark.parametrize("algorithm", ["PPO", "DQN", "SAC"])
+def test_saved_rows_and_agent_continue_bit_for_bit(algorithm):
+    agent = build(parameters(algorithm, GRU(size=4)))
+    rows = Rows(agent, seed=2)
+    for _ in range(40):
+        rows.step(TRAIN)
+        agent.train(TRAIN)
+    other = build(parameters(algorithm, GRU(size=4)))
+    other.load_state_dict(copy.deepcopy(agent.state_dict()))
+    again = copy.copy(rows)
+    again.agent, again.state = other, other.new_rows(3, 77)
+    again.state.load_state_dict(copy.deepcopy(rows.state.state_dict()))
+    again.rng = copy.deepcopy(rows.rng)
+    for name in ("now", "starts", "fresh", "waits", "seen"):
+        setattr(again, name, copy.deepcopy(getattr(rows, name)))
+    for _ in range(40):
+        for each in (rows, again):
+            each.step(TRAIN)
+            each.agent.train(TRAIN)
+        for name, values in rows.state.choice.items():
+            np.testing.assert_array_equal(values, again.state.choice[name])
+    for name, network in (("q", agent),) if algorithm == "DQN" else ():
+        assert torch.equal(
+            network.learner.networks[name].online, other.learner.networks[name].online
+        )
+
+
+def sequences_of(batch):
+    """The sequences of a batch without padding: burnt in, transitions, first state."""
+    count = len(batch.observation[HIDDEN_STATE])
+    shaped = {
+        name: values.view(count, -1, *values.shape[1:])
+        for name, values in {
+            "x": batch.observation["x"],
+            "next": batch.next_observation["x"],
+            "action": batch.action,
+            "reward": batch.reward,
+            "discount": batch.discount,
+            "weight": batch.weight,
+            "mask": batch.mask,
+            "burnt": batch.observation["burn_in/x"],
+            "burnt_mask": batch.observation["burn_in/mask"],
+        }.items()
+    }
+    for number in range(count):
+        own = {name: values[number] for name, values in shaped.items()}
+        kept = {
+            name: own[name][own["mask"]]
+            for name in ("x", "next", "action", "reward", "discount", "weight")
+        }
+        yield own["burnt"][own["burnt_mask"]], kept, batch.observation[HIDDEN_STATE][number][None]
+
+
+def copied(network, flat):
+    """A copy of a network with other parameters, which can be differentiated."""
+    module = copy.deepcopy(network.module)
+    for name, parameter in module.named_parameters():
+        parameter.data = network.named(flat)[name].clone()
+        parameter.requires_grad_(True)
+    return module
+
+
+def stepped(embedder, torso, state, first, later):
+    """Outputs after each of `later`, one observation at a time; `first` without gradients."""
+    place = embedder.recurrence.place
+
+    def step(state, seen):
+        output, after = torso.advance({"x": seen[None], HIDDEN_STATE: state})
+        parts = [state[:, : place.start], after, state[:, place.stop :]]
+        return output[0], torch.cat(parts, dim=1)
+
+    with torch.no_grad():
+        for seen in first:
+            _, state = step(state, seen)
+    outputs = []
+    for seen in later:
+        output, state = step(state, seen)
+        outputs.append(output)
+    return torch.stack(outputs)
+
+
+def gradient_of(loss, module):
+    loss.backward()
+    return torch.cat([parameter.grad.reshape(-1) for parameter in module.parameters()])
+
+
+def learned_batch(agent):
+    rows = Rows(agent, seed=5)
+    for _ in range(150):
+        rows.step(TRAIN)
+    for network in agent.learner.networks.values():  # so that targets differ
+        if network.has_target:
+            network.target.add_(0.1 * torch.randn(network.size))
+    return agent.memory.sample(24)
+
+
+@pytest.mark.parametrize("prioritised", [None, PrioritisedParameters()])
+def test_dqn_loss_equals_single_steps(prioritised):
+    memory = ReplayMemoryParameters(capacity=4_000, sequences=SEQUENCES, prioritised=prioritised)
+    agent = build(parameters("DQN", LSTM(size=4), memory=memory))
+    batch, network = learned_batch(agent), agent.learner.network
+    online, target = copied(network, network.online), copied(network, network.target)
+    losses = []
+    for burnt, own, state in sequences_of(batch):
+        with torch.no_grad():
+            first = torch.cat([burnt, own["x"][:1]])
+            judged, chooser = (
+                module.means(
+                    stepped(module.torso.embedder, module.torso, state, first, own["next"])
+                )
+                for module in (target, online)
+            )
+            best = judged.gather(1, chooser.argmax(dim=1)[:, None])[:, 0]
+            wanted = own["reward"] + own["discount"] * best
+        values = online.means(stepped(online.torso.embedder, online.torso, state, burnt, own["x"]))
+        taken = values.gather(1, own["action"][:, None])[:, 0]
+        losses.append(own["weight"] * (taken - wanted) ** 2 / 2)
+    expected = torch.cat(losses).sum() / len(batch.reward)
+    flat = network.online.clone().requires_grad_()
+    loss, metrics = agent.learner.loss(flat, batch, {})
+    torch.testing.assert_close(loss, expected)
+    (gradient,) = torch.autograd.grad(loss, flat)
+    torch.testing.assert_close(gradient, gradient_of(expected, online), atol=1e-6, rtol=1e-4)
+    if prioritised is None:
+        np.testing.assert_allclose(
+            float(metrics["td_error"][batch.mask].detach().pow(2).mean() / 2),
+            loss.item(),
+            rtol=1e-5,
+        )
+
+
+@pytest.mark.parametrize("recurrence", [GRU(size=4), MinGRU(size=5)])
+def test_td3_losses_equal_single_steps(recurrence):
+    agent = build(parameters("TD3", recurrence, middleware=(6, 5)))
+    batch, learner = learned_batch(agent), agent.learner
+    size = agent.hidden_state.size // 2  # the actor's state comes first
+
+    def values_of(critics, states, burnt, own, key, actions):
+        features = stepped(critics.embedder, critics.embedder, states, burnt, own[key])
+        dense = critics.values
+        shown = critics.to_box.inverse(actions)
+        merged = torch.cat([features, shown], dim=1).expand(2, -1, -1)
+        *hidden, last = dense.layers
+        for layer in hidden:
+            merged = dense.activation(layer(merged))
+        return last(merged).squeeze(-1)
+
+    actor, target_actor = (
+        copied(learner.actor, flat) for flat in (learner.actor.online, learner.actor.target)
+    )
+    critics, target_critics = (
+        copied(learner.critics, flat) for flat in (learner.critics.online, learner.critics.target)
+    )
+    critic_losses, actor_values = [], []
+    for burnt, own, states in sequences_of(batch):
+        assert states.shape[1] == 2 * size
+        first = torch.cat([burnt, own["x"][:1]])
+        with torch.no_grad():
+            after = target_actor.head(
+                stepped(target_actor.torso.embedder, target_actor.torso, states, first, own["next"])
+            )
+            judged = values_of(target_critics, states, first, own, "next", after).amin(dim=0)
+            wanted = own["reward"] + own["discount"] * judged
+        error = values_of(critics, states, burnt, own, "x", own["action"]) - wanted
+        critic_losses.append((own["weight"] * error**2 / 2).sum())
+        chosen = actor.head(stepped(actor.torso.embedder, actor.torso, states, burnt, own["x"]))
+        actor_values.append(values_of(critics, states, burnt, own, "x", chosen)[0])
+    expected = torch.stack(critic_losses).sum() / len(batch.reward)
+    plain = TD3Batch(batch, noise=torch.zeros_like(batch.action))
+    flat = learner.critics.online.clone().requires_grad_()
+    loss, _ = learner.critic_loss(flat, plain, {})
+    torch.testing.assert_close(loss, expected)
+    (gradient,) = torch.autograd.grad(loss, flat)
+    critics.zero_grad()
+    torch.testing.assert_close(gradient, gradient_of(expected, critics), atol=1e-6, rtol=1e-4)
+
+    expected = -torch.cat(actor_values).mean()
+    flat = learner.actor.online.clone().requires_grad_()
+    loss, _ = learner.actor_loss(flat, plain, {})
+    torch.testing.assert_close(loss, expected)
+    (gradient,) = torch.autograd.grad(loss, flat)
+    torch.testing.assert_close(gradient, gradient_of(expected, actor), atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("algorithm", ["PPO", "DQN", "DDPG", "TD3", "SAC"])
+@pytest.mark.parametrize("recurrence", [GRU(size=4), LSTM(size=4), MinGRU(size=4)])
+def test_recurrent_agents_learn_finite_parameters(algorithm, recurrence):
+    agent = build(parameters(algorithm, recurrence))
+    rows, trained = Rows(agent, seed=3), 0
+    for _ in range(120):
+        rows.step(TRAIN)
+        report = agent.train(TRAIN)
+        trained += 0 if report is None else report.training_steps
+    assert trained >= 12
+    for network in agent.parts().values():
+        if hasattr(network, "online"):
+            assert torch.isfinite(network.online).all()
+
+
+PPO = partial(parameters, "PPO")
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        (
+            PPO(GRU(), algorithm=PPOAlgorithmParameters(recompute_advantages=True)),
+            "recompute_advantages",
+        ),
+        (PPO(GRU(), algorithm=PPOAlgorithmParameters(minibatch=8)), "sequence=16.*holds 8"),
+        (parameters("DQN", GRU(), memory=ReplayMemoryParameters()), "SequenceParameters"),
+        (parameters("DQN", None), "TorsoParameters.recurrence"),
+        (
+            parameters("DQN", GRU(), learning=LearningParameters(batch=20)),
+            "learning.batch=20.*use 24",
+        ),
+        (parameters("DDPG", GRU(), parameter_noise=ParameterNoise()), "parameter_noise"),
+    ],
+)
+def test_recurrent_agents_refuse_what_they_cannot_learn_from(params, said):
+    with pytest.raises(ConfigurationError, match=said):
+        build(params)
+
+
+def test_recurrent_agent_refuses_an_observation_with_the_name_of_its_state():
+    observation = spaces.Dict({**SEEN.spaces, HIDDEN_STATE: spaces.Box(-1, 1, (2,))})
+    with pytest.raises(ConfigurationError, match="give the observation key another name"):
+        build(parameters("PPO", GRU()), observation=observation)

@@ -1,0 +1,145 @@
+"""Recurrent layers: one step at a time equals sequences, torch's own layers and numpy."""
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from torch import nn
+
+from coach_rl.architectures.actor_critic import ActorCriticParameters
+from coach_rl.architectures.gated_recurrence import GRU, LSTM
+from coach_rl.architectures.linear_recurrence import MinGRU
+from coach_rl.architectures.numpy_policy import policy_forward
+from coach_rl.architectures.recurrence import Recurrence, hidden_state_of, is_recurrent
+from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.records import BURN_IN_MASK, HIDDEN_STATE
+
+KINDS = [GRU, LSTM, MinGRU]
+INPUTS = 5
+SPACE = spaces.Dict({"x": spaces.Box(-9, 9, (INPUTS,), np.float32), "kind": spaces.Discrete(3)})
+
+
+def cell_of(kind, *, size=7, dtype=torch.float32, orthogonal=True):
+    cell = kind(size=size).build(INPUTS, torch.Generator().manual_seed(3), orthogonal=orthogonal)
+    return cell.to(dtype)
+
+
+def stepped(cell, values, state):
+    """Outputs [S, L, F] and the last state of inputs [S, L, I], one step at a time."""
+    outputs = []
+    for step in values.unbind(dim=1):
+        output, state = cell.step(step, state)
+        outputs.append(output)
+    return torch.stack(outputs, dim=1), state
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 17, 64])
+@pytest.mark.parametrize(("dtype", "error"), [(torch.float32, 1e-5), (torch.float64, 1e-10)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_sequence_equals_steps(kind, dtype, error, length):
+    cell, draw = cell_of(kind, dtype=dtype), torch.Generator().manual_seed(length)
+    values = torch.randn(4, length, INPUTS, dtype=dtype, generator=draw)
+    state = torch.randn(4, cell.state_size, dtype=dtype, generator=draw)
+    for found, expected in zip(
+        cell.sequence(values, state), stepped(cell, values, state), strict=True
+    ):
+        torch.testing.assert_close(found, expected, rtol=0, atol=error)
+
+
+@pytest.mark.parametrize("orthogonal", [True, False])
+@pytest.mark.parametrize(("kind", "torchs"), [(GRU, nn.GRU), (LSTM, nn.LSTM)])
+def test_gated_cell_equals_the_layer_of_torch(kind, torchs, orthogonal):
+    cell = cell_of(kind, dtype=torch.float64, orthogonal=orthogonal)
+    layer = torchs(INPUTS, 7, batch_first=True).double()
+    layer.load_state_dict({f"{name}_l0": value for name, value in cell.state_dict().items()})
+    values, state = torch.randn(2, 9, INPUTS).double(), torch.zeros(2, cell.state_size).double()
+    torch.testing.assert_close(cell.sequence(values, state)[0], layer(values)[0])
+
+
+def test_cell_weights_begin_as_asked():
+    orthogonal, uniform = (cell_of(GRU, size=64, orthogonal=each) for each in (True, False))
+    for gate in orthogonal.weight_hh.chunk(3):
+        torch.testing.assert_close(gate @ gate.T, torch.eye(64), rtol=0, atol=1e-5)
+    assert not orthogonal.bias_ih.any()
+    assert 0.12 < uniform.weight_ih.abs().max() < 1 / 8  # 1 / sqrt(64)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numpy_step_equals_the_step_and_follows_the_parameters(kind):
+    cell = cell_of(kind)
+    step = cell.numpy_step()
+    for _ in range(2):
+        values, state = torch.randn(6, INPUTS) * 30, torch.randn(6, cell.state_size)
+        found = step(values.numpy(), state.numpy())
+        for mine, expected in zip(found, cell.step(values, state), strict=True):
+            np.testing.assert_allclose(mine, expected.detach().numpy(), rtol=0, atol=2e-5)
+            assert mine.dtype == np.float32
+        with torch.no_grad():
+            for parameter in cell.parameters():
+                parameter.mul_(1.5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_burn_in_equals_steps_without_gradients(kind):
+    recurrence, embed = Recurrence(cell_of(kind), "episode"), nn.Linear(2, INPUTS)
+    size, count = recurrence.cell.state_size, 3
+    states, before = torch.randn(count, size), torch.randn(count, 4, 2)
+    mask = torch.tensor([[0, 0, 0, 0], [0, 0, 1, 1], [1, 1, 1, 1]], dtype=torch.bool)
+    values = embed(torch.randn(count * 6, 2))
+    seen = {HIDDEN_STATE: states, "burn_in/x": before.flatten(0, 1), BURN_IN_MASK: mask.flatten()}
+    outputs, after = recurrence(values, seen, lambda part: embed(part["x"]))
+    for number in range(count):
+        state = states[number : number + 1]
+        _, state = (
+            stepped(recurrence.cell, embed(before[number][mask[number]])[None], state)
+            if (mask[number].any())
+            else (None, state)
+        )
+        own = values.view(count, 6, -1)[number : number + 1]
+        expected, last = stepped(recurrence.cell, own, state)
+        torch.testing.assert_close(outputs.view(count, 6, -1)[number], expected[0])
+        torch.testing.assert_close(after[number], last[0])
+    still = recurrence(values.detach(), seen, lambda part: embed(part["x"]))[0].sum()
+    (gradient,) = torch.autograd.grad(still, embed.weight, allow_unused=True)
+    assert gradient is None
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("action", [spaces.Box(-1, 1, (2,)), spaces.Discrete(4)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_acting_forward_equals_the_network(kind, action, shared):
+    torso = TorsoParameters(embedder=(6,), recurrence=kind(size=5), middleware=(4,))
+    model = ActorCriticParameters(torso=torso, shared_torso=shared).build(
+        observation_space=SPACE, action_space=action, rng=torch.Generator().manual_seed(0)
+    )
+    hidden = hidden_state_of([model])
+    assert (
+        hidden.size
+        == (1 if shared else 2)
+        * kind(size=5).build(1, torch.Generator(), orthogonal=False).state_size
+    )
+    seen = {
+        "x": np.float32(np.random.default_rng(0).normal(size=(3, INPUTS))),
+        "kind": np.array([0, 2, 1]),
+        HIDDEN_STATE: np.float32(np.random.default_rng(1).normal(size=(3, hidden.size))),
+    }
+    tensors = {key: torch.from_numpy(values) for key, values in seen.items()}
+    found = policy_forward(model, torch.device("cpu"))(seen)
+    expected = torch.cat([model.policy(tensors), model.states_after(tensors)], dim=1)
+    np.testing.assert_allclose(found, expected.detach().numpy(), rtol=0, atol=1e-5)
+
+
+def test_hidden_state_of_plain_networks_is_none():
+    torso = TorsoParameters().build(SPACE, torch.Generator())
+    assert hidden_state_of([torso]) is None
+    assert not is_recurrent([torso])
+
+
+def test_networks_that_reset_at_different_starts_are_refused():
+    torsos = [
+        TorsoParameters(recurrence=GRU(reset=reset)).build(SPACE, torch.Generator())
+        for reset in ("episode", "sub_episode")
+    ]
+    with pytest.raises(ConfigurationError, match="episode and sub_episode"):
+        hidden_state_of(torsos)
