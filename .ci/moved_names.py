@@ -33,7 +33,7 @@ RENAMED = {
     "said_space": "format_space",
     "standing_of": "run_status",
     "unpacked": "unbundle",
-    "coach_rl.core.inspection_points:Look": "coach_rl.core.inspection_points:Observer",
+    "coach_rl.core.inspection:Look": "coach_rl.core.inspection:Observer",
     "coach_rl.studies.conduct:LOOK_SECONDS": "coach_rl.studies.conduct:POLL_SECONDS",
     "coach_rl.studies.earlier_runs:difference": "coach_rl.studies.study_runs:parameter_difference",
     "coach_rl.studies.ray_cluster:LOOK_SECONDS": (

@@ -35,9 +35,8 @@ from coach_rl.architectures.q_network import QNetworkParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.records import Transition
-from coach_rl.core.runtime import Runtime
+from coach_rl.core.runtime import Runtime, UpdateMode, cannot_run
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.core.update_modes import UpdateMode, cannot_run
 from coach_rl.memories import Minibatch, ReplayMemoryParameters, RolloutBatch
 from coach_rl.memories.replay_parameters import Storage
 from coach_rl.runs.manifest import hardware

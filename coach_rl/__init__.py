@@ -10,8 +10,7 @@ room lists its other names; docs/architecture.md describes the rooms.
 
 from typing import TYPE_CHECKING
 
-from coach_rl.core.lazy_names import lazy_names
-from coach_rl.core.moved_names import find_moved_modules
+from coach_rl.core.lazy_names import find_moved_modules, lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.agents import (

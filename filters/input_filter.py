@@ -7,7 +7,7 @@ from gymnasium import spaces
 
 from coach_rl.core.errors import SpaceError, UnknownNameError
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.profiling import TimedCall
+from coach_rl.core.parts import TimedCall
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from coach_rl.core.errors import ActionError, SpaceError
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.profiling import TimedCall
+from coach_rl.core.parts import TimedCall
 from coach_rl.core.records import Action, Array
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State

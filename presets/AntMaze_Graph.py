@@ -8,7 +8,7 @@ anywhere works everywhere; and a way-point must be held by an ant on its feet, s
 brings no reward.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -16,13 +16,13 @@ from gymnasium import spaces
 
 import coach_rl as rl
 from coach_rl.presets.goal_hierarchies import GoalPanel, ReplayPanel, without_position
-from coach_rl.presets.panels import hrl
+from coach_rl.presets.panels import arrives, hrl, noisy, with_given
 
 PUBLISHED = {
-    "ant_maze_u12": (0.951, 1_000_000),
-    "ant_maze_u24": (0.911, 1_000_000),
-    "ant_maze_bottleneck": (0.387, 1_000_000),
-    "ant_maze_complex": (0.401, 4_000_000),
+    "ant_maze_u12": arrives(0.951, within=1_000_000),
+    "ant_maze_u24": arrives(0.911, within=1_000_000),
+    "ant_maze_bottleneck": arrives(0.387, within=1_000_000),
+    "ant_maze_complex": arrives(0.401, within=4_000_000),
 }
 """DHRL's success rates and environment steps (Lee et al. 2022), by world."""
 UPRIGHT = 1.0
@@ -46,33 +46,24 @@ class WorldSettings:
     discount: float = 0.98
 
 
-# For walkers that have learned elsewhere: few walls, and a false step costs the episode.
+_GAPS = WorldSettings(spacing=1.6, stance=True)
+_LONG = WorldSettings(spacing=4.0, missed=20.0, discount=0.998)
 _PUSH = WorldSettings(forgetting=0.05, setbacks=True)
+_KEYS = WorldSettings(exploring=0.05, forgetting=0.4, discount=0.998)
 _ROWS = (
     ("ant_maze_u24 ant_maze_u12 ant_reacher ant_four_rooms", WorldSettings()),
-    # A place within each gap of 1.6 m, which only an ant with its legs between the axes passes.
-    ("ant_maze_bottleneck ant_gaps", WorldSettings(spacing=1.6, stance=True)),
-    # Long ways along corridors 8 m wide: fewer places to stop at, fewer walls to learn, and falls
-    # that cost more.
-    (
-        "ant_maze_s ant_maze_w ant_maze_pi ant_maze_complex",
-        WorldSettings(spacing=4.0, missed=20.0, discount=0.998),
-    ),
+    ("ant_maze_bottleneck ant_gaps", _GAPS),
+    ("ant_maze_s ant_maze_w ant_maze_pi ant_maze_complex", _LONG),
     ("ant_maze", WorldSettings()),
-    ("ant_push ant_fall ant_push_sparse ant_push_stochastic", _PUSH),  # ant_fall is twice as wide
-    # A place to stop at in front of the gap.
+    ("ant_push ant_fall ant_push_sparse ant_push_stochastic", _PUSH),
     ("ant_fall_sparse ant_fall_stochastic", replace(_PUSH, spacing=1.0)),
     ("ant_four_rooms_sparse", WorldSettings()),
-    # Walls must be learned once more with each key, for which averages of many tries take too long.
-    (
-        "ant_key_chest ant_double_key_chest",
-        WorldSettings(exploring=0.05, forgetting=0.4, discount=0.998),
-    ),
+    ("ant_key_chest ant_double_key_chest", _KEYS),
     ("ogbench_ant_maze_medium ogbench_ant_maze_large ogbench_ant_maze_giant", WorldSettings()),
     ("robotics_ant_maze_u robotics_ant_maze_medium robotics_ant_maze_large", WorldSettings()),
 )
 WORLDS = {level: settings for levels, settings in _ROWS for level in levels.split()}
-"""Settings by world."""
+"""Settings by world; docs/algorithms/graph_ants.md has the reasons."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,13 +108,28 @@ class GraphPanel(GoalPanel):
         own = WORLDS.get(self.level, WorldSettings())
         if self.hierarchy == "none":
             own = replace(own, stance=False)  # part of way-points
-        given = {each.name: getattr(self, each.name) for each in fields(WorldSettings)}
-        return replace(own, **{name: value for name, value in given.items() if value is not None})
+        return with_given(own, self)
 
     @property
     def has_poses(self) -> bool:
         """True if observations of the world can include an ant's pose."""
-        return "shows_pose" in {field.name for field in fields(self.world().task)}
+        return self.has("shows_pose")
+
+    @property
+    def hides_position(self) -> bool:
+        """True if the walker observes a way-point with a pose instead of its own position."""
+        return self.has_poses and self.hierarchy != "none"
+
+    def require_poses(self, **switches: bool | None) -> None:
+        """Raise `ParameterError` if a switch is on and there are no way-points with poses."""
+        for name, is_on in switches.items():
+            if is_on and not self.has_poses:
+                why = f"an ant that shows its pose, and those of {self.level} can't"
+            elif is_on and self.hierarchy == "none":
+                why = "way-points with a pose, and there are none with hierarchy=none"
+            else:
+                continue
+            raise rl.ParameterError(f"{name}=True needs {why}; set {name}=False")
 
     @property
     def fixed_goal(self) -> tuple[float, ...]:
@@ -141,11 +147,6 @@ class GraphPanel(GoalPanel):
     def has_block(self) -> bool:
         """True if a block can be pushed, which opens and closes ways."""
         return self.level.startswith(("ant_push", "ant_fall"))
-
-    @property
-    def hidden(self) -> tuple[str, ...]:
-        """Names of the elements behind those of all ants that are hidden from a walker."""
-        return (*self.keys, *(("block_x", "block_y", "block_z") if self.has_block else ()))
 
     @property
     def torso(self) -> rl.TorsoParameters:
@@ -189,15 +190,8 @@ class TD3Panel(GraphPanel, ReplayPanel):
 
 def graph_manager(panel: Panel) -> rl.GraphManager:
     """Find a way through a maze by walking it, with PPO."""
-    can_be_symmetric = panel.has_poses and panel.hierarchy != "none"
-    if panel.symmetry and not can_be_symmetric:
-        why = (
-            f"an ant that shows its pose, and those of {panel.level} can't"
-            if not panel.has_poses
-            else "way-points with a pose, and there are none with hierarchy=none"
-        )
-        raise rl.ParameterError(f"symmetry=True needs {why}; set symmetry=False")
-    is_symmetric = can_be_symmetric if panel.symmetry is None else panel.symmetry
+    panel.require_poses(symmetry=panel.symmetry)
+    is_symmetric = panel.hides_position if panel.symmetry is None else panel.symmetry
     settings = panel.settings
     hidden = _hidden(panel).observation.get("observation", ())
     normalised = rl.ObservationNormalizationFilter(clip=10.0)
@@ -242,10 +236,7 @@ def TD3(panel: TD3Panel) -> rl.GraphManager:
         ),
         learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.0),
         memory=rl.ReplayMemoryParameters(capacity=1_000_000),
-        exploration=rl.EpsilonGreedyNoise(
-            epsilon=rl.ConstantSchedule(value=panel.epsilon),
-            noise=rl.GaussianNoise(scale=rl.ConstantSchedule(value=panel.noise)),
-        ),
+        exploration=noisy(panel.epsilon, panel.noise),
         actor=rl.ActorParameters(torso=panel.torso),
         critic=rl.CriticParameters(torso=panel.torso, bounds=values),
         actor_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
@@ -262,22 +253,13 @@ def _experiment(
 ) -> rl.GraphManager:
     """The graph above a walker with this reward for way-points; or the walker without a graph."""
     stance = panel.settings.stance
-    if stance and not panel.has_poses:
-        raise rl.ParameterError(
-            f"stance=True needs an ant that shows its pose, and those of {panel.level} can't; set "
-            "stance=False"
-        )
-    if stance and panel.hierarchy == "none":
-        raise rl.ParameterError(
-            "stance=True is part of way-points, and there are none with hierarchy=none; set "
-            "stance=False"
-        )
-    shown = {
+    panel.require_poses(stance=stance)
+    switches = {
         "shows_pose": panel.has_poses,
         "shows_stance": stance,
         "observe_block": panel.has_block,
     }
-    shown = {key: True for key, is_shown in shown.items() if is_shown}  # not all worlds can
+    shown = {name: True for name, is_on in switches.items() if is_on}  # not all worlds can
     world = panel.world(**shown)
     goals = world.task.goal_space
     way_points = replace(world.task.subgoal_space, observed="relative", reward=reward)
@@ -285,7 +267,7 @@ def _experiment(
         name="low",
         agent=walker,
         goal_space=way_points,
-        horizon=panel.horizon or _steps(_SECONDS, world.task),
+        horizon=panel.horizon or _steps(world.task),
         goal_is_terminal=False,
     )
     levels: tuple[rl.LevelParameters, ...]
@@ -312,15 +294,12 @@ def _experiment(
         world,
         panel.schedule(),
         evaluation_environment=panel.evaluation_world(**shown),
-        validation=_validation(panel),
+        validation=PUBLISHED.get(panel.level) if panel.hierarchy == "graph" else None,
     )
 
 
 def straight(observation: rl.Observation, space: rl.Space) -> rl.Action:
-    """The goals [R, G] as way-points [R, G + P], with the highest values of the pose's P parts.
-
-    These are those of a graph, `UPRIGHT` and `STANCE`.
-    """
+    """The goals [R, G] as way-points [R, G + P], with the highest values of the pose's P parts."""
     assert isinstance(space, spaces.Box)
     goals = observation["desired_goal"]
     way_points = np.tile(space.high, (len(goals), 1))
@@ -351,18 +330,13 @@ def _planner(
 
 def _hidden(panel: GraphPanel) -> rl.InputFilter:
     """Hides from a walker its position, and what only the graph needs."""
-    is_below = panel.has_poses and panel.hierarchy != "none"
-    return without_position(*panel.hidden) if is_below else rl.InputFilter()
+    if not panel.hides_position:
+        return rl.InputFilter()
+    block = ("block_x", "block_y", "block_z") if panel.has_block else ()
+    return without_position(*panel.keys, *block)
 
 
-def _steps(seconds: float, task: rl.GoalTask) -> int:
-    """The number of environment steps in that time."""
+def _steps(task: rl.GoalTask) -> int:
+    """Environment steps of the time for a way-point."""
     timestep: float = task.load().opt.timestep
-    return round(seconds / (task.frame_skip * timestep))
-
-
-def _validation(panel: GraphPanel) -> rl.ValidationParameters | None:
-    if panel.hierarchy != "graph" or panel.level not in PUBLISHED:
-        return None
-    success_rate, steps = PUBLISHED[panel.level]
-    return rl.ValidationParameters(success_rate=success_rate, within=rl.EnvironmentSteps(steps))
+    return round(_SECONDS / (task.frame_skip * timestep))

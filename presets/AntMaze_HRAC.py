@@ -13,12 +13,14 @@ from coach_rl.presets.goal_hierarchies import (
     WITHOUT_POSITION,
     GuidedPanel,
     hiro_experiment,
+    ways_to_go,
 )
+from coach_rl.presets.panels import arrives
 
 PUBLISHED = {
-    ("hrac", "ant_maze_u12"): 0.884,
-    ("hrac", "ant_maze_u24"): 0.489,
-    ("higl", "ant_maze_u24"): 0.603,
+    ("hrac", "ant_maze_u12"): arrives(0.884, within=1_000_000),
+    ("hrac", "ant_maze_u24"): arrives(0.489, within=1_000_000),
+    ("higl", "ant_maze_u24"): arrives(0.603, within=1_000_000),
 }
 """Success rates after a million steps in DHRL's tables (Lee et al. 2022), by method and world."""
 TORQUE = 30.0
@@ -86,27 +88,18 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         panel,
         world,
         learner,
-        subgoals=replace(
-            places,
-            low=tuple(low - panel.reach for low in places.low),  # wide enough never to clip one
-            high=tuple(high + panel.reach for high in places.high),
-            threshold=(0.0,) * places.size,  # never reached: a sub-goal holds for its whole time
-            reached_within="elements",
-            relative=True,
-            reach=(panel.reach,) * places.size,
-            observed="relative",
-            reward="dense",
+        # Wide enough never to clip one.
+        subgoals=ways_to_go(
+            replace(
+                places,
+                low=tuple(low - panel.reach for low in places.low),
+                high=tuple(high + panel.reach for high in places.high),
+            ),
+            panel.reach,
         ),
         reward_scale=0.1,
         schedule=panel.schedule(),
         guide=panel.guide(),
         evaluation_world=panel.world(targets="evaluation"),
-        validation=_validation(panel),
+        validation=PUBLISHED.get((panel.hierarchy, panel.level)),
     )
-
-
-def _validation(panel: Panel) -> rl.ValidationParameters | None:
-    success_rate = PUBLISHED.get((panel.hierarchy, panel.level))
-    if success_rate is None:
-        return None
-    return rl.ValidationParameters(success_rate=success_rate, within=rl.EnvironmentSteps(1_000_000))

@@ -6,7 +6,7 @@ Settings after Andrychowicz et al. 2017, whose plain DQN failed from 13 bits.
 from dataclasses import dataclass
 
 import coach_rl as rl
-from coach_rl.presets.panels import FlatPanel, flat, solved
+from coach_rl.presets.panels import FlatPanel, flat, solved, value_bounds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,14 +61,12 @@ def _experiment(panel: Panel, hindsight: rl.HindsightParameters | None) -> rl.Gr
     # A failed episode costs 1 per bit, a perfect one half of that less 1, on average. A mark at 9
     # of 10 successes does not fail a perfect agent whose starts are harder than most.
     perfect, failed = 1 - panel.bits / 2, -float(panel.bits)
-    # All rewards are -1 or 0, so no value is above 0 or below that of -1 for ever.
-    lowest_value = -1 / (1 - panel.discount) if panel.discount < 1 else None
     epsilon = rl.LinearSchedule(start=1.0, end=panel.epsilon, over=rl.EnvironmentSteps(10_000))
     agent = rl.DQNAgentParameters(
         algorithm=rl.DQNAlgorithmParameters(
             discount=panel.discount,
             target_sync=rl.TargetSync(rate=0.05),
-            clip_targets=None if lowest_value is None else (lowest_value, 0.0),
+            clip_targets=value_bounds(panel.discount),
         ),
         learning=rl.LearningParameters(batch=128, updates_per_step=0.25, learning_starts=1_000),
         memory=rl.ReplayMemoryParameters(capacity=1_000_000, hindsight=hindsight),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import coach_rl as rl
-from coach_rl.presets.panels import FlatPanel, flat, solved
+from coach_rl.presets.panels import FlatPanel, flat, noisy, solved, value_bounds
 
 GRIPPER, OBJECT = (0, 1, 2), (3, 4, 5)
 """Elements of the observation with their positions, in metres."""
@@ -64,21 +64,16 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
     )
     hindsight = rl.HindsightParameters(goal=goal, strategy="future", ratio=panel.ratio)
     torso = rl.TorsoParameters(middleware=panel.layers, activation="relu", orthogonal=False)
-    # No reward is above 0 or below -1, so no value is below that of -1 for ever.
-    lowest_value = -1 / (1 - panel.discount) if panel.discount < 1 else None
     agent = rl.DDPGAgentParameters(
         algorithm=rl.DDPGAlgorithmParameters(
             discount=panel.discount,
             target_sync=rl.TargetSync(rate=0.05, every=40),
-            clip_targets=None if lowest_value is None else (lowest_value, 0.0),
+            clip_targets=value_bounds(panel.discount),
             action_penalty=panel.action_penalty,
         ),
         learning=rl.LearningParameters(batch=panel.batch, updates_per_step=panel.updates_per_step),
         memory=rl.ReplayMemoryParameters(hindsight=hindsight if panel.hindsight else None),
-        exploration=rl.EpsilonGreedyNoise(
-            epsilon=rl.ConstantSchedule(value=panel.epsilon),
-            noise=rl.GaussianNoise(scale=rl.ConstantSchedule(value=panel.noise)),
-        ),
+        exploration=noisy(panel.epsilon, panel.noise),
         actor=rl.ActorParameters(torso=torso),
         critic=rl.CriticParameters(torso=torso),
         actor_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import coach_rl as rl
-from coach_rl.presets.goal_hierarchies import ReplayPanel
-from coach_rl.presets.panels import hrl
+from coach_rl.presets.goal_hierarchies import ReplayPanel, hindsight_ddpg
+from coach_rl.presets.panels import hrl, noisy
 
 GOALS = rl.GoalSpace(key="achieved_goal", low=(-1.0,), high=(1.0,), threshold=(0.05,))
 """The goals of the environment."""
@@ -85,32 +85,12 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
 
 
 def _agent(panel: Panel, *, updates: float, bounded: bool = True) -> rl.HACAgentParameters:
-    """DDPG with hindsight, which acts at any level.
-
-    Args:
-        panel: The preset's settings.
-        updates: Gradient steps per decision.
-        bounded: Whether the level bounds its values; otherwise targets are clipped to what rewards
-            of -1 can add up to.
-    """
-    learner = rl.DDPGAgentParameters(
-        algorithm=rl.DDPGAlgorithmParameters(
-            discount=panel.discount,
-            target_sync=rl.TargetSync(rate=0.01),
-            clip_targets=None if bounded else (-1 / (1 - panel.discount), 0.0),
-        ),
-        learning=rl.LearningParameters(
-            batch=panel.batch, updates_per_step=updates, learning_starts=500
-        ),
-        memory=rl.ReplayMemoryParameters(capacity=1_000_000),
-        exploration=rl.EpsilonGreedyNoise(
-            epsilon=rl.ConstantSchedule(value=panel.epsilon),
-            noise=rl.GaussianNoise(scale=rl.ConstantSchedule(value=panel.noise)),
-        ),
-        actor=rl.ActorParameters(torso=panel.torso),
-        critic=rl.CriticParameters(torso=panel.torso),
-        actor_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
-        critic_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
-        normalise_observations=5.0,
+    """DDPG with hindsight, which acts at any level."""
+    learner = hindsight_ddpg(
+        panel,
+        updates=updates,
+        learning_starts=500,
+        exploration=noisy(panel.epsilon, panel.noise),
+        bounded=bounded,
     )
     return rl.HACAgentParameters(learner=learner, bound_values=bounded)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import coach_rl as rl
 from coach_rl.presets.mujoco_tasks import TaskPanel
-from coach_rl.presets.panels import Recurrence, flat, recurrent_layer
+from coach_rl.presets.panels import Recurrence, flat, recurrent_layer, with_given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,10 +90,7 @@ class Panel(TaskPanel):
     @property
     def task(self) -> TaskSettings:
         """The task's own settings, but for those that are given."""
-        own = TASKS.get(self.task_name, TaskSettings())
-        names = ("learning_rate", "final_learning_rate", "discount", "gae_lambda")
-        given = {name: getattr(self, name) for name in names}
-        return replace(own, **{name: value for name, value in given.items() if value is not None})
+        return with_given(TASKS.get(self.task_name, TaskSettings()), self)
 
 
 @dataclass(frozen=True, kw_only=True)

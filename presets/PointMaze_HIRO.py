@@ -3,11 +3,11 @@
 With `hierarchy=hrac` sub-goals are kept adjacent, with `hierarchy=higl` they are near landmarks.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import coach_rl as rl
-from coach_rl.presets.goal_hierarchies import POINT_MAZES, GuidedPanel, hiro_experiment
+from coach_rl.presets.goal_hierarchies import POINT_MAZES, GuidedPanel, hiro_experiment, ways_to_go
 
 VALIDATION = {
     # The way is about 25 steps long on average; an episode that never gets there costs 200.
@@ -49,7 +49,6 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
     A step is worth -1 until the goal is reached, and 0 there, where the episode ends.
     """
     world = panel.world()
-    places = world.task.subgoal_space
     learner = rl.TD3AgentParameters(
         algorithm=rl.TD3AlgorithmParameters(
             discount=panel.discount, huber=1.0, target_noise=0.2, target_noise_clip=0.5
@@ -70,15 +69,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         panel,
         world,
         learner,
-        subgoals=replace(
-            places,
-            threshold=(0.0,) * places.size,  # never reached: a sub-goal holds for its whole time
-            reached_within="elements",
-            relative=True,
-            reach=(panel.reach,) * places.size,
-            observed="relative",
-            reward="dense",
-        ),
+        subgoals=ways_to_go(world.task.subgoal_space, panel.reach),
         reward_scale=panel.reward_scale,
         schedule=panel.schedule(heatup=panel.heatup),
         guide=panel.guide(

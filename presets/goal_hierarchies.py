@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import ClassVar, Literal
 
 import coach_rl as rl
-from coach_rl.presets.panels import hrl
+from coach_rl.presets.panels import hrl, noisy, value_bounds
 
 
 def without_position(*more: str) -> rl.InputFilter:
@@ -67,8 +67,11 @@ class GoalPanel:
 
     def evaluation_world(self, **kwargs: object) -> rl.GoalWorldParameters:
         """The same with its goals of evaluations, where they differ from those of training."""
-        has_both = "targets" in {field.name for field in fields(self.world().task)}
-        return self.world(**kwargs, **({"targets": "evaluation"} if has_both else {}))
+        return self.world(**kwargs, **({"targets": "evaluation"} if self.has("targets") else {}))
+
+    def has(self, setting: str) -> bool:
+        """Return whether the goal world has a setting of this name."""
+        return setting in {field.name for field in fields(self.world().task)}
 
     @property
     def torso(self) -> rl.TorsoParameters:
@@ -222,40 +225,59 @@ def hac_experiment(
     )
 
 
-def _lowest_agent(
-    panel: HACPanel, *, bounded: bool, hidden: rl.InputFilter | None = None
-) -> rl.HACAgentParameters:
-    """DDPG, which acts in the simulator.
+def hindsight_ddpg(
+    panel: ReplayPanel,
+    *,
+    updates: float,
+    learning_starts: int,
+    exploration: rl.EpsilonGreedyNoise | rl.EpsilonZGreedy,
+    bounded: bool,
+) -> rl.DDPGAgentParameters:
+    """DDPG for a level of HAC.
 
     Args:
         panel: The preset's settings.
-        bounded: Whether the level's horizon bounds its values; otherwise targets are clipped to
-            [-1 / (1 - discount), 0], the range of sums of rewards of -1.
-        hidden: Hides observations; None: nothing.
+        updates: Gradient steps per decision.
+        learning_starts: Decisions before learning starts.
+        exploration: Its exploration policy.
+        bounded: Whether the level's horizon bounds its values; otherwise targets are clipped.
     """
-    epsilon = rl.ConstantSchedule(value=panel.epsilon)
-    noise = rl.GaussianNoise(scale=rl.ConstantSchedule(value=panel.noise))
-    learner = rl.DDPGAgentParameters(
+    adam = rl.AdamParameters(learning_rate=panel.learning_rate)
+    return rl.DDPGAgentParameters(
         algorithm=rl.DDPGAlgorithmParameters(
             discount=panel.discount,
             target_sync=rl.TargetSync(rate=0.01),
-            clip_targets=None if bounded else (-1 / (1 - panel.discount), 0.0),
+            clip_targets=None if bounded else value_bounds(panel.discount),
         ),
         learning=rl.LearningParameters(
-            batch=panel.batch, updates_per_step=panel.updates_per_step, learning_starts=1_000
+            batch=panel.batch, updates_per_step=updates, learning_starts=learning_starts
         ),
         memory=rl.ReplayMemoryParameters(capacity=1_000_000),
-        exploration=(
-            rl.EpsilonGreedyNoise(epsilon=epsilon, noise=noise)
-            if panel.exploration == "epsilon_greedy"
-            else rl.EpsilonZGreedy(epsilon=epsilon, noise=noise)
-        ),
+        exploration=exploration,
         actor=rl.ActorParameters(torso=panel.torso),
         critic=rl.CriticParameters(torso=panel.torso),
-        actor_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
-        critic_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
-        learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.1),
+        actor_optimizer=adam,
+        critic_optimizer=adam,
         normalise_observations=5.0,
+    )
+
+
+def _lowest_agent(
+    panel: HACPanel, *, bounded: bool, hidden: rl.InputFilter | None = None
+) -> rl.HACAgentParameters:
+    """DDPG, which acts in the simulator and doesn't observe what is `hidden`."""
+    noise = noisy(panel.epsilon, panel.noise)
+    repeated = rl.EpsilonZGreedy(epsilon=noise.epsilon, noise=noise.noise)
+    learner = hindsight_ddpg(
+        panel,
+        updates=panel.updates_per_step,
+        learning_starts=1_000,
+        exploration=noise if panel.exploration == "epsilon_greedy" else repeated,
+        bounded=bounded,
+    )
+    learner = replace(
+        learner,
+        learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.1),
         input_filter=hidden,
     )
     return rl.HACAgentParameters(learner=learner, ratio=panel.ratio, bound_values=bounded)
@@ -264,16 +286,12 @@ def _lowest_agent(
 def _upper_agent(
     panel: HACPanel, upper: SubGoalLearning, *, factor: float
 ) -> rl.HACAgentParameters:
-    """SAC, which chooses sub-goals.
+    """SAC, which chooses sub-goals, with `factor` times the panel's updates per decision.
 
     Good sub-goals lie on narrow ridges of the critic with valleys between them, which a
     deterministic actor does not cross: with DDPG the upper level stays where it was first rewarded.
-
-    Args:
-        panel: The preset's settings.
-        upper: How it learns.
-        factor: Multiplies its updates per decision.
     """
+    adam = rl.AdamParameters(learning_rate=panel.learning_rate)
     learner = rl.SACAgentParameters(
         algorithm=rl.SACAlgorithmParameters(
             discount=panel.discount,
@@ -289,8 +307,8 @@ def _upper_agent(
         memory=rl.ReplayMemoryParameters(capacity=1_000_000),
         actor=rl.ActorParameters(torso=panel.torso),
         critic=rl.CriticParameters(torso=panel.torso),
-        actor_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
-        critic_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
+        actor_optimizer=adam,
+        critic_optimizer=adam,
         temperature_optimizer=rl.AdamParameters(learning_rate=upper.temperature_learning_rate),
         learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.1),
         normalise_observations=5.0,
@@ -346,10 +364,8 @@ class GuidedPanel(HIROPanel):
             landmarks: HIGL's landmarks, whose `decisions` and `novelty` are the panel's; None: the
                 defaults.
         """
-        adjacency, landmarks = (
-            adjacency or rl.AdjacencyParameters(),
-            landmarks or rl.LandmarkParameters(),
-        )
+        adjacency = adjacency or rl.AdjacencyParameters()
+        landmarks = landmarks or rl.LandmarkParameters()
         match self.hierarchy:
             case "hrac":
                 return rl.SubGoalGuideParameters(adjacency=adjacency)
@@ -359,6 +375,19 @@ class GuidedPanel(HIROPanel):
                 few = replace(landmarks, decisions=self.landmark_decisions, novelty=novelty)
                 return rl.SubGoalGuideParameters(adjacency=near, landmarks=few)
         return None
+
+
+def ways_to_go(places: rl.GoalSpace, reach: float) -> rl.GoalSpace:
+    """HIRO's sub-goals as ways to go, as far as `reach` along each axis; all hold to the end."""
+    return replace(
+        places,
+        threshold=(0.0,) * places.size,  # never reached
+        reached_within="elements",
+        relative=True,
+        reach=(reach,) * places.size,
+        observed="relative",
+        reward="dense",
+    )
 
 
 def hiro_experiment(

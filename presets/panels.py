@@ -3,10 +3,15 @@
 Meant to be imported by presets, the shipped ones and yours.
 """
 
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import coach_rl as rl
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Settings = TypeVar("Settings", bound="DataclassInstance")
 
 
 class Sized(Protocol):
@@ -100,6 +105,26 @@ class DQNPanel(FlatPanel):
         )
 
 
+def with_given(own: Settings, panel: object) -> Settings:
+    """Settings of a task or world, replaced by the fields of a panel that aren't None."""
+    given = {each.name: getattr(panel, each.name, None) for each in fields(own)}
+    changes: Any = {name: value for name, value in given.items() if value is not None}
+    return replace(own, **changes)
+
+
+def noisy(epsilon: float, noise: float) -> rl.EpsilonGreedyNoise:
+    """A fraction of random actions, and noise of this standard deviation on the others."""
+    return rl.EpsilonGreedyNoise(
+        epsilon=rl.ConstantSchedule(value=epsilon),
+        noise=rl.GaussianNoise(scale=rl.ConstantSchedule(value=noise)),
+    )
+
+
+def value_bounds(discount: float) -> tuple[float, float] | None:
+    """The bounds of sums of rewards of -1 and 0; None without a discount."""
+    return (-1 / (1 - discount), 0.0) if discount < 1 else None
+
+
 Recurrence = Literal["none", "gru", "lstm", "min_gru"]
 """Kinds of recurrent layers, for panels."""
 
@@ -126,6 +151,11 @@ def ppo_optimizer(learning_rate: float) -> rl.AdamParameters:
 def solved(reward: float, within: int) -> rl.ValidationParameters:
     """The mean reward of an evaluation to reach within so many environment steps."""
     return rl.ValidationParameters(reward=reward, within=rl.EnvironmentSteps(within))
+
+
+def arrives(success_rate: float, within: int) -> rl.ValidationParameters:
+    """The success rate of an evaluation to reach within so many environment steps."""
+    return rl.ValidationParameters(success_rate=success_rate, within=rl.EnvironmentSteps(within))
 
 
 def flat(

@@ -13,7 +13,7 @@ from coach_rl.agents.agent_rows import AgentRows, Exploration, InfoColumns
 from coach_rl.agents.own_filters import UnfilteredInput, UnfilteredOutput
 from coach_rl.agents.points import points_of_filters
 from coach_rl.architectures.recurrence import HiddenState, hidden_state_of
-from coach_rl.core.agents import TrainingReport
+from coach_rl.core.agents import Symmetry, TrainingReport
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import (
     CheckpointError,
@@ -22,15 +22,15 @@ from coach_rl.core.errors import (
     NonFiniteError,
     SpaceError,
 )
-from coach_rl.core.filters import (
+from coach_rl.core.inspection import PointsFunction
+from coach_rl.core.interfaces import (
     InputFilter,
     InputFilterParameters,
     OutputFilter,
     OutputFilterParameters,
 )
-from coach_rl.core.inspection_points import PointsFunction
 from coach_rl.core.levels import DIRECTIVE_KEYS
-from coach_rl.core.parameter_classes import ADVICE, parameter_class
+from coach_rl.core.parameter_classes import ADVICE, MovableParameters, parameter_class
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import (
     HIDDEN_STATE,
@@ -46,8 +46,8 @@ from coach_rl.core.records import (
     Transition,
     take,
 )
-from coach_rl.core.roles import MovableParameters
 from coach_rl.core.row_noise import RowNoise
+from coach_rl.core.runtime import UpdateMode, cannot_run
 from coach_rl.core.saved import (
     Saved,
     SavedAttribute,
@@ -64,8 +64,6 @@ from coach_rl.core.spaces import (
     uniform_size,
 )
 from coach_rl.core.state import State, check_same_kind
-from coach_rl.core.symmetry import Symmetry
-from coach_rl.core.update_modes import UpdateMode, cannot_run
 
 _POLICY = "list what acting needs in SAVED, as SavedAttribute(name, policy=True)"
 REPLACED = {

@@ -12,8 +12,8 @@ from gymnasium import spaces
 from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.core.agents import LevelPlace, RowState
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
-from coach_rl.core.filters import OutputFilter
 from coach_rl.core.goals import GOAL_KEY
+from coach_rl.core.interfaces import OutputFilter
 from coach_rl.memories.memory import MemoryParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 

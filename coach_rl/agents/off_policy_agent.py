@@ -28,8 +28,13 @@ from coach_rl.architectures.recurrence import require_memoryless
 from coach_rl.core.agents import AgentContext, RowState, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
 from coach_rl.core.errors import ConfigurationError, NonFiniteError, require
-from coach_rl.core.inspection_points import PointsFunction
-from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.inspection import PointsFunction
+from coach_rl.core.parameter_classes import (
+    KeepingParameters,
+    LearnerParameters,
+    SharedLearnerParameters,
+    parameter_class,
+)
 from coach_rl.core.ranges import Positive, RisingPair, UnitInterval
 from coach_rl.core.records import (
     HIDDEN_STATE,
@@ -41,7 +46,6 @@ from coach_rl.core.records import (
     Outcome,
     Transition,
 )
-from coach_rl.core.roles import KeepingParameters, LearnerParameters, SharedLearnerParameters
 from coach_rl.core.saved import SavedAttribute, SavedNames
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State

@@ -3,7 +3,7 @@
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.filters import OutputFilter
+from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.spaces import Space, has_finite_width, stretched

@@ -1,4 +1,4 @@
-"""Points of agents where an inspection can read values; see `core.inspection_points`."""
+"""Points of agents where an inspection can read values; see `core.inspection`."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -9,14 +9,14 @@ from gymnasium import spaces
 from coach_rl.agents.learner import Learner
 from coach_rl.architectures.gradient_step import as_arrays, mapped, named_tensors
 from coach_rl.architectures.update_engine import UpdateEngine
-from coach_rl.core.filters import InputFilter
-from coach_rl.core.inspection_points import (
+from coach_rl.core.inspection import (
     InspectionPoint,
     Observer,
     after_calls,
     before_calls,
     flat,
 )
+from coach_rl.core.interfaces import InputFilter
 from coach_rl.core.records import Array, Observation, Transition
 from coach_rl.core.spaces import Space
 from coach_rl.memories.batches import Columns, Minibatch, TransitionBatch

@@ -28,11 +28,15 @@ from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Object
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import policy_forward
 from coach_rl.architectures.update_engine import UpdateEngine
-from coach_rl.core.agents import AgentContext, TrainingReport
+from coach_rl.core.agents import AgentContext, SymmetryParameters, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
 from coach_rl.core.errors import CoachWarning, ConfigurationError, SpaceError
-from coach_rl.core.inspection_points import PointsFunction
-from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.inspection import PointsFunction
+from coach_rl.core.parameter_classes import (
+    LearnerParameters,
+    SharedLearnerParameters,
+    parameter_class,
+)
 from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
 from coach_rl.core.records import (
     HIDDEN_STATE,
@@ -43,7 +47,6 @@ from coach_rl.core.records import (
     IntArray,
     Transition,
 )
-from coach_rl.core.roles import LearnerParameters, SharedLearnerParameters
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.saved import SavedAttribute, SavedNames
@@ -51,7 +54,6 @@ from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.spaces import Space, first_action, has_finite_width
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.core.symmetry import SymmetryParameters
 from coach_rl.exploration_policies.sampling import (
     CategoricalSampler,
     GaussianSampler,

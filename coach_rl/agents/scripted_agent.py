@@ -18,9 +18,8 @@ from coach_rl.core.agents import AgentContext, RowState, TrainingReport
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.goals import GOAL_KEY
-from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.parameter_classes import CodeNamingParameters, parameter_class
 from coach_rl.core.records import Action, ActionRequest, FloatArray, IntArray, Observation, Outcome
-from coach_rl.core.roles import CodeNamingParameters
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import Saved
 from coach_rl.core.spaces import (

@@ -26,7 +26,7 @@ from coach_rl.architectures.gradient_step import (
     named_tensors,
 )
 from coach_rl.core.errors import ConfigurationError, require
-from coach_rl.core.update_modes import UpdateMode, cannot_run
+from coach_rl.core.runtime import UpdateMode, cannot_run
 
 COMPILE_REPAID_AFTER = 40_000
 """Updates after which compiling has repaid itself: about 25 s at 0.6 ms saved per update."""

@@ -112,8 +112,8 @@ class StepMetrics:
         self._new, self._faults = [], {}
         self._totals = dict(zip(keys, totals, strict=True))
         self._counts = dict(zip(keys, state["counts"], strict=True))
-        self._skipped = state.get("skipped", 0)  # not in checkpoints of earlier versions
-        self._in_a_row = dict(zip(keys, state.get("in_a_row", ()), strict=False))
+        self._skipped = state["skipped"]
+        self._in_a_row = dict(zip(keys, state["in_a_row"], strict=True))
 
     def _fold(self) -> None:
         """Add the new steps to the sums, each metric one by one in its order."""

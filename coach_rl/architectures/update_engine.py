@@ -48,17 +48,16 @@ from coach_rl.architectures.recorded_steps import (
 )
 from coach_rl.architectures.step_metrics import Learner, StepMetrics, diagnosis, is_sound
 from coach_rl.core.errors import CoachWarning, ConfigurationError, DivergedError
-from coach_rl.core.inspection_points import (
+from coach_rl.core.inspection import (
     InspectionPoint,
     PointsFunction,
     after_calls,
     before_calls,
 )
-from coach_rl.core.profiling import TimedCall
+from coach_rl.core.parts import TimedCall
 from coach_rl.core.records import Array, FloatArray
-from coach_rl.core.runtime import COMPILING, ON_CPU, RECORDING, Runtime
+from coach_rl.core.runtime import COMPILING, ON_CPU, RECORDING, Runtime, UpdateMode, cannot_run
 from coach_rl.core.state import State
-from coach_rl.core.update_modes import UpdateMode, cannot_run
 
 FIRST_STEP = {"compiled": COMPILING, "captured": RECORDING}
 """The slow work of the first step in a mode."""

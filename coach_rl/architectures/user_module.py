@@ -25,9 +25,8 @@ from torch import Tensor, nn
 
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
-from coach_rl.core.parameter_classes import ADVICE, parameter_class
+from coach_rl.core.parameter_classes import ADVICE, CodeNamingParameters, parameter_class
 from coach_rl.core.ranges import NonEmpty
-from coach_rl.core.roles import CodeNamingParameters
 from coach_rl.core.spaces import Space
 from coach_rl.core.typed_values import FrozenMapping, thawed
 

@@ -45,7 +45,7 @@ from coach_rl.core.errors import (
     SpaceError,
     UnknownNameError,
 )
-from coach_rl.core.moved_names import current_name
+from coach_rl.core.lazy_names import current_name
 from coach_rl.core.records import Array
 from coach_rl.core.runtime import LIVE
 from coach_rl.core.spaces import EnvironmentSpaces, Space

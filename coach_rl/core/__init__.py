@@ -16,6 +16,8 @@ if TYPE_CHECKING:
         AnyAgent,
         LevelPlace,
         RowState,
+        Symmetry,
+        SymmetryParameters,
         TrainingReport,
     )
     from coach_rl.core.clock import (
@@ -41,26 +43,29 @@ if TYPE_CHECKING:
         SpaceError,
         UnknownNameError,
     )
-    from coach_rl.core.filters import (
-        InputFilter,
-        InputFilterParameters,
-        OutputFilter,
-        OutputFilterParameters,
-    )
-    from coach_rl.core.goals import GOAL_KEY, GoalSpace
+    from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace, TimedGoalSpace
     from coach_rl.core.inspection import InspectParameters, parse_inspections
     from coach_rl.core.interfaces import (
         DrawableParameters,
         Environment,
         EnvironmentParameters,
+        InputFilter,
+        InputFilterParameters,
+        Mark,
         MarkRenderable,
+        OutputFilter,
+        OutputFilterParameters,
         Renderable,
     )
     from coach_rl.core.levels import CertifyParameters, LevelDescription, SuccessRate
-    from coach_rl.core.marks import Mark
     from coach_rl.core.options import OPTION_KEY, OptionSpace
-    from coach_rl.core.parameter_classes import parameter_class
-    from coach_rl.core.profiling import HasTimedCalls, TimedCall
+    from coach_rl.core.parameter_classes import (
+        KeepingParameters,
+        LearnerParameters,
+        MovableParameters,
+        parameter_class,
+    )
+    from coach_rl.core.parts import HasTimedCalls, TimedCall
     from coach_rl.core.records import (
         Action,
         ActionInfo,
@@ -77,7 +82,6 @@ if TYPE_CHECKING:
         Outcome,
         Transition,
     )
-    from coach_rl.core.roles import KeepingParameters, LearnerParameters, MovableParameters
     from coach_rl.core.row_noise import RowNoise
     from coach_rl.core.running_statistics import RunningStatistics
     from coach_rl.core.runtime import DivergenceParameters, Runtime
@@ -94,8 +98,6 @@ if TYPE_CHECKING:
         StepUnit,
         TrainingSteps,
     )
-    from coach_rl.core.symmetry import Symmetry, SymmetryParameters
-    from coach_rl.core.timed_goals import TIME_KEY, TimedGoalSpace
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 

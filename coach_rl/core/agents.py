@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
+from gymnasium import spaces
+
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.goals import GoalSpace
+from coach_rl.core.goals import GoalSpace, TimedGoalSpace
+from coach_rl.core.interfaces import GoalPlace, Mark
 from coach_rl.core.levels import LevelDescription
-from coach_rl.core.marks import GoalPlace, Mark
 from coach_rl.core.parts import walk
 from coach_rl.core.records import (
     Action,
@@ -23,7 +25,6 @@ from coach_rl.core.runtime import ON_CPU, Runtime
 from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State, Stateful
-from coach_rl.core.timed_goals import TimedGoalSpace
 
 
 class RowState(Stateful, Protocol):
@@ -396,4 +397,39 @@ class AgentParameters(Protocol):
 
     def build(self, context: AgentContext) -> AnyAgent:
         """The agent; SpaceError if it doesn't support the spaces of its level."""
+        ...
+
+
+class Symmetry(Protocol):
+    """Map from a situation to the canonical one of its class, row by row; stateless."""
+
+    @property
+    def observation_space(self) -> spaces.Dict:
+        """The space of the observations that `canonical` returns."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """Identity of the symmetry, saved with the agent, whose numbers are valid only under it."""
+        ...
+
+    def canonical(self, observation: Observation) -> Observation:
+        """Canonical observations, [R, ...] each, including the agent's goal."""
+        ...
+
+    def restored(self, action: Action, observation: Observation) -> Action:
+        """Actions [R, ...] for the body, from those chosen for the canonical observations.
+
+        Args:
+            action: Behind the OutputFilter.
+            observation: As `canonical` takes them.
+        """
+        ...
+
+
+class SymmetryParameters(Protocol):
+    """A frozen description of a Symmetry."""
+
+    def build(self, context: AgentContext) -> Symmetry:
+        """The symmetry of what an agent sees; SpaceError or ConfigurationError if it has none."""
         ...

@@ -98,10 +98,9 @@ class Clock:
         self.environment_steps = _count(state, "environment_steps")
         self.episodes = _count(state, "episodes")
         self.training_steps = _count(state, "training_steps")
-        counted: State = {"skipped_updates": 0, "roll_backs": 0, **state}  # once without them
-        self.skipped_updates = _count(counted, "skipped_updates")
-        self.roll_backs = _count(counted, "roll_backs")
-        self.levels = {name: Phase(of) for name, of in state.get("levels", {}).items()}
+        self.skipped_updates = _count(state, "skipped_updates")
+        self.roll_backs = _count(state, "roll_backs")
+        self.levels = {name: Phase(of) for name, of in state["levels"].items()}
 
 
 def _count(state: State, name: str) -> int:

@@ -1,4 +1,4 @@
-"""Environments: the protocols between the rooms.
+"""Environments, what they draw, and agents' filters: the protocols between the rooms.
 
 environment = parameters.build(num_envs=4)  # a simulator; a level is an environment, too
 response = environment.reset(seed=0)
@@ -7,13 +7,50 @@ response = environment.recv()  # the rows that have answered, possibly none
 environment.close()
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from coach_rl.core.marks import Mark, Place
-from coach_rl.core.records import Action, Array, Directive, EnvResponse, FloatArray, IntArray
-from coach_rl.core.spaces import EnvironmentSpaces
+from gymnasium import spaces
+
+from coach_rl.core.records import (
+    Action,
+    Array,
+    BoolArray,
+    Directive,
+    EnvResponse,
+    FloatArray,
+    IntArray,
+    Observation,
+)
+from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.core.state import Stateful
+
+Colour = tuple[float, float, float, float]
+"""Red, green, blue and opacity, each from 0 to 1."""
+Place = tuple[float, float, float]
+"""x, y and z in a scene, in its own unit of length."""
+
+
+GoalPlace = Callable[[FloatArray], Place | None]
+"""Function from a goal [G] to its position in a scene; None if it has none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """A ball or a line in a scene; it does not affect the simulation."""
+
+    place: Place
+    """Position of the ball's centre, or of one end of the line."""
+    line_to: Place | None = None
+    """The other end of a line; None for a ball."""
+    colour: Colour
+    """Its colour."""
+    size: float | None = None
+    """Radius of the ball or the line, in the scene's unit of length; None: what suits the size of
+    the scene."""
+    label: str = ""
+    """Text beside it; empty for none."""
 
 
 class Environment(Stateful, Protocol):
@@ -142,4 +179,100 @@ class EnvironmentParameters(Protocol):
 
     def build(self, *, num_envs: int) -> Environment:
         """A new environment with that many rows."""
+        ...
+
+
+class InputFilter(Stateful, Protocol):
+    """An agent's filter of responses: observations and rewards pass it first."""
+
+    @property
+    def observation_space(self) -> spaces.Dict:
+        """The space of the observations that `observation` returns."""
+        ...
+
+    @property
+    def changed_keys(self) -> frozenset[str]:
+        """Observation keys whose values the filter may change."""
+        ...
+
+    @property
+    def changes_reward(self) -> bool:
+        """True if rewards may be changed."""
+        ...
+
+    def new_rows(self, num_rows: int) -> dict[str, Array]:
+        """Fresh memory of the filters that remember something per row, e.g. frame stacks.
+
+        Flat names, each array [num_rows, ...]; the caller owns and saves it.
+        """
+        ...
+
+    def observation(
+        self,
+        memory: dict[str, Array],
+        rows: IntArray,
+        observation: Observation,
+        *,
+        starts: BoolArray,
+        learn: bool,
+    ) -> Observation:
+        """Filter the keys that are given.
+
+        Args:
+            memory: What `new_rows` made; the given rows are advanced in place.
+            rows: [R].
+            observation: [R, ...] each, all keys or some.
+            starts: [R] the real episode begins with this observation: forget what the row
+                remembers.
+            learn: Whether statistics (running means and the like) take these observations in. False
+                in TEST.
+
+        Returns:
+            New arrays, [R, ...] each; the input is never written to.
+        """
+        ...
+
+    def reward(
+        self,
+        memory: dict[str, Array],
+        rows: IntArray,
+        reward: FloatArray,
+        *,
+        ends: BoolArray,
+        learn: bool,
+    ) -> FloatArray:
+        """Filter rewards [R]; `ends` [R] marks rewards that end an episode."""
+        ...
+
+
+class OutputFilter(Stateful, Protocol):
+    """An agent's filter of actions: they pass it before the environment sees them."""
+
+    @property
+    def agent_space(self) -> Space:
+        """The action space the agent acts in."""
+        ...
+
+    def apply(self, action: Action) -> Action:
+        """Map from the agent's space to the environment's, [R, ...]."""
+        ...
+
+    def inverse(self, action: Action) -> Action:
+        """Map from the environment's space to the agent's; SpaceError if there is no inverse."""
+        ...
+
+
+class InputFilterParameters(Protocol):
+    """A frozen description of an InputFilter."""
+
+    def build(self, space: spaces.Dict) -> InputFilter:
+        """The filter for an environment that shows `space`; SpaceError when it doesn't fit."""
+        ...
+
+
+class OutputFilterParameters(Protocol):
+    """A frozen description of an OutputFilter."""
+
+    def build(self, space: Space) -> OutputFilter:
+        """The filter for an environment that takes `space`; SpaceError when it doesn't fit."""
         ...

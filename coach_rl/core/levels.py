@@ -6,13 +6,12 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Interval
 
 from coach_rl.core.errors import require
-from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive, UnitInterval
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.core.timed_goals import TIME_KEY
 
 LevelSpace = GoalSpace | OptionSpace
 """The spaces of what a level can receive."""

@@ -1,4 +1,4 @@
-"""Parameter classes: frozen dataclasses that check their values.
+"""Parameter classes: frozen dataclasses that check their values, and roles that they take on.
 
 @parameter_class
 class WalkParameters:
@@ -13,10 +13,11 @@ WalkParameters(stride=-1)                # the same, got -1
 Rules between fields stand in `__post_init__`. A subclass that is a plain dataclass is checked too.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache, wraps
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, Self, TypeVar, dataclass_transform
 
 from coach_rl.core.errors import ParameterError, UnknownNameError
 from coach_rl.core.ranges import has_range
@@ -123,3 +124,61 @@ def _types(cls: type) -> dict[str, tuple[object, ...]]:
         name: (own, *(base[name] for base in bases if _narrows(base.get(name), own)))
         for name, own in declared_types(cls).items()
     }
+
+
+class MovableParameters(ABC):
+    """Parameters that may request what only some machines support."""
+
+    @abstractmethod
+    def moved_to(self, device: str) -> Self:
+        """The same for a run that continues elsewhere, without what cannot be done there.
+
+        Args:
+            device: Where networks live from now on, e.g. `cpu` or `cuda:0`.
+        """
+
+
+class KeepingParameters(ABC):
+    """Parameters of a memory that keeps transitions and hands out batches of them."""
+
+    @abstractmethod
+    def keeping_nothing(self) -> Self:
+        """The same memory without capacity, for an agent that only acts."""
+
+
+class LearnerParameters(ABC):
+    """Parameters of an agent that waits for a number of decisions before it learns."""
+
+    @abstractmethod
+    def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
+        """Return why the agent would learn nothing in a run, and what to change; None if it learns.
+
+        Args:
+            num_envs: Environments in parallel.
+            steps: Environment steps of the run, summed over all of them; no level makes more
+                decisions.
+            heatup: How many of these are heat-up.
+        """
+
+
+class SharedLearnerParameters(ABC):
+    """Parameters of an agent that several processes can train, each on its share of a batch."""
+
+    @abstractmethod
+    def shared_batches(self) -> Mapping[str, int]:
+        """Return the sizes of the batches that are shared out, by the parameter's path."""
+
+    @abstractmethod
+    def obstacle_to_sharing(self) -> str | None:
+        """Return why these parameters need a whole batch in one process; None if they don't."""
+
+
+class CodeNamingParameters(ABC):
+    """Parameters that hold names of code, which is imported and called when they are built."""
+
+    @abstractmethod
+    def code_names(self) -> tuple[str, ...]:
+        """Return all of the names, each as `module:name`.
+
+        They may come from another user's run folder, and are checked before anything is built.
+        """

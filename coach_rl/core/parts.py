@@ -11,9 +11,10 @@ A service is a function that walks this tree when it begins: `timed_calls`, `poi
 `note_signals`, `update_modes`, `freeze_statistics`, `description_of`. None of them runs in a tick.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from operator import attrgetter
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from coach_rl.core.records import Array
 
@@ -113,3 +114,36 @@ def trajectories_of(agent: Any) -> dict[str, Array]:
 
 def _is_network(value: object) -> bool:
     return hasattr(value, "module") and hasattr(value, "summary")
+
+
+class TimedCall(NamedTuple):
+    """A method whose calls are timed while a run is profiled."""
+
+    owner: object
+    method: str
+    name: str
+    """Name in the profile; calls of one name below one parent are counted together."""
+
+
+@runtime_checkable
+class HasTimedCalls(Protocol):
+    """An object whose timed calls depend on more than its class."""
+
+    def timed_calls(self) -> Sequence[TimedCall]:
+        """Return its own; parts name theirs."""
+        ...
+
+
+def timed_calls(whole: object) -> Iterator[TimedCall]:
+    """The calls that an object and its parts name; a group's members below their names."""
+    for part in walk(whole):
+        if part.is_agent and part.members:
+            for method in ("act", "observe", "train"):
+                yield TimedCall(part.value, method, part.name)
+        for named in declared(type(part.value), "TIMED"):
+            for path, name in named.items():
+                owner, _, method = path.rpartition(".")
+                of = attrgetter(owner)(part.value) if owner else part.value
+                yield TimedCall(of, method, name or part.name)
+        if isinstance(part.value, HasTimedCalls):
+            yield from part.value.timed_calls()

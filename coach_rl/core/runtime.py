@@ -12,12 +12,15 @@ process *leads*: it alone evaluates, logs, saves and decides when to stop, and a
 to the others, which *follow*.
 """
 
+import os
+import shutil
 from collections.abc import Callable
 from dataclasses import field, fields, replace
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple, Protocol, Self, TypeVar
 
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.parts import walk
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.signals import SILENT, Signals
@@ -220,3 +223,42 @@ class Runtime:
 ON_CPU = Runtime(device="cpu")
 """The default runtime of parts that are built on their own."""
 _LIVE_FIELDS = [each.name for each in fields(Runtime) if LIVE in each.metadata]
+
+
+UpdateMode = Literal["auto", "eager", "compiled", "captured"]
+
+
+def compiler_present() -> bool:
+    """Return whether torch.compile finds a C++ compiler: `$CXX`, else `g++`, on the PATH."""
+    return shutil.which(os.environ.get("CXX", "g++")) is not None
+
+
+def update_modes(agent: object) -> dict[str, str]:
+    """Modes of an agent's gradient steps, by its name, and by that of a part with own steps.
+
+    The mode, e.g. `captured`, followed by the reason in brackets where `auto` stands for another
+    one on this device.
+    """
+    modes = {}
+    for part in walk(agent):
+        if isinstance(mode := getattr(part.value, "updates", None), str):
+            of = part.name.removesuffix("engine").rstrip("_")
+            modes[f"{part.agent.name}/{of}".rstrip("/")] = mode
+    return modes
+
+
+def cannot_run(mode: UpdateMode, device: str) -> str | None:
+    """Return why steps cannot run in this mode here; None if they can.
+
+    Args:
+        mode: The way to run a step.
+        device: Where networks live, e.g. `cuda:0`.
+    """
+    on_cuda = device.startswith("cuda")
+    if mode == "compiled" and on_cuda:
+        return f"compiles for the CPU and this agent is on '{device}'"
+    if mode == "compiled" and not compiler_present():
+        return "needs a C++ compiler and none is on the PATH (g++ is one)"
+    if mode == "captured" and not on_cuda:
+        return f"records a CUDA graph and this agent is on '{device}'"
+    return None

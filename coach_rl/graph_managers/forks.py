@@ -7,12 +7,11 @@ from typing import Literal
 
 from coach_rl.core.agents import AnyAgent, ForkLearner, PacedAgent, ProposingAgent
 from coach_rl.core.errors import ConfigurationError, require
-from coach_rl.core.goals import GoalSpace
+from coach_rl.core.goals import GoalSpace, TimedGoalSpace
 from coach_rl.core.interfaces import Environment, EnvironmentParameters, ReplayedEnvironment
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.shown_text import shown_level
 from coach_rl.core.signals import SignalChannel
-from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
 from coach_rl.graph_managers.shared_environment import SharedEnvironment
 

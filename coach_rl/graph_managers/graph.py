@@ -17,19 +17,17 @@ from functools import cached_property
 from coach_rl.core.agents import AgentContext, AnyAgent, explores
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CoachWarning, ConfigurationError, SpaceError
-from coach_rl.core.goals import GoalSpace
+from coach_rl.core.goals import GoalSpace, TimedGoalSpace
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parts import description_of
 from coach_rl.core.records import EnvResponse
-from coach_rl.core.runtime import Order, Runtime
+from coach_rl.core.runtime import Order, Runtime, update_modes
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.shown_text import shown_level
 from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
-from coach_rl.core.timed_goals import TimedGoalSpace
-from coach_rl.core.update_modes import update_modes
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.level_phases import LevelPhases
 from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
@@ -232,7 +230,7 @@ class Graph:
 
     @property
     def updates(self) -> dict[str, str]:
-        """Modes of gradient steps, by `level/agent`; see `core.update_modes`."""
+        """Modes of gradient steps, by `level/agent`; see `core.runtime.update_modes`."""
         return {
             f"{level}/{name}": mode
             for level, agent in self.agents.items()
@@ -255,7 +253,7 @@ class Graph:
     def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
         """Load a state of an equally built graph; see `OpenEpisodes.load_state_dict`."""
         self.load_agents(state)
-        self.phases.load_state_dict(state.get("level_phases", {}))  # not in earlier versions
+        self.phases.load_state_dict(state["level_phases"])
         self._episodes.load_state_dict(state, restart_episodes=restart_episodes)
 
     def load_agents(self, state: State) -> None:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
-from coach_rl.core.inspection import InspectParameters
-from coach_rl.core.inspection_points import (
+from coach_rl.core.inspection import (
     Columns,
     InspectionPoint,
+    InspectParameters,
     after_calls,
     flat,
     points_of,

@@ -15,7 +15,7 @@ from coach_rl.core.errors import (
     require,
     require_no_problems,
 )
-from coach_rl.core.goals import GoalSpace
+from coach_rl.core.goals import GoalSpace, TimedGoalSpace
 from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.levels import LevelDescription
@@ -29,7 +29,6 @@ from coach_rl.core.steps import (
     RunLength,
     TrainingSteps,
 )
-from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters, require_callbacks
 from coach_rl.graph_managers.forks import require_certifiable
 from coach_rl.graph_managers.level_phases import check_level_phases

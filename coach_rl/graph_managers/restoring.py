@@ -99,12 +99,9 @@ class OpenEpisodes:
         Raises:
             CheckpointError: The environments could not be restored.
         """
-        if "obstacle_to_restoring" in state:  # not in checkpoints of earlier versions
-            self._obstacle, self._has_probed = state["obstacle_to_restoring"], True
-            if (
-                self._obstacle is None and self._runtime.group.size == 1
-            ):  # `resume` may be another one now
-                self._obstacle = _refusal(self._training.simulators)
+        self._obstacle, self._has_probed = state["obstacle_to_restoring"], True
+        if self._obstacle is None and self._runtime.group.size == 1:  # `resume` may have changed
+            self._obstacle = _refusal(self._training.simulators)
         self._tracker.load_state_dict(state["tracker"])
         reason, saved_by = self._obstacle, state.get("processes", 1)
         if reason is None and saved_by != self._runtime.group.size:

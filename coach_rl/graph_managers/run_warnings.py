@@ -5,8 +5,8 @@ import warnings
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.levels import Moment
+from coach_rl.core.parameter_classes import LearnerParameters
 from coach_rl.core.records import IntArray
-from coach_rl.core.roles import LearnerParameters
 from coach_rl.core.shown_text import shown_level
 from coach_rl.core.steps import EnvironmentSteps, RunLength
 from coach_rl.graph_managers.parameters import GraphParameters, ScheduleParameters

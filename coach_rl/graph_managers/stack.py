@@ -223,8 +223,7 @@ class Stack:
         if with_simulators:
             self._load_simulators(below)
         self.clock.load_state_dict(state["clock"])
-        if "signals" in state:  # not in checkpoints of earlier versions
-            self.signals.load_state_dict(state["signals"])
+        self.signals.load_state_dict(state["signals"])
 
     def _load_simulators(self, state: State) -> None:
         if "workers" in state:

@@ -9,9 +9,8 @@ from coach_rl.core.agents import AnyAgent, DrawnAgent, EndingAgent, following
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.interfaces import Environment
+from coach_rl.core.interfaces import Environment, GoalPlace, Mark
 from coach_rl.core.levels import LevelDescription, LevelGoals, LevelSpace
-from coach_rl.core.marks import GoalPlace, Mark
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import (
     Action,

@@ -8,9 +8,8 @@ from typing import NamedTuple, TypeVar
 
 from torch import Tensor
 
-from coach_rl.core.goals import GOAL_KEY
+from coach_rl.core.goals import GOAL_KEY, TIME_KEY
 from coach_rl.core.records import HIDDEN_STATE, Array, Transition
-from coach_rl.core.timed_goals import TIME_KEY
 from coach_rl.functional.policy_gradient import masked_mean
 
 Columns = dict[str, Tensor]

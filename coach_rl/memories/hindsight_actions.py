@@ -16,8 +16,8 @@ from annotated_types import Lt
 
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, RunError
-from coach_rl.core.filters import OutputFilter
-from coach_rl.core.goals import GoalSpace
+from coach_rl.core.goals import GoalSpace, TimedGoalSpace
+from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     Array,
@@ -28,7 +28,6 @@ from coach_rl.core.records import (
     Observation,
     missed,
 )
-from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.memories.batches import (
     ACHIEVED_ACTIONS,
     ACTIONS,

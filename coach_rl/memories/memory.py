@@ -7,7 +7,7 @@ from gymnasium import spaces
 from torch import Tensor
 
 from coach_rl.core.agents import ALONE, LevelPlace
-from coach_rl.core.filters import OutputFilter
+from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.records import Array, IntArray, Observation, Transition
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import Stateful

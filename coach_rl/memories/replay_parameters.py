@@ -9,11 +9,10 @@ from gymnasium import spaces
 
 from coach_rl.core.agents import ALONE, LevelPlace
 from coach_rl.core.errors import ConfigurationError, SpaceError, require
-from coach_rl.core.filters import OutputFilter
-from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.interfaces import OutputFilter
+from coach_rl.core.parameter_classes import KeepingParameters, MovableParameters, parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import HIDDEN_STATE
-from coach_rl.core.roles import KeepingParameters, MovableParameters
 from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space
 from coach_rl.memories.hindsight import HindsightParameters, HindsightUnits

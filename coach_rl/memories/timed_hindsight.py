@@ -12,9 +12,8 @@ import torch
 from gymnasium import spaces
 
 from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.goals import GOAL_KEY, Verdict
+from coach_rl.core.goals import GOAL_KEY, TIME_KEY, TimedGoalSpace, Verdict
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
-from coach_rl.core.timed_goals import TIME_KEY, TimedGoalSpace
 from coach_rl.memories.batches import (
     ACHIEVED,
     DURATIONS,

@@ -13,7 +13,7 @@ import numpy as np
 
 from coach_rl.core.errors import CheckpointError, CoachWarning, RunError
 from coach_rl.core.interfaces import Environment
-from coach_rl.core.profiling import TimedCall
+from coach_rl.core.parts import TimedCall
 from coach_rl.core.records import (
     Action,
     Array,

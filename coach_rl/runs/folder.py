@@ -40,7 +40,7 @@ from coach_rl.configuration.strict_json import (
 )
 from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.file_writing import sync
-from coach_rl.core.moved_names import current_name
+from coach_rl.core.lazy_names import current_name
 from coach_rl.core.shown_text import folder_name
 from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, newest_whole
 from coach_rl.runs.lock import locked

@@ -25,7 +25,7 @@ import numpy as np
 from coach_rl.configuration.strict_json import Json, require_regular_file, require_types
 from coach_rl.core.errors import CheckpointError, CoachWarning, RunError, in_one_line
 from coach_rl.core.file_writing import make_folder, without_links
-from coach_rl.core.profiling import TimedCall
+from coach_rl.core.parts import TimedCall
 from coach_rl.core.records import Array
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.runs.checkpoint import Checkpoint

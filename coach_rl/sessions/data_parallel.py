@@ -14,7 +14,7 @@ from typing import Unpack
 from coach_rl.configuration.parameters_json import encode
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError, require_no_problems
-from coach_rl.core.roles import SharedLearnerParameters
+from coach_rl.core.parameter_classes import SharedLearnerParameters
 from coach_rl.core.runtime import Order, ProcessGroup, Runtime
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import GraphParameters

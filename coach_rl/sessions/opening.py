@@ -39,7 +39,7 @@ from coach_rl.configuration.user_modules import (
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
 from coach_rl.core.file_writing import sha256_of
 from coach_rl.core.inspection import InspectParameters
-from coach_rl.core.roles import KeepingParameters, MovableParameters
+from coach_rl.core.parameter_classes import KeepingParameters, MovableParameters
 from coach_rl.core.row_noise import BLOCK
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import generator, generator_state, integer_seed
@@ -558,7 +558,7 @@ def _replaced(parameters: object, kind: type, change: Callable[[Any], object]) -
 
     Args:
         parameters: Frozen dataclasses and tuples.
-        kind: The class that the parts belong to: one of `core.roles`.
+        kind: The class that the parts belong to: a role of `core.parameter_classes`.
         change: From a part, what is in it already changed, to the new one.
 
     Returns:

@@ -7,7 +7,7 @@ import torch
 
 from coach_rl.configuration.strict_json import plain_json, write_json
 from coach_rl.core.interfaces import MarkRenderable, Renderable
-from coach_rl.core.profiling import timed_calls
+from coach_rl.core.parts import timed_calls
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.telemetry.profiler import Profile, Profiler
 

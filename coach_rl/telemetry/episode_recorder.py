@@ -24,9 +24,8 @@ from typing import Protocol
 import numpy as np
 
 from coach_rl.core.errors import CoachWarning, ConfigurationError, RunError, in_one_line
-from coach_rl.core.interfaces import Environment, MarkRenderable, Renderable
+from coach_rl.core.interfaces import Environment, GoalPlace, Mark, MarkRenderable, Renderable
 from coach_rl.core.levels import LevelDescription, LevelGoals
-from coach_rl.core.marks import GoalPlace, Mark
 from coach_rl.core.records import Array, EnvResponse, take
 from coach_rl.telemetry.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.telemetry.video import (

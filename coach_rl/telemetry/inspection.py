@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from coach_rl.core.errors import CoachWarning, InspectionError, UnknownNameError
-from coach_rl.core.inspection import InspectParameters
-from coach_rl.core.inspection_points import Columns, InspectionPoint
+from coach_rl.core.inspection import Columns, InspectionPoint, InspectParameters
 from coach_rl.core.records import Array, BoolArray
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.spaces import inside

@@ -33,8 +33,7 @@ from coach_rl.core.errors import (
     ConfigurationError,
     SpaceError,
 )
-from coach_rl.core.parts import description_of, walk
-from coach_rl.core.profiling import timed_calls
+from coach_rl.core.parts import description_of, timed_calls, walk
 from coach_rl.core.records import take
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions

@@ -9,10 +9,11 @@ import numpy as np
 
 from coach_rl.core.errors import ParameterError, require
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.marks import Place
+from coach_rl.core.interfaces import Place
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.core.typed_values import declared_types
+from coach_rl.environments.goal_reward import GoalReward
 from coach_rl.environments.mujoco import MujocoState, MujocoTask
 from coach_rl.environments.mujoco.engine import mujoco
 
@@ -20,7 +21,7 @@ Task = TypeVar("Task", bound="GoalTask")
 
 
 @parameter_class
-class GoalTask(MujocoTask):
+class GoalTask(GoalReward, MujocoTask):
     """A MuJoCo task with a goal, in the Gymnasium goal convention.
 
     Observations are `observation`, `achieved_goal` and `desired_goal`; every step's info has
@@ -84,25 +85,6 @@ class GoalTask(MujocoTask):
         """The goal of each simulator's episode, [R, G]."""
         return np.asarray(state.userdata)
 
-    @abstractmethod
-    def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
-        """Return where an achieved goal counts as the desired one, [...].
-
-        Args:
-            achieved_goal: [..., G].
-            desired_goal: [..., G].
-        """
-
-    def distance(self, achieved_goal: Array, desired_goal: Array) -> FloatArray:
-        """Distances between goals, Euclidean unless a world overrides it, [...].
-
-        Args:
-            achieved_goal: [..., G].
-            desired_goal: [..., G].
-        """
-        difference = np.asarray(achieved_goal) - desired_goal
-        return np.asarray(np.sqrt((difference**2).sum(axis=-1)))
-
     def load(self) -> mujoco.MjModel:
         """Build and compile the model.
 
@@ -138,28 +120,6 @@ class GoalTask(MujocoTask):
             return None
         height = value.get(2, self.mark_height) if self.place_elements > 2 else self.mark_height
         return value[0], value[1], height
-
-    def compute_reward(
-        self,
-        achieved_goal: Array,
-        desired_goal: Array,
-        info: object = None,  # noqa: ARG002 - part of the convention
-    ) -> FloatArray:
-        """Rewards of being at one goal when another is desired, float64 [...].
-
-        Args:
-            achieved_goal: [..., G].
-            desired_goal: [..., G].
-            info: Unused.
-        """
-        success = self.reached(achieved_goal, desired_goal)
-        return self._worth(achieved_goal, desired_goal, success)
-
-    def _worth(self, achieved_goal: Array, desired_goal: Array, success: BoolArray) -> FloatArray:
-        """Rewards by `reward_type`, float64 [...]."""
-        if self.reward_type == "dense":
-            return -self.distance(achieved_goal, desired_goal)
-        return np.where(success, 0.0, -1.0)
 
 
 def variant(name: str, engine: type[Task], summary: str, **settings: object) -> type[Task]:

@@ -10,12 +10,12 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
 
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.marks import Place
+from coach_rl.core.interfaces import Place
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Array, BoolArray, FloatArray
@@ -34,6 +34,8 @@ from coach_rl.environments.goal_worlds.goal_task import GoalTask, add_goal_disc,
 from coach_rl.environments.gymnasium.recipe import imported
 from coach_rl.environments.mujoco import MujocoState, Scene
 from coach_rl.environments.mujoco.engine import mujoco
+
+Robotics = TypeVar("Robotics", bound="RoboticsMaze")
 
 _FROM_ABOVE = FrozenMapping[str]({"azimuth": 90.0, "elevation": -89.9})
 _UNSEEN = (0.0, 0.0, 0.0, 0.0)
@@ -390,47 +392,28 @@ def _robotics_layout(module: str, maker: str, name: str) -> tuple[Layout, float]
     return layout, side
 
 
-RoboticsAntMazeU = variant(
-    "RoboticsAntMazeU",
-    RoboticsAntMaze,
-    "Gymnasium-Robotics' `AntMaze_UMaze-v5`.",
-    max_episode_steps=700,
-    maze="U_MAZE",
+def _robotics(
+    name: str, engine: type[Robotics], world: str, maze: MapName, steps: int
+) -> type[Robotics]:
+    summary = f"Gymnasium-Robotics' `{world}`."
+    return variant(name, engine, summary, max_episode_steps=steps, maze=maze)
+
+
+RoboticsAntMazeU = _robotics("RoboticsAntMazeU", RoboticsAntMaze, "AntMaze_UMaze-v5", "U_MAZE", 700)
+RoboticsAntMazeMedium = _robotics(
+    "RoboticsAntMazeMedium", RoboticsAntMaze, "AntMaze_Medium-v5", "MEDIUM_MAZE", 1000
 )
-RoboticsAntMazeMedium = variant(
-    "RoboticsAntMazeMedium",
-    RoboticsAntMaze,
-    "Gymnasium-Robotics' `AntMaze_Medium-v5`.",
-    max_episode_steps=1000,
-    maze="MEDIUM_MAZE",
+RoboticsAntMazeLarge = _robotics(
+    "RoboticsAntMazeLarge", RoboticsAntMaze, "AntMaze_Large-v5", "LARGE_MAZE", 1000
 )
-RoboticsAntMazeLarge = variant(
-    "RoboticsAntMazeLarge",
-    RoboticsAntMaze,
-    "Gymnasium-Robotics' `AntMaze_Large-v5`.",
-    max_episode_steps=1000,
-    maze="LARGE_MAZE",
+RoboticsPointMazeU = _robotics(
+    "RoboticsPointMazeU", RoboticsPointMaze, "PointMaze_UMaze-v3", "U_MAZE", 300
 )
-RoboticsPointMazeU = variant(
-    "RoboticsPointMazeU",
-    RoboticsPointMaze,
-    "Gymnasium-Robotics' `PointMaze_UMaze-v3`.",
-    max_episode_steps=300,
-    maze="U_MAZE",
+RoboticsPointMazeMedium = _robotics(
+    "RoboticsPointMazeMedium", RoboticsPointMaze, "PointMaze_Medium-v3", "MEDIUM_MAZE", 600
 )
-RoboticsPointMazeMedium = variant(
-    "RoboticsPointMazeMedium",
-    RoboticsPointMaze,
-    "Gymnasium-Robotics' `PointMaze_Medium-v3`.",
-    max_episode_steps=600,
-    maze="MEDIUM_MAZE",
-)
-RoboticsPointMazeLarge = variant(
-    "RoboticsPointMazeLarge",
-    RoboticsPointMaze,
-    "Gymnasium-Robotics' `PointMaze_Large-v3`.",
-    max_episode_steps=800,
-    maze="LARGE_MAZE",
+RoboticsPointMazeLarge = _robotics(
+    "RoboticsPointMazeLarge", RoboticsPointMaze, "PointMaze_Large-v3", "LARGE_MAZE", 800
 )
 
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.marks import Place
+from coach_rl.core.interfaces import Place
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import Array, BoolArray, FloatArray

@@ -13,10 +13,9 @@ import numpy as np
 
 from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning, RunError, require
 from coach_rl.core.interfaces import Environment
-from coach_rl.core.parameter_classes import ADVICE, parameter_class
+from coach_rl.core.parameter_classes import ADVICE, CodeNamingParameters, parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Action, EnvResponse
-from coach_rl.core.roles import CodeNamingParameters
 from coach_rl.core.shown_text import name_of_class
 from coach_rl.core.spaces import actions_from_uniform, uniform_size
 from coach_rl.core.typed_values import FrozenMapping

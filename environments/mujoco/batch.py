@@ -14,7 +14,7 @@ from coach_rl.core.errors import (
     RunError,
     require,
 )
-from coach_rl.core.marks import Mark, Place
+from coach_rl.core.interfaces import Mark, Place
 from coach_rl.core.records import (
     Action,
     Array,

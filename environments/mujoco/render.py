@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from coach_rl.core.errors import RunError, UnknownNameError
-from coach_rl.core.marks import Mark
+from coach_rl.core.interfaces import Mark
 from coach_rl.core.records import Array
 from coach_rl.environments.mujoco.engine import OFF, mujoco
 from coach_rl.environments.mujoco.task import MujocoTask

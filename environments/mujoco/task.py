@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from coach_rl.core.errors import ParameterError, UnknownNameError, require
-from coach_rl.core.marks import Place
+from coach_rl.core.interfaces import Place
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive, Rising
 from coach_rl.core.records import Array, BoolArray, FloatArray

@@ -13,7 +13,8 @@ from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Action, Array, BoolArray, FloatArray, Observation
-from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.spaces import EnvironmentSpaces, Space
+from coach_rl.environments.goal_reward import GoalReward
 from coach_rl.environments.toy.point_mass import motion_space, observed_motion, pushed
 from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
 
@@ -30,6 +31,25 @@ GOALS = (0.6, 0.9)
 """The range of goals."""
 THRESHOLD = 0.05
 """Distance at which the goal is reached."""
+
+
+class GoalRules(GoalReward):
+    """The shared half of toy worlds with a goal: the convention's spaces and rewards.
+
+    Args:
+        motion: The space of `observation`.
+        goal: The space of goals.
+        action: The space of actions.
+    """
+
+    step_numbers = 0
+
+    def __init__(self, motion: Space, goal: Space, action: Space) -> None:
+        parts = {"observation": motion, "achieved_goal": goal, "desired_goal": goal}
+        self.spaces = EnvironmentSpaces(observation=spaces.Dict(parts), action=action)
+
+    def distance(self, achieved_goal: Array, desired_goal: Array) -> FloatArray:
+        return super().distance(np.asarray(achieved_goal, np.float64), desired_goal)
 
 
 @parameter_class
@@ -50,20 +70,13 @@ class BitFlipParameters:
         return WorldEnvironment(BitFlip(self), num_envs=num_envs, max_episode_steps=self.bits)
 
 
-class BitFlip:
+class BitFlip(GoalRules):
     """The rules of the bits."""
-
-    step_numbers = 0
 
     def __init__(self, parameters: BitFlipParameters) -> None:
         self.start_numbers = 2 * parameters.bits
         bits = spaces.Box(0, 1, (parameters.bits,), np.float32)
-        self.spaces = EnvironmentSpaces(
-            observation=spaces.Dict(
-                {"observation": bits, "achieved_goal": bits, "desired_goal": bits}
-            ),
-            action=spaces.Discrete(parameters.bits),
-        )
+        super().__init__(bits, bits, spaces.Discrete(parameters.bits))
 
     def start(self, uniform: FloatArray) -> WorldState:
         # Bits and goal may be equal, as in the paper.
@@ -80,32 +93,13 @@ class BitFlip:
     def step(self, state: WorldState, action: Action, uniform: FloatArray) -> WorldStep:  # noqa: ARG002 - deterministic
         rows, bits = np.arange(len(state["bits"])), state["bits"].copy()
         bits[rows, np.asarray(action)] = 1 - bits[rows, np.asarray(action)]
-        success = _equal(bits, state["goal"])
+        success = self.reached(bits, state["goal"])
         return WorldStep(
-            {"bits": bits, "goal": state["goal"]},
-            self.compute_reward(bits, state["goal"]),
-            success,
-            {"is_success": success},
+            {"bits": bits, "goal": state["goal"]}, success - 1.0, success, {"is_success": success}
         )
 
-    def compute_reward(
-        self,
-        achieved_goal: Array,
-        desired_goal: Array,
-        info: object = None,  # noqa: ARG002 - part of the convention
-    ) -> FloatArray:
-        """0 where all bits are those of the goal, else -1, float64 [...].
-
-        Args:
-            achieved_goal: [..., n].
-            desired_goal: [..., n].
-            info: Unused.
-        """
-        return np.where(_equal(achieved_goal, desired_goal), 0.0, -1.0)
-
-
-def _equal(here: Array, there: Array) -> BoolArray:
-    return np.asarray((here == there).all(axis=-1))
+    def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
+        return np.asarray((achieved_goal == desired_goal).all(axis=-1))
 
 
 @parameter_class
@@ -139,25 +133,16 @@ class GatesParameters:
         )
 
 
-class Gates:
+class Gates(GoalRules):
     """The rules of the gates."""
 
-    start_numbers, step_numbers = 1 + len(GATES), 0
+    start_numbers = 1 + len(GATES)
 
     def __init__(self, parameters: GatesParameters) -> None:
         self._parameters = parameters
         high = np.array([1, MAX_SPEED, *[1] * (2 * len(GATES))], np.float32)
-        place = spaces.Box(-1, 1, (1,), np.float32)
-        self.spaces = EnvironmentSpaces(
-            observation=spaces.Dict(
-                {
-                    "observation": spaces.Box(-high, high, dtype=np.float32),
-                    "achieved_goal": place,
-                    "desired_goal": place,
-                }
-            ),
-            action=spaces.Box(-1, 1, (1,), np.float32),
-        )
+        line = spaces.Box(-1, 1, (1,), np.float32)
+        super().__init__(spaces.Box(-high, high, dtype=np.float32), line, line)
 
     def start(self, uniform: FloatArray) -> WorldState:
         # The mass is at rest; goal and clocks are uniform.
@@ -192,25 +177,11 @@ class Gates:
             "velocity": np.where(returned | at_wall, 0.0, velocity),
             "clock": (state["clock"] + 1) % self._parameters.period,
         }
-        distance = np.abs(state["position"] - state["goal"])[:, 0]
-        success = distance <= THRESHOLD
+        success = self.reached(state["position"], state["goal"])
         return WorldStep(state, success - 1.0, success, {"is_success": success})
 
-    def compute_reward(
-        self,
-        achieved_goal: Array,
-        desired_goal: Array,
-        info: object = None,  # noqa: ARG002 - part of the convention
-    ) -> FloatArray:
-        """Rewards: 0 at the goal, else -1, float64 [...].
-
-        Args:
-            achieved_goal: [..., 1].
-            desired_goal: [..., 1].
-            info: Unused.
-        """
-        distance = np.abs(achieved_goal.astype(np.float64) - desired_goal)[..., 0]
-        return np.where(distance <= THRESHOLD, 0.0, -1.0)
+    def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
+        return np.asarray(self.distance(achieved_goal, desired_goal) <= THRESHOLD)
 
     def _meets_closed(self, state: WorldState, position: FloatArray) -> BoolArray:
         """Return where a mass that moves to these places crosses a closed gate, [R]."""
@@ -240,20 +211,15 @@ class GoalPointMassParameters:
         )
 
 
-class GoalPointMass:
+class GoalPointMass(GoalRules):
     """The rules of the point mass with a goal."""
 
-    start_numbers, step_numbers = 4, 0
+    start_numbers = 4
 
     def __init__(self, parameters: GoalPointMassParameters) -> None:
-        self._parameters = parameters
-        place = spaces.Box(-1, 1, (2,), np.float32)
-        self.spaces = EnvironmentSpaces(
-            observation=spaces.Dict(
-                {"observation": motion_space(), "achieved_goal": place, "desired_goal": place}
-            ),
-            action=spaces.Box(-1, 1, (2,), np.float32),
-        )
+        self._parameters, self.reward_type = parameters, parameters.reward
+        square = spaces.Box(-1, 1, (2,), np.float32)
+        super().__init__(motion_space(), square, square)
 
     def start(self, uniform: FloatArray) -> WorldState:
         return {
@@ -272,33 +238,10 @@ class GoalPointMass:
     def step(self, state: WorldState, action: Action, uniform: FloatArray) -> WorldStep:  # noqa: ARG002 - deterministic
         state = pushed(state, np.asarray(action))
         seen = self.observe(state)
-        reward = self.compute_reward(seen["achieved_goal"], seen["desired_goal"])
-        success = (
-            _distance(seen["achieved_goal"], seen["desired_goal"]) <= self._parameters.threshold
-        )
-        return WorldStep(
-            state, reward, success & self._parameters.terminate, {"is_success": success}
-        )
+        goals = seen["achieved_goal"], seen["desired_goal"]
+        success = self.reached(*goals)
+        ends = success & self._parameters.terminate
+        return WorldStep(state, self.compute_reward(*goals), ends, {"is_success": success})
 
-    def compute_reward(
-        self,
-        achieved_goal: Array,
-        desired_goal: Array,
-        info: object = None,  # noqa: ARG002 - part of the convention
-    ) -> FloatArray:
-        """Rewards of being at one place when another is desired, float64 [...].
-
-        Args:
-            achieved_goal: [..., 2].
-            desired_goal: [..., 2].
-            info: Unused.
-        """
-        distance = _distance(achieved_goal, desired_goal)
-        if self._parameters.reward == "dense":
-            return -distance
-        return np.where(distance <= self._parameters.threshold, 0.0, -1.0)
-
-
-def _distance(here: Array, there: Array) -> FloatArray:
-    difference = here.astype(np.float64) - there
-    return np.asarray(np.sqrt((difference**2).sum(axis=-1)))
+    def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
+        return np.asarray(self.distance(achieved_goal, desired_goal) <= self._parameters.threshold)

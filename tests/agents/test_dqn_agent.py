@@ -23,10 +23,9 @@ from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.clock import Clock, ConstantSchedule, LinearSchedule, Phase
-from coach_rl.core.runtime import Runtime
+from coach_rl.core.runtime import Runtime, compiler_present
 from coach_rl.core.spaces import check_actions
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import ChainParameters, OneStepParameters
 from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy
 from coach_rl.filters import BoxDiscretization, OutputFilter

@@ -32,8 +32,8 @@ from coach_rl.core.clock import Clock, ConstantSchedule, LinearSchedule
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parts import description_of
+from coach_rl.core.runtime import compiler_present
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import (
     GoalPointMassParameters,
     OneStepParameters,

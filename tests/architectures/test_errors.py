@@ -35,8 +35,7 @@ from coach_rl.core.errors import (
     SpaceError,
     UnknownNameError,
 )
-from coach_rl.core.runtime import DivergenceParameters, Runtime
-from coach_rl.core.update_modes import compiler_present
+from coach_rl.core.runtime import DivergenceParameters, Runtime, compiler_present
 from coach_rl.exploration_policies.box_noise import (
     GaussianNoise,
     OrnsteinUhlenbeckNoise,

@@ -14,9 +14,9 @@ from coach_rl.architectures.recorded_steps import (
     resolved_mode,
 )
 from coach_rl.architectures.update_engine import UpdateEngine
-from coach_rl.core import update_modes
+from coach_rl.core import runtime
 from coach_rl.core.errors import CoachWarning, ConfigurationError
-from coach_rl.core.update_modes import compiler_present
+from coach_rl.core.runtime import compiler_present
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda:1")
 compiles = [
@@ -88,7 +88,7 @@ def train(engine, device=CPU):
 def test_auto_captures_on_a_gpu_and_compiles_where_it_can_and_is_repaid(
     monkeypatch, planned, device, compiler, expected
 ):
-    monkeypatch.setattr(update_modes, "compiler_present", lambda: compiler)
+    monkeypatch.setattr(runtime, "compiler_present", lambda: compiler)
     mode = resolved_mode("auto", device, planned_updates=planned, repaid_after=COMPILE_REPAID_AFTER)
     assert mode == expected
 

@@ -8,10 +8,9 @@ from torch import nn
 from coach_rl.architectures.gradient_step import AdamParameters, Objective, TargetSync
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.update_engine import UpdateEngine
-from coach_rl.core import update_modes
+from coach_rl.core import runtime
 from coach_rl.core.errors import CoachWarning, DivergedError
-from coach_rl.core.runtime import STOP, DivergenceParameters, Runtime
-from coach_rl.core.update_modes import compiler_present
+from coach_rl.core.runtime import STOP, DivergenceParameters, Runtime, compiler_present
 from coach_rl.testing import assert_same_state
 from tests.architectures.test_recorded_steps import Examples
 
@@ -305,7 +304,7 @@ def test_without_its_moments_an_engine_would_not_go_on_identically():
 
 
 def test_a_saved_mode_wins_over_the_one_asked_for(monkeypatch):
-    monkeypatch.setattr(update_modes, "compiler_present", lambda: True)
+    monkeypatch.setattr(runtime, "compiler_present", lambda: True)
     eager = engine_for(NetworkWrapper(module(), device=CPU))
     other = NetworkWrapper(module(), device=CPU)
     engine = engine_for(other, mode="compiled")  # compiles at its first step only

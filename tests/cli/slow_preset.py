@@ -16,7 +16,7 @@ from coach_rl import (
     ScheduleParameters,
 )
 from coach_rl.core.records import Array
-from coach_rl.core.update_modes import UpdateMode
+from coach_rl.core.runtime import UpdateMode
 from coach_rl.environments.gymnasium import GymnasiumParameters
 
 

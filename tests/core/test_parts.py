@@ -7,12 +7,18 @@ import pytest
 from coach_rl.agents.filtered_agent import REPLACED, FilteredAgent
 from coach_rl.core.agents import explores
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.frozen_statistics import freeze_statistics
-from coach_rl.core.inspection_points import InspectionPoint, points_of
-from coach_rl.core.parts import description_of, modules_of, trajectories_of, walk
-from coach_rl.core.profiling import TimedCall, timed_calls
+from coach_rl.core.inspection import InspectionPoint, points_of
+from coach_rl.core.parts import (
+    TimedCall,
+    description_of,
+    modules_of,
+    timed_calls,
+    trajectories_of,
+    walk,
+)
+from coach_rl.core.runtime import update_modes
 from coach_rl.core.signals import SILENT, note_signals
-from coach_rl.core.update_modes import update_modes
+from coach_rl.graph_managers.collected_stack import freeze_statistics
 
 
 class Network:

@@ -35,8 +35,7 @@ from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset, shipped_presets
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.inspection import InspectParameters, parse_inspections
-from coach_rl.core.inspection_points import InspectionPoint
+from coach_rl.core.inspection import InspectionPoint, InspectParameters, parse_inspections
 from coach_rl.core.levels import CertifyParameters
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.faults import Cause

@@ -60,7 +60,6 @@ ALLOWED = {  # messages and names that users' programs may match
     "coach_rl/agents/planning/place_space.py": ("asked",),  # a method of goal spaces
     "coach_rl/core/agents.py": ("asked",),
     "coach_rl/core/goals.py": ("asked",),
-    "coach_rl/core/timed_goals.py": ("asked",),
     "coach_rl/runs/keeper.py": ("asked",),  # a reason stored with checkpoints
     "coach_rl/sessions/live_run.py": ("asked",),
     "coach_rl/runs/logs.py": ("tell",),  # of files

@@ -6,8 +6,7 @@ import pytest
 from every_goal_world import every_goal_world
 
 from coach_rl.core.errors import RunError
-from coach_rl.core.interfaces import DrawableParameters, MarkRenderable, Renderable
-from coach_rl.core.marks import Mark
+from coach_rl.core.interfaces import DrawableParameters, Mark, MarkRenderable, Renderable
 from coach_rl.environments import parameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import Scene

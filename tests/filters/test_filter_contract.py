@@ -14,7 +14,7 @@ from typeguard import check_type
 
 import coach_rl.filters as filters
 from coach_rl.core.errors import SpaceError
-from coach_rl.core.filters import InputFilterParameters, OutputFilterParameters
+from coach_rl.core.interfaces import InputFilterParameters, OutputFilterParameters
 from coach_rl.core.spaces import actions_from_uniform, check_actions, uniform_size
 from coach_rl.filters import InputFilter, OutputFilter
 

@@ -3,7 +3,7 @@
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.profiling import timed_calls
+from coach_rl.core.parts import timed_calls
 from coach_rl.filters import (
     InputFilter,
     LinearBoxToBoxMap,

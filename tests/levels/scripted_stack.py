@@ -26,13 +26,12 @@ from coach_rl.agents.planning.graph_agent import GraphAgent
 from coach_rl.agents.planning.graph_rows import GraphRows
 from coach_rl.architectures.recurrence import HiddenState
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace, TimedGoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.records import HIDDEN_STATE, ActionInfo, End, EnvResponse
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.signals import SignalChannel
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.core.timed_goals import TIME_KEY, TimedGoalSpace
 from coach_rl.levels import LevelManager
 from coach_rl.levels.certifier import Certifier, Fork
 

@@ -5,9 +5,8 @@ from plain_stack import Level
 from scripted_stack import build, managers
 
 from coach_rl.core.clock import Clock
-from coach_rl.core.goals import GoalSpace
+from coach_rl.core.goals import GoalSpace, TimedGoalSpace
 from coach_rl.core.levels import CertifyParameters
-from coach_rl.core.timed_goals import TimedGoalSpace
 
 BOUNDS = {"low": (-3.0, -3.0), "high": (3.0, 3.0), "elements": (0, 1)}
 NEVER, ALWAYS = (1e-9, 1e-9), (99.0, 99.0)

@@ -11,10 +11,9 @@ from replay_worlds import same_batches
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.architectures.gradient_step import mapped
 from coach_rl.core.agents import LevelPlace
-from coach_rl.core.goals import GoalSpace
+from coach_rl.core.goals import GoalSpace, TimedGoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, Transition
-from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.graph_managers import LevelParameters
 from coach_rl.memories import (
     HindsightActionParameters,

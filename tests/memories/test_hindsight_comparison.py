@@ -19,8 +19,8 @@ from coach_rl import (
     ReplayMemoryParameters,
 )
 from coach_rl.core.errors import CoachWarning
+from coach_rl.core.goals import TIME_KEY, TimedGoalSpace
 from coach_rl.core.records import End, Transition
-from coach_rl.core.timed_goals import TIME_KEY, TimedGoalSpace
 from coach_rl.memories.hindsight import Hindsight
 from coach_rl.memories.hindsight_comparison import HindsightComparison
 from coach_rl.memories.timed_hindsight import timed

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
+from coach_rl.core.goals import TIME_KEY, TimedGoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Transition
-from coach_rl.core.timed_goals import TIME_KEY, TimedGoalSpace
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from coach_rl.testing.states import assert_same_state
 

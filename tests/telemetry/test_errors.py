@@ -16,7 +16,7 @@ from coach_rl.core.errors import (
     ParameterError,
     UnknownNameError,
 )
-from coach_rl.core.inspection_points import InspectionPoint
+from coach_rl.core.inspection import InspectionPoint
 from coach_rl.telemetry import (
     NotebookSink,
     TrackerParameters,

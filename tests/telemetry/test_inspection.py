@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from coach_rl.core.errors import CoachWarning, InspectionError
-from coach_rl.core.inspection import InspectParameters
-from coach_rl.core.inspection_points import InspectionPoint
+from coach_rl.core.inspection import InspectionPoint, InspectParameters
 from coach_rl.telemetry.inspection import MOST_DUMPS, Inspector
 
 BAD = np.array([[1.0, 2.0], [np.nan, np.inf], [1.0, -np.inf]])

@@ -11,8 +11,8 @@ from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.architectures.recurrence import require_memoryless
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.filters import InputFilter
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.interfaces import InputFilter
 from coach_rl.core.records import Array, FloatArray, Observation
 
 

@@ -15,10 +15,9 @@ from coach_rl.architectures.gradient_step import TargetSync
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import ConstantSchedule
 from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.goals import TimedGoalSpace
 from coach_rl.core.levels import LevelDescription
-from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.roles import LearnerParameters
-from coach_rl.core.timed_goals import TimedGoalSpace
+from coach_rl.core.parameter_classes import LearnerParameters, parameter_class
 from coach_rl.exploration_policies import EpsilonGreedyNoise, GaussianNoise
 from coach_rl.memories.hindsight import HindsightParameters, Strategy
 from coach_rl.memories.hindsight_actions import HindsightActionParameters

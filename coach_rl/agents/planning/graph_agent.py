@@ -26,7 +26,7 @@ from coach_rl.core.agents import AgentContext, TrainingReport
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.marks import GoalPlace, Mark
+from coach_rl.core.interfaces import GoalPlace, Mark
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive, UnitInterval
 from coach_rl.core.records import (

@@ -8,7 +8,7 @@ import numpy as np
 
 from coach_rl.agents.planning.places import PlaceRecords
 from coach_rl.agents.planning.way_points import Tries, WayPointGraph
-from coach_rl.core.marks import Colour, GoalPlace, Mark
+from coach_rl.core.interfaces import Colour, GoalPlace, Mark
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import Saved, SavedAttribute

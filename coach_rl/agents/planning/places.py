@@ -194,8 +194,7 @@ class _Grid:
 
     def load_state_dict(self, state: State) -> None:
         """Nothing changes; SpaceError for the places of another grid."""
-        places = state.get("places")  # checkpoints of earlier versions lack them
-        if places is not None and not np.array_equal(places, self.roadmap.places):
+        if not np.array_equal(state["places"], self.roadmap.places):
             raise SpaceError("the places that were saved are those of another grid")
 
 
@@ -311,8 +310,8 @@ class _Cover:
 
     def load_state_dict(self, state: State) -> None:
         """Restore a saved state; SpaceError for goals of another size."""
-        places = state.get("places")
-        if places is None or places.shape[1:] != self.roadmap.places.shape[1:]:
+        places = state["places"]
+        if places.shape[1:] != self.roadmap.places.shape[1:]:
             raise SpaceError("the places that were saved are goals of another kind")
         self.states = {key: values.copy() for key, values in state["states"].items()}
         self.roadmap = Roadmap.of_neighbours(places.copy(), self._params.neighbours)

@@ -17,11 +17,10 @@ from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.clock import Phase
-from coach_rl.core.goals import GoalSpace
+from coach_rl.core.goals import GoalSpace, TimedGoalSpace
 from coach_rl.core.records import End
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.core.timed_goals import TimedGoalSpace
 from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.graph_managers import (
     HACGraphManager,

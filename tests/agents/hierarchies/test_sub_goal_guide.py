@@ -27,9 +27,8 @@ from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.runtime import Runtime
+from coach_rl.core.runtime import Runtime, compiler_present
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.core.update_modes import compiler_present
 from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.graph_managers import (
     GraphParameters,
