@@ -62,7 +62,7 @@ from coach_rl.core.spaces import (
 )
 from coach_rl.core.state import State, check_same_kind
 from coach_rl.core.symmetry import Symmetry
-from coach_rl.core.update_modes import UpdateMode, cannot_run
+from coach_rl.core.update_modes import UpdateMode, cannot_run, check_mode
 
 _POLICY = "list what acting needs in SAVED, as SavedAttribute(name, policy=True)"
 REPLACED = {
@@ -117,6 +117,10 @@ class FilteredAgentParameters(MovableParameters):
         if cannot_run(self.update_mode, device) is None:
             return self
         return replace(self, update_mode="auto")
+
+    def check_device(self, device: str) -> None:
+        """Check the way to run gradient steps."""
+        check_mode(self.update_mode, device)
 
     def obstacle_to_sharing(self) -> str | None:
         """A way to run gradient steps that has no place for the sum of gradients."""

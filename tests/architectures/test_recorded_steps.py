@@ -170,7 +170,7 @@ def test_a_cpp_compiler_ended_by_ctrl_c_is_started_again_once(monkeypatch, failu
         return step
 
     monkeypatch.setattr("torch.compile", compile_step)
-    monkeypatch.setattr("coach_rl.architectures.recorded_steps.cannot_run", lambda *_: None)
+    monkeypatch.setattr("coach_rl.core.update_modes.cannot_run", lambda *_: None)
     monkeypatch.setattr("coach_rl.architectures.update_engine.cannot_run", lambda *_: None)
     _, engine = learner("compiled")
     if failures == 1:
@@ -200,7 +200,7 @@ def test_a_compiled_file_that_was_cut_off_is_made_again(monkeypatch, tmp_path, p
         return step
 
     monkeypatch.setattr("torch.compile", compile_step)
-    monkeypatch.setattr("coach_rl.architectures.recorded_steps.cannot_run", lambda *_: None)
+    monkeypatch.setattr("coach_rl.core.update_modes.cannot_run", lambda *_: None)
     monkeypatch.setattr("coach_rl.architectures.update_engine.cannot_run", lambda *_: None)
     _, engine = learner("compiled")
     if place == "elsewhere":
@@ -361,7 +361,7 @@ def test_a_step_that_cannot_be_captured_falls_back_unless_captured_was_asked_for
     assert found == train(plain)
     assert torch.equal(network.online, eager.online)
     assert engine.updates == "eager (cannot be captured: it reads a number (in forward, net.py:7))"
-    monkeypatch.setattr("coach_rl.architectures.recorded_steps.cannot_run", lambda *_: None)
+    monkeypatch.setattr("coach_rl.core.update_modes.cannot_run", lambda *_: None)
     _, engine = learner("captured")
     with pytest.raises(ConfigurationError, match="an agent: update_mode='captured', but its"):
         train(engine)
