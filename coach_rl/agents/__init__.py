@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         AdjacencyParameters,
         SubGoalGuideParameters,
     )
-    from coach_rl.agents.learner import ActingPolicy, Guide, Learner, LearnerContext
+    from coach_rl.agents.learner import ActingPolicy, Guide, Learner
     from coach_rl.agents.off_policy_agent import (
         LearningParameters,
         OffPolicyAgent,
@@ -69,7 +69,7 @@ __all__ = [
     "DQNAlgorithmParameters", "DiscriminatorParameters", "EdgeLengths", "FarthestPoints",
     "FilteredAgent", "GraphAgent", "GraphAgentParameters", "GridPlaces", "GroupMember", "Guide",
     "HACAgentParameters", "HIROAgent", "HIROAgentParameters", "LandmarkParameters", "Learner",
-    "LearnerContext", "LearningParameters", "NoveltyParameters", "OffPolicyAgent",
+    "LearningParameters", "NoveltyParameters", "OffPolicyAgent",
     "OffPolicyAgentParameters", "OptionCriticAgent", "OptionCriticAgentParameters", "PPOAgent",
     "PPOAgentParameters", "PPOAlgorithmParameters", "SACAgentParameters", "SACAlgorithmParameters",
     "ScriptedAgent", "ScriptedAgentParameters", "SkillAgents", "SkillAgentsParameters",

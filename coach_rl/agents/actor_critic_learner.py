@@ -9,13 +9,11 @@ from torch import Tensor
 from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.agents.hierarchies.sub_goal_guide import SubGoalGuide, SubGoalGuideParameters
 from coach_rl.agents.learner import (
-    REPAID_AFTER,
     ActingPolicy,
     AnyActingPolicy,
-    LearnerContext,
     PerturbedPolicy,
 )
-from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
+from coach_rl.agents.off_policy_agent import OffPolicyAgent, OffPolicyAgentParameters
 from coach_rl.architectures.continuous_control import (
     ActorParameters,
     CriticParameters,
@@ -39,10 +37,10 @@ from coach_rl.architectures.numpy_policy import (
     torch_forward,
 )
 from coach_rl.architectures.recurrence import require_memoryless
-from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, FloatArray, Observation
+from coach_rl.core.spaces import Space
 from coach_rl.exploration_policies import (
     ExplorationPolicyParameters,
     GaussianNoise,
@@ -90,7 +88,7 @@ class ActorCriticLearner(Generic[Batch]):
 
     Args:
         params: The agent's parameters.
-        context: Settings known only at construction, such as spaces.
+        agent: The agent that learns by it.
         actor: The policy's network.
         critics: The critics' network.
         losses: Of the critics and the actor.
@@ -102,7 +100,7 @@ class ActorCriticLearner(Generic[Batch]):
     def __init__(
         self,
         params: ActorCriticAgentParameters,
-        context: LearnerContext,
+        agent: OffPolicyAgent,
         *,
         actor: DeterministicActor | SquashedGaussianActor,
         critics: Critics,
@@ -111,12 +109,12 @@ class ActorCriticLearner(Generic[Batch]):
         actor_follows: bool,
         more: Sequence[Objective[Batch]] = (),
     ) -> None:
-        self.to_box, self._guide = critics.to_box, context.guide
-        self.actor = NetworkWrapper(actor, device=context.device, with_target=actor_follows)
-        self.critics = NetworkWrapper(critics, device=context.device, with_target=True)
+        self.to_box, self._guide = critics.to_box, agent.guide
+        self.actor = NetworkWrapper(actor, device=agent.device, with_target=actor_follows)
+        self.critics = NetworkWrapper(critics, device=agent.device, with_target=True)
         self.policy = recurrent_forward(
-            actor.torso, actor.head, context.device, critics.embedder
-        ) or quick_forward(actor.torso, actor.head, context.device)
+            actor.torso, actor.head, agent.device, critics.embedder
+        ) or quick_forward(actor.torso, actor.head, agent.device)
         critic_loss, actor_loss = losses
         objectives = (
             Objective(
@@ -141,15 +139,7 @@ class ActorCriticLearner(Generic[Batch]):
             each.named("learning_rate"): each.optimizer.learning_rate for each in objectives
         }
         targets = [(self.critics, sync), *([(self.actor, sync)] if actor_follows else [])]
-        self.engine = UpdateEngine(
-            objectives,
-            targets=targets,
-            mode=params.update_mode,
-            planned_updates=context.planned_updates,
-            repaid_after=REPAID_AFTER,
-            owner=context.owner,
-            runtime=context.runtime,
-        )
+        self.engine = agent.new_engine(objectives, targets=targets)
 
     def values(self, observation: Observation, action: Array) -> FloatArray:
         """The lower critic's values [R] of actions [R, A] in filtered observations."""
@@ -178,7 +168,7 @@ class ActorCriticLearner(Generic[Batch]):
 
 def deterministic_acting(
     params: DeterministicAgentParameters,
-    context: LearnerContext,
+    action_space: Space,
     actor: NetworkWrapper,
     policy: Forward,
 ) -> AnyActingPolicy:
@@ -186,11 +176,11 @@ def deterministic_acting(
 
     Args:
         params: The agent's parameters.
-        context: Settings known only at construction, such as spaces.
+        action_space: Where it acts.
         actor: The actor.
         policy: The same as a function of numpy observations.
     """
-    exploration = params.exploration.build(context.action_space)
+    exploration = params.exploration.build(action_space)
     if params.parameter_noise is None:
         return ActingPolicy(policy, exploration)
     require_memoryless([actor.module], f"agent '{params.name}' with its parameter_noise")
@@ -199,5 +189,5 @@ def deterministic_acting(
         exploration,
         parameter_noise=params.parameter_noise,
         actor=actor,
-        action_space=context.action_space,
+        action_space=action_space,
     )

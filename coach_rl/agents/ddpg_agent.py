@@ -14,7 +14,6 @@ from coach_rl.agents.actor_critic_learner import (
     DeterministicAgentParameters,
     deterministic_acting,
 )
-from coach_rl.agents.learner import LearnerContext
 from coach_rl.agents.off_policy_agent import (
     ClippedTargetParameters,
     OffPolicyAgent,
@@ -58,20 +57,20 @@ class DDPGAgentParameters(DeterministicAgentParameters):
 class DDPGLearner(ActorCriticLearner[TransitionBatch]):
     """An actor that climbs the critic's hill, and a critic; both have targets."""
 
-    def __init__(self, params: DDPGAgentParameters, context: LearnerContext) -> None:
+    def __init__(self, params: DDPGAgentParameters, agent: OffPolicyAgent) -> None:
         self._algorithm = params.algorithm
         # A target beyond a squashed value's bounds would drive it to where its gradient ends.
         self.clip_targets = params.algorithm.clip_targets or params.critic.bounds
         super().__init__(
             params,
-            context,
-            actor=DeterministicActor(params.actor, *context.network_arguments),
-            critics=Critics(params.critic, *context.network_arguments),
+            agent,
+            actor=DeterministicActor(params.actor, *agent.network_arguments),
+            critics=Critics(params.critic, *agent.network_arguments),
             losses=(self.critic_loss, self.actor_loss),
             sync=params.algorithm.target_sync,
             actor_follows=True,
         )
-        self.acting = deterministic_acting(params, context, self.actor, self.policy)
+        self.acting = deterministic_acting(params, agent.action_space, self.actor, self.policy)
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
         return self.engine.step(self.prepared(batch))

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coach_rl.agents.learner import REPAID_AFTER, ActingPolicy, AnyActingPolicy, LearnerContext
+from coach_rl.agents.learner import ActingPolicy, AnyActingPolicy
 from coach_rl.agents.off_policy_agent import (
     ClippedTargetParameters,
     LearningParameters,
@@ -23,7 +23,6 @@ from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Object
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import Forward, quick_forward, recurrent_forward
 from coach_rl.architectures.q_network import QNetwork, QNetworkParameters
-from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
@@ -82,29 +81,24 @@ class DQNAgentParameters(OffPolicyAgentParameters):
 class DQNLearner:
     """A network of action values."""
 
-    def __init__(self, params: DQNAgentParameters, context: LearnerContext) -> None:
+    def __init__(self, params: DQNAgentParameters, agent: OffPolicyAgent) -> None:
         self._algorithm = params.algorithm
-        network = QNetwork(params.network, *context.network_arguments)
+        network = QNetwork(params.network, *agent.network_arguments)
         self._returns = network.returns
-        self._first_action = int(first_action(context.action_space))
-        self.network = NetworkWrapper(network, device=context.device, with_target=True)
+        self._first_action = int(first_action(agent.action_space))
+        self.network = NetworkWrapper(network, device=agent.device, with_target=True)
         self.networks = {"q": self.network}
         self.learning_rates = {"learning_rate": params.optimizer.learning_rate}
-        self.engine = UpdateEngine(
+        self.engine = agent.new_engine(
             (Objective(network=self.network, loss=self.loss, optimizer=params.optimizer),),
             targets=((self.network, params.algorithm.target_sync),),
-            mode=params.update_mode,
-            planned_updates=context.planned_updates,
-            repaid_after=REPAID_AFTER,
-            owner=context.owner,
-            runtime=context.runtime,
         )
         is_plain = network.state is None and network.returns.size == 1
         head = network.actions if is_plain else network.means
-        forward = recurrent_forward(network.torso, head, context.device)
+        forward = recurrent_forward(network.torso, head, agent.device)
         self.acting: AnyActingPolicy = ActingPolicy(
-            forward or _values_of(network, context.device),
-            params.exploration.build(context.action_space),
+            forward or _values_of(network, agent.device),
+            params.exploration.build(agent.action_space),
         )
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:

@@ -47,7 +47,7 @@ from coach_rl.core.records import (
     take,
 )
 from coach_rl.core.row_noise import RowNoise
-from coach_rl.core.runtime import UpdateMode, cannot_run
+from coach_rl.core.runtime import UpdateMode, cannot_run, check_mode
 from coach_rl.core.saved import (
     Saved,
     SavedAttribute,
@@ -118,6 +118,10 @@ class FilteredAgentParameters(MovableParameters):
         if cannot_run(self.update_mode, device) is None:
             return self
         return replace(self, update_mode="auto")
+
+    def check_device(self, device: str) -> None:
+        """Check the way to run gradient steps."""
+        check_mode(self.update_mode, device)
 
     def obstacle_to_sharing(self) -> str | None:
         """A way to run gradient steps that has no place for the sum of gradients."""

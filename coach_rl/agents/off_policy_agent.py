@@ -1,10 +1,11 @@
 """Shared half of agents with a replay memory: when to learn, exploration, bookkeeping."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from fractions import Fraction
-from typing import Annotated, ClassVar
+from functools import partial
+from typing import Annotated, ClassVar, TypeAlias
 
 import numpy as np
 import torch
@@ -19,12 +20,13 @@ from coach_rl.agents.filtered_agent import (
     combined,
 )
 from coach_rl.agents.hindsight_filters import check_filters
-from coach_rl.agents.learner import Guide, LearnerContext, MakeLearner
+from coach_rl.agents.learner import Guide, Learner
 from coach_rl.agents.points import points_of_replay
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.recurrence import require_memoryless
+from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, RowState, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
 from coach_rl.core.errors import ConfigurationError, NonFiniteError, require
@@ -53,6 +55,9 @@ from coach_rl.memories.batches import TransitionBatch
 from coach_rl.memories.hindsight_comparison import HindsightComparison
 from coach_rl.memories.memory import Memory, MemoryParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
+
+REPAID_AFTER = 15_000
+"""Updates after which compiling has repaid itself: two variants of 15 s at 2 to 3 ms saved each."""
 
 
 @parameter_class
@@ -150,6 +155,9 @@ class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters, Share
         return super().obstacle_to_sharing()
 
 
+MakeLearner: TypeAlias = "Callable[[OffPolicyAgent], Learner]"
+
+
 class OffPolicyAgent(FilteredAgent[RowState]):
     """An agent that learns from a replay memory.
 
@@ -157,7 +165,17 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         params: The agent's parameters.
         context: Settings known only at construction, such as spaces.
         discount: Gamma, for the memory.
-        make_learner: Makes the algorithm's networks and losses.
+        make_learner: Makes the algorithm's networks and losses for the agent, whose attributes
+            below are set by then.
+
+    Attributes:
+        runtime: The run's settings and services, with the agent's own seed.
+        device: Device of the networks.
+        network_arguments: Observation space, action space, generator of weights and normaliser:
+            the arguments of the networks' constructors after their parameters.
+        new_engine: Makes an `UpdateEngine` of objectives and targets.
+        noise: Draws standard normal numbers [...] of a shape for losses, the same on every device.
+        guide: Terms of the actor's loss beside the critic's value; None: none.
     """
 
     SAVED: ClassVar[SavedNames] = (
@@ -193,29 +211,33 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             infos=params.infos,
             signals=context.signals,
         )
-        device, seed = torch.device(context.device), context.seed
-        self.params = params
+        seed, self.runtime = context.seed, context.runtime
+        self.params, self.device = params, torch.device(context.device)
         clip = params.normalise_observations
         self.normaliser = (
             None
             if clip is None
-            else ObservationNormaliser(self.observation_space, clip=clip, device=device)
+            else ObservationNormaliser(self.observation_space, clip=clip, device=self.device)
         )
         self.noise_rng = _generator(seed, params.name, "learning noise")
-        self.guide = None if context.runtime.acts_only else params.build_guide(self, context)
-        self.learner = make_learner(
-            LearnerContext(
-                observation_space=self.observation_space,
-                action_space=self.action_space,
-                normaliser=self.normaliser,
-                weights_rng=_generator(seed, params.name, "weights"),
-                noise_rng=self.noise_rng,
-                planned_updates=int(params.learning.ratio * context.planned_steps),
-                owner=context.place.owner(params.name),
-                runtime=context.runtime,
-                guide=self.guide,
-            )
+        self.noise = partial(_normal, self.noise_rng, self.device)
+        self.network_arguments = (
+            self.observation_space,
+            self.action_space,
+            _generator(seed, params.name, "weights"),
+            self.normaliser,
         )
+        owner = context.place.owner(params.name)
+        self.new_engine = partial(
+            UpdateEngine,
+            mode=params.update_mode,
+            planned_updates=int(params.learning.ratio * context.planned_steps),
+            repaid_after=REPAID_AFTER,
+            owner=owner,
+            runtime=context.runtime,
+        )
+        self.guide = None if context.runtime.acts_only else params.build_guide(self, context)
+        self.learner = make_learner(self)
         self._engine = self.learner.engine
         self._recur(network.module for network in self.learner.networks.values())
         if self.hidden_state is not None:
@@ -229,7 +251,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             observation_space=self._kept_space(),
             action_space=self.action_space,
             num_envs=context.num_envs,
-            device=device,
+            device=self.device,
             seed=integer_seed(seed, params.name, "memory"),
             discount=discount,
             place=context.place,
@@ -241,8 +263,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
                 f"{self.memory.capacity:,} transitions, learning.learning_starts waits for "
                 f"{params.learning.learning_starts:,}; lower that, or raise memory.capacity"
             )
-        self._comparison = HindsightComparison.of(self.memory, context.place.owner(params.name))
-        self.discount, self._skips = discount, context.runtime.divergence.skips
+        self._comparison = HindsightComparison.of(self.memory, owner)
+        self.discount = discount
         self.earned = 0
         """Decisions that count for gradient steps."""
         self._reported_at = 0
@@ -365,7 +387,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             self.memory.note_errors(positions, errors)
         except NonFiniteError:
             self._engine.require_finite()  # which can name the cause
-            if not self._skips:
+            if not self.runtime.divergence.skips:
                 raise
 
     def _report(self, clock: Clock, rates: dict[str, float]) -> dict[str, float]:
@@ -377,6 +399,11 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         learned = self._engine.drain_metrics()
         own = {"training_steps": float(steps), **learned, **rates}
         return {f"train/{name}": value for name, value in own.items()} | self.metrics(clock)
+
+
+def _normal(rng: torch.Generator, device: torch.device, *shape: int) -> Tensor:
+    """Standard normal numbers, drawn on the CPU."""
+    return torch.randn(shape, generator=rng).to(device, non_blocking=True)
 
 
 def _generator(seed: int, *names: str) -> torch.Generator:

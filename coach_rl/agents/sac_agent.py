@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from coach_rl.agents.actor_critic_learner import ActorCriticAgentParameters, ActorCriticLearner
-from coach_rl.agents.learner import ActingPolicy, LearnerContext
+from coach_rl.agents.learner import ActingPolicy
 from coach_rl.agents.off_policy_agent import (
     OffPolicyAgent,
     ValueLearningParameters,
@@ -111,21 +111,21 @@ class SACLearner(ActorCriticLearner[SACBatch]):
 
     Args:
         params: The agent's parameters.
-        context: Settings known only at construction, such as spaces.
+        agent: The agent that learns by it.
         more: Objectives stepped after those of critics, actor and temperature.
     """
 
     def __init__(
         self,
         params: SACAgentParameters,
-        context: LearnerContext,
+        agent: OffPolicyAgent,
         more: Sequence[Objective[SACBatch]] = (),
     ) -> None:
         algorithm = params.algorithm
-        self._algorithm, self._noise = algorithm, context.noise
-        actor = SquashedGaussianActor(params.actor, *context.network_arguments)
+        self._algorithm, self._noise = algorithm, agent.noise
+        actor = SquashedGaussianActor(params.actor, *agent.network_arguments)
         self.temperature = NetworkWrapper(
-            Temperature(algorithm.initial_temperature), device=context.device
+            Temperature(algorithm.initial_temperature), device=agent.device
         )
         temperature = Objective(
             name="temperature",
@@ -135,9 +135,9 @@ class SACLearner(ActorCriticLearner[SACBatch]):
         )
         super().__init__(
             params,
-            context,
+            agent,
             actor=actor,
-            critics=Critics(params.critic, *context.network_arguments, members=2),
+            critics=Critics(params.critic, *agent.network_arguments, members=2),
             losses=(self.critic_loss, self.actor_loss),
             sync=algorithm.target_sync,
             actor_follows=False,
@@ -147,11 +147,11 @@ class SACLearner(ActorCriticLearner[SACBatch]):
         size, entropy = len(self.to_box.low), algorithm.target_entropy
         self.target_entropy = -float(size) if entropy is None else entropy
         bounds = params.actor.log_std_bounds
-        sampling = SquashedGaussianSampling(log_std_bounds=bounds).build(context.action_space)
+        sampling = SquashedGaussianSampling(log_std_bounds=bounds).build(agent.action_space)
         self.acting: ActingPolicy[RowNoise] = ActingPolicy(self.policy, sampling)
         if params.greedy_candidates:
             rng = torch.Generator().manual_seed(
-                integer_seed(context.seed, params.name, "greedy candidates")
+                integer_seed(agent.runtime.seed, params.name, "greedy candidates")
             )
             shape = (params.greedy_candidates, size)
             self.acting = CandidatePolicy(
@@ -160,8 +160,8 @@ class SACLearner(ActorCriticLearner[SACBatch]):
                 critics=self.critics,
                 to_box=self.to_box,
                 log_std_bounds=bounds,
-                normal=torch.randn(shape, generator=rng).to(context.device),
-                uniform=(2 * torch.rand(shape, generator=rng) - 1).to(context.device),
+                normal=torch.randn(shape, generator=rng).to(agent.device),
+                uniform=(2 * torch.rand(shape, generator=rng) - 1).to(agent.device),
             )
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:

@@ -15,7 +15,6 @@ from coach_rl.agents.actor_critic_learner import (
     DeterministicAgentParameters,
     deterministic_acting,
 )
-from coach_rl.agents.learner import LearnerContext
 from coach_rl.agents.off_policy_agent import (
     ClippedTargetParameters,
     OffPolicyAgent,
@@ -75,20 +74,20 @@ class TD3Batch(NamedTuple):
 class TD3Learner(ActorCriticLearner[TD3Batch]):
     """Two critics of which the lower is believed, and an actor that waits for them."""
 
-    def __init__(self, params: TD3AgentParameters, context: LearnerContext) -> None:
-        self._algorithm, self._noise = params.algorithm, context.noise
+    def __init__(self, params: TD3AgentParameters, agent: OffPolicyAgent) -> None:
+        self._algorithm, self._noise = params.algorithm, agent.noise
         # A target beyond a squashed value's bounds would drive it to where its gradient ends.
         self.clip_targets = params.algorithm.clip_targets or params.critic.bounds
         super().__init__(
             params,
-            context,
-            actor=DeterministicActor(params.actor, *context.network_arguments),
-            critics=Critics(params.critic, *context.network_arguments, members=2),
+            agent,
+            actor=DeterministicActor(params.actor, *agent.network_arguments),
+            critics=Critics(params.critic, *agent.network_arguments, members=2),
             losses=(self.critic_loss, self.actor_loss),
             sync=params.algorithm.target_sync,
             actor_follows=True,
         )
-        self.acting = deterministic_acting(params, context, self.actor, self.policy)
+        self.acting = deterministic_acting(params, agent.action_space, self.actor, self.policy)
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
         noise = self._noise(*batch.action.shape)

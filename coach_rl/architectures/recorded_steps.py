@@ -25,8 +25,8 @@ from coach_rl.architectures.gradient_step import (
     mapped,
     named_tensors,
 )
-from coach_rl.core.errors import ConfigurationError, require
-from coach_rl.core.runtime import UpdateMode, cannot_run
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.runtime import UpdateMode, cannot_run, check_mode
 
 COMPILE_REPAID_AFTER = 40_000
 """Updates after which compiling has repaid itself: about 25 s at 0.6 ms saved per update."""
@@ -86,9 +86,7 @@ def resolved_mode(
             return "captured"
         can_compile = device.type == "cpu" and cannot_run("compiled", "cpu") is None
         return "compiled" if can_compile and planned_updates >= repaid_after else "eager"
-    reason = cannot_run(mode, str(device))
-    others = "'auto', 'captured' or 'eager'" if device.type == "cuda" else "'auto' or 'eager'"
-    require(reason is None, f"update_mode='{mode}' {reason}; use {others}")
+    check_mode(mode, str(device))
     return mode
 
 

@@ -137,6 +137,9 @@ class MovableParameters(ABC):
             device: Where networks live from now on, e.g. `cpu` or `cuda:0`.
         """
 
+    def check_device(self, device: str) -> None:  # noqa: B027 # most check nothing beforehand
+        """Raise `ConfigurationError` where something requested cannot be done on the device."""
+
 
 class KeepingParameters(ABC):
     """Parameters of a memory that keeps transitions and hands out batches of them."""

@@ -19,6 +19,7 @@ from dataclasses import field, fields, replace
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple, Protocol, Self, TypeVar
 
+from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.parts import walk
 from coach_rl.core.ranges import NonNegative, Positive
@@ -262,3 +263,10 @@ def cannot_run(mode: UpdateMode, device: str) -> str | None:
     if mode == "captured" and not on_cuda:
         return f"records a CUDA graph and this agent is on '{device}'"
     return None
+
+
+def check_mode(mode: UpdateMode, device: str) -> None:
+    """Raise `ParameterError` where steps cannot run in this mode on the device."""
+    reason = cannot_run(mode, device)
+    others = "'auto', 'captured' or 'eager'" if device.startswith("cuda") else "'auto' or 'eager'"
+    require(reason is None, f"update_mode='{mode}' {reason}; use {others}")

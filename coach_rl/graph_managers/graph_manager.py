@@ -395,6 +395,11 @@ class GraphManager:
         )
 
 
+HRLGraphManager = GraphManager
+"""A graph manager of a stack of levels:
+`HRLGraphManager(GraphParameters(levels=(top, low), environment=..., num_envs=8))`."""
+
+
 class BasicRLGraphManager(GraphManager):
     """A graph manager of one level.
 
@@ -403,13 +408,6 @@ class BasicRLGraphManager(GraphManager):
 
     described_by = BasicGraphParameters
     parameters: BasicGraphParameters
-
-
-class HRLGraphManager(GraphManager):
-    """A graph manager of a stack of levels.
-
-    HRLGraphManager(GraphParameters(levels=(top, low), environment=..., num_envs=8))
-    """
 
 
 class HACGraphManager(GraphManager):

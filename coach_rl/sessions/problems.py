@@ -1,8 +1,10 @@
 """Checks of an experiment before anything is built, which report all problems together."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from coach_rl.core.errors import ConfigurationError, problems_of, require_no_problems
+from coach_rl.core.parameter_classes import MovableParameters
 from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.torch_settings import resolved_device
@@ -35,9 +37,17 @@ def problems(
     parameters = graph_manager.parameters
     if name:
         yield from problems_of(check_name, name)
-    yield from problems_of(resolved_device, runtime.device)
+    try:
+        device = resolved_device(runtime.device)
+    except ConfigurationError as error:
+        yield error
+    else:
+        for level in parameters.levels:
+            if isinstance(level.agent, MovableParameters):
+                yield from problems_of(level.agent.check_device, device)
     yield from problems_of(parameters.schedule.check_heatup)
     policy = settings.checkpoints or parameters.checkpoints
+    yield from problems_of(replace, parameters, checkpoints=policy)
     needs_memories = parameters.divergence.response == "roll_back"
     if needs_memories and not (policy.enabled and policy.memories):
         yield (

@@ -134,7 +134,6 @@ class Session:
             recorder=recorder,
         )
         self.policy = self.settings.checkpoints or graph_manager.parameters.checkpoints
-        replace(graph_manager.parameters, checkpoints=self.policy)  # which checks that they fit
         self._opened.enter_context(graph)
 
     def begin(self, manifest: Json | None = None) -> Json:

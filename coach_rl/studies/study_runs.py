@@ -39,7 +39,10 @@ from coach_rl.studies.study import VARIANT, Study, Variant, jobs_of
 _AT_ANY_STEP = "success_any_rate"
 
 
-_NAMES_THEN = {"HRLGraphParameters": "GraphParameters"}
+_NAMES_THEN = {
+    "HRLGraphManager": "GraphManager",
+    "HRLGraphParameters": "GraphParameters",
+}
 """Names of today's classes, by those that they had."""
 _FIELDS_THEN = {
     ("GraphAgentParameters", "worst"): "lowest_probability",

@@ -156,7 +156,7 @@ def test_a_cpp_compiler_ended_by_ctrl_c_is_started_again_once(monkeypatch, failu
         return step
 
     monkeypatch.setattr("torch.compile", compile_step)
-    monkeypatch.setattr("coach_rl.architectures.recorded_steps.cannot_run", lambda *_: None)
+    monkeypatch.setattr("coach_rl.core.runtime.cannot_run", lambda *_: None)
     monkeypatch.setattr("coach_rl.architectures.update_engine.cannot_run", lambda *_: None)
     _, engine = learner("compiled")
     if failures == 1:
@@ -186,7 +186,7 @@ def test_a_compiled_file_that_was_cut_off_is_made_again(monkeypatch, tmp_path, p
         return step
 
     monkeypatch.setattr("torch.compile", compile_step)
-    monkeypatch.setattr("coach_rl.architectures.recorded_steps.cannot_run", lambda *_: None)
+    monkeypatch.setattr("coach_rl.core.runtime.cannot_run", lambda *_: None)
     monkeypatch.setattr("coach_rl.architectures.update_engine.cannot_run", lambda *_: None)
     _, engine = learner("compiled")
     if place == "elsewhere":

@@ -93,7 +93,7 @@ def test_the_first_step_says_that_it_is_compiled(monkeypatch, mode, expected):
 
     monkeypatch.setattr("coach_rl.architectures.update_engine.compiled", compiled)
     monkeypatch.setattr("coach_rl.architectures.update_engine.cannot_run", lambda *_: None)
-    monkeypatch.setattr("coach_rl.architectures.recorded_steps.cannot_run", lambda *_: None)
+    monkeypatch.setattr("coach_rl.core.runtime.cannot_run", lambda *_: None)
     network = NetworkWrapper(module(), device=CPU)
     engine = engine_for(
         network, mode=mode, owner="agent 'ppo'", runtime=Runtime(on_activity=happened.append)

@@ -12,7 +12,6 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.agents.learner import LearnerContext
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.sac_agent import (
     SACAgentParameters,
@@ -133,22 +132,21 @@ class DIAYNLearner(SACLearner):
 
     Args:
         params: The agent's parameters.
-        context: Settings known only at construction, such as spaces.
+        agent: The agent that learns by it.
     """
 
-    def __init__(self, params: DIAYNAgentParameters, context: LearnerContext) -> None:
-        network = Discriminator(
-            params.discriminator, context.observation_space, context.weights_rng
-        )
+    def __init__(self, params: DIAYNAgentParameters, agent: OffPolicyAgent) -> None:
+        seen, _, weights_rng, _ = agent.network_arguments
+        network = Discriminator(params.discriminator, seen, weights_rng)
         require_memoryless((network,), "the discriminator")
-        self.discriminator = NetworkWrapper(network, device=context.device)
+        self.discriminator = NetworkWrapper(network, device=agent.device)
         objective: Objective[SACBatch] = Objective(
             name="discriminator",
             network=self.discriminator,
             loss=self.discriminator_loss,
             optimizer=params.discriminator_optimizer,
         )
-        super().__init__(params, context, more=(objective,))
+        super().__init__(params, agent, more=(objective,))
         self.networks["discriminator"] = self.discriminator
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
