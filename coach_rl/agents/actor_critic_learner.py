@@ -36,7 +36,7 @@ from coach_rl.architectures.numpy_policy import (
     recurrent_forward,
     torch_forward,
 )
-from coach_rl.architectures.recurrence import require_memoryless
+from coach_rl.architectures.torso import require_memoryless
 from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, FloatArray, Observation

@@ -12,7 +12,7 @@ from torch import nn
 from coach_rl.agents.agent_rows import AgentRows, Exploration, InfoColumns
 from coach_rl.agents.own_filters import UnfilteredInput, UnfilteredOutput
 from coach_rl.agents.points import points_of_filters
-from coach_rl.architectures.recurrence import HiddenState, hidden_state_of
+from coach_rl.architectures.torso import HiddenState, hidden_state_of
 from coach_rl.core.agents import Symmetry, TrainingReport
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import (
@@ -283,10 +283,9 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         elif clock.phase is Phase.HEATUP:
             choice = _flat(self._random(row_state.heatup_noise, rows))
             if self.hidden_state is not None:
-                chosen = self.choose(row_state, self._filtered(row_state, request, clock), clock)
-                choice[HIDDEN_STATE] = chosen.extras[HIDDEN_STATE]
+                choice[HIDDEN_STATE] = self._chosen(row_state, request, clock)[HIDDEN_STATE]
         else:
-            choice = _flat(self.choose(row_state, self._filtered(row_state, request, clock), clock))
+            choice = self._chosen(row_state, request, clock)
         row_state.heatup[rows] = clock.phase is Phase.HEATUP
         _write(row_state.choice, rows, choice, len(row_state.heatup))
         return self._sent(choice, request.observation)
@@ -388,18 +387,17 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
                 "recurrent network remembers earlier ones; leave out symmetry or recurrence"
             )
 
-    def _filtered(
+    def _chosen(
         self, row_state: AgentRows[Exploration], request: ActionRequest, clock: Clock
-    ) -> ActionRequest:
-        """The request as `choose` gets it."""
+    ) -> dict[str, Array]:
+        """What `choose` makes of the filtered observations."""
         explores = clock.phase is not Phase.TEST or clock.samples
-        return ActionRequest(
-            rows=request.rows,
+        filtered = replace(
+            request,
             observation=take(row_state.pending, request.rows),
-            starts=request.starts,
-            episode_start=request.episode_start,
             greedy=request.greedy if explores else np.ones_like(request.greedy),
         )
+        return _flat(self.choose(row_state, filtered, clock))
 
     def _rows(self, num_envs: int, seed: int, exploration: Exploration) -> AgentRows[Exploration]:
         return AgentRows(

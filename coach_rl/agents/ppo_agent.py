@@ -68,7 +68,6 @@ from coach_rl.functional.policy_gradient import (
     ROUNDING,
     adapted_kl_coefficient,
     clipped_surrogate,
-    masked_mean,
     normalised,
     penalised_surrogate,
     value_loss,
@@ -503,7 +502,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         assert taken.policy is not None
         with torch.inference_mode():
             kl = self.distribution.kl(taken.policy, self.model.policy(taken.observation))
-            return float(masked_mean(kl, taken.mask))
+            return float(taken.mean(kl))
 
     def return_scale(self) -> float:
         """Return the factor from the critic's outputs to returns; 1 while returns don't vary."""
@@ -515,25 +514,25 @@ class PPOAgent(FilteredAgent[RowNoise]):
 
     def loss(self, flat: Tensor, batch: RolloutBatch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """The surrogate of the policy, the critic's error and the entropy bonus, section 5."""
-        algorithm, distribution, mask = self.params.algorithm, self.distribution, batch.mask
+        algorithm, distribution, mean = self.params.algorithm, self.distribution, batch.mean
         parameters, value = self.network.call(flat, batch.observation)
         advantage = batch.advantage
         if algorithm.normalise_advantage:
-            advantage = normalised(advantage, scalars.get(WHOLE_MINIBATCH), mask)
+            advantage = normalised(advantage, scalars.get(WHOLE_MINIBATCH), mean, batch.mask)
         log_prob = distribution.log_prob(parameters, batch.action)
-        if mask is not None:  # a ratio of padding could be infinite
-            log_prob = torch.where(mask, log_prob, batch.log_prob)
+        if batch.mask is not None:  # a ratio of padding could be infinite
+            log_prob = torch.where(batch.mask, log_prob, batch.log_prob)
         if batch.policy is None:
             policy, metrics = clipped_surrogate(
-                log_prob, batch.log_prob, advantage, scalars["clip"], mask
+                log_prob, batch.log_prob, advantage, scalars["clip"], mean
             )
         else:
             kl = distribution.kl(batch.policy, parameters)
             policy, metrics = penalised_surrogate(
-                log_prob, batch.log_prob, advantage, kl, scalars["kl_coefficient"], mask
+                log_prob, batch.log_prob, advantage, kl, scalars["kl_coefficient"], mean
             )
-        error = value_loss(value, batch.value, batch.target, algorithm.value_clip, mask)
-        entropy = masked_mean(distribution.entropy(parameters), mask)
+        error = value_loss(value, batch.value, batch.target, algorithm.value_clip, mean)
+        entropy = mean(distribution.entropy(parameters))
         loss = (
             policy + algorithm.value_coefficient * error - algorithm.entropy_coefficient * entropy
         )

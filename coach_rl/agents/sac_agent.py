@@ -185,7 +185,9 @@ class SACLearner(ActorCriticLearner[SACBatch]):
             soft_value = next_values.amin(dim=0) - alpha * next_log_prob
             target = td_target(batch.reward, batch.discount, soft_value)
         values = self.critics.call(flat, batch.observation, batch.action)  # [2, B]
-        return critic_loss(values, target, batch.weight, self._algorithm.huber, batch.mask)
+        return critic_loss(
+            values, target, batch.weight, self._algorithm.huber, batch.mask, batch.mean
+        )
 
     def actor_loss(self, flat: Tensor, noisy: SACBatch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """Alpha log pi - min Q at reparametrised actions, equation 9."""

@@ -116,7 +116,7 @@ class TD3Learner(ActorCriticLearner[TD3Batch]):
                 self.clip_targets,
             )
         values = self.critics.call(flat, batch.observation, batch.action)  # [2, B]
-        return critic_loss(values, target, batch.weight, algorithm.huber, batch.mask)
+        return critic_loss(values, target, batch.weight, algorithm.huber, batch.mask, batch.mean)
 
     def actor_loss(self, flat: Tensor, noisy: TD3Batch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """Minus the first critic's value of the actor's actions."""

@@ -18,8 +18,7 @@ from coach_rl.architectures.actor_critic import ActorCritic
 from coach_rl.architectures.layers import Activate, ScaleToBox
 from coach_rl.architectures.observation_normaliser import Normalise
 from coach_rl.architectures.onednn import LEAST_SIDE, onednn_is_faster, onednn_linear
-from coach_rl.architectures.recurrence import is_recurrent
-from coach_rl.architectures.torso import FlattenVector, ObservationEmbedder, Torso
+from coach_rl.architectures.torso import FlattenVector, ObservationEmbedder, Torso, is_recurrent
 from coach_rl.architectures.user_module import ModuleTorso
 from coach_rl.core.records import HIDDEN_STATE, Array, FloatArray, Observation
 

@@ -7,14 +7,12 @@ it passes over the observations under `BURN_IN`, without gradients, which renews
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Literal, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import BURN_IN, BURN_IN_MASK, HIDDEN_STATE, FloatArray
 
 Reset = Literal["sub_episode", "episode"]
@@ -146,59 +144,3 @@ class Recurrence(nn.Module):
             _, after = self.cell.step(values, state)
             state = torch.where(mask[:, None], after, state)
         return state
-
-
-@dataclass(frozen=True)
-class HiddenState:
-    """The hidden state of an agent's networks."""
-
-    size: int
-    """Numbers per row, over all recurrent layers."""
-    reset: Reset
-    """Where it becomes 0."""
-
-
-def is_recurrent(networks: Iterable[nn.Module]) -> bool:
-    """Return whether any of the networks has a recurrent layer."""
-    return bool(_layers(networks))
-
-
-def require_memoryless(networks: Iterable[nn.Module], what: str) -> None:
-    """Raise `ConfigurationError` if any of the networks has a recurrent layer.
-
-    Args:
-        networks: Networks that are shown single observations.
-        what: Beginning of the message: who judges them.
-    """
-    if is_recurrent(networks):
-        raise ConfigurationError(
-            f"{what} judges observations out of their order, which no recurrent network can; leave "
-            "out its TorsoParameters.recurrence"
-        )
-
-
-def hidden_state_of(networks: Iterable[nn.Module]) -> HiddenState | None:
-    """The hidden state of networks, whose layers get their places in it; None: it has none.
-
-    Raises:
-        ConfigurationError: Two layers are reset at different times.
-    """
-    layers = _layers(networks)
-    if not layers:
-        return None
-    resets = sorted({layer.reset for layer in layers})
-    if len(resets) > 1:
-        raise ConfigurationError(
-            f"the networks of an agent have one reset, got {' and '.join(resets)}; give all of "
-            "them the same"
-        )
-    size = 0
-    for layer in layers:
-        layer.begin = size
-        size += layer.cell.state_size
-    return HiddenState(size=size, reset=layers[0].reset)
-
-
-def _layers(networks: Iterable[nn.Module]) -> list[Recurrence]:
-    modules = (module for network in networks for module in network.modules())
-    return [module for module in modules if isinstance(module, Recurrence)]

@@ -1,6 +1,7 @@
 """Torso, from observation to features: one embedder per key, merged, through a middleware."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -10,9 +11,9 @@ from torch import Tensor, nn
 
 from coach_rl.architectures.layers import Activate, Activation, convolution, linear
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
-from coach_rl.architectures.recurrence import Recurrence, RecurrenceParameters
+from coach_rl.architectures.recurrence import Recurrence, RecurrenceParameters, Reset
 from coach_rl.architectures.user_module import ModuleParameters, ModuleTorso, selected
-from coach_rl.core.errors import SpaceError, UnknownNameError
+from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive
 from coach_rl.core.spaces import Space
@@ -226,6 +227,62 @@ def last_layer(
             f"{outputs} are needed; change it, or set ModuleParameters.last_layer"
         )
     return nn.Identity()
+
+
+@dataclass(frozen=True)
+class HiddenState:
+    """The hidden state of an agent's networks."""
+
+    size: int
+    """Numbers per row, over all recurrent layers."""
+    reset: Reset
+    """Where it becomes 0."""
+
+
+def is_recurrent(networks: Iterable[nn.Module]) -> bool:
+    """Return whether any of the networks has a recurrent layer."""
+    return bool(_layers(networks))
+
+
+def require_memoryless(networks: Iterable[nn.Module], what: str) -> None:
+    """Raise `ConfigurationError` if any of the networks has a recurrent layer.
+
+    Args:
+        networks: Networks that are shown single observations.
+        what: Beginning of the message: who judges them.
+    """
+    if is_recurrent(networks):
+        raise ConfigurationError(
+            f"{what} judges observations out of their order, which no recurrent network can; leave "
+            "out its TorsoParameters.recurrence"
+        )
+
+
+def hidden_state_of(networks: Iterable[nn.Module]) -> HiddenState | None:
+    """The hidden state of networks, whose layers get their places in it; None: it has none.
+
+    Raises:
+        ConfigurationError: Two layers are reset at different times.
+    """
+    layers = _layers(networks)
+    if not layers:
+        return None
+    resets = sorted({layer.reset for layer in layers})
+    if len(resets) > 1:
+        raise ConfigurationError(
+            f"the networks of an agent have one reset, got {' and '.join(resets)}; give all of "
+            "them the same"
+        )
+    size = 0
+    for layer in layers:
+        layer.begin = size
+        size += layer.cell.state_size
+    return HiddenState(size=size, reset=layers[0].reset)
+
+
+def _layers(networks: Iterable[nn.Module]) -> list[Recurrence]:
+    modules = (module for network in networks for module in network.modules())
+    return [module for module in modules if isinstance(module, Recurrence)]
 
 
 def _encoder(

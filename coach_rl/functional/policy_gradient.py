@@ -1,30 +1,18 @@
 """Losses of PPO (Schulman et al. 2017, arXiv:1707.06347), and of learned options and skills."""
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 Metrics = dict[str, Tensor]
+Mean = Callable[[Tensor], Tensor]
+"""A function that returns the mean of values [B] as a scalar."""
 
 ROUNDING = 1e-6
 """Relative spread up to which float32 numbers count as equal: the mean of equal ones is rounded."""
-
-
-def masked_mean(values: Tensor, mask: Tensor | None = None) -> Tensor:
-    """The mean of values [..., B] where a mask [B] is true, once at least; None: everywhere."""
-    if mask is None:
-        return values.mean()
-    return torch.where(mask, values, 0.0).sum() / mask.expand_as(values).sum()
-
-
-def masked_extremes(values: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """The least and the greatest of values [..., B] where a mask [B] is true; None: everywhere."""
-    if mask is None:
-        return values.amin(), values.amax()
-    least, greatest = (values.masked_fill(~mask, end).flatten() for end in (torch.inf, -torch.inf))
-    return least.amin(), greatest.amax()
 
 
 def clipped_surrogate(
@@ -32,7 +20,7 @@ def clipped_surrogate(
     old_log_prob: Tensor,
     advantage: Tensor,
     clip: Tensor,
-    mask: Tensor | None = None,
+    mean: Mean = torch.mean,
 ) -> tuple[Tensor, Metrics]:
     """The clipped objective, equation 7, as a loss to be minimised.
 
@@ -41,7 +29,7 @@ def clipped_surrogate(
         old_log_prob: The same under the policy that chose them, [B].
         advantage: [B].
         clip: epsilon, a scalar tensor; the ratio gains nothing outside [1 - clip, 1 + clip].
-        mask: Samples that count, [B] bool; None: all.
+        mean: Mean of values [B] over the samples that count.
 
     Returns:
         The loss (a scalar) and the metrics `approx_kl` (Schulman's low-variance estimate
@@ -50,11 +38,11 @@ def clipped_surrogate(
     log_ratio = log_prob - old_log_prob
     ratio = log_ratio.exp()
     clipped = torch.clamp(ratio, 1 - clip, 1 + clip)
-    loss = -masked_mean(torch.minimum(ratio * advantage, clipped * advantage), mask)
+    loss = -mean(torch.minimum(ratio * advantage, clipped * advantage))
     outside = ((ratio - 1).abs() > clip).to(ratio.dtype)
     metrics = {
-        "approx_kl": masked_mean(ratio - 1 - log_ratio, mask).detach(),
-        "clip_fraction": masked_mean(outside, mask).detach(),
+        "approx_kl": mean(ratio - 1 - log_ratio).detach(),
+        "clip_fraction": mean(outside).detach(),
     }
     return loss, metrics
 
@@ -65,7 +53,7 @@ def penalised_surrogate(
     advantage: Tensor,
     kl: Tensor,
     coefficient: Tensor,
-    mask: Tensor | None = None,
+    mean: Mean = torch.mean,
 ) -> tuple[Tensor, Metrics]:
     """The objective with a KL penalty, equation 8, as a loss to be minimised.
 
@@ -75,15 +63,15 @@ def penalised_surrogate(
         advantage: [B].
         kl: KL(old || new) of each row's full distribution, [B].
         coefficient: beta, a scalar.
-        mask: Samples that count, [B] bool; None: all.
+        mean: Mean of values [B] over the samples that count.
 
     Returns:
         The loss (a scalar) and the metrics `approx_kl` (here the exact mean divergence) and
         `clip_fraction` (0: nothing is clipped).
     """
     ratio = (log_prob - old_log_prob).exp()
-    divergence = masked_mean(kl, mask)
-    loss = -masked_mean(ratio * advantage, mask) + coefficient * divergence
+    divergence = mean(kl)
+    loss = -mean(ratio * advantage) + coefficient * divergence
     return loss, {"approx_kl": divergence.detach(), "clip_fraction": divergence.detach() * 0}
 
 
@@ -101,7 +89,7 @@ def value_loss(
     old_value: Tensor,
     target: Tensor,
     clip: float | None,
-    mask: Tensor | None = None,
+    mean: Mean = torch.mean,
 ) -> Tensor:
     """Half the mean squared error of the values, a scalar.
 
@@ -111,17 +99,20 @@ def value_loss(
         target: [B].
         clip: Where given, a prediction counts no better than one that stayed within `clip` of
             `old_value` (OpenAI baselines' PPO2; not in the paper).
-        mask: Samples that count, [B] bool; None: all.
+        mean: Mean of values [B] over the samples that count.
     """
     error = (value - target) ** 2
     if clip is not None:
         stayed = old_value + (value - old_value).clamp(-clip, clip)
         error = torch.maximum(error, (stayed - target) ** 2)
-    return 0.5 * masked_mean(error, mask)
+    return 0.5 * mean(error)
 
 
 def normalised(
-    advantage: Tensor, among: Tensor | None = None, mask: Tensor | None = None
+    advantage: Tensor,
+    among: Tensor | None = None,
+    mean: Mean = torch.mean,
+    mask: Tensor | None = None,
 ) -> Tensor:
     """Advantages with mean 0 and standard deviation 1; 0 where they differ by rounding alone.
 
@@ -129,40 +120,40 @@ def normalised(
         advantage: [B].
         among: Advantages of the whole minibatch, whose mean and standard deviation count, where
             `advantage` is a share of them, [M]; None: `advantage` is all of it.
-        mask: Those of them whose mean and standard deviation count, bool; None: all.
+        mean: Mean of values over those that count.
+        mask: Those that count, bool; None: all.
     """
     whole = advantage if among is None else among
-    mean = masked_mean(whole, mask)
-    std = masked_mean((whole - mean).pow(2), mask).sqrt()
-    least, greatest = masked_extremes(whole, mask)
-    is_constant = (std <= ROUNDING * mean.abs()) | (greatest == least)
-    return ((advantage - mean) / (std + 1e-8)).masked_fill(is_constant, 0.0)
+    middle = mean(whole)
+    std = mean((whole - middle).pow(2)).sqrt()
+    least, greatest = whole, whole
+    if mask is not None:
+        least, greatest = whole.masked_fill(~mask, torch.inf), whole.masked_fill(~mask, -torch.inf)
+    is_constant = (std <= ROUNDING * middle.abs()) | (greatest.amax() == least.amin())
+    return ((advantage - middle) / (std + 1e-8)).masked_fill(is_constant, 0.0)
 
 
 Numbers = dict[str, Tensor]
 
 
 def discrimination(
-    logits: Tensor, skill: Tensor, mask: Tensor | None = None
+    logits: Tensor, skill: Tensor, mean: Mean = torch.mean
 ) -> tuple[Tensor, Numbers]:
     """Cross-entropy of a discriminator q(z | s) of skills (Eysenbach et al. 2018, algorithm 1).
 
     Args:
         logits: Of each skill, [B, K].
         skill: The skills that led to the states, int64 [B].
-        mask: Samples that count, [B] bool; None: all.
+        mean: Mean of values [B] over the samples that count.
 
     Returns:
         The mean loss, and the share of states whose skill is right.
     """
-    if mask is None:
-        loss = cross_entropy(logits, skill)
-    else:
-        loss = masked_mean(cross_entropy(logits, skill, reduction="none"), mask)
+    loss = mean(cross_entropy(logits, skill, reduction="none"))
     correct = (logits.argmax(dim=1) == skill).to(logits.dtype)
     return loss, {
         "discriminator_loss": loss.detach(),
-        "discriminator_accuracy": masked_mean(correct, mask).detach(),
+        "discriminator_accuracy": mean(correct).detach(),
     }
 
 

@@ -1,10 +1,10 @@
 """Action values, their targets and losses."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 from torch.nn.functional import huber_loss
-
-from coach_rl.functional.policy_gradient import masked_extremes, masked_mean
 
 
 def td_target(
@@ -47,6 +47,7 @@ def critic_loss(
     weight: Tensor,
     huber: float | None = None,
     mask: Tensor | None = None,
+    mean: Callable[[Tensor], Tensor] = torch.mean,
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The loss of critics that learn the same target, and its metrics.
 
@@ -56,6 +57,7 @@ def critic_loss(
         weight: Of each sample, [B].
         huber: See `regression_loss`.
         mask: Samples that count in metrics, [B] bool; None: all. The others have weight 0.
+        mean: Mean of values [K, B] over those samples.
 
     Returns:
         The loss, and metrics. `td_error`, [B], is the error of one critic, or the mean size of
@@ -63,11 +65,14 @@ def critic_loss(
     """
     error = values - target
     loss = regression_loss(error, weight, huber)
+    least, greatest = values, values
+    if mask is not None:
+        least, greatest = (values.masked_fill(~mask, end) for end in (torch.inf, -torch.inf))
     return loss, {
         "critic_loss": loss,
-        "q_value": masked_mean(values, mask),
-        "q_lowest": masked_extremes(values, mask)[0],
-        "q_highest": masked_extremes(values, mask)[1],
+        "q_value": mean(values),
+        "q_lowest": least.amin(),
+        "q_highest": greatest.amax(),
         "td_error": error[0] if len(error) == 1 else error.abs().mean(dim=0),
     }
 

@@ -6,11 +6,11 @@ A column is an array or tensor under a flat path; its first axis counts transiti
 from collections.abc import Mapping
 from typing import NamedTuple, TypeVar
 
+import torch
 from torch import Tensor
 
 from coach_rl.core.goals import GOAL_KEY, TIME_KEY
 from coach_rl.core.records import HIDDEN_STATE, Array, Transition
-from coach_rl.functional.policy_gradient import masked_mean
 
 Columns = dict[str, Tensor]
 """Columns by path, [B, ...] each."""
@@ -131,6 +131,13 @@ Tensors = dict[str, Tensor]
 """Tensors by name, e.g. by observation key."""
 
 
+def masked_mean(values: Tensor, mask: Tensor | None) -> Tensor:
+    """The mean of values [..., B] where a mask [B] is true, once at least; None: everywhere."""
+    if mask is None:
+        return values.mean()
+    return torch.where(mask, values, 0.0).sum() / mask.expand_as(values).sum()
+
+
 class TransitionBatch(NamedTuple):
     """B transitions drawn from a replay memory, on the learner's device."""
 
@@ -228,6 +235,10 @@ class RolloutBatch(NamedTuple):
     objective does not need them."""
     mask: Tensor | None = None
     """False at the position that pads sequences, [C] bool; None where there are no sequences."""
+
+    def mean(self, values: Tensor) -> Tensor:
+        """The mean of values [..., C] over the transitions, without padding."""
+        return masked_mean(values, self.mask)
 
 
 class Minibatch(NamedTuple):

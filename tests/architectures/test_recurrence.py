@@ -10,8 +10,8 @@ from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.gated_recurrence import GRU, LSTM
 from coach_rl.architectures.linear_recurrence import MinGRU
 from coach_rl.architectures.numpy_policy import policy_forward
-from coach_rl.architectures.recurrence import Recurrence, hidden_state_of, is_recurrent
-from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.architectures.recurrence import Recurrence
+from coach_rl.architectures.torso import TorsoParameters, hidden_state_of, is_recurrent
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import BURN_IN_MASK, HIDDEN_STATE
 

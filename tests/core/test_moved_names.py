@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from coach_rl.core.moved_names import current_name, moved_names
+from coach_rl.core.lazy_names import current_name, moved_names
 
 
 @pytest.mark.parametrize("old", moved_names())

@@ -24,7 +24,7 @@ from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.agents.hierarchies.skill_agents import SkillAgents
 from coach_rl.agents.planning.graph_agent import GraphAgent
 from coach_rl.agents.planning.graph_rows import GraphRows
-from coach_rl.architectures.recurrence import HiddenState
+from coach_rl.architectures.torso import HiddenState
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace, TimedGoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace

@@ -1,6 +1,5 @@
 """Runs that are refused, fail or warn: a run, a call, the kind of error, and its message."""
 
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -291,7 +290,7 @@ REFUSED: list[Case] = [
     (None, lambda _: coach_rl.load("nowhere"), C, "neither a run's folder"),
     (walk, resume, C, "nothing left to train: step_100 has done 100"),
     (walk, partial(resume, steps=50), C, "nothing left to train: step_100 has done 100"),
-    (walk, while_locked, C, f"is in use by process {os.getpid()}"),
+    (walk, while_locked, C, "is in use by process"),
     (stopped, partial(resume, steps=60), C, "has done 60 of 60 ... above 60 with --steps"),
     (often, lambda run: resume(run / "checkpoints" / "step_30"), C, CONTINUED),
     (often, lambda run: resume(Path(f"{run}@30")), C, CONTINUED),

@@ -17,8 +17,7 @@ from coach_rl.core.errors import (
 )
 from coach_rl.studies.comparison import compare
 from coach_rl.studies.live import runs_to_watch, watch
-from coach_rl.studies.local_pool import LocalPool
-from coach_rl.studies.places import check_place, executor
+from coach_rl.studies.places import LocalPool, check_place, executor
 from coach_rl.studies.plots import require_matplotlib
 from coach_rl.studies.run_records import unpack_records, write_records
 from coach_rl.studies.runs import find_runs, group_scores

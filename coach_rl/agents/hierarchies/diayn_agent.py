@@ -22,8 +22,12 @@ from coach_rl.agents.sac_agent import (
 from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
 from coach_rl.architectures.layers import linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.recurrence import require_memoryless
-from coach_rl.architectures.torso import AnyTorsoParameters, TorsoParameters, last_layer
+from coach_rl.architectures.torso import (
+    AnyTorsoParameters,
+    TorsoParameters,
+    last_layer,
+    require_memoryless,
+)
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ConfigurationError, SpaceError, require
 from coach_rl.core.options import OPTION_KEY, OptionSpace
@@ -164,7 +168,7 @@ class DIAYNLearner(SACLearner):
         """Cross-entropy of the skills given the states they led to; metrics of both networks."""
         batch = noisy.transitions
         logits = self.discriminator.call(flat, batch.next_observation)
-        loss, metrics = discrimination(logits, _skill(batch), batch.mask)
+        loss, metrics = discrimination(logits, _skill(batch), batch.mean)
         return loss, {**metrics, "diversity_reward": batch.mean(batch.reward)}
 
 

@@ -18,7 +18,7 @@ from gymnasium import spaces
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.td3_agent import TD3AgentParameters, TD3Learner
 from coach_rl.architectures.gradient_step import Numbers
-from coach_rl.architectures.recurrence import require_memoryless
+from coach_rl.architectures.torso import require_memoryless
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, require

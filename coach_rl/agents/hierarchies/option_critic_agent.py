@@ -22,8 +22,12 @@ from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Object
 from coach_rl.architectures.layers import linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import quick_forward
-from coach_rl.architectures.recurrence import require_memoryless
-from coach_rl.architectures.torso import AnyTorsoParameters, TorsoParameters, last_layer
+from coach_rl.architectures.torso import (
+    AnyTorsoParameters,
+    TorsoParameters,
+    last_layer,
+    require_memoryless,
+)
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
