@@ -281,7 +281,8 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         if row_state.followed is not None:
             choice = take(row_state.followed, rows)
         elif clock.phase is Phase.HEATUP:
-            choice = _flat(self._random(row_state.heatup_noise, rows))
+            uniform = row_state.heatup_noise.draw(rows)
+            choice = _flat(ActionInfo(action=actions_from_uniform(self.action_space, uniform)))
             if self.hidden_state is not None:
                 choice[HIDDEN_STATE] = self._chosen(row_state, request, clock)[HIDDEN_STATE]
         else:
@@ -373,15 +374,13 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
 
     def _recur(self, networks: Iterable[nn.Module]) -> None:
         """Find the hidden state of the networks that the agent acts and learns with."""
-        self.hidden_state = hidden_state_of(networks)
-        if self.hidden_state is None:
-            return
-        if HIDDEN_STATE in self.observation_space.spaces:
+        hidden = self.hidden_state = hidden_state_of(networks)
+        if hidden is not None and HIDDEN_STATE in self.observation_space.spaces:
             raise SpaceError(
                 f"agent '{self.name}' is recurrent and observes a '{HIDDEN_STATE}', the name of "
                 "its own state; give the observation key another name"
             )
-        if self.symmetry is not None:
+        if hidden is not None and self.symmetry is not None:
             raise ConfigurationError(
                 f"agent '{self.name}': its symmetry transforms each observation by itself, and a "
                 "recurrent network remembers earlier ones; leave out symmetry or recurrence"
@@ -489,9 +488,6 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         """The actions [R, ...] for the environment of rows that see this; empties the choice."""
         action = self.output_filter.apply(clipped_to_space(self.action_space, _action(choice)))
         return action if self.symmetry is None else self.symmetry.restored(action, observation)
-
-    def _random(self, noise: RowNoise, rows: IntArray) -> ActionInfo:
-        return ActionInfo(action=actions_from_uniform(self.action_space, noise.draw(rows)))
 
     def _store(
         self,
