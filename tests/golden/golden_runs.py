@@ -286,7 +286,19 @@ RUNS = {
     "TMaze_PPO_Options": GoldenRun(
         preset="TMaze_PPO_Options",
         steps=600,
-        changes=ONE + "schedule.evaluation_interval=600; num_envs=4; rollout=40",
+        changes=ONE
+        + "schedule.evaluation_interval=600; num_envs=4; rollout=40; recurrence=min_gru",
+    ),
+    "TMaze_PPO": GoldenRun(
+        preset="TMaze_PPO",
+        steps=300,
+        changes=PPO + "agent.algorithm.sequence=8; length=4",
+    ),
+    "TMaze_DQN": GoldenRun(
+        preset="TMaze_DQN",
+        steps=300,
+        changes=ONE + REPLAY + "schedule.evaluation_interval=300; num_envs=4; length=4; "
+        "agent.memory.sequences.length=8; agent.memory.sequences.burn_in=2; recurrence=lstm",
     ),
 }
 
