@@ -119,7 +119,8 @@ def distribution_for(space: Space) -> Distribution:
             return Categorical(int(space.n))
         case spaces.MultiDiscrete() if len(space.shape) == 1:
             return MultiCategorical(tuple(int(size) for size in space.nvec))
+    shown = " ".join(str(space).split())  # which may have several lines
     raise SpaceError(
-        f"no stochastic policy for the action space {space}; allowed: a flat Box of floats, "
+        f"no stochastic policy for the action space {shown}; allowed: a flat Box of floats, "
         "Discrete, a flat MultiDiscrete (an OutputFilter can map others to these)"
     )

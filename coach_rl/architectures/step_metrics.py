@@ -209,7 +209,7 @@ def diagnosis(
         name = metric.removeprefix(JUDGED)
         found.append(f"at gradient step {step:,} its {name} was {value}, the first such number")
     if skipped:
-        found.append(f"{skipped:,} steps in a row have been skipped")
+        found.append(f"steps skipped in a row: {skipped:,}")
     broken = [each for each in learners if not each.is_finite]
     found += [_broken(each) for each in broken]
     if answer is not None:

@@ -143,7 +143,12 @@ class MujocoTask:
                 return mujoco.MjModel.from_xml_string(self.xml_file)
             return mujoco.MjModel.from_xml_path(str(self._path()))
         except ValueError as error:
-            raise ParameterError(f"{type(self).__name__}.xml_file: {error}") from error
+            is_text = self.xml_file.lstrip().startswith("<")
+            which = "given as text" if is_text else f"'{self.xml_file}'"
+            reason = " ".join(str(error).split())
+            raise ParameterError(
+                f"{type(self).__name__}.xml_file, {which}, is no model: {reason}; correct it"
+            ) from error
 
     def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
         """Set one simulator, at rest in its initial pose, to the start of an episode.

@@ -289,6 +289,12 @@ RUNS = {
         changes=ONE
         + "schedule.evaluation_interval=600; num_envs=4; rollout=40; recurrence=min_gru",
     ),
+    "POPGym_PPO": GoldenRun(
+        preset="POPGym_PPO",
+        steps=300,
+        changes=PPO + "agent.algorithm.sequence=8",
+        package="popgym",
+    ),
     "TMaze_PPO": GoldenRun(
         preset="TMaze_PPO",
         steps=300,

@@ -1,0 +1,59 @@
+"""Recurrent PPO on tasks of POPGym, which ask for memory."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import coach_rl as rl
+from coach_rl.presets.panels import (
+    FlatPanel,
+    Recurrence,
+    flat,
+    ppo_optimizer,
+    recurrent_layer,
+    solved,
+)
+
+TASKS = ("RepeatFirstEasy", "RepeatPreviousEasy", "PositionOnlyCartPoleEasy")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel(FlatPanel):
+    """Settings to change with -cp."""
+
+    LEVELS: ClassVar = tuple(f"popgym:popgym-{task}-v0" for task in TASKS)  # others serve as well
+    level: str = LEVELS[0]
+    """A task of POPGym by its Gymnasium id."""
+    recurrence: Recurrence = "gru"
+    """The recurrent layer of policy and critic."""
+    num_envs: int = 16
+    steps: int = 500_000
+    learning_rate: float = 1e-3
+
+
+def graph_manager(panel: Panel) -> rl.GraphManager:
+    """PPO on a task of POPGym (Morad et al. 2023, arXiv:2303.01859). Needs the extra `popgym`."""
+    torso = rl.TorsoParameters(
+        embedder=(64,),
+        recurrence=recurrent_layer(panel.recurrence, size=64, skip=True),
+        middleware=(64,),
+    )
+    agent = rl.PPOAgentParameters(
+        algorithm=rl.PPOAlgorithmParameters(
+            rollout=rl.EnvironmentSteps(128 * panel.num_envs),
+            epochs=5,
+            minibatch=512,
+            sequence=64,
+            discount=panel.discount,
+            entropy_coefficient=0.01,
+            learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.0),
+        ),
+        network=rl.ActorCriticParameters(torso=torso),
+        optimizer=ppo_optimizer(panel.learning_rate),
+    )
+    return flat(
+        panel,
+        agent,
+        rl.GymnasiumParameters(level=panel.level),
+        panel.schedule(evaluation_interval=25_000, evaluation_episodes=20),
+        validation=solved(0.9, within=panel.steps),  # the most is 1
+    )
