@@ -1,4 +1,4 @@
-"""Recurrent PPO on tasks of POPGym, which ask for memory."""
+"""Recurrent PPO on tasks of POPGym, which need memory."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -32,6 +32,8 @@ class Panel(FlatPanel):
 
 def graph_manager(panel: Panel) -> rl.GraphManager:
     """PPO on a task of POPGym (Morad et al. 2023, arXiv:2303.01859). Needs the extra `popgym`."""
+    if not panel.level.startswith("popgym:") or not panel.level.endswith("-v0"):
+        raise rl.UnknownNameError("POPGym task", panel.level, panel.LEVELS)
     torso = rl.TorsoParameters(
         embedder=(64,),
         recurrence=recurrent_layer(panel.recurrence, size=64, skip=True),

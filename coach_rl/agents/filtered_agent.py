@@ -389,7 +389,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
     def _chosen(
         self, row_state: AgentRows[Exploration], request: ActionRequest, clock: Clock
     ) -> dict[str, Array]:
-        """What `choose` makes of the filtered observations."""
+        """The choice by `choose` for the filtered observations, flat."""
         explores = clock.phase is not Phase.TEST or clock.samples
         filtered = replace(
             request,

@@ -88,7 +88,7 @@ def _numpy_recurrent(
     others: Sequence[ObservationEmbedder],
     constant: Tensor | None,
 ) -> Forward | None:
-    """What `recurrent_forward` returns, in numpy; None where it must be torch."""
+    """The function of `recurrent_forward` in numpy; None where it must be torch."""
     if isinstance(torso, ModuleTorso) or not isinstance(head, nn.Sequential) or not _on_cpu(head):
         return None
     embedder, middleware, last = _embedder(torso.embedder), _layers(torso.middleware), _layers(head)

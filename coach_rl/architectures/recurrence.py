@@ -27,7 +27,7 @@ class RecurrenceParameters(Protocol):
 
     @property
     def reset(self) -> Reset:
-        """Where the state becomes 0: at the start of each sub-episode, or of each episode."""
+        """The start at which the state becomes 0: of each sub-episode, or of each episode."""
         ...
 
     @property

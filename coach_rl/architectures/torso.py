@@ -120,7 +120,7 @@ class ObservationEmbedder(nn.Module):
         return self.advance(observation)[0]
 
     def advance(self, observation: dict[str, Tensor]) -> tuple[Tensor, Tensor | None]:
-        """What `forward` returns, and the hidden states [S, H] after it; None: there are none."""
+        """The result of `forward`, and the hidden states [S, H] after it; None: there are none."""
         merged = self._merged(observation)
         if self.recurrence is None:
             return merged, None
@@ -155,7 +155,7 @@ class Torso(nn.Module):
         return merged
 
     def advance(self, observation: dict[str, Tensor]) -> tuple[Tensor, Tensor | None]:
-        """What `forward` returns, and the hidden states [S, H] after it; None: there are none."""
+        """The result of `forward`, and the hidden states [S, H] after it; None: there are none."""
         merged, state = self.embedder.advance(observation)
         return self.middleware(merged), state
 
@@ -236,7 +236,7 @@ class HiddenState:
     size: int
     """Numbers per row, over all recurrent layers."""
     reset: Reset
-    """Where it becomes 0."""
+    """The start at which it becomes 0."""
 
 
 def is_recurrent(networks: Iterable[nn.Module]) -> bool:

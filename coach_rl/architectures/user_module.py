@@ -127,7 +127,7 @@ class ModuleTorso(nn.Module):
         return outputs if outputs.ndim > 1 else outputs[:, None]
 
     def advance(self, observation: dict[str, Tensor]) -> tuple[Tensor, None]:
-        """What `forward` returns; it has no hidden state."""
+        """The result of `forward`; there is no hidden state."""
         return self(observation), None
 
 

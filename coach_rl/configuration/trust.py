@@ -32,7 +32,7 @@ from coach_rl.core.file_writing import sha256_of
 from coach_rl.core.parameter_classes import CodeNamingParameters
 
 OURS = "coach_rl"
-ADAPTED = ("ale_py", "gymnasium", "gymnasium_robotics", "mpe2", "pettingzoo", "torch.nn")
+ADAPTED = ("ale_py", "gymnasium", "gymnasium_robotics", "mpe2", "pettingzoo", "popgym", "torch.nn")
 """Modules whose classes may be named, and the environments that they register; no functions."""
 PRESET_MODULE = "coach_preset_"
 """Beginning of the names of presets' modules, which end in a digest of their content."""

@@ -149,7 +149,7 @@ class Sequences(SamplerUnit):
         return start
 
     def _follows(self, rows: IntArray, steps: IntArray) -> BoolArray:
-        """Whether the steps [S, ...] of rows follow the ones before them."""
+        """Return whether the steps [S, ...] of rows follow the ones before them."""
         follows: BoolArray = self._store.ledger[FOLLOWS].take(self._store.positions_of(rows, steps))
         return follows
 

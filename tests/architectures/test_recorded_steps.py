@@ -322,7 +322,7 @@ def unable_to_capture(monkeypatch, mode):
 
     monkeypatch.setattr("coach_rl.architectures.update_engine.captured", captured)
     monkeypatch.setattr("coach_rl.architectures.update_engine.cannot_run", lambda *_: None)
-    monkeypatch.setattr("coach_rl.architectures.recorded_steps.cannot_run", lambda *_: None)
+    monkeypatch.setattr("coach_rl.core.runtime.cannot_run", lambda *_: None)
     network, engine = learner(mode)
     engine.mode = "captured"
     return network, engine

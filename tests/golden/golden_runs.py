@@ -50,6 +50,10 @@ PPO = ONE + (
     "num_envs=2; schedule.evaluation_interval=256; agent.algorithm.rollout=64; "
     "agent.algorithm.epochs=2; agent.algorithm.minibatch=32; "
 )
+RECURRENT = (
+    "agent.algorithm.sequence=8; agent.network.torso.embedder=(8,); "
+    "agent.network.torso.recurrence.size=8; "
+)
 REPLAY = (
     "agent.memory.capacity=1000; agent.learning.batch=16; agent.learning.learning_starts=40; "
     "agent.learning.report_every=10; agent.learning.updates_per_step=0.2; "
@@ -292,18 +296,19 @@ RUNS = {
     "POPGym_PPO": GoldenRun(
         preset="POPGym_PPO",
         steps=300,
-        changes=PPO + "agent.algorithm.sequence=8",
+        changes=PPO + RECURRENT + "agent.network.torso.middleware=(8,)",
         package="popgym",
     ),
     "TMaze_PPO": GoldenRun(
         preset="TMaze_PPO",
         steps=300,
-        changes=PPO + "agent.algorithm.sequence=8; length=4",
+        changes=PPO + RECURRENT + "length=4",
     ),
     "TMaze_DQN": GoldenRun(
         preset="TMaze_DQN",
         steps=300,
-        changes=ONE + REPLAY + "schedule.evaluation_interval=300; num_envs=4; length=4; "
+        changes=ONE + REPLAY + "agent.network.torso.embedder=(8,); "
+        "agent.network.torso.recurrence.size=8; schedule.evaluation_interval=300; num_envs=4; length=4; "
         "agent.memory.sequences.length=8; agent.memory.sequences.burn_in=2; recurrence=lstm",
     ),
 }

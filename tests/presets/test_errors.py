@@ -51,7 +51,7 @@ C, P = ConfigurationError, ParameterError
         (
             built("AntMaze_Graph", hierarchy="none", stance=True),
             P,
-            "stance=True is part of way-points",
+            "stance=True needs way-points",
         ),
         *(
             (
