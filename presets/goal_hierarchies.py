@@ -266,13 +266,14 @@ def _lowest_agent(
     panel: HACPanel, *, bounded: bool, hidden: rl.InputFilter | None = None
 ) -> rl.HACAgentParameters:
     """DDPG, which acts in the simulator and doesn't observe what is `hidden`."""
-    noise = noisy(panel.epsilon, panel.noise)
-    repeated = rl.EpsilonZGreedy(epsilon=noise.epsilon, noise=noise.noise)
+    exploration: rl.EpsilonGreedyNoise | rl.EpsilonZGreedy = noisy(panel.epsilon, panel.noise)
+    if panel.exploration == "epsilon_z_greedy":
+        exploration = rl.EpsilonZGreedy(epsilon=exploration.epsilon, noise=exploration.noise)
     learner = hindsight_ddpg(
         panel,
         updates=panel.updates_per_step,
         learning_starts=1_000,
-        exploration=noise if panel.exploration == "epsilon_greedy" else repeated,
+        exploration=exploration,
         bounded=bounded,
     )
     learner = replace(

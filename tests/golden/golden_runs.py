@@ -308,7 +308,8 @@ RUNS = {
         preset="TMaze_DQN",
         steps=300,
         changes=ONE + REPLAY + "agent.network.torso.embedder=(8,); "
-        "agent.network.torso.recurrence.size=8; schedule.evaluation_interval=300; num_envs=4; length=4; "
+        "agent.network.torso.recurrence.size=8; schedule.evaluation_interval=300; "
+        "num_envs=4; length=4; "
         "agent.memory.sequences.length=8; agent.memory.sequences.burn_in=2; recurrence=lstm",
     ),
 }
