@@ -33,7 +33,9 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
     reaches the step at which the cue was seen.
     """
     torso = rl.TorsoParameters(
-        embedder=(32,), recurrence=recurrent_layer(panel.recurrence, size=32), middleware=()
+        embedder=(32,),
+        recurrence=recurrent_layer(panel.recurrence, size=32, span=3 * panel.length),
+        middleware=(),
     )
     agent = rl.PPOAgentParameters(
         algorithm=rl.PPOAlgorithmParameters(

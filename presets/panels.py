@@ -130,16 +130,16 @@ Recurrence = Literal["none", "gru", "lstm", "min_gru"]
 
 
 def recurrent_layer(
-    kind: Recurrence, size: int, *, skip: bool = False
+    kind: Recurrence, size: int, *, skip: bool = False, span: int | None = None
 ) -> rl.GRU | rl.LSTM | rl.MinGRU | None:
     """The recurrent layer of a torso; None where there is none."""
     match kind:
         case "gru":
-            return rl.GRU(size=size, skip=skip)
+            return rl.GRU(size=size, skip=skip, span=span)
         case "lstm":
-            return rl.LSTM(size=size, skip=skip)
+            return rl.LSTM(size=size, skip=skip, span=span)
         case "min_gru":
-            return rl.MinGRU(size=size, skip=skip)
+            return rl.MinGRU(size=size, skip=skip, span=span)
     return None
 
 

@@ -4,9 +4,11 @@ import math
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from typing import Annotated
 
 import numpy as np
 import torch
+from annotated_types import Ge
 from torch import Tensor, nn
 
 from coach_rl.architectures.recurrence import Cell, NumpyStep, Reset
@@ -27,10 +29,14 @@ class GRU:
     skip: bool = False
     """The layer's input is part of its output, so that what follows sees the newest observation
     beside what is remembered."""
+    span: Annotated[int, Ge(3)] | None = None
+    """Longest time, in decisions, over which the initial gates keep a state: chrono initialisation
+    (Tallec & Ollivier 2018, arXiv:1804.11188). None: gates start half open, which keeps it for two
+    or three."""
 
     def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "GRUCell":
         """The layer for that many inputs."""
-        return GRUCell(inputs, self.size, rng, orthogonal=orthogonal)
+        return GRUCell(inputs, self.size, rng, orthogonal=orthogonal, span=self.span)
 
 
 @parameter_class
@@ -45,10 +51,14 @@ class LSTM:
     skip: bool = False
     """The layer's input is part of its output, so that what follows sees the newest observation
     beside what is remembered."""
+    span: Annotated[int, Ge(3)] | None = None
+    """Longest time, in decisions, over which the initial gates keep a state: chrono initialisation
+    (Tallec & Ollivier 2018, arXiv:1804.11188). None: gates start half open, which keeps it for two
+    or three."""
 
     def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "LSTMCell":
         """The layer for that many inputs."""
-        return LSTMCell(inputs, self.size, rng, orthogonal=orthogonal)
+        return LSTMCell(inputs, self.size, rng, orthogonal=orthogonal, span=self.span)
 
 
 class _GatedCell(Cell):
@@ -65,6 +75,7 @@ class _GatedCell(Cell):
         orthogonal: bool,
     ) -> None:
         super().__init__(output_size=size, state_size=state_size)
+        self.bias_ih: nn.Parameter
         shapes = {
             "weight_ih": (gates * size, inputs),
             "weight_hh": (gates * size, size),
@@ -98,11 +109,27 @@ class _GatedCell(Cell):
         return first, second, third, fourth
 
 
+def chrono_bias(size: int, span: int, rng: torch.Generator) -> Tensor:
+    """log(U(1, span - 1)) [size]: a gate with this bias keeps a state for 2 to `span` steps."""
+    return torch.empty(size).uniform_(1, span - 1, generator=rng).log()
+
+
 class GRUCell(_GatedCell):
     """h' = (1 - z) n + z h, with the reset gate inside n."""
 
-    def __init__(self, inputs: int, size: int, rng: torch.Generator, *, orthogonal: bool) -> None:
+    def __init__(
+        self,
+        inputs: int,
+        size: int,
+        rng: torch.Generator,
+        *,
+        orthogonal: bool,
+        span: int | None = None,
+    ) -> None:
         super().__init__(inputs, size, rng, gates=3, state_size=size, orthogonal=orthogonal)
+        if span is not None:
+            with torch.no_grad():
+                self.bias_ih[size : 2 * size] += chrono_bias(size, span, rng)
 
     def step(self, values: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         state = torch.gru_cell(values, state, *self._weights)
@@ -133,8 +160,20 @@ class GRUCell(_GatedCell):
 class LSTMCell(_GatedCell):
     """c' = f c + i g, h' = o tanh(c'); the state is (h, c)."""
 
-    def __init__(self, inputs: int, size: int, rng: torch.Generator, *, orthogonal: bool) -> None:
+    def __init__(
+        self,
+        inputs: int,
+        size: int,
+        rng: torch.Generator,
+        *,
+        orthogonal: bool,
+        span: int | None = None,
+    ) -> None:
         super().__init__(inputs, size, rng, gates=4, state_size=2 * size, orthogonal=orthogonal)
+        if span is not None:
+            bias = chrono_bias(size, span, rng)
+            with torch.no_grad():
+                self.bias_ih[: 2 * size] += torch.cat([-bias, bias])
 
     def step(self, values: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         output, cell = torch.lstm_cell(values, state.chunk(2, dim=1), *self._weights)

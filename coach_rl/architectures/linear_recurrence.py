@@ -1,9 +1,13 @@
 """Linear recurrent layers, whose sequences are computed in parallel: minGRU."""
 
+from typing import Annotated
+
 import numpy as np
 import torch
+from annotated_types import Ge
 from torch import Tensor
 
+from coach_rl.architectures.gated_recurrence import chrono_bias
 from coach_rl.architectures.layers import linear
 from coach_rl.architectures.recurrence import Cell, NumpyStep, Reset
 from coach_rl.core.parameter_classes import parameter_class
@@ -23,19 +27,34 @@ class MinGRU:
     skip: bool = False
     """The layer's input is part of its output, so that what follows sees the newest observation
     beside what is remembered."""
+    span: Annotated[int, Ge(3)] | None = None
+    """Longest time, in decisions, over which the initial gates keep a state: chrono initialisation
+    (Tallec & Ollivier 2018, arXiv:1804.11188). None: gates start half open, which keeps it for two
+    or three."""
 
     def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "MinGRUCell":
         """The layer for that many inputs."""
-        return MinGRUCell(inputs, self.size, rng, orthogonal=orthogonal)
+        return MinGRUCell(inputs, self.size, rng, orthogonal=orthogonal, span=self.span)
 
 
 class MinGRUCell(Cell):
     """h' = (1 - z) h + z n, with z = sigmoid(W x + b) and n = V x + c."""
 
-    def __init__(self, inputs: int, size: int, rng: torch.Generator, *, orthogonal: bool) -> None:
+    def __init__(
+        self,
+        inputs: int,
+        size: int,
+        rng: torch.Generator,
+        *,
+        orthogonal: bool,
+        span: int | None = None,
+    ) -> None:
         super().__init__(output_size=size, state_size=size)
         self.gate = linear(inputs, size, rng=rng, gain=1.0, orthogonal=orthogonal)
         self.candidate = linear(inputs, size, rng=rng, gain=1.0, orthogonal=orthogonal)
+        if span is not None:
+            with torch.no_grad():
+                self.gate.bias.sub_(chrono_bias(size, span, rng))
 
     def step(self, values: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         gate = torch.sigmoid(self.gate(values))

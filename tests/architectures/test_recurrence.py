@@ -146,3 +146,17 @@ def test_networks_that_reset_at_different_starts_are_refused():
     ]
     with pytest.raises(ConfigurationError, match="episode and sub_episode"):
         hidden_state_of(torsos)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_span_sets_how_long_a_state_is_kept_at_first(kind):
+    kept = {}
+    for span in (None, 100):
+        draw = torch.Generator().manual_seed(3)
+        cell = kind(size=200, span=span).build(INPUTS, draw, orthogonal=True)
+        state = torch.ones(1, cell.state_size)
+        for _ in range(20):
+            _, state = cell.step(torch.zeros(1, INPUTS), state)
+        kept[span] = float((state[:, -200:] > 0.3).float().mean())
+    assert kept[None] < 0.05
+    assert kept[100] > 0.5
