@@ -263,7 +263,7 @@ def guided_stacks(draw):
         else draw(st.sampled_from([RELATIVE, ABSOLUTE])),
         num_envs=draw(st.integers(1, 4)),
         horizon=draw(st.integers(3, 9)),
-        training=180,
+        training=240,  # records follow the latest moment to stop at
     )
 
 
