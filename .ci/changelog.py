@@ -5,8 +5,8 @@
 With a date the section is released: "(unreleased)" gives way to it.
 """
 
+import argparse
 import re
-import sys
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -40,12 +40,13 @@ def merged(changelog: str, fragments: list[str], date: str = "") -> str:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("date", nargs="?", default="", help="the day of the release")
+    date = parser.parse_args().date
     changelog = CHECKOUT / "CHANGELOG.md"
     files = sorted(
         set((CHECKOUT / "changelog.d").glob("*.md")) - {CHECKOUT / "changelog.d/README.md"}
     )
-    changelog.write_text(
-        merged(changelog.read_text(), [file.read_text() for file in files], *sys.argv[1:2])
-    )
+    changelog.write_text(merged(changelog.read_text(), [file.read_text() for file in files], date))
     for file in files:
         file.unlink()
