@@ -2,6 +2,9 @@
 
     coach study run benchmarks/studies/recurrent.py --jobs 2
     coach study report benchmarks/studies/recurrent.py --write
+
+A run's score is the mean reward of 20 greedy episodes after training: 4 at most, 1.95 without
+memory.
 """
 
 from coach_rl import Study, Variant
