@@ -4,35 +4,19 @@ import math
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Annotated
 
 import numpy as np
 import torch
-from annotated_types import Ge
 from torch import Tensor, nn
 
-from coach_rl.architectures.recurrence import Cell, NumpyStep, Reset
+from coach_rl.architectures.recurrence import Cell, NumpyStep, RecurrentLayerParameters
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.ranges import Positive
 from coach_rl.core.records import FloatArray
 
 
 @parameter_class
-class GRU:
+class GRU(RecurrentLayerParameters):
     """A gated recurrent unit (Cho et al. 2014, arXiv:1406.1078), as `torch.nn.GRU` computes it."""
-
-    size: Positive[int] = 64
-    """Numbers in its state, which is its output."""
-    reset: Reset = "sub_episode"
-    """The start at which the state becomes 0: of each sub-episode, or of each episode alone. The
-    two differ in a level that receives goals."""
-    skip: bool = False
-    """The layer's input is part of its output, so that what follows sees the newest observation
-    beside what is remembered."""
-    span: Annotated[int, Ge(3)] | None = None
-    """Longest time, in decisions, over which the initial gates keep a state: chrono initialisation
-    (Tallec & Ollivier 2018, arXiv:1804.11188). None: gates start half open, which keeps it for two
-    or three."""
 
     def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "GRUCell":
         """The layer for that many inputs."""
@@ -40,21 +24,11 @@ class GRU:
 
 
 @parameter_class
-class LSTM:
-    """A long short-term memory (Hochreiter & Schmidhuber 1997), as `torch.nn.LSTM` computes it."""
+class LSTM(RecurrentLayerParameters):
+    """A long short-term memory (Hochreiter & Schmidhuber 1997), as `torch.nn.LSTM` computes it.
 
-    size: Positive[int] = 64
-    """Numbers in its output; its state, of output and cell, has twice as many."""
-    reset: Reset = "sub_episode"
-    """The start at which the state becomes 0: of each sub-episode, or of each episode alone. The
-    two differ in a level that receives goals."""
-    skip: bool = False
-    """The layer's input is part of its output, so that what follows sees the newest observation
-    beside what is remembered."""
-    span: Annotated[int, Ge(3)] | None = None
-    """Longest time, in decisions, over which the initial gates keep a state: chrono initialisation
-    (Tallec & Ollivier 2018, arXiv:1804.11188). None: gates start half open, which keeps it for two
-    or three."""
+    Its state, of output and cell, has twice `size` numbers.
+    """
 
     def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "LSTMCell":
         """The layer for that many inputs."""

@@ -1,36 +1,19 @@
 """Linear recurrent layers, whose sequences are computed in parallel: minGRU."""
 
-from typing import Annotated
-
 import numpy as np
 import torch
-from annotated_types import Ge
 from torch import Tensor
 
 from coach_rl.architectures.gated_recurrence import chrono_bias
 from coach_rl.architectures.layers import linear
-from coach_rl.architectures.recurrence import Cell, NumpyStep, Reset
+from coach_rl.architectures.recurrence import Cell, NumpyStep, RecurrentLayerParameters
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.ranges import Positive
 from coach_rl.core.records import FloatArray
 
 
 @parameter_class
-class MinGRU:
+class MinGRU(RecurrentLayerParameters):
     """A GRU whose gates see the input alone (Feng et al. 2024, arXiv:2410.01201, section 3.1)."""
-
-    size: Positive[int] = 64
-    """Numbers in its state, which is its output."""
-    reset: Reset = "sub_episode"
-    """The start at which the state becomes 0: of each sub-episode, or of each episode alone. The
-    two differ in a level that receives goals."""
-    skip: bool = False
-    """The layer's input is part of its output, so that what follows sees the newest observation
-    beside what is remembered."""
-    span: Annotated[int, Ge(3)] | None = None
-    """Longest time, in decisions, over which the initial gates keep a state: chrono initialisation
-    (Tallec & Ollivier 2018, arXiv:1804.11188). None: gates start half open, which keeps it for two
-    or three."""
 
     def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "MinGRUCell":
         """The layer for that many inputs."""

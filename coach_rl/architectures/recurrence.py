@@ -8,11 +8,14 @@ it passes over the observations under `BURN_IN`, without gradients, which renews
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 import torch
+from annotated_types import Ge
 from torch import Tensor, nn
 
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import Positive
 from coach_rl.core.records import BURN_IN, BURN_IN_MASK, HIDDEN_STATE, FloatArray
 
 Reset = Literal["sub_episode", "episode"]
@@ -44,6 +47,24 @@ class RecurrenceParameters(Protocol):
             orthogonal: Orthogonal weights and zero biases; else PyTorch's default.
         """
         ...
+
+
+@parameter_class
+class RecurrentLayerParameters:
+    """Settings of every recurrent layer."""
+
+    size: Positive[int] = 64
+    """Numbers in its output, and in its state."""
+    reset: Reset = "sub_episode"
+    """The start at which the state becomes 0: of each sub-episode, or of each episode alone. The
+    two differ in a level that receives goals."""
+    skip: bool = False
+    """The layer's input is part of its output, so that what follows sees the newest observation
+    beside what is remembered."""
+    span: Annotated[int, Ge(3)] | None = None
+    """Longest time, in decisions, over which the initial gates keep a state: chrono initialisation
+    (Tallec & Ollivier 2018, arXiv:1804.11188). None: gates start half open, which keeps it for two
+    or three."""
 
 
 class Cell(nn.Module, ABC):
