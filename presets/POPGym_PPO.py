@@ -8,8 +8,8 @@ from coach_rl.presets.panels import (
     FlatPanel,
     Recurrence,
     flat,
-    ppo_optimizer,
     recurrent_layer,
+    recurrent_ppo,
     solved,
 )
 
@@ -39,22 +39,9 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         recurrence=recurrent_layer(panel.recurrence, size=64, skip=True),
         middleware=(64,),
     )
-    agent = rl.PPOAgentParameters(
-        algorithm=rl.PPOAlgorithmParameters(
-            rollout=rl.EnvironmentSteps(128 * panel.num_envs),
-            epochs=5,
-            minibatch=512,
-            sequence=64,
-            discount=panel.discount,
-            entropy_coefficient=0.01,
-            learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.0),
-        ),
-        network=rl.ActorCriticParameters(torso=torso),
-        optimizer=ppo_optimizer(panel.learning_rate),
-    )
     return flat(
         panel,
-        agent,
+        recurrent_ppo(panel, torso, entropy_coefficient=0.01),
         rl.GymnasiumParameters(level=panel.level),
         panel.schedule(evaluation_interval=25_000, evaluation_episodes=20),
         validation=solved(0.9, within=panel.steps),  # the most is 1

@@ -7,8 +7,8 @@ from coach_rl.presets.panels import (
     FlatPanel,
     Recurrence,
     flat,
-    ppo_optimizer,
     recurrent_layer,
+    recurrent_ppo,
     solved,
 )
 
@@ -37,22 +37,9 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         recurrence=recurrent_layer(panel.recurrence, size=32, span=3 * panel.length),
         middleware=(),
     )
-    agent = rl.PPOAgentParameters(
-        algorithm=rl.PPOAlgorithmParameters(
-            rollout=rl.EnvironmentSteps(128 * panel.num_envs),
-            epochs=5,
-            minibatch=512,
-            sequence=64,
-            discount=panel.discount,
-            entropy_coefficient=0.02,
-            learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.0),
-        ),
-        network=rl.ActorCriticParameters(torso=torso),
-        optimizer=ppo_optimizer(panel.learning_rate),
-    )
     return flat(
         panel,
-        agent,
+        recurrent_ppo(panel, torso, entropy_coefficient=0.02),
         rl.TMazeParameters(length=panel.length),
         panel.schedule(evaluation_interval=20_000, evaluation_episodes=100),
         # 95 % of right turns on the shortest way; without memory less than 2

@@ -148,6 +148,25 @@ def ppo_optimizer(learning_rate: float) -> rl.AdamParameters:
     return rl.AdamParameters(learning_rate=learning_rate, epsilon=1e-5, max_gradient_norm=0.5)
 
 
+def recurrent_ppo(
+    panel: FlatPanel, torso: rl.TorsoParameters, *, entropy_coefficient: float
+) -> rl.PPOAgentParameters:
+    """PPO that learns from sequences of up to 64 steps of tasks with short episodes."""
+    return rl.PPOAgentParameters(
+        algorithm=rl.PPOAlgorithmParameters(
+            rollout=rl.EnvironmentSteps(128 * panel.num_envs),
+            epochs=5,
+            minibatch=512,
+            sequence=64,
+            discount=panel.discount,
+            entropy_coefficient=entropy_coefficient,
+            learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.0),
+        ),
+        network=rl.ActorCriticParameters(torso=torso),
+        optimizer=ppo_optimizer(panel.learning_rate),
+    )
+
+
 def solved(reward: float, within: int) -> rl.ValidationParameters:
     """The mean reward of an evaluation to reach within so many environment steps."""
     return rl.ValidationParameters(reward=reward, within=rl.EnvironmentSteps(within))
