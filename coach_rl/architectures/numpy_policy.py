@@ -8,6 +8,7 @@ that stay in the processor's cache, by oneDNN where that is faster.
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from math import prod
 from typing import Literal
 
 import numpy as np
@@ -258,7 +259,8 @@ def _through(layers: list[Layer], values: Array) -> FloatArray:
 
 
 def _flatten(values: Array) -> FloatArray:
-    return values.reshape(len(values), -1).astype(np.float32, copy=False)
+    row = values if values.ndim == 2 else values.reshape(len(values), prod(values.shape[1:]))
+    return row.astype(np.float32, copy=False)
 
 
 def _dense(layer: nn.Linear, *, rectified: bool = False) -> Layer:

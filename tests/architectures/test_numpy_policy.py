@@ -90,6 +90,28 @@ def test_many_rows_equal_the_torch_policy_to_rounding(monkeypatch, rows, by_oned
     assert len(calls) == (wide_layers * blocks if by_onednn else 0)
 
 
+@pytest.mark.parametrize(
+    "observed",
+    [
+        VECTOR,
+        SEVERAL,
+        {"x": spaces.Discrete(3)},
+        {"x": spaces.MultiDiscrete([[3, 2], [4, 2]])},
+        {"x": spaces.Box(0, 255, (8, 8, 1), np.uint8)},
+    ],
+    ids=list,
+)
+@pytest.mark.parametrize("action", ACTIONS, ids=str)
+def test_no_rows_give_no_outputs(observed, action):
+    model = build(observed, action, convolutions="shallow")
+    one = observations(observed, rows=1)
+    none = {key: values[:0] for key, values in one.items()}
+    width = in_torch(model, one).shape[1]
+    assert in_torch(model, none).shape == (0, width)
+    policy = numpy_policy(model)
+    assert policy is None or policy(none).shape == (0, width)
+
+
 def test_it_follows_updates_made_in_place():
     model = build(VECTOR)
     network = NetworkWrapper(model, device=torch.device("cpu"))

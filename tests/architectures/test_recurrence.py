@@ -78,6 +78,8 @@ def test_numpy_step_equals_the_step_and_follows_the_parameters(kind):
         with torch.no_grad():
             for parameter in cell.parameters():
                 parameter.mul_(1.5)
+    nothing = step(values.numpy()[:0], state.numpy()[:0])
+    assert [each.shape[0] for each in nothing] == [0, 0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
