@@ -73,10 +73,11 @@ _ALL = (
     _one_run(
         "list",
         "[WORD] [flags]",
-        "List the shipped presets, or those whose name contains WORD; in short `coach -l`.",
+        "List the shipped presets, or those whose name contains WORD; in short `coach -l`. With "
+        "--trained: the trained agents that come with it.",
         run="main:list_presets",
         subject="word",
-        limits="it lists the presets and does nothing else",
+        limits="it lists what comes with it and does nothing else",
     ),
     Command(
         "play",
@@ -232,7 +233,7 @@ COACH = _one_run(
        coach runs [FOLDER]              or  coach runs rm RUN ...
        coach sweep -p PRESET [--search SPACE] [flags]
        coach watch [RUN]
-       coach list [WORD]                or  coach -l""",
+       coach list [WORD] [--trained]    or  coach -l""",
     "Train, resume and evaluate experiments described by presets.",
 )
 STUDY = Command(

@@ -82,10 +82,11 @@ RUNS = (
             of=_PRESET,
         ),
         Flag("-l, --list", "list the shipped presets", of="list"),
+        Flag("--trained", "list the trained agents that come with it, with scores", of="list"),
         Flag(
             "-crd, --checkpoint_restore RUN",
             "resume a run: its folder (last checkpoint), one of its checkpoints, RUN@STEP, or a "
-            "folder of runs (the newest)",
+            "folder of runs (the newest); to evaluate or fork also trained:NAME",
             Path,
             name="run",
             of=_RUN,
@@ -386,8 +387,8 @@ STUDY = (Flag("FILE", "a .py file with `study() -> Study`, or FILE.py:FUNCTION")
 PLAY = (
     Flag(
         "RUN",
-        "a run's folder (its last checkpoint), one of its checkpoints, RUN@STEP, or a folder "
-        "of runs (the newest)",
+        "a run's folder (its last checkpoint), one of its checkpoints, RUN@STEP, a folder of "
+        "runs (the newest), or trained:NAME",
         Path,
     ),
     Flag("--episodes N", "how many (default: 5; in a video 1)", values.episodes),

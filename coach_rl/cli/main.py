@@ -30,12 +30,14 @@ from coach_rl.core.errors import (
     require_unix,
 )
 from coach_rl.core.shown_text import one_line
+from coach_rl.runs.trained import trained_policies
 
 _FIRST_COMMANDS = """Reinforcement-learning experiments that are described by presets. To begin:
 
-  {coach} list                                list the presets that come with it
-  {coach} train CartPole_PPO                  train one, in about a minute
-  {coach} play experiments/CartPole_PPO       watch what it has learned
+  {coach} list                                    list the presets that come with it
+  {coach} play trained:Mujoco_PPO/half_cheetah    watch an agent that comes trained
+  {coach} train CartPole_PPO                      train one, in about a minute
+  {coach} play experiments/CartPole_PPO           watch what it has learned
 
 `coach --help` shows all commands and flags."""
 _OF_ONE_PROCESS = ("fork", "evaluate", "describe", "check")
@@ -131,13 +133,19 @@ def _plain(name: str) -> str:
 
 
 def list_presets(given: Given) -> int:
-    """Print the shipped presets, or those whose name contains a word; the exit code."""
-    presets, word = dict(describe_presets()), given.word or ""
-    found = [name for name in presets if word.lower() in name.lower()]
+    """Print the shipped presets or trained agents whose name contains a word; the exit code."""
+    word, kind, lists = given.word or "", "preset", "coach -l"
+    if given.trained:
+        kind, lists = "trained agent", "coach -l --trained"
+        known = {f"trained:{each.name}": each.score for each in trained_policies()}
+    else:
+        known = dict(describe_presets())
+    found = [name for name in known if word.lower() in name.lower()]
     if word and not found:
-        raise ConfigurationError(f"no preset's name contains '{word}'; `coach -l` lists them all")
+        raise ConfigurationError(f"no {kind}'s name contains '{word}'; `{lists}` lists them all")
+    width = max([24, *map(len, found)])
     for name in found:
-        print(f"{name:<24} {presets[name]}")
+        print(f"{name:<{width}} {known[name]}")
     return 0
 
 

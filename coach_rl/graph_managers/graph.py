@@ -257,9 +257,16 @@ class Graph:
         self._episodes.load_state_dict(state, restart_episodes=restart_episodes)
 
     def load_agents(self, state: State) -> None:
-        """Load agents, with their filters, and counters of a saved state; no environments."""
+        """Load agents, with their filters, and counters of a saved state; no environments.
+
+        A state with `only_policies` has no more of the agents than acting needs.
+        """
         for name, agent in self.agents.items():
-            agent.load_state_dict(state["agents"][name])
+            saved = state["agents"][name]
+            if not state.get("only_policies"):
+                agent.load_state_dict(saved)
+            elif saved:  # a script has nothing to load
+                agent.load_policy(saved)
         self.unloaded.clear()
         self.clock.load_state_dict(state["training"]["clock"])
 

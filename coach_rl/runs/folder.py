@@ -50,6 +50,8 @@ SCHEMA_VERSION = 2
 MANIFEST = "manifest.json"
 ONLY_RECORDS = "only_records"
 """A key of the manifests of runs of which there are only records, without checkpoints."""
+ONLY_POLICY = "only_policy"
+"""A key of the manifests of policies without the rest of their run; see `sessions.policies`."""
 PRESET_COPY = "preset.py"
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "name": str,
@@ -152,7 +154,7 @@ def find_run(run: Path, *, last_good: bool = False) -> tuple[RunFolder, Path | N
     Args:
         run: A run's folder (its last checkpoint), one of its checkpoints, or `RUN@STEP`: after so
             many environment steps, or by its name (`RUN@best`). A folder of runs, also with
-            `@STEP`, means the newest of them.
+            `@STEP`, means the newest of them; `trained:NAME` an agent of the package.
         last_good: Whether to take the newest checkpoint of the run that can be read.
 
     Raises:
@@ -277,6 +279,11 @@ def check_name(name: str) -> None:
 
 def _named(run: Path) -> tuple[RunFolder, str | None]:
     """The run's folder and the name of the checkpoint in a path; None where it names none."""
+    if str(run).startswith("trained:"):
+        # Not at the top: other runs need none of it.
+        from coach_rl.runs.trained import unpacked
+
+        run = unpacked(run)
     path, name = _split(in_newest_run(run)[0].expanduser().absolute())
     if name is not None:
         name = f"step_{name}" if name.isdecimal() else name

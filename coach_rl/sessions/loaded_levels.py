@@ -176,7 +176,7 @@ def _source(level: LevelParameters) -> Source:
     """Return the source that `RUN` or `RUN:LEVEL` names; an existing path is always a RUN."""
     assert level.load is not None
     run, name = level.load, level.name
-    if not Path(run).expanduser().exists() and ":" in run:
+    if not Path(run).expanduser().exists() and ":" in run.removeprefix("trained:"):
         run, _, name = run.rpartition(":")
     folder, checkpoint = find_run(Path(run))
     if checkpoint is None:

@@ -50,6 +50,7 @@ from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.torch_settings import resolved_device, with_threads
 from coach_rl.runs.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
 from coach_rl.runs.folder import (
+    ONLY_POLICY,
     ONLY_RECORDS,
     RunFolder,
     find_run,
@@ -177,7 +178,7 @@ def rebuild(
         let_import_recorded(manifest["module_folders"])
     let_import_named((f"{module}:" for module in trust), Path.cwd())
     runtime = _task_now(_recorded_task(folder, manifest, trusted), device, threads)
-    if outside is None:
+    if outside is None and ONLY_POLICY not in manifest:
         with _reading(folder.manifest, manifest):
             _warn_of_changes(folder, manifest, runtime)
     with _reading(folder.manifest, manifest):
@@ -241,7 +242,18 @@ class OpenedRun:
             state = checkpoint.state
             if new_seed is not None:
                 state = with_new_streams(state, seed=new_seed, names=("fork",))
-            graph_manager.load_state_dict(state, restart_episodes=self.opening.restart_episodes)
+            if ONLY_POLICY in self.manifest:
+                graph_manager.evaluations.load_agents(state)
+            else:
+                restarts = self.opening.restart_episodes
+                graph_manager.load_state_dict(state, restart_episodes=restarts)
+        if ONLY_POLICY in self.manifest:
+            warnings.warn(
+                f"{self.folder.path} has policies alone, so optimisers, replay memories and "
+                "training episodes begin new",
+                CoachWarning,
+                stacklevel=3,
+            )
 
 
 def known_spaces(folder: RunFolder, manifest: Json) -> EnvironmentSpaces:

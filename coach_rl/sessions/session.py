@@ -32,10 +32,12 @@ from coach_rl.graph_managers.run_warnings import warn_of_restarts
 from coach_rl.graph_managers.torch_settings import resolved
 from coach_rl.runs.checkpoint import UNFINISHED, Checkpoint, put_aside, steps_of
 from coach_rl.runs.folder import (
+    ONLY_POLICY,
     RunFolder,
     check_name,
     create_run_folder,
     find_folder,
+    read_manifest,
     write_manifest,
 )
 from coach_rl.runs.keeper import CheckpointKeeper, check_disk_space
@@ -289,6 +291,7 @@ def resume_experiment(
     """
     how = Opening.of(run, opening)
     changes = {**(changes or {}), **({} if steps is None else {"schedule.training": steps})}
+    _require_more_than_policy(how.run)
     with Session(settings, audience, group, tuple(how.trust)) as session:
         session.hold(find_folder(how.run).path)  # before anything is read, which may be replaced
         session.audience.on_activity("reading the checkpoint")
@@ -361,7 +364,8 @@ def fork_experiment(
         steps: Environment steps to train to, in all; None keeps the parent's plan.
         seed: A new seed: exploration and batches are drawn from new streams, environments continue
             with theirs. None keeps the parent's seed and streams.
-        root: The folder of all experiments; None takes the parent's.
+        root: The folder of all experiments; None takes the parent's, and for a policy without its
+            run ./experiments.
         command: The command line, for the manifest.
         settings: How to run it; None takes the defaults.
         audience: Receivers of its records besides the run's files; None for none.
@@ -387,7 +391,9 @@ def fork_experiment(
         _require_work(graph_manager, checkpoint.path, may_conclude=False)
         manifest = session.manifest(name, Origin(command=tuple(command)))
         manifest |= _inherited(opened, checkpoint, changes, seed)
-        root = opened.folder.path.parent.parent if root is None else root
+        if root is None:
+            has_experiment = ONLY_POLICY not in opened.manifest
+            root = opened.folder.path.parent.parent if has_experiment else DEFAULT_ROOT
         session.check(root / name)
         before = set(code_in_parameters(opened.graph_manager.parameters))
         named = set(code_in_parameters(graph_manager.parameters)) - before
@@ -399,6 +405,16 @@ def fork_experiment(
         keeper, done = session.keeper(folder), graph_manager.graph.clock.environment_steps
         keeper.begin_at(checkpoint, done)
         return session.train(folder, keeper, done)
+
+
+def _require_more_than_policy(run: Path) -> None:
+    """Refuse to resume a policy without the rest of its run."""
+    folder = find_folder(run)
+    if ONLY_POLICY in read_manifest(folder):
+        raise ConfigurationError(
+            f"{folder.path} has policies alone, so it cannot be resumed; begin a new run with "
+            f"them: `coach fork {run} --as NAME --steps N`"
+        )
 
 
 def _require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude: bool) -> None:

@@ -53,6 +53,13 @@ def resume(run: Path, **more: Any) -> None:
     resume_experiment(run, steps=EnvironmentSteps(200), settings=QUIET, **more)
 
 
+def unpacked_below(file: Path) -> None:
+    file.write_text("")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(file.absolute()))
+        find_run(Path("trained:CartPole_PPO"))
+
+
 def evaluate(run: Path) -> None:
     evaluate_run(run, episodes=EnvironmentEpisodes(1))
 
@@ -201,6 +208,16 @@ FOLDERS: list[tuple[Use, type[Exception], str]] = [
     (edited, D, "damaged or has been edited ... coach fork RUN"),
     (of_other_seed(resume), D, "has seed 4, but ... step_100 was taken with seed 3"),
     (of_other_seed(evaluate), D, "has seed 4, but ... step_100 was taken with seed 3"),
+    (
+        lambda _: find_run(Path("trained:CartPol_PPO")),
+        U,
+        "unknown trained agent 'CartPol_PPO'; did you mean 'CartPole_PPO' ... --trained` lists",
+    ),
+    (
+        lambda _: unpacked_below(HERE / "file"),
+        C,
+        "cannot be unpacked into ... Not a directory; set XDG_CACHE_HOME to a folder",
+    ),
     (lambda _: find_run(HERE), C, "there are runs of the experiments walk in it"),
     (from_a_gpu, W, "was made with device cuda, now cpu; its numbers may"),
     (without_its_preset, D, "cannot read ... preset.py: No such file"),

@@ -29,6 +29,7 @@ from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.runs.folder import find_run
 from coach_rl.runs.lock import locked
 from coach_rl.sessions.evaluation import evaluate_run, evaluate_untrained
+from coach_rl.sessions.policies import write_policy
 from coach_rl.sessions.session import fork_experiment, resume_experiment, run_experiment
 from coach_rl.sessions.settings import Audience, RunSettings
 from coach_rl.telemetry.video import VideoParameters
@@ -151,6 +152,12 @@ def two_levels(root: Path) -> Path:
 
 def one_level(root: Path) -> Path:
     return levels.run(levels.flat(), root).path
+
+
+def policy(root: Path) -> Path:
+    """The policy of a walk, without the rest of its run."""
+    write_policy(walk(root), root / "walks" / "policy", episodes=TWO)
+    return root / "walks" / "policy"
 
 
 def resume(run: Path, *, steps: int | None = None, **more: Any) -> None:
@@ -285,6 +292,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Make], Path]:
 
 
 REFUSED: list[Case] = [
+    (policy, resume, C, "has policies alone, so it cannot be resumed; ... `coach fork "),
+    (walk, lambda run: write_policy(run, run), C, "exists already; delete it, or name another"),
     (None, lambda _: find_run(Path()), C, "is neither a run's folder"),
     (None, lambda _: resume(Path("nowhere")), C, "is neither a run's folder"),
     (None, lambda _: coach_rl.load("nowhere"), C, "neither a run's folder"),
@@ -487,6 +496,14 @@ WARNED: list[Case] = [
         evaluate,
         W,
         "numpy threads 64, now ... , deterministic algorithms True, now F",
+    ),
+    (
+        policy,
+        lambda run: fork_experiment(
+            run, name="fork", root=Path("root"), steps=EnvironmentSteps(200), settings=QUIET
+        ),
+        W,
+        "policies alone, so optimisers, replay memories and training episodes begin new",
     ),
     (with_callback, partial(resume, steps=700), W, "callback Patience, which this run does not"),
     (

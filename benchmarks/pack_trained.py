@@ -1,0 +1,47 @@
+"""Pack the finished runs of benchmarks/studies/trained.py as the package's trained agents.
+
+    python benchmarks/pack_trained.py RUNS        # the folder after -ep of `coach study run`
+
+Each becomes coach_rl/trained/NAME.zip: policy, manifest and preset, with a score over 100 episodes.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+from coach_rl.runs.trained import ARCHIVES, score_text
+from coach_rl.sessions.policies import write_policy
+from coach_rl.studies.job import find_run, is_finished
+from coach_rl.studies.study import jobs_of, load_study
+
+STUDY = Path(__file__).parent / "studies" / "trained.py"
+
+
+def main() -> None:
+    """Pack each finished run that is not packed yet."""
+    for job in jobs_of(load_study(str(STUDY)), root=Path(sys.argv[1]), tensorboard=False):
+        name, folder = str(job.labels["variant"]), find_run(job)
+        archive = ARCHIVES / f"{name}.zip"
+        if archive.exists() or folder is None or not is_finished(folder):
+            print(f"{name}: {'packed before' if archive.exists() else 'not finished'}")
+            continue
+        with tempfile.TemporaryDirectory() as temporary:
+            policy = Path(temporary, "policy")
+            manifest = write_policy(folder.path, policy)
+            archive.parent.mkdir(parents=True, exist_ok=True)
+            _pack(policy, archive)
+        print(f"{name}: {score_text(manifest['only_policy']['score'])}")
+
+
+def _pack(folder: Path, archive: Path) -> None:
+    """Write a folder as an archive, equal for equal files."""
+    with ZipFile(archive, "w", ZIP_DEFLATED) as packed:
+        for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+            entry = ZipInfo(file.relative_to(folder).as_posix())
+            entry.compress_type, entry.external_attr = ZIP_DEFLATED, 0o644 << 16
+            packed.writestr(entry, file.read_bytes())
+
+
+if __name__ == "__main__":
+    main()

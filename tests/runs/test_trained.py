@@ -1,0 +1,74 @@
+"""The trained agents of the package: each loads and acts, and scores as its manifest says."""
+
+import json
+from pathlib import Path
+from zipfile import ZipFile
+
+import numpy as np
+import pytest
+
+import coach_rl
+from coach_rl.configuration.trust import shipped_preset
+from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.runs.folder import find_run
+from coach_rl.runs.trained import ARCHIVES, trained_policies
+from coach_rl.sessions.evaluation import evaluate_run
+
+NAMES = [each.name for each in trained_policies()]
+MOST_BYTES = 5_000_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> object:
+    """A cache folder of these tests alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def in_archive(name: str, file: str) -> str:
+    with ZipFile(ARCHIVES / f"{name}.zip") as files:
+        return files.read(file).decode()
+
+
+def test_archives_take_five_megabytes_at_most() -> None:
+    assert NAMES
+    assert sum(file.stat().st_size for file in ARCHIVES.rglob("*")) <= MOST_BYTES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_trained_agent_loads_and_acts(name: str) -> None:
+    agent = coach_rl.load(f"trained:{name}")
+    observations = agent.spaces.observation
+    observations.seed(0)
+    actions = agent.act(observations.sample())
+    assert np.isfinite(np.asarray(actions)).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_trained_agent_needs_no_trust_and_names_no_machine(name: str) -> None:
+    text = in_archive(name, "manifest.json")
+    manifest = json.loads(text)
+    assert shipped_preset(in_archive(name, "preset.py")) is not None, (
+        "the preset has changed since: add the text that it had to released_presets.json with "
+        "`python .ci/released_presets.py COMMIT`"
+    )
+    assert manifest["git"]["coach_rl"]["dirty"] is False
+    assert not any(folder in text for folder in ("/home", "/root", "/tmp", "/work"))
+
+
+def test_trained_agent_is_found_in_any_case_and_by_its_step() -> None:
+    folder, checkpoint = find_run(Path("trained:cartpole_ppo@100000"))
+    assert folder.path.name == "CartPole_PPO"
+    assert checkpoint is not None
+    assert (folder, checkpoint) == find_run(Path("trained:CartPole_PPO"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_trained_agent_scores_within_its_interval(name: str) -> None:
+    score = json.loads(in_archive(name, "manifest.json"))["only_policy"]["score"]
+    episodes = EnvironmentEpisodes(score["episodes"])
+    evaluation, _ = evaluate_run(Path(f"trained:{name}"), episodes=episodes, seed=score["seed"])
+    low, high = score["reward_interval"]
+    assert low <= evaluation.scalars["evaluation/reward_mean"] <= high
