@@ -2,7 +2,8 @@
 
     python benchmarks/pack_trained.py RUNS        # the folder after -ep of `coach study run`
 
-Each becomes coach_rl/trained/NAME.zip: policy, manifest and preset, with a score over 100 episodes.
+Each becomes coach_rl/trained/NAME.zip: the policy of its best checkpoint, with manifest, preset and
+card, scored in 100 episodes that no checkpoint was chosen by. Those that are packed are kept.
 """
 
 import sys
@@ -28,7 +29,7 @@ def main() -> None:
             continue
         with tempfile.TemporaryDirectory() as temporary:
             policy = Path(temporary, "policy")
-            manifest = write_policy(folder.path, policy)
+            manifest = write_policy(f"{folder.path}@best", policy)
             archive.parent.mkdir(parents=True, exist_ok=True)
             _pack(policy, archive)
         print(f"{name}: {score_text(manifest['only_policy']['score'])}")

@@ -6,7 +6,13 @@
 A variant's name is the agent's name after `trained:`.
 """
 
+from collections.abc import Mapping
+
 from coach_rl import Study, Variant
+
+SMALL = {"layers": (64, 64)}
+"""Layers of off-policy agents on easy tasks: an actor with two critics and their targets is large
+otherwise."""
 
 
 def study() -> Study:
@@ -18,7 +24,6 @@ def study() -> Study:
             _mujoco("Mujoco_PPO", "inverted_pendulum", 200_000),
             Variant(name="TMaze_PPO", preset="TMaze_PPO"),
             Variant(name="CartPole_DQN", preset="CartPole_DQN"),
-            Variant(name="Pendulum_SAC", preset="Pendulum_SAC"),
             _mujoco("Mujoco_PPO", "half_cheetah", 1_000_000),
             Variant(
                 name="PointMaze_HIRO/point_maze_u",
@@ -27,8 +32,9 @@ def study() -> Study:
                 steps=60_000,
             ),
             _mujoco("Mujoco_PPO", "hopper", 1_000_000),
-            _mujoco("Mujoco_SAC", "reacher", 50_000),
+            Variant(name="Pendulum_SAC", preset="Pendulum_SAC", changes=SMALL),
             _mujoco("Mujoco_PPO", "walker2d", 1_000_000),
+            _mujoco("Mujoco_SAC", "reacher", 50_000, SMALL),
             _mujoco("Mujoco_SAC", "half_cheetah", 300_000),
             Variant(
                 name="AntMaze_Graph/ant_maze_u12",
@@ -43,5 +49,8 @@ def study() -> Study:
     )
 
 
-def _mujoco(preset: str, level: str, steps: int) -> Variant:
-    return Variant(name=f"{preset}/{level}", preset=preset, level=level, steps=steps)
+def _mujoco(
+    preset: str, level: str, steps: int, changes: Mapping[str, object] | None = None
+) -> Variant:
+    name = f"{preset}/{level}"
+    return Variant(name=name, preset=preset, level=level, steps=steps, changes=changes or {})

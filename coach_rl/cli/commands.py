@@ -87,6 +87,14 @@ _ALL = (
         flags=flags.PLAY,
     ),
     Command(
+        "card",
+        "RUN [flags]",
+        "Write a run's policy into a folder that a model hub takes as it is: a card, weights as "
+        "safetensors, the manifest and a film. Nothing is sent anywhere.",
+        run="evaluate:write_card",
+        flags=flags.CARD,
+    ),
+    Command(
         "compare",
         "FOLDER FOLDER ... [flags]  or  coach compare STUDY.py [flags]",
         "Compare groups of runs: by how much they differ, with a 95 % interval over "
@@ -223,6 +231,7 @@ COACH = _one_run(
        coach fork RUN[@STEP] --as NAME [flags]
        coach evaluate RUN [flags]       or  coach --evaluate -crd RUN [flags]
        coach play RUN [--to FILE] [flags]
+       coach card RUN [--to FOLDER]
        coach describe PRESET [flags]
        coach check ENVIRONMENT          or  coach check -p PRESET
        coach study run|status|report FILE

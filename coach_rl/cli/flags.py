@@ -410,6 +410,14 @@ PLAY = (
     _again("--last_good"),
     _again("--trust"),
 )
+CARD = (
+    Flag("RUN", "as of `coach play`", Path),
+    Flag("--to FOLDER", "the new folder (default: ./card_ and the experiment's name)", Path),
+    Flag("--episodes N", "episodes of the score (default: 100)", values.episodes),
+    Flag("--no_film", "write no film of an episode"),
+    _again("--last_good"),
+    _again("--trust"),
+)
 COMPARE = (*_GROUPS, Flag("--markdown", "print tables as Markdown"))
 PLOT = (
     *_GROUPS,

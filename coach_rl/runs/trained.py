@@ -16,6 +16,7 @@ from zipfile import ZipFile
 
 import platformdirs
 
+from coach_rl.configuration.strict_json import Json
 from coach_rl.core.errors import MOST_LISTED, ConfigurationError, UnknownNameError, near_names
 from coach_rl.core.file_writing import sha256_of_file
 
@@ -46,12 +47,12 @@ def trained_policies() -> Iterator[TrainedPolicy]:
         )
 
 
-def score_text(score: dict[str, object]) -> str:
+def score_text(score: Json) -> str:
     """A score in words: `reward 512.3 [498.1, 526.5], success 95 %; 100 episodes`."""
-    low, high = score["reward_interval"]  # type: ignore[misc]  # two numbers, as JSON has them
+    low, high = score["reward_interval"]
     reward = f"reward {score['reward_mean']:,.5g} [{low:,.5g}, {high:,.5g}]"
-    success = score["success_rate"]
-    success = "" if success is None else f", success {100 * success:.3g} %"  # type: ignore[operator]  # a number, as JSON has it
+    rate = score["success_rate"]
+    success = "" if rate is None else f", success {100 * rate:.3g} %"
     return f"{reward}{success}; {score['episodes']} episodes"
 
 

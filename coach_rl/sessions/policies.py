@@ -2,6 +2,8 @@
 
     manifest.json           of the run, without what names its machine; `only_policy` has the score
     preset.py               as in the run
+    README.md               its card, see `card`
+    film.gif                an episode, where requested
     checkpoints/step_N      networks and filters that acting needs; no optimisers or memories
 
 Trained agents of the package and folders for model hubs are made of it. A fork of it begins
@@ -11,30 +13,30 @@ optimisers, memories and training episodes new.
 import os
 import shutil
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Unpack
 
 from coach_rl.configuration.strict_json import Json, read_text, write_text
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import CoachWarning, ConfigurationError, RunError
 from coach_rl.core.records import Array
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.graph_managers.graph import MAX_EVALUATION_ENVS
 from coach_rl.runs.checkpoint import LAST, Checkpoint, point, write_checkpoint
 from coach_rl.runs.folder import ONLY_POLICY, RunFolder, write_manifest
-from coach_rl.sessions.evaluation import trained_graph
+from coach_rl.sessions.card import CARD, card
+from coach_rl.sessions.evaluation import play_run, trained_graph
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments
-from coach_rl.telemetry.episode_recorder import EpisodeRecorder
 from coach_rl.telemetry.records import Evaluation
-from coach_rl.telemetry.video import VideoParameters, write_video
 
 EPISODES = EnvironmentEpisodes(100)
 """Episodes that a policy is scored in."""
 SEED = 1_000
 """Seed of these episodes, so that they are none that the run was evaluated in."""
-FILM = "film"
-"""Name of the film of the first of them, without the format's ending."""
+_FILM = "film.gif"
+"""Name of the film of the first of them."""
 _NORMAL_95 = 1.96
 _OF_THE_MACHINE = ("checksum", "job", "loaded", "settings")
 """Keys of a run's manifest that do not concern its policy."""
@@ -48,18 +50,18 @@ def write_policy(
     *,
     episodes: EnvironmentEpisodes = EPISODES,
     seed: int = SEED,
-    video: VideoParameters | None = None,
+    film: bool = False,
     **opening: Unpack[OpeningArguments],
 ) -> Json:
-    """Write a run's policy as a folder of its own, scored by a greedy evaluation.
+    """Write a run's policy as a folder of its own with a card, scored by a greedy evaluation.
 
     Args:
         run: A run's folder (its last checkpoint), one of its checkpoints, or `RUN@STEP`.
         to: The new folder.
         episodes: Episodes of the evaluation.
         seed: Seed of the episodes.
-        video: How to film the first of them; None films none. Where nothing can be drawn, there is
-            no film.
+        film: Whether to film the first of them; where that is impossible, a `CoachWarning` has the
+            reason.
         **opening: `device`, `threads`, `last_good` and `trust` of `Opening`.
 
     Returns:
@@ -69,13 +71,9 @@ def write_policy(
         ConfigurationError: The folder exists or cannot be written, or there is no such run.
         CheckpointError: The run has no checkpoint yet, or it is damaged.
     """
-    recorder = None if video is None else EpisodeRecorder(video)
+    envs = min(episodes.count, MAX_EVALUATION_ENVS)
     with new_folder(to) as unfinished:
-        envs = min(episodes.count, MAX_EVALUATION_ENVS)
-        with trained_graph(Opening.of(run, opening), num_envs=envs, watcher=recorder) as (
-            graph_manager,
-            opened,
-        ):
+        with trained_graph(Opening.of(run, opening), num_envs=envs) as (graph_manager, opened):
             policies = graph_manager.evaluations.policies()
             evaluation = graph_manager.evaluate(episodes, seed=seed)
         checkpoint = opened.require_checkpoint("score")
@@ -93,10 +91,19 @@ def write_policy(
         write_manifest(folder, manifest)
         if manifest["preset"] is not None:
             write_text(folder.preset, read_text(opened.folder.preset))
-        film = None if recorder is None else recorder.take_film()
-        if film is not None and video is not None:
-            write_video(film.shots, unfinished / FILM, video)
+        shown = _FILM if film and _is_filmed(unfinished, seed, opening) else None
+        write_text(unfinished / CARD, card(manifest, film=shown))
     return manifest
+
+
+def _is_filmed(folder: Path, seed: int, opening: OpeningArguments) -> bool:
+    """Film an episode of a policy; False where that is impossible, with a warning."""
+    try:
+        play_run(folder, file=folder / _FILM, seed=seed, **opening)
+    except (ConfigurationError, RunError) as error:
+        warnings.warn(f"no episode is filmed: {error}", CoachWarning, stacklevel=3)
+        return False
+    return True
 
 
 @contextmanager

@@ -228,6 +228,22 @@ def test_list_of_trained_agents_shows_their_scores(
     )
 
 
+def test_card_is_a_folder_that_plays(capsys: pytest.CaptureFixture[str]) -> None:
+    assert coach("-p", str(FAKE), "-ntb", "-e", "walk") == 0
+    assert coach("card", "experiments/walk", "--episodes", "2") == 0
+    out, err = capsys.readouterr()
+    assert "hf upload USER/NAME card_walk " in out
+    assert "no episode is filmed: " in err
+    assert {"README.md", "manifest.json", "checkpoints"} <= {
+        each.name for each in Path("card_walk").iterdir()
+    }
+    assert coach("evaluate", "card_walk", "--episodes", "2") == 0
+    assert coach("card", "experiments/walk") == 2
+    assert "card_walk exists already; delete it, or name another with --to" in (
+        capsys.readouterr().err
+    )
+
+
 def test_preset_file_beside_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
     Path("two_level.py").touch()
     assert coach("-p", "two_level") == 2

@@ -8,6 +8,7 @@ import pytest
 
 import coach_rl
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.runs.trained import score_text
 from coach_rl.sessions.evaluation import evaluate_run
 from coach_rl.sessions.policies import write_policy
 from coach_rl.sessions.session import fork_experiment
@@ -58,6 +59,19 @@ def test_policy_has_no_optimiser_and_no_name_of_the_machine(
     manifest = manifest_of(two_levels[1])
     assert "host" not in manifest["hardware"]
     assert str(two_levels[0].parent.parent) not in json.dumps(manifest)
+
+
+def test_card_begins_with_metadata_and_names_score_and_command(
+    two_levels: tuple[Path, Path],
+) -> None:
+    text, manifest = (two_levels[1] / "README.md").read_text(), manifest_of(two_levels[1])
+    score = manifest["only_policy"]["score"]
+    _, metadata, body = text.split("---\n", 2)
+    assert "library_name: coach_rl\n" in metadata
+    assert f"value: {score['reward_mean']:.2f} +/- {score['reward_std']:.2f}\n" in metadata
+    assert f"| score | {score_text(score)}, greedy, seed 1000;" in body
+    assert "film.gif" not in body
+    assert "{" not in body
 
 
 def test_fork_of_policy_continues_counters_and_networks(
