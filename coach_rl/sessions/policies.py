@@ -71,9 +71,10 @@ def write_policy(
         ConfigurationError: The folder exists or cannot be written, or there is no such run.
         CheckpointError: The run has no checkpoint yet, or it is damaged.
     """
+    how = Opening.of(run, opening)
     envs = min(episodes.count, MAX_EVALUATION_ENVS)
     with new_folder(to) as unfinished:
-        with trained_graph(Opening.of(run, opening), num_envs=envs) as (graph_manager, opened):
+        with trained_graph(how, num_envs=envs) as (graph_manager, opened):
             policies = graph_manager.evaluations.policies()
             evaluation = graph_manager.evaluate(episodes, seed=seed)
         checkpoint = opened.require_checkpoint("score")
@@ -91,15 +92,15 @@ def write_policy(
         write_manifest(folder, manifest)
         if manifest["preset"] is not None:
             write_text(folder.preset, read_text(opened.folder.preset))
-        shown = _FILM if film and _is_filmed(unfinished, seed, opening) else None
+        shown = _FILM if film and _is_filmed(how, unfinished / _FILM, seed) else None
         write_text(unfinished / CARD, card(manifest, film=shown))
     return manifest
 
 
-def _is_filmed(folder: Path, seed: int, opening: OpeningArguments) -> bool:
-    """Film an episode of a policy; False where that is impossible, with a warning."""
+def _is_filmed(run: Opening, file: Path, seed: int) -> bool:
+    """Film an episode of a run; False where that is impossible, with a warning."""
     try:
-        play_run(folder, file=folder / _FILM, seed=seed, **opening)
+        play_run(run, file=file, seed=seed)
     except (ConfigurationError, RunError) as error:
         warnings.warn(f"no episode is filmed: {error}", CoachWarning, stacklevel=3)
         return False
