@@ -189,6 +189,13 @@ _ALL = (
         flags=flags.DASHBOARD,
     ),
     Command(
+        "selftest",
+        "[flags]",
+        "Try the installation in half a minute: train and resume a small run, and play the trained "
+        "agents that come with it.",
+        run="selftest:selftest",
+    ),
+    Command(
         "sweep",
         "-p PRESET [--search SPACE] [--trials N] [flags]",
         "Search for better settings of a preset, and train the best few and the preset "
@@ -242,6 +249,7 @@ COACH = _one_run(
        coach runs [FOLDER]              or  coach runs rm RUN ...
        coach sweep -p PRESET [--search SPACE] [flags]
        coach watch [RUN]
+       coach selftest
        coach list [WORD] [--trained]    or  coach -l""",
     "Train, resume and evaluate experiments described by presets.",
 )

@@ -16,7 +16,7 @@ import pytest
 
 import coach_rl
 from coach_rl.cli import main as main_module
-from coach_rl.cli import values
+from coach_rl.cli import selftest, values
 from coach_rl.cli.commands import COMMANDS, parse_arguments
 from coach_rl.cli.flags import COMPARE, RUNS, SORT_KEYS, STATES
 from coach_rl.cli.settings import overrides_of, settings, video_parameters
@@ -29,6 +29,7 @@ from coach_rl.core.inspection import MEANINGS, USUAL_POINTS
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps, Hours
 from coach_rl.graph_managers.parameters import ValidationParameters
+from coach_rl.runs.trained import trained_policies
 from coach_rl.sessions.settings import RunSettings
 from coach_rl.studies import runs as runs_module
 from coach_rl.studies.statistics import STATISTICS
@@ -242,6 +243,22 @@ def test_card_is_a_new_folder(capsys: pytest.CaptureFixture[str]) -> None:
     assert "card_walk exists already; delete it, or name another with --to" in (
         capsys.readouterr().err
     )
+
+
+def test_selftest_trains_continues_and_plays(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    one = [each for each in trained_policies() if each.name == "CartPole_PPO"]
+    monkeypatch.setattr(selftest, "trained_policies", lambda: iter(one))
+    assert coach("selftest") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[0] for line in lines] == [
+        "train CartPole_PPO",
+        "continue from step_1024",
+        "play trained:CartPole_PPO",
+        "everything works",
+    ]
 
 
 def test_preset_file_beside_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
