@@ -58,10 +58,11 @@ def test_trained_agent_needs_no_trust_and_names_no_machine(name: str) -> None:
 
 
 def test_trained_agent_is_found_in_any_case_and_by_its_step() -> None:
-    folder, checkpoint = find_run(Path("trained:cartpole_ppo@100000"))
+    folder, checkpoint = find_run(Path("trained:CartPole_PPO"))
     assert folder.path.name == "CartPole_PPO"
     assert checkpoint is not None
-    assert (folder, checkpoint) == find_run(Path("trained:CartPole_PPO"))
+    step = checkpoint.name.removeprefix("step_")
+    assert (folder, checkpoint) == find_run(Path(f"trained:cartpole_ppo@{step}"))
 
 
 @pytest.mark.slow
