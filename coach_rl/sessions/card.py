@@ -49,7 +49,8 @@ this card; it lacks optimisers and replay memories.
 
 ## Use
 
-    pip install coach-rl
+With coach_rl installed:
+
     coach play FOLDER
     coach evaluate FOLDER --episodes {episodes} --seed {score_seed}
     coach fork FOLDER --as NAME --steps N
@@ -61,8 +62,8 @@ agent = coach_rl.load("FOLDER")
 action = agent.act(observation)
 ```
 
-FOLDER is where this folder was downloaded to. A preset or environment of one's own has to be
-importable there, and is named with `--trust MODULE`.
+FOLDER is where this folder was downloaded to. A preset or environment that does not come
+with coach_rl has to be importable there, and is named with `--trust MODULE`.
 """
 
 

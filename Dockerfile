@@ -1,0 +1,16 @@
+# An image without a GPU; MuJoCo draws without a display.
+#     docker build -t coach_rl .
+#     docker run --rm -v "$PWD/experiments:/work/experiments" coach_rl train CartPole_PPO
+FROM python:3.13-slim
+
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends libegl1 libgl1 \
+    && rm -rf /var/lib/apt/lists/*
+ENV MUJOCO_GL=egl OMP_NUM_THREADS=1
+COPY . /source
+RUN pip install --no-cache-dir torch --index-url https://download.pytorch.org/whl/cpu \
+    && pip install --no-cache-dir -c /source/constraints.txt "/source[video,plot,sweep]" \
+    && rm -rf /source
+WORKDIR /work
+ENTRYPOINT ["coach"]
+CMD ["selftest"]
