@@ -27,6 +27,7 @@ from coach_rl.architectures.gradient_step import (
     Loss,
     Numbers,
     Objective,
+    OptimizerParameters,
     TargetSync,
 )
 from coach_rl.architectures.network_wrapper import NetworkWrapper
@@ -59,10 +60,10 @@ class ActorCriticAgentParameters(OffPolicyAgentParameters):
     """The policy's network."""
     critic: CriticParameters = field(default_factory=CriticParameters)
     """Each critic's network."""
-    actor_optimizer: AdamParameters = field(default_factory=AdamParameters)
-    """Adam of the actor."""
-    critic_optimizer: AdamParameters = field(default_factory=AdamParameters)
-    """Adam of the critics."""
+    actor_optimizer: OptimizerParameters = field(default_factory=AdamParameters)
+    """Optimiser of the actor."""
+    critic_optimizer: OptimizerParameters = field(default_factory=AdamParameters)
+    """Optimiser of the critics."""
     guide: SubGoalGuideParameters | None = None
     """Terms of the actor's loss that keep sub-goals within reach of the level below; None: none."""
 

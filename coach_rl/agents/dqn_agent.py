@@ -19,7 +19,13 @@ from coach_rl.agents.off_policy_agent import (
     OffPolicyAgent,
     OffPolicyAgentParameters,
 )
-from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective, TargetSync
+from coach_rl.architectures.gradient_step import (
+    AdamParameters,
+    Numbers,
+    Objective,
+    OptimizerParameters,
+    TargetSync,
+)
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import Forward, quick_forward, recurrent_forward
 from coach_rl.architectures.q_network import QNetwork, QNetworkParameters
@@ -65,8 +71,8 @@ class DQNAgentParameters(OffPolicyAgentParameters):
     """The exploration policy."""
     network: QNetworkParameters = field(default_factory=QNetworkParameters)
     """Its network."""
-    optimizer: AdamParameters = field(default_factory=_rainbow_adam)
-    """Adam (Hessel et al. 2018; the first DQN had RMSProp)."""
+    optimizer: OptimizerParameters = field(default_factory=_rainbow_adam)
+    """The optimiser (Hessel et al. 2018: Adam; the first DQN had RMSprop)."""
 
     def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError unless it acts in a Discrete space."""

@@ -19,7 +19,13 @@ from coach_rl.agents.off_policy_agent import (
     ValueLearningParameters,
 )
 from coach_rl.architectures.continuous_control import Critics, SquashedGaussianActor
-from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective, TargetSync
+from coach_rl.architectures.gradient_step import (
+    AdamParameters,
+    Numbers,
+    Objective,
+    OptimizerParameters,
+    TargetSync,
+)
 from coach_rl.architectures.layers import ScaleToBox
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import Forward
@@ -62,12 +68,12 @@ class SACAgentParameters(ActorCriticAgentParameters):
 
     algorithm: SACAlgorithmParameters = field(default_factory=SACAlgorithmParameters)
     """Settings of the algorithm."""
-    actor_optimizer: AdamParameters = field(default_factory=_slow_adam)
-    """Adam of the actor."""
-    critic_optimizer: AdamParameters = field(default_factory=_slow_adam)
-    """Adam of the critics."""
-    temperature_optimizer: AdamParameters = field(default_factory=_slow_adam)
-    """Adam of the temperature."""
+    actor_optimizer: OptimizerParameters = field(default_factory=_slow_adam)
+    """Optimiser of the actor."""
+    critic_optimizer: OptimizerParameters = field(default_factory=_slow_adam)
+    """Optimiser of the critics."""
+    temperature_optimizer: OptimizerParameters = field(default_factory=_slow_adam)
+    """Optimiser of the temperature."""
     greedy_candidates: NonNegative[int] = 0
     """0: without exploration it takes the policy's mean, as in the paper. K: it takes what the
     lower critic values most of that mean, K draws from the policy and K from the whole box, the

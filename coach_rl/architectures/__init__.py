@@ -20,10 +20,16 @@ if TYPE_CHECKING:
         SquashedGaussianActor,
     )
     from coach_rl.architectures.gated_recurrence import GRU, LSTM
-    from coach_rl.architectures.gradient_step import AdamParameters, Objective, TargetSync
+    from coach_rl.architectures.gradient_step import (
+        AdamParameters,
+        Objective,
+        OptimizerParameters,
+        TargetSync,
+    )
     from coach_rl.architectures.linear_recurrence import MinGRU
     from coach_rl.architectures.network_wrapper import NetworkWrapper
     from coach_rl.architectures.observation_normaliser import ObservationNormaliser
+    from coach_rl.architectures.optimizers import AdamWParameters, RMSpropParameters
     from coach_rl.architectures.q_network import (
         CategoricalHead,
         MeanHead,
@@ -39,8 +45,9 @@ else:
 
 __all__ = [
     "GRU", "LSTM", "ActorCritic", "ActorCriticParameters", "ActorParameters", "AdamParameters",
-    "CategoricalHead", "CriticParameters", "Critics", "DeterministicActor", "MeanHead", "MinGRU",
-    "ModuleParameters", "NetworkWrapper", "Objective", "ObservationNormaliser", "QNetwork",
-    "QNetworkParameters", "QuantileHead", "SquashedGaussianActor", "TargetSync", "Torso",
+    "AdamWParameters", "CategoricalHead", "CriticParameters", "Critics", "DeterministicActor",
+    "MeanHead", "MinGRU", "ModuleParameters", "NetworkWrapper", "Objective",
+    "ObservationNormaliser", "OptimizerParameters", "QNetwork", "QNetworkParameters",
+    "QuantileHead", "RMSpropParameters", "SquashedGaussianActor", "TargetSync", "Torso",
     "TorsoParameters", "UpdateEngine",
 ]  # fmt: skip

@@ -24,6 +24,7 @@ from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.gradient_step import AdamParameters, named_tensors
+from coach_rl.architectures.optimizers import AdamWParameters, RMSpropParameters
 from coach_rl.architectures.q_network import (
     CategoricalHead,
     MeanHead,
@@ -116,6 +117,15 @@ def rollout(space: spaces.Space) -> RolloutBatch:
             BOX,
             0,
             id="ddpg_with_options",
+        ),
+        pytest.param(
+            DDPGAgentParameters(
+                actor_optimizer=AdamWParameters(),
+                critic_optimizer=RMSpropParameters(momentum=0.9, centered=True),
+            ),
+            BOX,
+            0,
+            id="ddpg_with_other_optimisers",
         ),
         pytest.param(TD3AgentParameters(), BOX, 1, id="td3"),
         pytest.param(SACAgentParameters(), BOX, 2, id="sac"),

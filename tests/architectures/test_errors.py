@@ -17,6 +17,7 @@ from coach_rl.architectures.continuous_control import (
 )
 from coach_rl.architectures.gradient_step import AdamParameters, TargetSync, named_tensors
 from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.optimizers import AdamWParameters, RMSpropParameters
 from coach_rl.architectures.q_network import (
     CategoricalHead,
     QNetwork,
@@ -222,6 +223,10 @@ CASES = {
         (params(AdamParameters, betas=(-0.1, 0.9)), "betas must be tuple[float in [0, 1"),
         (params(AdamParameters, max_gradient_norm=0.0), "max_gradient_norm must be float > 0"),
         (params(AdamParameters, l2=-0.1), "l2 must be float >= 0, got -0.1"),
+        (params(AdamWParameters, epsilon=0.0), "epsilon must be float > 0, got 0.0"),
+        (params(AdamWParameters, weight_decay=-0.1), "weight_decay must be float >= 0, got -0.1"),
+        (params(RMSpropParameters, alpha=1.0), "alpha must be float in [0, 1), got 1.0"),
+        (params(RMSpropParameters, momentum=-0.1), "momentum must be float in [0, 1), got -0.1"),
         (params(TargetSync, rate=0.0), "rate must be float in (0, 1], got 0.0"),
         (params(TargetSync, rate=1.5), "rate must be float in (0, 1], got 1.5"),
         (params(TargetSync, every=0), "every must be int > 0"),
