@@ -266,8 +266,8 @@ def scale_to(space: Space) -> ScaleToBox:
         and len(space.shape) == 1
     ):
         raise SpaceError(
-            f"{purpose}, got {space}; for discrete actions use DQN or PPO, or map the space with "
-            "an OutputFilter"
+            f"{purpose}, got {space}; use DQN, SAC or PPO for discrete actions and PPO for others, "
+            "or map the space with an OutputFilter"
         )
     require_finite_width(space, purpose)
     low, high = space.low.astype(np.float32), space.high.astype(np.float32)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+import coach_rl as rl
 from coach_rl.agents.agent_group import AgentGroupParameters, BoundMember, GroupMember
 from coach_rl.agents.agent_rows import InfoColumns
 from coach_rl.agents.ddpg_agent import DDPGAlgorithmParameters
@@ -325,10 +326,25 @@ CASES = {
             )
             for kind in learners.KINDS
         ),
-        (lambda: dqn.build(action=BOX), "among Discrete actions, got Box ... use DDPG"),
+        *(
+            (
+                lambda space=space: dqn.build(action=space),
+                f"a Discrete or a flat MultiDiscrete space, got {type(space).__name__} ... DDPG",
+            )
+            for space in (
+                BOX,
+                spaces.MultiBinary(3),
+                spaces.MultiDiscrete([[2, 3], [2, 2]]),
+                spaces.Dict({"a": spaces.Discrete(2)}),
+            )
+        ),
         (
             lambda: dqn.build(action=BOX, output_filter=LINEAR),
-            "chooses among Discrete actions",
+            "acts in a Discrete or a flat MultiDiscrete space, got Box",
+        ),
+        (
+            lambda: dqn.build(action=spaces.MultiDiscrete([2, 3]), exploration=rl.GaussianNoise()),
+            "GaussianNoise explores in a Box, not in Discrete(2); for a Discrete space take",
         ),
         (
             lambda: ppo.build(action=spaces.MultiBinary(3)),
