@@ -15,11 +15,10 @@ from coach_rl.agents.learner import (
 )
 from coach_rl.agents.off_policy_agent import OffPolicyAgent, OffPolicyAgentParameters
 from coach_rl.architectures.continuous_control import (
+    Actor,
     ActorParameters,
+    CriticEnsemble,
     CriticParameters,
-    Critics,
-    DeterministicActor,
-    SquashedGaussianActor,
 )
 from coach_rl.architectures.gradient_step import (
     AdamParameters,
@@ -103,14 +102,14 @@ class ActorCriticLearner(Generic[Batch]):
         params: ActorCriticAgentParameters,
         agent: OffPolicyAgent,
         *,
-        actor: DeterministicActor | SquashedGaussianActor,
-        critics: Critics,
+        actor: Actor,
+        critics: CriticEnsemble,
         losses: tuple[Loss[Batch], Loss[Batch]],
         sync: TargetSync,
         actor_follows: bool,
         more: Sequence[Objective[Batch]] = (),
     ) -> None:
-        self.to_box, self._guide = critics.to_box, agent.guide
+        self._guide = agent.guide
         self.actor = NetworkWrapper(actor, device=agent.device, with_target=actor_follows)
         self.critics = NetworkWrapper(critics, device=agent.device, with_target=True)
         self.policy = recurrent_forward(

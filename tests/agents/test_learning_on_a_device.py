@@ -40,6 +40,7 @@ from coach_rl.memories import Minibatch, ReplayMemoryParameters, RolloutBatch, T
 DEVICE = torch.device("meta")
 OBSERVATION = spaces.Dict({"observation": spaces.Box(-1, 1, (5,), np.float32)})
 BOX, CHOICES = spaces.Box(-1, 1, (2,), np.float32), spaces.Discrete(3)
+DIALS = spaces.MultiDiscrete([3, 2])
 ROWS = 32
 CLIPPED = AdamParameters(max_gradient_norm=0.5, l2=1e-4)
 
@@ -74,7 +75,9 @@ def empty(*shape: int) -> Tensor:
 
 
 def actions(space: spaces.Space) -> Tensor:
-    return empty().to(torch.int64) if isinstance(space, spaces.Discrete) else empty(2)
+    if isinstance(space, spaces.Box):
+        return empty(2)
+    return empty(*space.shape).to(torch.int64)
 
 
 def transitions(space: spaces.Space) -> TransitionBatch:
@@ -135,7 +138,10 @@ def rollout(space: spaces.Space) -> RolloutBatch:
             2,
             id="sac_temperature_kept",
         ),
+        pytest.param(SACAgentParameters(), CHOICES, 0, id="sac_choice"),
+        pytest.param(SACAgentParameters(), DIALS, 0, id="sac_choices"),
         pytest.param(dqn(MeanHead()), CHOICES, 0, id="dqn"),
+        pytest.param(dqn(QuantileHead()), DIALS, 0, id="dqn_branches"),
         pytest.param(dqn(QuantileHead()), CHOICES, 0, id="dqn_quantiles"),
         pytest.param(dqn(CategoricalHead(low=-1.0, high=1.0)), CHOICES, 0, id="dqn_categories"),
     ],
