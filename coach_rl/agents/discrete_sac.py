@@ -25,7 +25,7 @@ from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import torch_forward
 from coach_rl.architectures.q_network import discrete_choices
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.records import ACTION_MASK, Array, FloatArray, Observation
+from coach_rl.core.records import ALLOWED, Array, FloatArray, Observation
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import first_action
 from coach_rl.exploration_policies import Categorical
@@ -144,9 +144,9 @@ class DiscreteSACLearner(ActorCriticLearner[TransitionBatch]):
         algorithm = self._algorithm
         if algorithm.target_entropy is not None:
             return algorithm.target_entropy
-        if ACTION_MASK not in observation:
+        if ALLOWED not in observation:
             return algorithm.target_entropy_scale * sum(map(math.log, self.sizes))
-        allowed = split_choices(observation[ACTION_MASK], self.sizes)
+        allowed = split_choices(observation[ALLOWED], self.sizes)
         dtype = self.temperature.online.dtype
         logs = [mask.sum(dim=-1).to(dtype).log() for mask in allowed]
         return algorithm.target_entropy_scale * torch.stack(logs).sum(dim=0)
@@ -154,8 +154,8 @@ class DiscreteSACLearner(ActorCriticLearner[TransitionBatch]):
     def _log_prob(self, flat: Tensor, observation: Tensors) -> Tensor:
         """Log-probabilities of every action, [B, M]."""
         logits = self.actor.call(flat, observation)
-        if ACTION_MASK in observation:
-            logits = masked(logits, observation[ACTION_MASK])
+        if ALLOWED in observation:
+            logits = masked(logits, observation[ALLOWED])
         return log_probabilities(logits, self.sizes)
 
     def _choices(self, action: Tensor) -> Tensor:

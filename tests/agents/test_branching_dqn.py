@@ -25,7 +25,7 @@ from coach_rl.architectures.q_network import (
 )
 from coach_rl.architectures.torso import FlattenVector, TorsoParameters
 from coach_rl.core.clock import ConstantSchedule
-from coach_rl.core.records import ACTION_MASK
+from coach_rl.core.records import ALLOWED
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy, EpsilonZGreedy
@@ -95,7 +95,7 @@ def batch_of(seed, *, masked=False, sizes=SIZES, start=(5, 0, -1), rows=12):
     rng = np.random.default_rng(seed)
 
     def seen():
-        masks = {ACTION_MASK: torch.from_numpy(masks_of(sizes, rows, rng))} if masked else {}
+        masks = {ALLOWED: torch.from_numpy(masks_of(sizes, rows, rng))} if masked else {}
         return {"x": torch.from_numpy(rng.normal(size=(rows, 3)))} | masks
 
     return TransitionBatch(
@@ -144,9 +144,9 @@ class PlainBranching(PlainDQN):
             best = []
             for number, (mine, theirs) in enumerate(zip(judged, chooser, strict=True)):
                 worth = [float(self.mean(numbers)) for numbers in theirs]
-                if ACTION_MASK in sample.next_observation:
+                if ALLOWED in sample.next_observation:
                     begin = sum(SIZES[:number])
-                    mask = sample.next_observation[ACTION_MASK][begin : begin + len(worth)]
+                    mask = sample.next_observation[ALLOWED][begin : begin + len(worth)]
                     worth = [w if ok else -math.inf for w, ok in zip(worth, mask, strict=True)]
                 best.append(mine[worth.index(max(worth))])
         said = self.online(sample.observation["x"])

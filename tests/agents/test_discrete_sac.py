@@ -16,7 +16,7 @@ from coach_rl.architectures.continuous_control import Actor
 from coach_rl.architectures.gated_recurrence import GRU
 from coach_rl.architectures.gradient_step import eager_gradient
 from coach_rl.architectures.torso import FlattenVector, TorsoParameters
-from coach_rl.core.records import ACTION_MASK, HIDDEN_STATE
+from coach_rl.core.records import ALLOWED, HIDDEN_STATE
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.memories import PrioritisedParameters
 from coach_rl.memories.sequences import SequenceParameters
@@ -81,8 +81,8 @@ class PlainDiscreteSAC:
         logits, begin, found = self.logits(observation), 0, []
         for size in self.sizes:
             columns = list(range(begin, begin + size))
-            if ACTION_MASK in observation:
-                columns = [each for each in columns if observation[ACTION_MASK][each]]
+            if ALLOWED in observation:
+                columns = [each for each in columns if observation[ALLOWED][each]]
             found.append((columns, torch.softmax(logits[columns], dim=0)))
             begin += size
         return found
