@@ -16,6 +16,7 @@ from resuming import after, assert_resumes
 
 from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.architectures.gated_recurrence import GRU
 from coach_rl.architectures.gradient_step import AdamParameters, TargetSync, eager_gradient, mapped
 from coach_rl.architectures.q_network import (
     CategoricalHead,
@@ -30,6 +31,7 @@ from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy, EpsilonZGreedy
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, TransitionBatch
+from coach_rl.memories.sequences import SequenceParameters
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})
 SIZES = (2, 4, 3)
@@ -56,7 +58,9 @@ def in_doubles(monkeypatch):
     torch.set_default_dtype(torch.float32)
 
 
-def parameters(head="mean", network=None, algorithm=None, *, layers=(7, 6), **changes):
+def parameters(
+    head="mean", network=None, algorithm=None, *, layers=(7, 6), recurrence=None, **changes
+):
     given = {
         "learning": LearningParameters(batch=16, learning_starts=1),
         "memory": ReplayMemoryParameters(capacity=2_000),
@@ -66,7 +70,7 @@ def parameters(head="mean", network=None, algorithm=None, *, layers=(7, 6), **ch
     return DQNAgentParameters(
         algorithm=DQNAlgorithmParameters(**(algorithm or {})),
         network=QNetworkParameters(
-            torso=TorsoParameters(middleware=layers, activation="relu"),
+            torso=TorsoParameters(middleware=layers, activation="relu", recurrence=recurrence),
             head=HEADS[head],
             **(network or {}),
         ),
@@ -313,12 +317,17 @@ def test_branches_learn_all_choices(targets):
     assert evaluation.scalars["evaluation/reward_mean"] > 7.0  # 8 at most, 2.9 by chance
 
 
-def test_stopped_run_continues_bit_for_bit(tmp_path):
-    memory = ReplayMemoryParameters(capacity=500, prioritised=PrioritisedParameters())
+@pytest.mark.parametrize("recurrence", [None, GRU(size=6)])
+def test_stopped_run_continues_bit_for_bit(tmp_path, recurrence):
+    sequences = None if recurrence is None else SequenceParameters(length=4, burn_in=2)
+    memory = ReplayMemoryParameters(
+        capacity=500, prioritised=PrioritisedParameters(), sequences=sequences
+    )
     exploration = EpsilonZGreedy(epsilon=ConstantSchedule(value=0.3))
-    params = parameters(memory=memory, **{**LEARNS, "exploration": exploration})
+    changes = {**LEARNS, "exploration": exploration, "recurrence": recurrence}
+    params = parameters(memory=memory, **changes)
 
     def build_manager(seed):
-        return manager(params, LOCKS, num_envs=2, seed=seed, training=EnvironmentSteps(700))
+        return manager(params, LOCKS, num_envs=2, seed=seed, training=EnvironmentSteps(440))
 
-    assert_resumes(build_manager, tmp_path, after(301), after(450))
+    assert_resumes(build_manager, tmp_path, after(251), after(301))
