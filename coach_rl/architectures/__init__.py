@@ -12,6 +12,7 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
+    from coach_rl.architectures.adamw import AdamWParameters
     from coach_rl.architectures.continuous_control import (
         ActorParameters,
         CriticParameters,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from coach_rl.architectures.linear_recurrence import MinGRU
     from coach_rl.architectures.network_wrapper import NetworkWrapper
     from coach_rl.architectures.observation_normaliser import ObservationNormaliser
-    from coach_rl.architectures.optimizers import AdamWParameters, RMSpropParameters
     from coach_rl.architectures.q_network import (
         CategoricalHead,
         MeanHead,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         QNetworkParameters,
         QuantileHead,
     )
+    from coach_rl.architectures.rmsprop import RMSpropParameters
     from coach_rl.architectures.torso import Torso, TorsoParameters
     from coach_rl.architectures.update_engine import UpdateEngine
     from coach_rl.architectures.user_module import ModuleParameters

@@ -136,7 +136,7 @@ class Optimizer(Stateful, Protocol):
 
 
 class OptimizerParameters(Protocol):
-    """A frozen description of an optimiser: AdamParameters and those of `optimizers`."""
+    """A frozen description of an optimiser: of Adam, AdamW or RMSprop."""
 
     @property
     def learning_rate(self) -> float:

@@ -9,6 +9,7 @@ from gymnasium import spaces
 from torch import nn
 
 from coach_rl.architectures.actor_critic import ActorCriticParameters
+from coach_rl.architectures.adamw import AdamWParameters
 from coach_rl.architectures.continuous_control import (
     ActorParameters,
     CriticParameters,
@@ -17,7 +18,6 @@ from coach_rl.architectures.continuous_control import (
 )
 from coach_rl.architectures.gradient_step import AdamParameters, TargetSync, named_tensors
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.optimizers import AdamWParameters, RMSpropParameters
 from coach_rl.architectures.q_network import (
     CategoricalHead,
     QNetwork,
@@ -25,6 +25,7 @@ from coach_rl.architectures.q_network import (
     QuantileHead,
 )
 from coach_rl.architectures.recorded_steps import resolved_mode
+from coach_rl.architectures.rmsprop import RMSpropParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.architectures.user_module import ModuleParameters
 from coach_rl.core.errors import (

@@ -4,9 +4,11 @@ import pytest
 import torch
 from torch import nn
 
+from coach_rl.architectures.adamw import AdamWParameters
 from coach_rl.architectures.gradient_step import AdamParameters
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.optimizers import AdamWParameters, RMSpropParameters
+from coach_rl.architectures.rmsprop import RMSpropParameters
+from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.testing import assert_same_state
 from tests.architectures import test_recorded_steps as recorded
 from tests.architectures import test_update_engine as engines
@@ -149,3 +151,8 @@ def test_restored_engine_continues_bit_for_bit(params):
         engine.step(columns, index)
     assert torch.equal(network.online, runs[0][0].online)
     assert_same_state(engine.state_dict()["optimizers"], runs[0][1].state_dict()["optimizers"])
+
+
+@pytest.mark.parametrize("params", OTHERS)
+def test_optimizer_parameters_survive_json(params):
+    assert decode(encode(params)) == params
