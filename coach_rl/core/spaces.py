@@ -27,6 +27,31 @@ class EnvironmentSpaces:
     """Box, Discrete, MultiDiscrete or MultiBinary, or a Dict of these."""
 
 
+class MixedSpace(spaces.Tuple[Any]):
+    """Choices and numbers in one array of floats per action, [R, K + G].
+
+    Args:
+        choices: The K choices, flat and counted from 0.
+        numbers: The G numbers, a flat Box.
+        groups: Sizes of groups of the numbers, each with the choice and the action that it is an
+            argument of; None: it counts always.
+    """
+
+    def __init__(
+        self,
+        choices: spaces.MultiDiscrete,
+        numbers: spaces.Box,
+        groups: tuple[tuple[int, tuple[int, int] | None], ...],
+    ) -> None:
+        super().__init__((choices, numbers))
+        self.choices, self.numbers, self.groups = choices, numbers, groups
+
+
+def is_float_box(space: Space) -> bool:
+    """Return whether a space is a Box of floats, of any shape."""
+    return isinstance(space, spaces.Box) and bool(np.issubdtype(space.dtype, np.floating))
+
+
 def has_finite_width(low: Array, high: Array) -> BoolArray:
     """Return where bounds of a Box are finite and their difference fits into float32, [...]."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -73,6 +98,8 @@ def uniform_size(space: Space) -> int:
             return int(np.prod(space.shape))
         case spaces.Dict():
             return sum(uniform_size(part) for part in space.spaces.values())
+        case MixedSpace():
+            return uniform_size(space.choices) + uniform_size(space.numbers)
     raise SpaceError(
         f"cannot act in a {type(space).__name__} space; allowed: "
         "Box, Discrete, MultiDiscrete, MultiBinary, Dict of these"
@@ -115,6 +142,11 @@ def actions_from_uniform(space: Space, uniform: FloatArray) -> Action:
                 parts[key] = action
                 begin += size
             return parts
+        case MixedSpace():
+            count = len(space.choices.nvec)
+            drawn = np.floor(uniform[:, :count] * space.choices.nvec)
+            numbers = _box_from_uniform(space.numbers, uniform[:, count:])
+            return np.concatenate([drawn, numbers], axis=1, dtype=np.float32)
     raise SpaceError(f"cannot act in a {type(space).__name__} space")
 
 
