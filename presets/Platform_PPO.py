@@ -13,7 +13,7 @@ class Panel(FlatPanel):
     arguments: bool = True
     """Each argument counts where its action was chosen; False: all three count always."""
     num_envs: int = 64
-    steps: int = 100_000
+    steps: int = 200_000
     learning_rate: float = 1e-3
 
 
@@ -39,6 +39,6 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         panel,
         agent,
         rl.PlatformParameters(),
-        panel.schedule(evaluation_interval=10_000, evaluation_episodes=100),
+        panel.schedule(evaluation_interval=20_000, evaluation_episodes=100),
         validation=solved(0.95, within=panel.steps),
     )

@@ -126,7 +126,8 @@ def actions_from_uniform(space: Space, uniform: FloatArray) -> Action:
         case spaces.MultiDiscrete():
             flat = uniform * space.nvec.reshape(-1)
             start = space.start.reshape(-1)
-            return (start + flat.astype(np.int64)).reshape(rows, *space.shape)
+            drawn = (start + flat.astype(np.int64)).reshape(rows, *space.shape)
+            return drawn.astype(space.dtype, copy=False)
         case spaces.MultiBinary():
             return (uniform >= 0.5).astype(space.dtype).reshape(rows, *space.shape)
         case spaces.Box():

@@ -242,7 +242,7 @@ def _cast(given: object, space: Space, key: str) -> Array:
 
 
 def _as_taken(action: Action, *, is_single: bool) -> object:
-    """An action as a Gymnasium environment takes it; dicts and tuples of nested spaces nested again.
+    """An action as a Gymnasium environment takes it; parts of nested spaces nested again.
 
     A dict whose keys are the numbers from 0 is one that a Tuple has become.
     """

@@ -397,7 +397,8 @@ def _nested(action: Action, space: spaces.Space[Any], path: str = "") -> Any:
     if isinstance(space, spaces.Tuple):
         numbered = enumerate(space.spaces)
         return tuple(_nested(action, part, f"{path}{number}/") for number, part in numbered)
-    return deepcopy(action[path[:-1]] if isinstance(action, dict) else action)[0]
+    leaf = deepcopy(action[path[:-1]] if isinstance(action, dict) else action)[0]
+    return np.asarray(leaf) if isinstance(space, spaces.Box) else leaf
 
 
 def _flat(info: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -97,9 +97,15 @@ class Layout:
 
     def nested_action(self, leaves: Sequence[object]) -> object:
         """One row's action in the form of the Gymnasium environment."""
-        if self.action_paths == ((),):
+        if self._is_plain:
             return leaves[0]
         return _nested(self.action_space, dict(zip(self.action_paths, leaves, strict=True)))
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        """True if actions have one part, in the form that Gymnasium gives to it."""
+        is_number = isinstance(self.action_space, spaces.Box) and not self.action_space.shape
+        return self.action_paths == ((),) and not is_number
 
 
 def layout_of(observation_space: Space | None, action_space: Space | None, *, level: str) -> Layout:
@@ -187,7 +193,8 @@ def _nested(
 ) -> object:
     """The part of an action under a path, from the leaves by their paths."""
     if not isinstance(space, NESTED):
-        return leaves[path]
+        leaf = leaves[path]
+        return np.asarray(leaf) if isinstance(space, spaces.Box) else leaf
     parts = {key: _nested(part, leaves, (*path, key)) for key, part in _parts(space).items()}
     return parts if isinstance(space, spaces.Dict) else tuple(parts.values())
 

@@ -198,7 +198,7 @@ def _has_ended(now: WorldState) -> BoolArray:
 
 def _near_enemy(x: FloatArray) -> IntArray:
     """Return the number of the enemy that moves and is seen, [R]."""
-    return (x > LEFT[1]).astype(np.int64)
+    return np.asarray(x > LEFT[1], np.int64)
 
 
 def _normal(uniform: FloatArray) -> Array:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary
 
 from coach_rl.agents import (
     AgentGroupParameters,
@@ -44,6 +44,17 @@ from coach_rl.testing import AGENT_CHECKS, AgentTrial
 SEEN = Dict({"observation": Box(-np.inf, np.inf, (3,), np.float32), "kind": Discrete(3, start=1)})
 BOX = EnvironmentSpaces(observation=SEEN, action=Box(-2, 2, (2,), np.float32))
 CHOICE = EnvironmentSpaces(observation=SEEN, action=Discrete(3, start=2))
+MIXED = EnvironmentSpaces(
+    observation=SEEN,
+    action=Dict(
+        {
+            "kind": Discrete(3, start=1),
+            "far": Box(0, 8, (1,)),
+            "size": Box(-1, 5, (2, 1), np.float64),
+            "bits": MultiBinary(2),
+        }
+    ),
+)
 NORMALISED = InputFilter(observation={"observation": (ObservationNormalizationFilter(),)})
 OFF_POLICY = {
     "learning": LearningParameters(batch=8, learning_starts=24, report_every=4),
@@ -93,6 +104,9 @@ def above(parameters):
 TRIALS = {
     "ppo": alone(PPO),
     "ppo, choices": alone(PPOAgentParameters(**ON_POLICY), CHOICE),
+    "ppo, mixed": alone(PPOAgentParameters(arguments={"far": ("kind", 2)}, **ON_POLICY), MIXED),
+    "ppo, bits": alone(PPO, EnvironmentSpaces(observation=SEEN, action=MultiBinary((2, 2)))),
+    "ppo, numbers": alone(PPO, EnvironmentSpaces(observation=SEEN, action=Box(-2, 2, (2, 1)))),
     "dqn": alone(DQNAgentParameters(**OFF_POLICY), CHOICE),
     "ddpg": alone(DDPGAgentParameters(**OFF_POLICY)),
     "td3": alone(TD3AgentParameters(**OFF_POLICY)),
