@@ -106,8 +106,9 @@ class Platform:
         after = {name: values.copy() for name, values in state.items()}
         terminated = np.zeros(len(kind), np.bool_)
         moving, now = np.arange(len(kind)), after  # rows whose decision lasts, and their state
-        impulse = _impulse(kind, argument, now["speed"][:, 0], normal[:, :2])
-        stands = np.ones(len(kind), np.bool_)
+        stands = _stands(now["place"])  # not where a run has ended just behind an edge
+        begun = _impulse(kind, argument, now["speed"][:, 0], normal[:, :2])
+        impulse = np.where(stands[:, None], begun, [0.0, -GRAVITY * TICK])
         for tick in range(MOST_TICKS):
             stands = _tick(now, impulse, stands, normal[moving, 2 * tick + 2 : 2 * tick + 4])
             ended = _has_ended(now)
