@@ -127,8 +127,8 @@ def choice_sizes(space: Space) -> tuple[int, ...]:
             return (2,) * int(np.prod(space.shape))
         case spaces.Dict():
             return tuple(size for part in space.spaces.values() for size in choice_sizes(part))
-        case MixedSpace():
-            return choice_sizes(space.choices)
+        case spaces.Tuple():
+            return tuple(size for part in space.spaces for size in choice_sizes(part))
     return ()
 
 

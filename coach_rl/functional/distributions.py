@@ -26,7 +26,7 @@ class Distribution(Protocol):
 
     @property
     def log_std_size(self) -> int:
-        """How many of them, the last, are log standard deviations."""
+        """The number of log standard deviations, the last of them."""
         ...
 
     def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:

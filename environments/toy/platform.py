@@ -1,4 +1,4 @@
-"""The Platform domain: run, hop and leap over three platforms, each as far as its argument says."""
+"""The Platform domain: run, hop and leap over three platforms, each as far as its argument."""
 
 import numpy as np
 from gymnasium import spaces
@@ -14,7 +14,7 @@ RUN, HOP, LEAP = range(3)
 LARGEST = {"run": 30.0, "hop": 720.0, "leap": 430.0}
 """Their largest arguments: the speed gained in a tick of a run; the distance a jump aims at."""
 LEFT, WIDTH, GAP = np.array([0.0, 475.0, 985.0]), np.array([250.0, 275.0, 50.0]), (225.0, 235.0, 0)
-"""Of each platform: its left end, its width, and the gap behind it."""
+"""Left ends, widths, and the gaps behind them, of the platforms."""
 LENGTH = 1035.0
 TOP = 40.0
 """Height of the platforms' surface, on which the player and the enemies stand."""
