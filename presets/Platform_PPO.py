@@ -20,7 +20,7 @@ class Panel(FlatPanel):
 def graph_manager(panel: Panel) -> rl.GraphManager:
     """PPO chooses the kind of a move and its distance, in the Platform domain.
 
-    Success is progress to the right end, the return the share of the way.
+    The return is the share of the way to the right end, 1 in all.
     """
     arguments = {name: ("kind", kind) for kind, name in enumerate(("run", "hop", "leap"))}
     agent = rl.PPOAgentParameters(
@@ -40,5 +40,5 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         agent,
         rl.PlatformParameters(),
         panel.schedule(evaluation_interval=20_000, evaluation_episodes=100),
-        validation=solved(0.95, within=panel.steps),
+        validation=solved(0.85, within=panel.steps),
     )

@@ -141,12 +141,6 @@ class ScaledOutput(Saved):
         return mapped
 
 
-def acts_in_units(space: Space) -> bool:
-    """Return whether bounds of a Box of actions, or of one in a Dict, are others than [-1, 1]."""
-    boxes = _boxes(space).values()
-    return any(bool(((box.low != -1) | (box.high != 1)).any()) for box in boxes)
-
-
 def needs_scaling(space: Space) -> bool:
     """Return whether an element of a Box, or of one in a Dict, moves when it is scaled."""
     return any(bool(_moves(box).any()) for box in _boxes(space).values())

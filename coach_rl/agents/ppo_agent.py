@@ -23,7 +23,6 @@ from coach_rl.agents.filtered_agent import (
 from coach_rl.agents.flattened_output import FlattenedOutput
 from coach_rl.agents.own_filters import (
     ScaledOutput,
-    acts_in_units,
     needs_scaling,
     warn_of_endless,
 )
@@ -60,6 +59,7 @@ from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.spaces import (
     MixedSpace,
     Space,
+    acts_in_units,
     first_action,
 )
 from coach_rl.core.state import State

@@ -54,6 +54,16 @@ def is_float_box(space: Space) -> bool:
     return isinstance(space, spaces.Box) and bool(np.issubdtype(space.dtype, np.floating))
 
 
+def acts_in_units(space: Space) -> bool:
+    """Return whether bounds of a Box of floats, or of one in a Dict, are others than [-1, 1]."""
+    match space:
+        case spaces.Dict():
+            return any(map(acts_in_units, space.values()))
+        case spaces.Box() if is_float_box(space):
+            return bool(((space.low != -1) | (space.high != 1)).any())
+    return False
+
+
 def without(space: spaces.Dict, key: str) -> spaces.Dict:
     """The space without one of its keys."""
     return spaces.Dict({name: part for name, part in space.spaces.items() if name != key})
