@@ -29,6 +29,41 @@ class EnvironmentSpaces:
     """Box, Discrete, MultiDiscrete or MultiBinary, or a Dict of these."""
 
 
+class MixedSpace(spaces.Tuple[Any]):
+    """Choices and numbers in one array of floats per action, [R, K + G].
+
+    Args:
+        choices: The K choices, flat and counted from 0.
+        numbers: The G numbers, a flat Box.
+        groups: Sizes of groups of the numbers, each with the choice and the action that it is an
+            argument of; None: it counts always.
+    """
+
+    def __init__(
+        self,
+        choices: spaces.MultiDiscrete,
+        numbers: spaces.Box,
+        groups: tuple[tuple[int, tuple[int, int] | None], ...],
+    ) -> None:
+        super().__init__((choices, numbers))
+        self.choices, self.numbers, self.groups = choices, numbers, groups
+
+
+def is_float_box(space: Space) -> bool:
+    """Return whether a space is a Box of floats, of any shape."""
+    return isinstance(space, spaces.Box) and bool(np.issubdtype(space.dtype, np.floating))
+
+
+def acts_in_units(space: Space) -> bool:
+    """Return whether bounds of a Box of floats, or of one in a Dict, are others than [-1, 1]."""
+    match space:
+        case spaces.Dict():
+            return any(map(acts_in_units, space.values()))
+        case spaces.Box() if is_float_box(space):
+            return bool(((space.low != -1) | (space.high != 1)).any())
+    return False
+
+
 def without(space: spaces.Dict, key: str) -> spaces.Dict:
     """The space without one of its keys."""
     return spaces.Dict({name: part for name, part in space.spaces.items() if name != key})
@@ -80,6 +115,8 @@ def uniform_size(space: Space) -> int:
             return int(np.prod(space.shape))
         case spaces.Dict():
             return sum(uniform_size(part) for part in space.spaces.values())
+        case MixedSpace():
+            return uniform_size(space.choices) + uniform_size(space.numbers)
     raise SpaceError(
         f"cannot act in a {type(space).__name__} space; allowed: "
         "Box, Discrete, MultiDiscrete, MultiBinary, Dict of these"
@@ -100,6 +137,8 @@ def choice_sizes(space: Space) -> tuple[int, ...]:
             return (2,) * int(np.prod(space.shape))
         case spaces.Dict():
             return tuple(size for part in space.spaces.values() for size in choice_sizes(part))
+        case spaces.Tuple():
+            return tuple(size for part in space.spaces for size in choice_sizes(part))
     return ()
 
 
@@ -158,7 +197,8 @@ def actions_from_uniform(
         Actions in the dtype of the space, shape [rows, ...]; a dict of them for a Dict space.
     """
     rows = len(uniform)
-    if mask is not None and not isinstance(space, spaces.Dict) and choice_sizes(space):
+    is_plain = not isinstance(space, spaces.Dict | MixedSpace)
+    if mask is not None and is_plain and choice_sizes(space):
         parts_of_mask = np.split(mask, np.cumsum(choice_sizes(space))[:-1], axis=1)
         columns = [
             allowed_choice(part, uniform[:, number]) for number, part in enumerate(parts_of_mask)
@@ -171,7 +211,8 @@ def actions_from_uniform(
         case spaces.MultiDiscrete():
             flat = uniform * space.nvec.reshape(-1)
             start = space.start.reshape(-1)
-            return (start + flat.astype(np.int64)).reshape(rows, *space.shape)
+            drawn = (start + flat.astype(np.int64)).reshape(rows, *space.shape)
+            return drawn.astype(space.dtype, copy=False)
         case spaces.MultiBinary():
             return (uniform >= 0.5).astype(space.dtype).reshape(rows, *space.shape)
         case spaces.Box():
@@ -189,6 +230,12 @@ def actions_from_uniform(
                 begin += size
                 first += choices
             return parts
+        case MixedSpace():
+            count = len(space.choices.nvec)
+            choice = actions_from_uniform(space.choices, uniform[:, :count], mask)
+            numbers = _box_from_uniform(space.numbers, uniform[:, count:])
+            assert not isinstance(choice, dict), "choices are one array"
+            return np.concatenate([choice, numbers], axis=1, dtype=np.float32)
     raise SpaceError(f"cannot act in a {type(space).__name__} space")
 
 

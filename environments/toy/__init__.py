@@ -1,4 +1,4 @@
-"""Toy worlds, learned in seconds: bandits, a chain, bits, gates, a point mass, a T-maze.
+"""Toy worlds, learned in seconds: bandits, a chain, bits, gates, platforms, a mass, a T-maze.
 
 Everything is numpy over all rows at once: a world is a few pure functions over rows (`World` in
 `coach_rl.environments.world`), and `WorldEnvironment` adds seeds,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         GoalPointMass,
         GoalPointMassParameters,
     )
+    from coach_rl.environments.toy.platform import Platform, PlatformParameters
     from coach_rl.environments.toy.point_mass import PointMass, PointMassParameters
     from coach_rl.environments.toy.t_maze import TMaze, TMazeParameters
 else:
@@ -32,6 +33,7 @@ else:
 
 __all__ = [
     "BitFlip", "BitFlipParameters", "Chain", "ChainParameters", "Gates", "GatesParameters",
-    "GoalPointMass", "GoalPointMassParameters", "OneStepParameters", "PointMass",
-    "PointMassParameters", "SteadyPay", "SteadyPayParameters", "TMaze", "TMazeParameters",
+    "GoalPointMass", "GoalPointMassParameters", "OneStepParameters", "Platform",
+    "PlatformParameters", "PointMass", "PointMassParameters", "SteadyPay", "SteadyPayParameters",
+    "TMaze", "TMazeParameters",
 ]  # fmt: skip

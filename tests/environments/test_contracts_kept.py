@@ -10,6 +10,7 @@ from coach_rl.environments.toy import (
     GatesParameters,
     GoalPointMassParameters,
     OneStepParameters,
+    PlatformParameters,
     PointMassParameters,
     SteadyPayParameters,
     TMazeParameters,
@@ -25,6 +26,7 @@ TOYS = {
     "slippery_chain": ChainParameters(length=4, slip=0.2),
     "index_chain": ChainParameters(observation="index"),
     "point_mass": PointMassParameters(max_episode_steps=8),
+    "platform": PlatformParameters(max_episode_steps=8),
     "t_maze": TMazeParameters(length=2, max_episode_steps=6),
     "gates": GatesParameters(max_episode_steps=12),
     "goal_point_mass": GoalPointMassParameters(max_episode_steps=8),
@@ -37,6 +39,7 @@ GYMNASIUM = {
     "frozen_lake": GymnasiumParameters(level="FrozenLake-v1"),
     "taxi": GymnasiumParameters(level="Taxi-v4", max_episode_steps=8),
     "dicts": GymnasiumParameters(level="little_environments:Walk"),
+    "tuples": GymnasiumParameters(level="little_environments:Gadget"),
     "one_buffer": GymnasiumParameters(
         level="little_environments:OneBuffer", kwargs={"trouble_at": 99}
     ),

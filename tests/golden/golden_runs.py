@@ -300,6 +300,7 @@ RUNS = {
         changes=PPO + RECURRENT + "agent.network.torso.middleware=(8,)",
         package="popgym",
     ),
+    "Platform_PPO": GoldenRun(preset="Platform_PPO", steps=256, changes=PPO),
     "TMaze_PPO": GoldenRun(
         preset="TMaze_PPO",
         steps=300,
