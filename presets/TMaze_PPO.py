@@ -29,8 +29,9 @@ class Panel(FlatPanel):
 def graph_manager(panel: Panel) -> rl.GraphManager:
     """PPO walks through a corridor and turns to the side of the cue.
 
-    Sequences are longer than the way from the cue to the junction, so that the turn's reward
-    reaches the step at which the cue was seen.
+    Sequences are as long as the longest episode, so that the turn's reward reaches the step at
+    which the cue was seen. A long corridor needs rollouts with more turns: length=50 learns with
+    num_envs=64 and steps=1500000.
     """
     torso = rl.TorsoParameters(
         embedder=(32,),
@@ -39,7 +40,9 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
     )
     return flat(
         panel,
-        recurrent_ppo(panel, torso, entropy_coefficient=0.02),
+        recurrent_ppo(
+            panel, torso, entropy_coefficient=0.02, sequence=max(64, 2 * panel.length + 10)
+        ),
         rl.TMazeParameters(length=panel.length),
         panel.schedule(evaluation_interval=20_000, evaluation_episodes=100),
         # 95 % of right turns on the shortest way; without memory less than 2

@@ -1,4 +1,4 @@
-"""The state that a filtering agent keeps of its rows, and the infos it keeps with transitions."""
+"""The rows of a filtering agent: state, infos kept with transitions, checks of what they show."""
 
 import warnings
 from dataclasses import dataclass, field
@@ -7,10 +7,11 @@ from typing import ClassVar, Generic, TypeVar
 import numpy as np
 
 from coach_rl.core.agents import RowState
-from coach_rl.core.errors import CoachWarning, SpaceError
-from coach_rl.core.records import Array, BoolArray, Observation, Outcome
+from coach_rl.core.errors import CoachWarning, EnvironmentFault, NonFiniteError, SpaceError
+from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation, Outcome
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
+from coach_rl.core.spaces import Space, inside
 from coach_rl.core.state import State
 from coach_rl.memories.batches import INFOS
 
@@ -110,3 +111,44 @@ class InfoColumns:
             CoachWarning,
             stacklevel=2,
         )
+
+
+def check_finite(rows: IntArray, observation: Observation, reward: FloatArray | None) -> None:
+    """Raise `NonFiniteError` naming a non-finite value and its row; no reward at a start."""
+    named = {f"an observation '{key}'": values for key, values in observation.items()}
+    if reward is not None:
+        named["a reward"] = reward
+    for what, values in named.items():
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            finite = np.isfinite(values).reshape(len(values), -1).all(axis=1)
+            row = int(rows[np.flatnonzero(~finite)[0]])
+            raise NonFiniteError(
+                f"the environment returned {what} that is not finite in row {row}; "
+                "check the environment, or the size of the actions"
+            )
+
+
+def check_counted(key: str, space: Space, rows: IntArray, values: Array, *, agent: str) -> None:
+    """Raise `EnvironmentFault` naming a Discrete or MultiDiscrete value outside its space.
+
+    Networks encode these as one-hot vectors, which have no place for others.
+    """
+    allowed = inside(space, values)
+    if not allowed.all():
+        place = int(np.flatnonzero(~allowed.reshape(len(rows), -1).all(axis=1))[0])
+        raise EnvironmentFault(
+            f"row {rows[place]} showed agent '{agent}' an observation '{key}' outside of its "
+            f"space {space}: {values[place]}; correct the space in the environment, or what it "
+            "shows"
+        )
+
+
+def write_rows(
+    store: dict[str, Array], rows: IntArray, values: dict[str, Array], num_rows: int
+) -> None:
+    """Write values [R, ...] by name to the rows of arrays [N, ...], which are made when missing."""
+    for name, value in values.items():
+        array = store.get(name)
+        if array is None:
+            array = store[name] = np.zeros((num_rows, *value.shape[1:]), value.dtype)
+        array[rows] = value

@@ -19,6 +19,7 @@ from coach_rl.agents.off_policy_agent import (
     OffPolicyAgent,
     OffPolicyAgentParameters,
 )
+from coach_rl.architectures.action_masks import masked
 from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective, TargetSync
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import Forward, quick_forward, recurrent_forward
@@ -26,7 +27,7 @@ from coach_rl.architectures.q_network import QNetwork, QNetworkParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
-from coach_rl.core.records import FloatArray, Observation
+from coach_rl.core.records import ACTION_MASK, FloatArray, Observation
 from coach_rl.core.spaces import first_action
 from coach_rl.exploration_policies import EpsilonGreedy, ExplorationPolicyParameters
 from coach_rl.functional.temporal_difference import of_actions
@@ -113,7 +114,10 @@ class DQNLearner:
         with torch.no_grad():
             judged = network.call(network.target, after)  # [B, n, K]
             chooser = network.call(network.online, after) if algorithm.double else judged
-            best = of_actions(judged, returns.mean(chooser).argmax(dim=1))
+            values = returns.mean(chooser)
+            if ACTION_MASK in after:
+                values = masked(values, after[ACTION_MASK])
+            best = of_actions(judged, values.argmax(dim=1))
             target = returns.target(best, batch.reward, batch.discount, algorithm.clip_targets)
         taken = batch.action.to(torch.int64) - self._first_action
         numbers = of_actions(network.call(flat, batch.observation), taken)  # [B, K]

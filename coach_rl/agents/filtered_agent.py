@@ -9,7 +9,15 @@ import numpy as np
 from gymnasium.spaces import Discrete, MultiDiscrete
 from torch import nn
 
-from coach_rl.agents.agent_rows import AgentRows, Exploration, InfoColumns
+from coach_rl.agents.action_masks import MaskedInput, mask_key, masked_input
+from coach_rl.agents.agent_rows import (
+    AgentRows,
+    Exploration,
+    InfoColumns,
+    check_counted,
+    check_finite,
+    write_rows,
+)
 from coach_rl.agents.own_filters import UnfilteredInput, UnfilteredOutput
 from coach_rl.agents.points import points_of_filters
 from coach_rl.architectures.torso import HiddenState, hidden_state_of
@@ -18,8 +26,6 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import (
     CheckpointError,
     ConfigurationError,
-    EnvironmentFault,
-    NonFiniteError,
     SpaceError,
 )
 from coach_rl.core.inspection import PointsFunction
@@ -33,6 +39,7 @@ from coach_rl.core.levels import DIRECTIVE_KEYS
 from coach_rl.core.parameter_classes import ADVICE, MovableParameters, parameter_class
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import (
+    ACTION_MASK,
     HIDDEN_STATE,
     Action,
     ActionInfo,
@@ -60,8 +67,8 @@ from coach_rl.core.spaces import (
     EnvironmentSpaces,
     actions_from_uniform,
     clipped_to_space,
-    inside,
     uniform_size,
+    without,
 )
 from coach_rl.core.state import State, check_same_kind
 
@@ -110,6 +117,9 @@ class FilteredAgentParameters(MovableParameters):
     infos: tuple[str, ...] = ()
     """Names of infos of the environment to keep with every transition, as the extras
     `infos/<name>` of batches; 0 where a row does not report one."""
+    action_mask: str | None = "action_mask"
+    """Observation key, if there is one, of which discrete actions are allowed, for one that acts in
+    any; networks don't observe it. None: such a key is an observation like others."""
     update_mode: UpdateMode = "auto"
     """Execution of gradient steps: auto, eager, compiled (CPU only) or captured (GPU only)."""
 
@@ -139,6 +149,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         input_filter: Applied to observations and rewards; None leaves them as they are.
         output_filter: Applied to actions; None leaves them as they are.
         infos: Names of infos that are kept with transitions.
+        action_mask: Observation key of its action mask; None: it has none.
         symmetry: Symmetry of filtered observations and actions; None: there is none.
         signals: Receives values of the agent and its filters for the logs.
     """
@@ -172,6 +183,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         input_filter: InputFilterParameters | None,
         output_filter: OutputFilterParameters | None,
         infos: tuple[str, ...] = (),
+        action_mask: str | None = None,
         symmetry: Symmetry | None = None,
         signals: Signals = SILENT,
     ) -> None:
@@ -187,6 +199,9 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             if isinstance(space, Discrete | MultiDiscrete)
         }
         observed = spaces.observation if symmetry is None else symmetry.observation_space
+        key = mask_key(observed, action_mask, name, spaces.action)
+        if key is not None:
+            observed = without(observed, key)
         self.input_filter: InputFilter = (
             UnfilteredInput(observed) if input_filter is None else input_filter.build(observed)
         )
@@ -195,6 +210,11 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             if output_filter is None
             else output_filter.build(spaces.action)
         )
+        self.mask: MaskedInput | None = None
+        """What passes its action mask on; None: there is none."""
+        if key is not None:
+            self.mask = masked_input(self.input_filter, key, spaces, self.output_filter, name)
+            self.input_filter = self.mask
         remembers = any(path.startswith("observation/") for path in self.input_filter.new_rows(1))
         if symmetry is not None and remembers:
             raise ConfigurationError(
@@ -278,17 +298,22 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         rows = request.rows
         if request.starts.any():
             self._filter_starts(row_state, request, clock.learns)
+        mask = None
+        if self.mask is not None:
+            mask = row_state.pending[ACTION_MASK][rows]
+            self.mask.check(mask, rows, clock)
         if row_state.followed is not None:
             choice = take(row_state.followed, rows)
         elif clock.phase is Phase.HEATUP:
             uniform = row_state.heatup_noise.draw(rows)
-            choice = _flat(ActionInfo(action=actions_from_uniform(self.action_space, uniform)))
+            random = actions_from_uniform(self.action_space, uniform, mask)
+            choice = _flat(ActionInfo(action=random))
             if self.hidden_state is not None:
                 choice[HIDDEN_STATE] = self._chosen(row_state, request, clock)[HIDDEN_STATE]
         else:
             choice = self._chosen(row_state, request, clock)
         row_state.heatup[rows] = clock.phase is Phase.HEATUP
-        _write(row_state.choice, rows, choice, len(row_state.heatup))
+        write_rows(row_state.choice, rows, choice, len(row_state.heatup))
         return self._sent(choice, request.observation)
 
     def propose(
@@ -311,7 +336,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             greedy=~everywhere,
         )
         choice = _flat(self.choose(alternatives, repeated, clock))
-        _write(alternatives.choice, rows, choice, total)
+        write_rows(alternatives.choice, rows, choice, total)
         action = self._sent(choice, take(request.observation, np.arange(len(rows)) // count))
         assert not isinstance(action, dict), "a level's goal is one array"
         return action.reshape(-1, count, *action.shape[1:])
@@ -325,12 +350,11 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
     ) -> None:
         total = len(row_state.heatup)
         chosen = take(alternatives.choice, rows * (len(alternatives.heatup) // total) + numbers)
-        _write(row_state.choice, rows, chosen, total)
+        write_rows(row_state.choice, rows, chosen, total)
 
     def observe(self, row_state: AgentRows[Exploration], outcome: Outcome, clock: Clock) -> None:
         rows, learn = outcome.rows, clock.learns
-        _check_finite(rows, outcome.observation, outcome.reward)
-        self._check_counted(rows, outcome.observation)
+        self._check(rows, outcome.observation, outcome.reward)
         ends = outcome.terminated | outcome.truncated
         next_observation = self.input_filter.observation(
             row_state.filters,
@@ -339,6 +363,9 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             starts=np.zeros(len(rows), np.bool_),
             learn=learn,
         )
+        if self.mask is not None and outcome.truncated.any():
+            valued = outcome.truncated
+            self.mask.check(next_observation[ACTION_MASK][valued], rows[valued], clock)
         reward = self.input_filter.reward(
             row_state.filters, rows, outcome.reward, ends=ends, learn=learn
         )
@@ -346,8 +373,8 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             self._store(row_state, outcome, reward, next_observation)
         if self.hidden_state is not None:
             states = {HIDDEN_STATE: row_state.choice[HIDDEN_STATE][rows]}
-            _write(row_state.pending, rows, states, len(row_state.heatup))
-        _write(row_state.pending, rows, next_observation, len(row_state.heatup))
+            write_rows(row_state.pending, rows, states, len(row_state.heatup))
+        write_rows(row_state.pending, rows, next_observation, len(row_state.heatup))
         if outcome.next_goal:
             self._filter_moved_goals(row_state, outcome)
 
@@ -422,11 +449,10 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         if self.hidden_state is not None:
             reset = request.starts if self.hidden_state.reset == "sub_episode" else first
             state = np.zeros((int(reset.sum()), self.hidden_state.size), np.float32)
-            _write(row_state.pending, rows[reset], {HIDDEN_STATE: state}, len(row_state.heatup))
+            write_rows(row_state.pending, rows[reset], {HIDDEN_STATE: state}, len(row_state.heatup))
         if first.any():
             seen = take(observation, first)
-            _check_finite(rows[first], seen, None)
-            self._check_counted(rows[first], seen)
+            self._check(rows[first], seen, None)
             filtered = self.input_filter.observation(
                 row_state.filters,
                 rows[first],
@@ -434,7 +460,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
                 starts=np.ones(int(first.sum()), np.bool_),
                 learn=learn,
             )
-            _write(row_state.pending, rows[first], filtered, len(row_state.heatup))
+            write_rows(row_state.pending, rows[first], filtered, len(row_state.heatup))
         goes_on = request.starts & ~first
         goal = {key: observation[key][goes_on] for key in DIRECTIVE_KEYS if key in observation}
         if goal and goes_on.any():
@@ -447,7 +473,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             differs = values != outcome.observation[key]
             moved |= differs.reshape(len(moved), -1).any(axis=1)
         rows, goal = outcome.rows[moved], take(outcome.next_goal, moved)
-        _check_finite(rows, goal, None)
+        check_finite(rows, goal, None)
         self._filter_goal(row_state, rows, take(outcome.observation, moved), goal)
         row_state.follows[rows] = False
 
@@ -463,22 +489,13 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         filtered = self.input_filter.observation(
             row_state.filters, rows, seen, starts=np.zeros(len(rows), np.bool_), learn=False
         )
-        _write(row_state.pending, rows, filtered, len(row_state.heatup))
+        write_rows(row_state.pending, rows, filtered, len(row_state.heatup))
 
-    def _check_counted(self, rows: IntArray, observation: Observation) -> None:
-        """Raise `EnvironmentFault` naming a Discrete or MultiDiscrete value outside its space.
-
-        Networks encode these as one-hot vectors, which have no place for others.
-        """
+    def _check(self, rows: IntArray, observation: Observation, reward: FloatArray | None) -> None:
+        """Raise an error that names a number that is not finite, or outside of its space."""
+        check_finite(rows, observation, reward)
         for key, space in self._counted.items():
-            allowed = inside(space, observation[key])
-            if not allowed.all():
-                place = int(np.flatnonzero(~allowed.reshape(len(rows), -1).all(axis=1))[0])
-                raise EnvironmentFault(
-                    f"row {rows[place]} showed agent '{self.name}' an observation '{key}' outside "
-                    f"of its space {space}: {observation[key][place]}; correct the space in the "
-                    "environment, or what it shows"
-                )
+            check_counted(key, space, rows, observation[key], agent=self.name)
 
     def _canonical(self, observation: Observation) -> Observation:
         """The observation [R, ...] that the filters see."""
@@ -573,28 +590,3 @@ def _action(choice: dict[str, Array]) -> Action:
         return choice.pop("action")
     names = [name for name in choice if name.startswith("action/")]
     return {name.removeprefix("action/"): choice.pop(name) for name in names}
-
-
-def _write(
-    store: dict[str, Array], rows: IntArray, values: dict[str, Array], num_rows: int
-) -> None:
-    for name, value in values.items():
-        array = store.get(name)
-        if array is None:
-            array = store[name] = np.zeros((num_rows, *value.shape[1:]), value.dtype)
-        array[rows] = value
-
-
-def _check_finite(rows: IntArray, observation: Observation, reward: FloatArray | None) -> None:
-    """Raise `NonFiniteError` naming a non-finite value and its row; no reward at a start."""
-    named = {f"an observation '{key}'": values for key, values in observation.items()}
-    if reward is not None:
-        named["a reward"] = reward
-    for what, values in named.items():
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
-            finite = np.isfinite(values).reshape(len(values), -1).all(axis=1)
-            row = int(rows[np.flatnonzero(~finite)[0]])
-            raise NonFiniteError(
-                f"the environment returned {what} that is not finite in row {row}; "
-                "check the environment, or the size of the actions"
-            )

@@ -22,6 +22,7 @@ from coach_rl.agents.filtered_agent import (
 from coach_rl.agents.hindsight_filters import check_filters
 from coach_rl.agents.learner import Guide, Learner
 from coach_rl.agents.points import points_of_replay
+from coach_rl.architectures.action_masks import masked_forward
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
@@ -39,6 +40,7 @@ from coach_rl.core.parameter_classes import (
 )
 from coach_rl.core.ranges import Positive, RisingPair, UnitInterval
 from coach_rl.core.records import (
+    ACTION_MASK,
     HIDDEN_STATE,
     ActionInfo,
     ActionRequest,
@@ -50,6 +52,7 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.saved import SavedAttribute, SavedNames
 from coach_rl.core.seeding import integer_seed
+from coach_rl.core.spaces import choice_sizes
 from coach_rl.core.state import State
 from coach_rl.memories.batches import TransitionBatch
 from coach_rl.memories.hindsight_comparison import HindsightComparison
@@ -209,6 +212,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             input_filter=params.input_filter,
             output_filter=params.output_filter,
             infos=params.infos,
+            action_mask=params.action_mask,
             signals=context.signals,
         )
         seed, self.runtime = context.seed, context.runtime
@@ -239,6 +243,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         self.guide = None if context.runtime.acts_only else params.build_guide(self, context)
         self.learner = make_learner(self)
         self._engine = self.learner.engine
+        if self.mask is not None:
+            self.learner.acting.outputs = masked_forward(self.learner.acting.outputs)
         self._recur(network.module for network in self.learner.networks.values())
         if self.hidden_state is not None:
             self._check_recurrence()
@@ -313,11 +319,15 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             )
 
     def _kept_space(self) -> spaces.Dict:
-        """The observation space with the hidden state, which the memory keeps too."""
-        if self.hidden_state is None:
-            return self.observation_space
-        state = spaces.Box(-np.inf, np.inf, (self.hidden_state.size,), np.float32)
-        return spaces.Dict({**self.observation_space.spaces, HIDDEN_STATE: state})
+        """The observation space with mask and hidden state, which the memory keeps too."""
+        more: dict[str, spaces.Space[Array]] = {}
+        if self.mask is not None:
+            count = sum(choice_sizes(self.action_space))
+            more[ACTION_MASK] = spaces.Box(0, 1, (count,), np.bool_)
+        if self.hidden_state is not None:
+            size = self.hidden_state.size
+            more[HIDDEN_STATE] = spaces.Box(-np.inf, np.inf, (size,), np.float32)
+        return spaces.Dict(self.observation_space.spaces | more) if more else self.observation_space
 
     def store(self, transition: Transition) -> None:
         self.memory.add(transition)

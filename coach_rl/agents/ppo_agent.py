@@ -23,6 +23,7 @@ from coach_rl.agents.filtered_agent import (
 )
 from coach_rl.agents.own_filters import ScaledOutput, needs_scaling
 from coach_rl.agents.points import points_of_rollouts
+from coach_rl.architectures.action_masks import masked_forward
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
 from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective, mapped
 from coach_rl.architectures.network_wrapper import NetworkWrapper
@@ -215,6 +216,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
             input_filter=params.input_filter,
             output_filter=params.output_filter,
             infos=params.infos,
+            action_mask=params.action_mask,
             symmetry=None if params.symmetry is None else params.symmetry.build(context),
             signals=context.signals,
         )
@@ -234,6 +236,8 @@ class PPOAgent(FilteredAgent[RowNoise]):
         self.distribution = self.model.distribution
         self.sampler = sampler_for(self.action_space)
         self.policy = policy_forward(self.model, device)
+        if self.mask is not None:
+            self.policy = masked_forward(self.policy)
         self._first_action = first_action(self.action_space)
         rounds = context.planned_steps // params.algorithm.rollout.count
         self.engine = UpdateEngine(

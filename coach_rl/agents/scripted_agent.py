@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.agents.action_masks import mask_key
 from coach_rl.core.agents import AgentContext, RowState, TrainingReport
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError, UnknownNameError
@@ -72,10 +73,14 @@ class UniformAgentParameters:
 
     name: str = "uniform"
     """The agent's name in logs and files."""
+    action_mask: str | None = "action_mask"
+    """Observation key, if there is one, of which discrete actions are allowed."""
 
     def build(self, context: AgentContext) -> "UniformAgent":
         """The agent; SpaceError where nothing can be drawn from its action space."""
-        return UniformAgent(self.name, context.spaces.action)
+        space = context.spaces.action
+        mask = mask_key(context.spaces.observation, self.action_mask, self.name, space)
+        return UniformAgent(self.name, space, mask)
 
 
 @dataclass(kw_only=True)
@@ -104,11 +109,12 @@ class UniformAgent(ActingOnly):
     Args:
         name: The agent's name in logs.
         space: Where it acts.
+        mask: Observation key of its action mask; None: it has none.
     """
 
-    def __init__(self, name: str, space: Space) -> None:
+    def __init__(self, name: str, space: Space, mask: str | None = None) -> None:
         super().__init__(name)
-        self._space, self._size = space, uniform_size(space)
+        self._space, self._size, self._mask = space, uniform_size(space), mask
 
     def new_rows(self, num_envs: int, seed: int) -> UniformRows:
         noise = RowNoise(
@@ -119,7 +125,10 @@ class UniformAgent(ActingOnly):
     def act(self, row_state: UniformRows, request: ActionRequest, clock: Clock) -> Action:
         rows, followed = request.rows, row_state.followed
         row_state.drawn[rows] = row_state.noise.draw(rows) if followed is None else followed[rows]
-        return actions_from_uniform(self._space, row_state.drawn[rows])
+        mask = None
+        if self._mask is not None:
+            mask = request.observation[self._mask].reshape(len(rows), -1) > 0
+        return actions_from_uniform(self._space, row_state.drawn[rows], mask)
 
     def description(self) -> str:
         """The space it draws from, for people."""

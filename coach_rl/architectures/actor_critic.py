@@ -8,10 +8,12 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
+from coach_rl.architectures.action_masks import masked
 from coach_rl.architectures.layers import linear
 from coach_rl.architectures.torso import AnyTorsoParameters, TorsoParameters, last_layer
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.records import ACTION_MASK
 from coach_rl.core.spaces import Space
 from coach_rl.functional.distributions import (
     Categorical,
@@ -80,7 +82,7 @@ class ActorCritic(nn.Module):
 
     def policy(self, observation: dict[str, Tensor]) -> Tensor:
         """Parameters of the action distribution, [B, P]."""
-        return self._distribution_parameters(self.actor_torso(observation))
+        return self._distribution_parameters(self.actor_torso(observation), observation)
 
     def states_after(self, observation: dict[str, Tensor]) -> Tensor:
         """The hidden states [S, H] after observations, of a network that has some."""
@@ -97,10 +99,12 @@ class ActorCritic(nn.Module):
         """Parameters of the action distribution [B, P] and values [B]."""
         features = self.actor_torso(observation)
         critic = features if self.critic_torso is None else self.critic_torso(observation)
-        return self._distribution_parameters(features), self._value(critic)
+        return self._distribution_parameters(features, observation), self._value(critic)
 
-    def _distribution_parameters(self, features: Tensor) -> Tensor:
+    def _distribution_parameters(self, features: Tensor, observation: dict[str, Tensor]) -> Tensor:
         outputs: Tensor = self.policy_head(features)
+        if ACTION_MASK in observation:
+            outputs = masked(outputs, observation[ACTION_MASK])
         if self.log_std is None:
             return outputs
         return torch.cat([outputs, self.log_std.expand_as(outputs)], dim=-1)

@@ -12,6 +12,8 @@ from coach_rl.core.errors import ActionError, SpaceError
 from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray
 
 Space = gymnasium.Space[Any]
+FORBIDDEN = -1e30
+"""Logit or value of an action that a mask forbids: finite, as 0 * FORBIDDEN has to be 0."""
 ActionUnit = Literal["half_range", "raw"]
 """The unit of sizes in a Box of actions: half-ranges of each element, so that they mean
 the same in every Box; or the Box's own units, the same number for all elements."""
@@ -25,6 +27,11 @@ class EnvironmentSpaces:
     """A space per observation key; a plain, unnamed observation stands under `observation`."""
     action: Space
     """Box, Discrete, MultiDiscrete or MultiBinary, or a Dict of these."""
+
+
+def without(space: spaces.Dict, key: str) -> spaces.Dict:
+    """The space without one of its keys."""
+    return spaces.Dict({name: part for name, part in space.spaces.items() if name != key})
 
 
 def has_finite_width(low: Array, high: Array) -> BoolArray:
@@ -79,7 +86,40 @@ def uniform_size(space: Space) -> int:
     )
 
 
-def actions_from_uniform(space: Space, uniform: FloatArray) -> Action:
+def choice_sizes(space: Space) -> tuple[int, ...]:
+    """The number of actions of each discrete choice of a space; a Box has none.
+
+    An action mask has that many entries, choice by choice; a binary element is a choice of two.
+    """
+    match space:
+        case spaces.Discrete():
+            return (int(space.n),)
+        case spaces.MultiDiscrete():
+            return tuple(int(size) for size in space.nvec.reshape(-1))
+        case spaces.MultiBinary():
+            return (2,) * int(np.prod(space.shape))
+        case spaces.Dict():
+            return tuple(size for part in space.spaces.values() for size in choice_sizes(part))
+    return ()
+
+
+def allowed_choice(mask: BoolArray, uniform: FloatArray) -> IntArray:
+    """Choices [R], from 0, that are equally likely among the allowed ones.
+
+    Args:
+        mask: [R, n]; where nothing is allowed, the first is chosen.
+        uniform: Numbers in [0, 1), [R].
+    """
+    count = mask.sum(axis=1)
+    # The product may round up to the count itself.
+    number = np.minimum((uniform * count).astype(np.int64), count - 1)
+    choice: IntArray = (mask.cumsum(axis=1) > number[:, None]).argmax(axis=1)
+    return choice
+
+
+def actions_from_uniform(
+    space: Space, uniform: FloatArray, mask: BoolArray | None = None
+) -> Action:
     """Random actions over the whole of `space`.
 
     A bounded side of a Box is covered uniformly, a side without bounds gets a logistic number of
@@ -88,11 +128,19 @@ def actions_from_uniform(space: Space, uniform: FloatArray) -> Action:
     Args:
         space: Where the actions lie.
         uniform: Numbers in [0, 1), shape [rows, uniform_size(space)].
+        mask: Which discrete actions are allowed, [rows, sum of choice_sizes(space)]; None: all.
 
     Returns:
         Actions in the dtype of the space, shape [rows, ...]; a dict of them for a Dict space.
     """
     rows = len(uniform)
+    if mask is not None and not isinstance(space, spaces.Dict) and choice_sizes(space):
+        parts_of_mask = np.split(mask, np.cumsum(choice_sizes(space))[:-1], axis=1)
+        columns = [
+            allowed_choice(part, uniform[:, number]) for number, part in enumerate(parts_of_mask)
+        ]
+        chosen = np.stack(columns, axis=1).reshape(rows, *(space.shape or ()))
+        return (first_action(space) + chosen).astype(space.dtype)
     match space:
         case spaces.Discrete():
             return np.asarray(space.start + (uniform[:, 0] * space.n).astype(np.int64))
@@ -106,14 +154,16 @@ def actions_from_uniform(space: Space, uniform: FloatArray) -> Action:
             return _box_from_uniform(space, uniform).reshape(rows, *space.shape)
         case spaces.Dict():
             parts: dict[str, Array] = {}
-            begin = 0
+            begin = first = 0
             for key, part in space.spaces.items():
-                size = uniform_size(part)
-                action = actions_from_uniform(part, uniform[:, begin : begin + size])
+                size, choices = uniform_size(part), sum(choice_sizes(part))
+                own = None if mask is None else mask[:, first : first + choices]
+                action = actions_from_uniform(part, uniform[:, begin : begin + size], own)
                 if isinstance(action, dict):
                     raise SpaceError(f"action part '{key}' is a Dict inside a Dict; flatten it")
                 parts[key] = action
                 begin += size
+                first += choices
             return parts
     raise SpaceError(f"cannot act in a {type(space).__name__} space")
 

@@ -57,7 +57,8 @@ class EpsilonGreedyPolicy:
         """Actions [R]."""
         numbers = state.draw(rows)
         drawn = numbers[:, 0] < self._epsilon(clock)
-        return np.where(drawn, self._actions.even(numbers[:, 1:]), self._actions.greedy(values))
+        even = self._actions.even(numbers[:, 1:], values)
+        return np.where(drawn, even, self._actions.greedy(values))
 
     def greedy(self, values: FloatArray) -> IntArray:
         """The largest action value, the first of equals, [R]."""

@@ -33,7 +33,8 @@ class EpsilonZGreedy:
 
     Dabney, Ostrovski and Barreto 2021, "Temporally-Extended epsilon-Greedy Exploration", algorithm
     1: durations n come from a zeta distribution, with probabilities proportional to n^-mu. Here a
-    duration counts the first decision too, and a repetition ends with the (sub-)episode.
+    duration counts the first decision too, and a repetition ends with the (sub-)episode, or where
+    an action mask forbids it.
     """
 
     epsilon: Schedule = field(default_factory=lambda: ConstantSchedule(value=0.1))
@@ -112,10 +113,11 @@ class EpsilonZGreedyPolicy:
         """Actions [R] or [R, A]; open repetitions of these rows take a step."""
         numbers = state.draws.draw(rows)
         actions = self._noise.explore(state.noise, rows, values, starts=starts, clock=clock).copy()
-        left = np.where(starts, 0, state.left[rows])
+        allowed = self._actions.allowed(values, state.action[rows])
+        left = np.where(starts | ~allowed, 0, state.left[rows])
         begins = (left == 0) & (numbers[:, 0] < self._epsilon(clock))
         left[begins] = 1 + self._cumulative.searchsorted(numbers[begins, 1], side="right")
-        state.action[rows[begins]] = self._actions.even(numbers[begins, 2:])
+        state.action[rows[begins]] = self._actions.even(numbers[begins, 2:], values[begins])
         repeats = left > 0
         actions[repeats] = state.action[rows[repeats]]
         state.left[rows] = left - repeats

@@ -12,7 +12,7 @@ from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
 from coach_rl.core.saved import Saved
-from coach_rl.core.spaces import Space, require_finite_width
+from coach_rl.core.spaces import FORBIDDEN, Space, allowed_choice, require_finite_width
 from coach_rl.core.steps import EnvironmentSteps
 
 Rows = TypeVar("Rows", bound=RowState)
@@ -37,7 +37,8 @@ class ExplorationPolicy(Protocol[Rows]):
     action = policy.greedy(values)                           # in TEST and for tested decisions
 
     `values` [R, A] are greedy actions in the agent's Box, or [R, n] the action values of a Discrete
-    space. Actions are in the agent's space, inside its bounds: [R, A] float32, or [R] int64.
+    space, `core.spaces.FORBIDDEN` where an action mask forbids one. Actions are in the agent's
+    space, inside its bounds: [R, A] float32, or [R] int64.
     """
 
     def new_rows(self, num_rows: int, seed: int) -> Rows:
@@ -115,8 +116,18 @@ class DiscreteActions:
         """The actions of choices [R], counted from 0."""
         return choice.astype(np.int64) + self._start
 
-    def even(self, uniform: FloatArray) -> IntArray:
-        """Actions [R] that are all equally likely, from numbers [R, 1] in [0, 1)."""
+    def allowed(self, values: FloatArray, actions: IntArray) -> BoolArray:
+        """Return whether no mask forbids actions [R], by action values [R, n]."""
+        chosen = np.take_along_axis(values, (actions - self._start)[:, None], axis=1)[:, 0]
+        return np.asarray(chosen > FORBIDDEN / 2)
+
+    def even(self, uniform: FloatArray, values: FloatArray | None = None) -> IntArray:
+        """Actions [R] that are all equally likely, from numbers [R, 1] in [0, 1).
+
+        Those that action values [R, n] show as forbidden are left out.
+        """
+        if values is not None and values.min(initial=0.0) <= FORBIDDEN / 2:
+            return self.numbered(allowed_choice(values > FORBIDDEN / 2, uniform[:, 0]))
         choice = (uniform[:, 0] * self.count).astype(np.int64)
         # The product may round up to n itself.
         return self.numbered(np.minimum(choice, self.count - 1))
@@ -162,7 +173,11 @@ class BoxActions:
         inside = np.minimum(np.maximum(actions, self.low), self.high)
         return inside.astype(np.float32, copy=False)
 
-    def even(self, uniform: FloatArray) -> FloatArray:
+    def allowed(self, values: FloatArray, actions: FloatArray) -> BoolArray:  # noqa: ARG002 - as in Discrete
+        """True: nothing is forbidden in a Box, [R]."""
+        return np.ones(len(actions), np.bool_)
+
+    def even(self, uniform: FloatArray, values: FloatArray | None = None) -> FloatArray:  # noqa: ARG002 - as in Discrete
         """Uniformly distributed actions of the Box, from numbers [R, A] in [0, 1)."""
         return self.clipped(self.low + uniform * (2 * self.half_range))
 

@@ -89,8 +89,9 @@ class CategoricalSampler:
         for number, log_probs in enumerate(choices):
             cumulative = np.exp(log_probs).cumsum(axis=1)
             below = (cumulative <= noise[:, number : number + 1]).sum(axis=1)
-            # The last cumulative value may round to less than 1.
-            actions.append(np.minimum(below, log_probs.shape[1] - 1))
+            # The sum may round to less than 1; behind the last likely action lie forbidden ones.
+            last = (cumulative < cumulative[:, -1:]).sum(axis=1)
+            actions.append(np.minimum(below, last))
         return self._joined(actions, choices)
 
     def greedy(self, parameters: FloatArray) -> tuple[Array, FloatArray]:

@@ -32,6 +32,7 @@ from gymnasium import spaces
 from coach_rl.core.errors import CoachError, CoachWarning
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.spaces import Space, actions_from_uniform, has_finite_width, uniform_size
+from coach_rl.testing.allowed_actions import with_allowed_actions
 from coach_rl.testing.exchange_checks import (
     answers_are_not_overwritten,
     answers_can_be_written_to,
@@ -44,6 +45,7 @@ from coach_rl.testing.exchange_checks import (
     info_is_aligned,
     info_is_that_of_the_step,
     last_observation_is_the_true_one,
+    masks_allow_an_action,
     recv_without_send_is_empty,
     reset_answers_for_all_rows,
     rows_and_actions_stay_together,
@@ -73,6 +75,7 @@ ENVIRONMENT_CHECKS: tuple[Check, ...] = (
     duration_counts_steps,
     end_bits_agree,
     last_observation_is_the_true_one,
+    masks_allow_an_action,
     same_seed_same_numbers,
     different_seeds_differ_if_anything_does,
     integer_seed_counts_up,
@@ -313,7 +316,7 @@ def _first_episode(build: Callable[[int], Environment], seed: int) -> tuple[Spac
         The action space, the episode's steps (0 if it did not end), the steps played, and the
         seconds that they took.
     """
-    environment = build(1)
+    environment = with_allowed_actions(build(1))
     try:
         environment.reset(seed=seed)
         space, rng = environment.spaces.action, np.random.default_rng(seed)

@@ -12,7 +12,9 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.interfaces import Environment
-from coach_rl.core.records import Action, Array, Directive, End, EnvResponse
+from coach_rl.core.records import ACTION_MASK, Action, Array, Directive, End, EnvResponse
+from coach_rl.core.spaces import choice_sizes
+from coach_rl.testing.allowed_actions import AllowedActions, has_masks, mask_of
 from coach_rl.testing.trial import (
     ROWS,
     Trial,
@@ -240,6 +242,8 @@ def info_is_that_of_the_step(trial: Trial) -> None:
         for step, action in enumerate(trial.actions(environment, rows=1), start=1):
             environment.send(action)
             answer = environment.recv()
+            if isinstance(environment, AllowedActions):
+                action = environment.last_sent
             *_, terminated, truncated, info = single.step(_nested(action, single.action_space))
             for name, value in _flat(info):
                 found = answer.info.get(name)
@@ -299,6 +303,30 @@ def last_observation_is_the_true_one(trial: Trial) -> None:
             "observation equals first_observation at every episode's end: the true last "
             "observation was replaced by the next episode's first",
         )
+
+
+def masks_allow_an_action(trial: Trial) -> None:
+    """Masks are 0 or 1 and allow an action of each choice wherever the episode isn't terminated."""
+    with trial.environment() as environment:
+        if not has_masks(environment):
+            return
+        begins = np.cumsum((0, *choice_sizes(environment.spaces.action)[:-1]))
+        for step, response in enumerate(playing(environment, trial)):
+            shown = {"first observation": (response.first_observation, np.ones(len(response)) > 0)}
+            shown["observation"] = (response.observation, ~response.terminated)
+            for name, (observation, counts) in shown.items():
+                values = observation[ACTION_MASK]
+                expect(
+                    bool(((values == 0) | (values == 1)).all()),
+                    f"'{ACTION_MASK}' holds 0 and 1, got {np.unique(values)[:5]}",
+                )
+                allowed = np.logical_or.reduceat(mask_of(observation), begins, axis=1)
+                stuck = response.rows[counts & ~allowed.all(axis=1)]
+                expect(
+                    not len(stuck),
+                    f"the {name} of rows {stuck.tolist()} allows no action after step {step}; "
+                    "allow one, or end the episode as terminated before such a state",
+                )
 
 
 def answers_are_not_overwritten(trial: Trial) -> None:

@@ -204,9 +204,9 @@ def state_shares_no_memory(trial: Trial) -> None:
 
 def close_twice(trial: Trial) -> None:
     """`close` is harmless before any reset, and when repeated."""
-    unused = trial.build(1)
+    unused = trial.made(1)
     unused.close()
-    environment = trial.build(ROWS)
+    environment = trial.made(ROWS)
     environment.reset(seed=trial.seed)
     for _ in range(2):
         try:

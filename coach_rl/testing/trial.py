@@ -15,6 +15,7 @@ from coach_rl.core.errors import ActionError
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.records import Action, Array, EnvResponse, IntArray, Observation
 from coach_rl.core.spaces import actions_from_uniform, uniform_size
+from coach_rl.testing.allowed_actions import with_allowed_actions
 
 ROWS = 3
 """Number of rows that the checks drive."""
@@ -66,10 +67,14 @@ class Trial:
     single: Callable[[], gymnasium.Env[Any, Any]] | None = None
     """Makes the Gymnasium environment of one row; None for a simulator of another kind."""
 
+    def made(self, rows: int) -> Environment:
+        """A fresh environment; one with action masks gets allowed actions alone."""
+        return with_allowed_actions(self.build(rows))
+
     @contextmanager
     def environment(self, rows: int = ROWS) -> Iterator[Environment]:
         """A fresh environment, closed afterwards."""
-        environment = self.build(rows)
+        environment = self.made(rows)
         try:
             yield environment
         finally:

@@ -15,17 +15,19 @@ from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning, RunE
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.parameter_classes import ADVICE, CodeNamingParameters, parameter_class
 from coach_rl.core.ranges import Positive
-from coach_rl.core.records import Action, EnvResponse
+from coach_rl.core.records import ACTION_MASK, Action, EnvResponse, FloatArray
 from coach_rl.core.shown_text import name_of_class
 from coach_rl.core.spaces import actions_from_uniform, uniform_size
 from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.environments.faults import WORKER_SECONDS, FaultParameters, SettingsWatch
 from coach_rl.environments.gymnasium.environment import GymnasiumEnvironment
+from coach_rl.environments.gymnasium.masks import ShownMasks, check_source
 from coach_rl.environments.gymnasium.recipe import Recipe, Wrapper, resolved
 from coach_rl.environments.gymnasium.rows import LocalRows
 from coach_rl.environments.gymnasium.vector import vector_environment
 from coach_rl.environments.gymnasium.workers import TimeLimits, WorkerRows
 
+_SHOWN_MASKS = f"{ShownMasks.__module__}:{ShownMasks.__qualname__}"
 PROBE_STEPS = 97
 """Steps of each of the probe's five parts; a prime number, which few episodes' lengths divide."""
 PROBE_SECONDS = 10.0
@@ -46,6 +48,10 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
     """`module:Class`, or a pair of that and its keyword arguments; applied in this order."""
     max_episode_steps: Positive[int] | Literal[-1] | None = None
     """Time limit; None leaves it to the environment."""
+    action_mask: str | None = None
+    """Source of action masks, which then stand under the observation key `action_mask`: `info:KEY`,
+    or `method:NAME` (sb3-contrib's environments: `method:action_masks`). None: masks, if there are
+    any, are in the observation."""
     vectorization: str = "sync"
     """sync: one row after the other in this process, fastest for light environments. subprocess:
     rows spread over worker processes, for environments with slow steps."""
@@ -66,6 +72,7 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
                 f"{type(self).__name__}.faults.{name} needs vectorization='subprocess': nothing "
                 f"can end a step in this process; got '{self.vectorization}'",
             )
+        check_source(self.action_mask, type(self).__name__)
         object.__setattr__(self, "kwargs", FrozenMapping(self.kwargs))
         object.__setattr__(self, "wrappers", tuple(map(_frozen_wrapper, self.wrappers)))
 
@@ -137,16 +144,24 @@ class GymnasiumParameters(SingleEnvironmentsParameters):
             "GymnasiumParameters.max_episode_steps cannot be set for a ready vector environment; "
             "give it through kwargs if it has such an argument",
         )
+        require(
+            self.vectorization != "vector" or self.action_mask is None,
+            "GymnasiumParameters.action_mask cannot be set for a ready vector environment; let it "
+            "show masks under the observation key 'action_mask'",
+        )
 
     def drawable(self) -> Self:
         """The same environments with `render_mode="rgb_array"`, where no render mode is given."""
         return replace(self, kwargs={"render_mode": "rgb_array", **self.kwargs})
 
     def recipe(self) -> Recipe:
+        masks: tuple[Wrapper, ...] = ()
+        if self.action_mask is not None:
+            masks = ((_SHOWN_MASKS, FrozenMapping({"source": self.action_mask})),)
         return resolved(
             self.level,
             kwargs=self.kwargs,
-            wrappers=self.wrappers,
+            wrappers=(*self.wrappers, *masks),
             max_episode_steps=self.max_episode_steps,
         )
 
@@ -201,14 +216,14 @@ def _obstacle_to_restoring(build: Callable[[], Environment]) -> str | None:
 
 
 def _probed(one: Environment, other: Environment) -> str | None:
-    actions = _probe_actions(one)
+    numbers = _probe_numbers(one)
     try:
-        one.reset(seed=PROBE_SEED)
+        answer = one.reset(seed=PROBE_SEED)
         for _ in range(PROBE_STEPS):
-            _probe_step(one, next(actions))
-        one.reset()
+            answer = _probe_step(one, _probe_action(one, numbers, answer))
+        answer = one.reset()
         for step in range(1, 2 * PROBE_STEPS):
-            answer = _probe_step(one, next(actions))
+            answer = _probe_step(one, _probe_action(one, numbers, answer))
             if step >= PROBE_STEPS and not answer.end.any():
                 break
         state = one.state_dict()
@@ -217,8 +232,9 @@ def _probed(one: Environment, other: Environment) -> str | None:
     try:
         other.load_state_dict(state)
         for _ in range(PROBE_STEPS):
-            action = next(actions)
-            if not _agree(_probe_step(one, action), _probe_step(other, action)):
+            action = _probe_action(one, numbers, answer)
+            answer = _probe_step(one, action)
+            if not _agree(answer, _probe_step(other, action)):
                 return (
                     "the environment is not reproducible: replayed to where it was saved, it went "
                     "on differently; it (or a wrapper) uses randomness besides self.np_random, or "
@@ -231,12 +247,20 @@ def _probed(one: Environment, other: Environment) -> str | None:
     return None
 
 
-def _probe_actions(environment: Environment) -> Iterator[Action]:
-    space, rng = environment.spaces.action, np.random.default_rng(PROBE_SEED)
+def _probe_numbers(environment: Environment) -> Iterator[FloatArray]:
+    size, rng = uniform_size(environment.spaces.action), np.random.default_rng(PROBE_SEED)
     deadline = time.monotonic() + PROBE_SECONDS
     while time.monotonic() < deadline:
-        yield actions_from_uniform(space, rng.random((1, uniform_size(space))))
+        yield rng.random((1, size))
     raise RunError("the environment is too slow to be probed")
+
+
+def _probe_action(
+    environment: Environment, numbers: Iterator[FloatArray], answer: EnvResponse
+) -> Action:
+    """A random action for the state that an answer shows, allowed by its mask if it has one."""
+    space, mask = environment.spaces.action, answer.first_observation.get(ACTION_MASK)
+    return actions_from_uniform(space, next(numbers), None if mask is None else mask > 0)
 
 
 def _probe_step(environment: Environment, action: Action) -> EnvResponse:

@@ -21,8 +21,11 @@ class PlainActorCritic:
     """Tanh layers, then a linear policy and a linear value; parameters by the names of the agent's.
 
     A policy of a Box has a mean that depends on the state and a deviation that does not (PPO,
-    section 6.1).
+    section 6.1). What an observation has beyond its first numbers is a mask of allowed actions.
     """
+
+    SEEN = 3
+    """Numbers of an observation that the networks see."""
 
     def __init__(self, named: dict[str, Tensor], action_space: spaces.Space) -> None:
         self.named = {name: nn.Parameter(value.double()) for name, value in named.items()}
@@ -37,8 +40,16 @@ class PlainActorCritic:
         return linear(values, self.named[f"{name}.weight"], self.named[f"{name}.bias"])
 
     def features(self, torso: str, observation: Tensor) -> Tensor:
-        first = torch.tanh(self.layer(f"{torso}.middleware.0", observation))
+        first = torch.tanh(self.layer(f"{torso}.middleware.0", self.inputs(torso, observation)))
         return torch.tanh(self.layer(f"{torso}.middleware.2", first))
+
+    def inputs(self, torso: str, observation: Tensor) -> Tensor:
+        """What the dense layers get, [B, I]."""
+        return observation[:, : self.SEEN]
+
+    def masks(self, observation: Tensor) -> Tensor:
+        """The masks, [B, M]; M is 0 where there are none."""
+        return observation[:, self.SEEN :] > 0
 
     def value(self, observation: Tensor) -> Tensor:
         """[B]."""
@@ -46,6 +57,8 @@ class PlainActorCritic:
 
     def policy(self, observation: Tensor) -> "Policy":
         numbers = self.layer("policy_head", self.features("actor_torso", observation))
+        if (mask := self.masks(observation)).shape[1]:
+            numbers = torch.where(mask, numbers, -torch.inf)
         match self.action_space:
             case spaces.Box():
                 return Policy([Independent(Normal(numbers, self.named["log_std"].exp()), 1)])
@@ -304,14 +317,17 @@ class RecurrentActorCritic(PlainActorCritic):
     def torsos(self) -> set[str]:
         return {"actor_torso", self.critic_torso}
 
-    def features(self, torso: str, histories: list) -> Tensor:
-        merged = [self.outputs(torso, *history) for history in histories]
-        return super().features(torso, torch.stack(merged))
+    def inputs(self, torso: str, histories: list) -> Tensor:
+        return torch.stack([self.outputs(torso, *history) for history in histories])
+
+    def masks(self, histories: list) -> Tensor:
+        return doubles([observations[-1][self.SEEN :] for _, observations in histories]) > 0
 
     def outputs(self, torso: str, states: dict[str, Tensor], observations: list) -> Tensor:
         state = states[torso]
         for observation in observations:
-            output, state = self.cell(torso, torch.from_numpy(observation).double(), state)
+            seen = torch.from_numpy(observation[: self.SEEN]).double()
+            output, state = self.cell(torso, seen, state)
         return output
 
     def state_size(self, torso: str) -> int:
@@ -382,7 +398,7 @@ class RecurrentPPO(PlainPPO):
         return step
 
     def advance(self, row: int, observation) -> None:
-        seen = torch.from_numpy(observation).double()
+        seen = torch.from_numpy(observation[: self.model.SEEN]).double()
         with torch.no_grad():
             self.states[row] = {
                 torso: self.model.cell(torso, seen, state)[1]

@@ -15,6 +15,7 @@ from coach_rl.architectures.q_network import (
     QuantileHead,
 )
 from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core.records import ACTION_MASK
 from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})
@@ -52,24 +53,28 @@ def parameters(head, network, algorithm, *, max_gradient_norm):
     )
 
 
-def build(params):
-    return params.build(context(SEEN, ACTIONS, num_envs=1))
+def build(params, *, masked=False):
+    shown = {"action_mask": spaces.MultiBinary(3)} if masked else {}
+    return params.build(context({**SEEN.spaces, **shown}, ACTIONS, num_envs=1))
 
 
-def batches(seed):
+def batches(seed, *, masked=False):
     """As a memory with n-step returns and priorities gives them: some terminated, all weighted.
 
     Rewards are multiples of a fifth, so that many a moved atom of C51 falls on another or beyond
-    the ends.
+    the ends. A mask allows one action or two; that of the observation itself is of no account.
     """
     rng = torch.Generator().manual_seed(seed)
     for _ in range(STEPS):
+        mask = torch.nn.functional.one_hot(torch.randint(3, (BATCH,), generator=rng), 3).bool()
+        mask ^= torch.randint(2, (BATCH, 1), generator=rng).bool()
+        masks = {ACTION_MASK: mask} if masked else {}
         kind = torch.randint(3, (BATCH,), generator=rng)
         yield TransitionBatch(
-            observation={"x": torch.randn(BATCH, 3, generator=rng)},
+            observation={"x": torch.randn(BATCH, 3, generator=rng)} | masks,
             action=5 + torch.randint(3, (BATCH,), generator=rng),
             reward=torch.randint(-15, 16, (BATCH,), generator=rng) / 5,
-            next_observation={"x": torch.randn(BATCH, 3, generator=rng)},
+            next_observation={"x": torch.randn(BATCH, 3, generator=rng)} | masks,
             discount=torch.tensor([0.9, 0.0, 0.9**3])[kind],
             weight=0.2 + torch.rand(BATCH, generator=rng),
             position=torch.arange(BATCH),
@@ -90,16 +95,17 @@ def assert_same_parameters(found, expected):
 @pytest.mark.parametrize("number", range(len(SETTINGS)))
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("head", HEADS)
-def test_gradient_steps_equal_those_of_plain_dqn(head, network, number):
+@pytest.mark.parametrize("masked", [False, True])
+def test_gradient_steps_equal_those_of_plain_dqn(head, network, number, masked):
     params = parameters(
         HEADS[head],
         NETWORKS[network],
         SETTINGS[number],
         max_gradient_norm=0.3 if number == 1 else None,
     )
-    agent = build(params)
+    agent = build(params, masked=masked)
     plain, start = PlainDQN(params, agent), agent.learner.network.online.clone()
-    for batch in batches(seed=number):
+    for batch in batches(seed=number, masked=masked):
         expected = plain.step(batch)
         found = agent.learn_from_batch(batch)["td_error"]
         assert found.tolist() == pytest.approx(expected, rel=1e-4, abs=2e-5)

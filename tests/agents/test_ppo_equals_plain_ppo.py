@@ -24,11 +24,14 @@ ACTIONS = {
 }
 HEATUP, TRAIN = (Clock(phase=phase) for phase in (Phase.HEATUP, Phase.TRAIN))
 ROLLOUT, ROUNDS = 21, 5
+CHOICES = {"discrete": (3,), "multidiscrete": (2, 3)}
 PARAMETER, LOG_PROB = 2e-5, 1e-4
 """Largest differences. Rounding to single precision makes a quarter of it in five rounds."""
 
 
-def build(action, num_envs, *, shared_torso, max_gradient_norm, recurrence=None, **algorithm):
+def build(
+    action, num_envs, *, masks=0, shared_torso, max_gradient_norm, recurrence=None, **algorithm
+):
     params = PPOAgentParameters(
         algorithm=PPOAlgorithmParameters(
             rollout=EnvironmentSteps(ROLLOUT), epochs=3, minibatch=8, **algorithm
@@ -44,18 +47,21 @@ def build(action, num_envs, *, shared_torso, max_gradient_norm, recurrence=None,
         ),
         update_mode="eager",
     )
-    return params.build(context(SEEN, action, num_envs=num_envs))
+    shown = {**SEEN.spaces, "action_mask": spaces.MultiBinary(masks)} if masks else SEEN.spaces
+    return params.build(context(spaces.Dict(shown), action, num_envs=num_envs))
 
 
 class Rows:
     """Rows that take any time to answer, and whose episodes end in every way there is.
 
     An end may be that of a real episode, behind which the row starts elsewhere, or only the agent's
-    (a horizon), behind which it goes on from where it was.
+    (a horizon), behind which it goes on from where it was. With `choices` each observation ends in
+    a mask, which allows one action or more of each choice.
     """
 
-    def __init__(self, agent, num_envs, seed):
+    def __init__(self, agent, num_envs, seed, choices=()):
         self.agent, self.rng = agent, np.random.default_rng(seed)
+        self.choices = choices
         self.plain = (PlainPPO if agent.hidden_state is None else RecurrentPPO)(agent)
         self.state = agent.new_rows(num_envs, seed)
         self.seen = [self.place() for _ in range(num_envs)]
@@ -63,7 +69,19 @@ class Rows:
         self.open = {}
 
     def place(self):
-        return self.rng.normal(size=3).astype(np.float32)
+        return np.concatenate([self.rng.normal(size=3), self.mask()]).astype(np.float32)
+
+    def mask(self):
+        masks = []
+        for size in self.choices:
+            mask = self.rng.random(size) < 0.4
+            mask[self.rng.integers(size)] = True
+            masks.append(mask)
+        return np.concatenate(masks) if masks else np.zeros(0)
+
+    def shown(self, places):
+        seen = {"x": np.array(places)[:, :3]}
+        return seen | ({"action_mask": np.array(places)[:, 3:]} if self.choices else {})
 
     def step(self, clock):
         """Some rows decide, some rows' decisions come to an end; what training said."""
@@ -80,7 +98,7 @@ class Rows:
         observation = np.array([self.seen[row] for row in rows])
         flags = {"starts": self.starts[rows], "episode_start": self.fresh[rows]}
         greedy = self.rng.random(len(rows)) < 0.2
-        asked = request({"x": observation}, rows=np.array(rows), greedy=greedy, **flags)
+        asked = request(self.shown(observation), rows=np.array(rows), greedy=greedy, **flags)
         sent = self.agent.act(self.state, asked, clock)
         for index, row in enumerate(rows):
             self.plain.begin(row, reset=bool(self.starts[row]))
@@ -95,18 +113,24 @@ class Rows:
                 np.testing.assert_allclose(sent[index], expected, rtol=1e-6, atol=1e-6)
             else:
                 np.testing.assert_array_equal(sent[index], drawn)
+                if self.choices:
+                    chosen = np.atleast_1d(drawn - self.agent.action_space.start)
+                    chosen = chosen + np.cumsum((0, *self.choices[:-1]))
+                    assert observation[index][3:][chosen].all()
             self.open[row] = step = self.plain.decide(row, observation[index], drawn.copy())
             found = float(self.state.choice["log_prob"][row])
             assert abs(found - float(step.log_prob)) < LOG_PROB
 
     def finish(self, rows, clock):
         count, rng = len(rows), self.rng
-        after = [(self.seen[row] + 0.5 * self.place()).astype(np.float32) for row in rows]
+        after = [self.place() for _ in rows]
+        for place, row in zip(after, rows, strict=True):
+            place[:3] = self.seen[row][:3] + 0.5 * place[:3]
         reward = rng.normal(size=count) + [place[0] for place in after]
         terminated, truncated = rng.random((2, count)) < 0.12
         duration = rng.integers(1, 4, count)
         ends = {"terminated": terminated, "truncated": truncated, "duration": duration}
-        shown = outcome({"x": np.array(after)}, rows=np.array(rows), reward=reward, **ends)
+        shown = outcome(self.shown(after), rows=np.array(rows), reward=reward, **ends)
         self.agent.observe(self.state, shown, clock)
         for index, row in enumerate(rows):
             if (step := self.open.pop(row)) is not None:
@@ -154,6 +178,19 @@ RECURRENCES = [GRU(size=5), LSTM(size=4), MinGRU(size=6)]
 )
 @pytest.mark.parametrize("kind", ACTIONS)
 def test_rounds_equal_those_of_plain_ppo(kind, recurrence, number):
+    assert_equal_rounds(kind, recurrence, number, choices=())
+
+
+@pytest.mark.parametrize("number", range(len(SETTINGS)))
+@pytest.mark.parametrize("recurrence", [None, GRU(size=5)])
+@pytest.mark.parametrize("kind", ["discrete", "multidiscrete"])
+def test_rounds_with_action_masks_equal_those_of_plain_ppo(kind, recurrence, number):
+    if recurrence is not None and SETTINGS[number].get("recompute_advantages"):
+        pytest.skip("recurrent networks don't recompute advantages")
+    assert_equal_rounds(kind, recurrence, number, choices=CHOICES[kind])
+
+
+def assert_equal_rounds(kind, recurrence, number, choices):
     num_envs, objective = 1 + number % 5, OBJECTIVES[(number + len(kind)) % 2]
     agent = build(
         ACTIONS[kind],
@@ -161,6 +198,7 @@ def test_rounds_equal_those_of_plain_ppo(kind, recurrence, number):
         shared_torso=number % 3 == 2,
         max_gradient_norm=None if number == 1 else 0.5,
         recurrence=recurrence,
+        masks=sum(choices),
         **{
             "sequence": 1 + number,
             "discount": 0.9,
@@ -169,7 +207,7 @@ def test_rounds_equal_those_of_plain_ppo(kind, recurrence, number):
             **SETTINGS[number],
         },
     )
-    rows, start = Rows(agent, num_envs, seed=number), agent.network.online.clone()
+    rows, start = Rows(agent, num_envs, seed=number, choices=choices), agent.network.online.clone()
     for _ in range(3):
         assert rows.step(HEATUP) is None
     for _ in range(ROUNDS):

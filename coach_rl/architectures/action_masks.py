@@ -1,0 +1,36 @@
+"""Action masks at a network's outputs: what stands for an action that is not allowed."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from coach_rl.core.records import ACTION_MASK, FloatArray, Observation
+from coach_rl.core.spaces import FORBIDDEN
+
+
+def masked(outputs: Tensor, mask: Tensor) -> Tensor:
+    """Outputs [B, P] whose first M are `FORBIDDEN` where a mask [B, M] is false.
+
+    As a logit it has probability 0 and no gradient, and adds exactly 0 to an entropy or a
+    divergence; as an action value it is never the largest.
+    """
+    count = mask.shape[1]
+    if count == outputs.shape[1]:
+        return outputs.masked_fill(mask == 0, FORBIDDEN)
+    return torch.cat(
+        [outputs[:, :count].masked_fill(mask == 0, FORBIDDEN), outputs[:, count:]], dim=1
+    )
+
+
+def masked_forward(
+    forward: Callable[[Observation], FloatArray],
+) -> Callable[[Observation], FloatArray]:
+    """The function of observations that hold a mask, with `FORBIDDEN` among its outputs."""
+
+    def outputs(observation: Observation) -> FloatArray:
+        values, mask = forward(observation), observation[ACTION_MASK]
+        values[:, : mask.shape[1]][mask == 0] = FORBIDDEN
+        return values
+
+    return outputs

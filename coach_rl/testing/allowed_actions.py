@@ -1,0 +1,109 @@
+"""Environments with action masks that are checked by allowed actions alone."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from coach_rl.core.interfaces import Environment
+from coach_rl.core.records import (
+    ACTION_MASK,
+    Action,
+    Array,
+    BoolArray,
+    Directive,
+    EnvResponse,
+    IntArray,
+    Observation,
+)
+from coach_rl.core.spaces import choice_sizes, first_action, inside
+from coach_rl.core.state import State
+
+
+class AllowedActions:
+    """An environment with masks that gets the next allowed action in place of a forbidden one.
+
+    So the checks may play any actions. Those outside the space are sent on as they are.
+
+    Args:
+        inner: The environment.
+    """
+
+    def __init__(self, inner: Environment) -> None:
+        self._inner = inner
+        self._space = inner.spaces.action
+        self._sizes = choice_sizes(self._space)
+        self.last_sent: Action = np.zeros(0)
+        """The actions that the environment got last."""
+        self._masks: BoolArray = np.ones((inner.num_envs, sum(self._sizes)), np.bool_)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
+        return self._noted(self._inner.reset(seed=seed))
+
+    def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
+        action = directive.action if isinstance(directive, Directive) else directive
+        numbers = np.arange(len(self._masks)) if rows is None else np.asarray(rows)
+        if not self._can_be_replaced(action, numbers):
+            self._inner.send(directive, rows)
+            return
+        sent = self.last_sent = self._replaced(np.asarray(action), numbers)
+        same: Directive | Action = sent
+        if isinstance(directive, Directive):
+            same = Directive(
+                action=sent, tested=directive.tested, outer_goals=directive.outer_goals
+            )
+        self._inner.send(same, rows)
+
+    def recv(self) -> EnvResponse:
+        return self._noted(self._inner.recv())
+
+    def state_dict(self) -> State:
+        return {"inner": self._inner.state_dict(), "masks": self._masks.copy()}
+
+    def load_state_dict(self, state: State) -> None:
+        self._inner.load_state_dict(state["inner"])
+        self._masks = np.array(state["masks"])
+
+    def _noted(self, response: EnvResponse) -> EnvResponse:
+        if len(response):
+            self._masks[response.rows] = mask_of(response.first_observation)
+        return response
+
+    def _can_be_replaced(self, action: Action, rows: IntArray) -> bool:
+        """Return whether these are actions of the space for rows that exist, once each."""
+        if isinstance(action, dict) or np.shape(action)[1:] != (self._space.shape or ()):
+            return False
+        whole = rows.dtype.kind in "iu" and rows.ndim == 1 and len(rows) == len(action)
+        known = whole and bool(((rows >= 0) & (rows < len(self._masks))).all())
+        return known and bool(inside(self._space, np.asarray(action)).all())
+
+    def _replaced(self, action: Array, rows: IntArray) -> Array:
+        chosen = (action - first_action(self._space)).reshape(len(rows), len(self._sizes))
+        parts = np.split(self._masks[rows], np.cumsum(self._sizes)[:-1], axis=1)
+        for number, (mask, size) in enumerate(zip(parts, self._sizes, strict=True)):
+            order = (chosen[:, number : number + 1] + np.arange(size)) % size
+            next_allowed = np.take_along_axis(mask, order, axis=1).argmax(axis=1)
+            chosen[:, number] = np.take_along_axis(order, next_allowed[:, None], axis=1)[:, 0]
+        sent = chosen.reshape(action.shape) + first_action(self._space)
+        return sent.astype(action.dtype)
+
+
+def has_masks(environment: Environment) -> bool:
+    """Return whether an environment shows masks of its own actions under `action_mask`."""
+    part = environment.spaces.observation.spaces.get(ACTION_MASK)
+    sizes = choice_sizes(environment.spaces.action)
+    return part is not None and int(np.prod(part.shape or ())) == sum(sizes) > 0
+
+
+def mask_of(observation: Observation) -> BoolArray:
+    """The masks, [R, M]."""
+    shown = observation[ACTION_MASK]
+    return np.asarray(shown.reshape(len(shown), -1) > 0)
+
+
+def with_allowed_actions(environment: Environment) -> Environment:
+    """The environment, which gets allowed actions alone if it has masks."""
+    return AllowedActions(environment) if has_masks(environment) else environment

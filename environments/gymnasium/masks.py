@@ -1,0 +1,126 @@
+"""Action masks that a Gymnasium environment gives beside its observations, as a part of them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from coach_rl.core.errors import ConfigurationError, EnvironmentFault, require
+from coach_rl.core.records import ACTION_MASK, BoolArray
+from coach_rl.core.spaces import Space, choice_sizes
+from coach_rl.environments.gymnasium.layout import PLAIN_KEY
+
+INFO, METHOD = "info:", "method:"
+"""Beginnings of the sources of masks."""
+
+
+def check_source(source: str | None, owner: str) -> None:
+    """Raise `ParameterError` unless it names an info key or a method."""
+    require(
+        source is None
+        or any(source.startswith(kind) and source != kind for kind in (INFO, METHOD)),
+        f"{owner}.action_mask must be 'info:KEY' or 'method:NAME', such as 'info:action_mask' or "
+        f"'method:action_masks', got {source!r}",
+    )
+
+
+def shown_mask(given: object, sizes: tuple[int, ...], source: str) -> BoolArray:
+    """A mask [M] as an environment gives it: one array, or one for each choice.
+
+    Raises:
+        EnvironmentFault: It has another number of entries than there are actions.
+    """
+    parts = given if isinstance(given, list | tuple) else [given]
+    try:
+        mask = np.concatenate([np.asarray(part).reshape(-1) for part in parts]) > 0
+    except (TypeError, ValueError):
+        mask = np.zeros(0, np.bool_)
+    if len(mask) != sum(sizes):
+        raise EnvironmentFault(
+            f"the action mask of {source} must have {sum(sizes)} entries, one for each action, got "
+            f"{' '.join(repr(given).split()):.80}"
+        )
+    return mask
+
+
+class ShownMasks(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Shows the environment's action masks under the observation key `action_mask`.
+
+    A plain observation moves under `observation`.
+
+    Args:
+        env: The environment.
+        source: `info:KEY` for an info, `method:NAME` for a method without arguments.
+
+    Raises:
+        ConfigurationError: Its actions can't be masked, it has no such method, or its observation
+            has an `action_mask` already.
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, Any], *, source: str) -> None:
+        super().__init__(env)
+        check_source(source, "ShownMasks")
+        kind, _, name = source.partition(":")
+        self._source, self._key = source, name if f"{kind}:" == INFO else None
+        self._sizes = choice_sizes(_unnested(env.action_space))
+        if not self._sizes:
+            raise ConfigurationError(
+                f"action_mask='{source}' needs discrete actions to mask, got {env.action_space}"
+            )
+        self._method: Callable[[], object]
+        if self._key is None:
+            try:
+                self._method = env.get_wrapper_attr(name)
+            except AttributeError as error:
+                raise ConfigurationError(
+                    f"action_mask='{source}': the environment {env.unwrapped} has no such method"
+                ) from error
+        shown = env.observation_space
+        self._is_plain = not isinstance(shown, spaces.Dict)
+        parts = {PLAIN_KEY: shown} if not isinstance(shown, spaces.Dict) else dict(shown.spaces)
+        if ACTION_MASK in parts:
+            raise ConfigurationError(
+                f"action_mask='{source}': the observation has the key '{ACTION_MASK}' already; "
+                "leave action_mask out"
+            )
+        mask = spaces.MultiBinary(sum(self._sizes))
+        self.observation_space = spaces.Dict({**parts, ACTION_MASK: mask})
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        observation, info = self.env.reset(seed=seed, options=options)
+        return self._with_mask(observation, info, is_final=False), info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        shown = self._with_mask(observation, info, is_final=bool(terminated))
+        return shown, reward, terminated, truncated, info
+
+    def _with_mask(
+        self, observation: Any, info: Mapping[str, object], *, is_final: bool
+    ) -> dict[str, object]:
+        """The observation with the mask; after a terminated step an info may lack it."""
+        if self._key is None:
+            given = self._method()
+        elif self._key in info:
+            given = info[self._key]
+        elif is_final:
+            given = np.zeros(sum(self._sizes), np.bool_)
+        else:
+            raise EnvironmentFault(
+                f"the info has no '{self._key}', which action_mask='{self._source}' names; "
+                f"it has {', '.join(map(str, info)) or 'nothing'}"
+            )
+        mask = shown_mask(given, self._sizes, f"'{self._source}'").astype(np.int8)
+        parts = {PLAIN_KEY: observation} if self._is_plain else observation
+        return {**parts, ACTION_MASK: mask}
+
+
+def _unnested(space: Space) -> Space:
+    """The space, a Dict of a Tuple's parts in its place."""
+    if isinstance(space, spaces.Tuple):
+        return spaces.Dict({str(number): part for number, part in enumerate(space.spaces)})
+    return space
