@@ -8,7 +8,7 @@ from gymnasium import spaces
 
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
-from coach_rl.core.records import Action, BoolArray, FloatArray, Observation
+from coach_rl.core.records import ACTION_MASK, Action, BoolArray, FloatArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
 
@@ -98,7 +98,7 @@ class Cables:
         reward = -np.where(allowed, state["length"][rows, cable], self._params.refused)
         connected = (network == 0).all(axis=1)
         after = {"length": state["length"], "laid": laid, "network": network}
-        return WorldStep(after, reward, connected, {"is_success": connected})
+        return WorldStep(after, reward, connected, {})
 
     def _allowed(self, state: WorldState) -> BoolArray:
         """The cables between places that aren't connected yet, [R, actions]."""
