@@ -34,14 +34,17 @@ class TrainedOpponent:
             agent = load(Path(self.run), device="cpu")
         except ConfigurationError as error:
             raise ConfigurationError(
-                f"the opponent {self.run} cannot be loaded: {error}; where it was moved, set "
-                "environment.opponent.run"
+                f"the opponent {self.run} cannot be loaded: {error}; if it was moved, put it back, "
+                "or fork the run with environment.opponent.run=... as it is now"
             ) from error
         if agent.spaces != spaces:
+            own, game = (
+                f"{each.action} by {', '.join(each.observation.spaces)}"
+                for each in (agent.spaces, spaces)
+            )
             raise SpaceError(
-                f"the opponent {self.run} was trained on {agent.spaces.observation} and "
-                f"{agent.spaces.action}, and plays with {spaces.observation} and {spaces.action}; "
-                "name a run of the same game"
+                f"the opponent {self.run} was trained for another game ({own}) than this one "
+                f"({game}); name a run of this game"
             )
         return TrainedPlayer(agent, random_moves=self.random_moves)
 
