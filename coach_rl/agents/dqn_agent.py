@@ -27,7 +27,7 @@ from coach_rl.architectures.q_network import QNetwork, QNetworkParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
-from coach_rl.core.records import ACTION_MASK, FloatArray, Observation
+from coach_rl.core.records import ALLOWED, FloatArray, Observation
 from coach_rl.core.spaces import first_action
 from coach_rl.exploration_policies import EpsilonGreedy, ExplorationPolicyParameters
 from coach_rl.functional.temporal_difference import of_actions
@@ -115,8 +115,8 @@ class DQNLearner:
             judged = network.call(network.target, after)  # [B, n, K]
             chooser = network.call(network.online, after) if algorithm.double else judged
             values = returns.mean(chooser)
-            if ACTION_MASK in after:
-                values = masked(values, after[ACTION_MASK])
+            if ALLOWED in after:
+                values = masked(values, after[ALLOWED])
             best = of_actions(judged, values.argmax(dim=1))
             target = returns.target(best, batch.reward, batch.discount, algorithm.clip_targets)
         taken = batch.action.to(torch.int64) - self._first_action

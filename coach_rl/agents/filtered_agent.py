@@ -9,7 +9,6 @@ import numpy as np
 from gymnasium.spaces import Discrete, MultiDiscrete
 from torch import nn
 
-from coach_rl.agents.action_masks import MaskedInput, mask_key, masked_input
 from coach_rl.agents.agent_rows import (
     AgentRows,
     Exploration,
@@ -18,7 +17,13 @@ from coach_rl.agents.agent_rows import (
     check_finite,
     write_rows,
 )
-from coach_rl.agents.own_filters import UnfilteredInput, UnfilteredOutput
+from coach_rl.agents.own_filters import (
+    MaskedInput,
+    UnfilteredInput,
+    UnfilteredOutput,
+    mask_key,
+    masked_input,
+)
 from coach_rl.agents.points import points_of_filters
 from coach_rl.architectures.torso import HiddenState, hidden_state_of
 from coach_rl.core.agents import Symmetry, TrainingReport
@@ -40,6 +45,7 @@ from coach_rl.core.parameter_classes import ADVICE, MovableParameters, parameter
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import (
     ACTION_MASK,
+    ALLOWED,
     HIDDEN_STATE,
     Action,
     ActionInfo,
@@ -117,7 +123,7 @@ class FilteredAgentParameters(MovableParameters):
     infos: tuple[str, ...] = ()
     """Names of infos of the environment to keep with every transition, as the extras
     `infos/<name>` of batches; 0 where a row does not report one."""
-    action_mask: str | None = "action_mask"
+    action_mask: str | None = ACTION_MASK
     """Observation key, if there is one, of which discrete actions are allowed, for one that acts in
     any; networks don't observe it. None: such a key is an observation like others."""
     update_mode: UpdateMode = "auto"
@@ -199,7 +205,9 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             if isinstance(space, Discrete | MultiDiscrete)
         }
         observed = spaces.observation if symmetry is None else symmetry.observation_space
-        key = mask_key(observed, action_mask, name, spaces.action)
+        key = None
+        if not observed.spaces.keys().isdisjoint((ALLOWED, action_mask, f"{name}/{action_mask}")):
+            key = mask_key(observed, action_mask, name, spaces.action)
         if key is not None:
             observed = without(observed, key)
         self.input_filter: InputFilter = (
@@ -300,7 +308,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             self._filter_starts(row_state, request, clock.learns)
         mask = None
         if self.mask is not None:
-            mask = row_state.pending[ACTION_MASK][rows]
+            mask = row_state.pending[ALLOWED][rows]
             self.mask.check(mask, rows, clock)
         if row_state.followed is not None:
             choice = take(row_state.followed, rows)
@@ -365,7 +373,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         )
         if self.mask is not None and outcome.truncated.any():
             valued = outcome.truncated
-            self.mask.check(next_observation[ACTION_MASK][valued], rows[valued], clock)
+            self.mask.check(next_observation[ALLOWED][valued], rows[valued], clock)
         reward = self.input_filter.reward(
             row_state.filters, rows, outcome.reward, ends=ends, learn=learn
         )

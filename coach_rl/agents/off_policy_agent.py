@@ -40,7 +40,7 @@ from coach_rl.core.parameter_classes import (
 )
 from coach_rl.core.ranges import Positive, RisingPair, UnitInterval
 from coach_rl.core.records import (
-    ACTION_MASK,
+    ALLOWED,
     HIDDEN_STATE,
     ActionInfo,
     ActionRequest,
@@ -323,7 +323,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         more: dict[str, spaces.Space[Array]] = {}
         if self.mask is not None:
             count = sum(choice_sizes(self.action_space))
-            more[ACTION_MASK] = spaces.Box(0, 1, (count,), np.bool_)
+            more[ALLOWED] = spaces.Box(0, 1, (count,), np.bool_)
         if self.hidden_state is not None:
             size = self.hidden_state.size
             more[HIDDEN_STATE] = spaces.Box(-np.inf, np.inf, (size,), np.float32)

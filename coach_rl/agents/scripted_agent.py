@@ -14,13 +14,21 @@ from dataclasses import dataclass
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.agents.action_masks import mask_key
+from coach_rl.agents.own_filters import mask_key
 from coach_rl.core.agents import AgentContext, RowState, TrainingReport
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.parameter_classes import CodeNamingParameters, parameter_class
-from coach_rl.core.records import Action, ActionRequest, FloatArray, IntArray, Observation, Outcome
+from coach_rl.core.records import (
+    ACTION_MASK,
+    Action,
+    ActionRequest,
+    FloatArray,
+    IntArray,
+    Observation,
+    Outcome,
+)
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import Saved
 from coach_rl.core.spaces import (
@@ -73,7 +81,7 @@ class UniformAgentParameters:
 
     name: str = "uniform"
     """The agent's name in logs and files."""
-    action_mask: str | None = "action_mask"
+    action_mask: str | None = ACTION_MASK
     """Observation key, if there is one, of which discrete actions are allowed."""
 
     def build(self, context: AgentContext) -> "UniformAgent":

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from coach_rl.core.records import ACTION_MASK, FloatArray, Observation
+from coach_rl.core.records import ALLOWED, FloatArray, Observation
 from coach_rl.core.spaces import FORBIDDEN
 
 
@@ -29,7 +29,7 @@ def masked_forward(
     """The function of observations that hold a mask, with `FORBIDDEN` among its outputs."""
 
     def outputs(observation: Observation) -> FloatArray:
-        values, mask = forward(observation), observation[ACTION_MASK]
+        values, mask = forward(observation), observation[ALLOWED]
         values[:, : mask.shape[1]][mask == 0] = FORBIDDEN
         return values
 

@@ -13,7 +13,7 @@ from coach_rl.architectures.layers import linear
 from coach_rl.architectures.torso import AnyTorsoParameters, TorsoParameters, last_layer
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import ACTION_MASK
+from coach_rl.core.records import ALLOWED
 from coach_rl.core.spaces import Space
 from coach_rl.functional.distributions import (
     Categorical,
@@ -103,8 +103,8 @@ class ActorCritic(nn.Module):
 
     def _distribution_parameters(self, features: Tensor, observation: dict[str, Tensor]) -> Tensor:
         outputs: Tensor = self.policy_head(features)
-        if ACTION_MASK in observation:
-            outputs = masked(outputs, observation[ACTION_MASK])
+        if ALLOWED in observation:
+            outputs = masked(outputs, observation[ALLOWED])
         if self.log_std is None:
             return outputs
         return torch.cat([outputs, self.log_std.expand_as(outputs)], dim=-1)

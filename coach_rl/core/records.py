@@ -31,6 +31,8 @@ AGENTS = "agents"
 HIDDEN_STATE = "hidden_state"
 """Hidden state of recurrent networks, float32 [R, H], among filtered observations and extras."""
 ACTION_MASK = "action_mask"
+"""The usual observation key of an environment's action masks."""
+ALLOWED = "allowed_actions"
 """Which actions are allowed, bool [R, M], among filtered observations: M is the number of actions,
 of several choices their sum."""
 BURN_IN = "burn_in/"

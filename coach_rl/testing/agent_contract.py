@@ -49,6 +49,7 @@ from coach_rl.testing.agent_trial import (
     refused,
     same_actions,
 )
+from coach_rl.testing.allowed_actions import forbidden
 from coach_rl.testing.environment_contract import Finding
 from coach_rl.testing.trial import ContractViolation, expect
 
@@ -83,6 +84,22 @@ def actions_have_the_promised_form(trial: AgentTrial) -> None:
                 f"act() returned actions outside {space} in {phase.name}: {error}; return the "
                 "space's dtype and shape, clipped to its bounds"
             ) from error
+
+
+def actions_are_allowed_by_their_masks(trial: AgentTrial) -> None:
+    """An agent with an action mask takes allowed actions alone, in every phase."""
+    key, play = trial.mask_key, trial.play()
+    if key is None:
+        return
+    for phase in (Phase.HEATUP, Phase.TRAIN, Phase.TEST):
+        for _ in range(AFTER):
+            mask = play.request().observation[key]
+            wrong = forbidden(trial.context.spaces.action, play.tick(phase), mask)
+            expect(
+                not wrong.any(),
+                f"act() took an action that its mask '{key}' forbids in {phase.name}; choose by "
+                "request.observation['allowed_actions']",
+            )
 
 
 def what_is_given_stays_as_it_is(trial: AgentTrial) -> None:
@@ -322,6 +339,7 @@ def parts_can_be_walked(trial: AgentTrial) -> None:
 
 AGENT_CHECKS: tuple[Check, ...] = (
     actions_have_the_promised_form,
+    actions_are_allowed_by_their_masks,
     what_is_given_stays_as_it_is,
     same_seed_same_numbers,
     rows_act_alone_as_among_others,

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.agents.own_filters import mask_key
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.levels import DIRECTIVE_KEYS
 from coach_rl.core.options import OPTION_KEY
 from coach_rl.core.records import (
+    ACTION_MASK,
     Action,
     ActionRequest,
     Array,
@@ -23,7 +25,7 @@ from coach_rl.core.records import (
     Observation,
     Outcome,
 )
-from coach_rl.core.spaces import EnvironmentSpaces, Space
+from coach_rl.core.spaces import EnvironmentSpaces, Space, choice_sizes
 from coach_rl.core.state import State
 from coach_rl.testing.states import assert_same_state
 from coach_rl.testing.trial import ContractViolation, expect
@@ -67,6 +69,13 @@ class AgentTrial:
         return self.parameters.build(
             replace(self.context, num_envs=rows, planned_steps=0, runtime=runtime)
         )
+
+    @property
+    def mask_key(self) -> str | None:
+        """The observation key of the agent's action mask; None where it has none."""
+        key = getattr(self.parameters, "action_mask", None)
+        given = self.context.spaces
+        return mask_key(given.observation, key, self.parameters.name, given.action)
 
     def play(self, agent: AnyAgent | None = None, **settings: Any) -> "Play":
         """A play of an agent; None for a fresh one."""
@@ -236,11 +245,28 @@ class Play:
         return self
 
     def _drawn(self) -> Observation:
-        """Observations of all rows, from their streams."""
-        return {
+        """Observations of all rows, from their streams; masks of actions allow one at least."""
+        given = self.trial.context.spaces
+        drawn = {
             key: np.stack([_sample(key, space, stream) for stream in self._streams])
-            for key, space in self.trial.context.spaces.observation.spaces.items()
+            for key, space in given.observation.spaces.items()
         }
+        for key, values in drawn.items():
+            if key == self.trial.mask_key:
+                for row, stream in enumerate(self._streams):
+                    _allow_one(values[row].reshape(-1), choice_sizes(given.action), stream)
+            elif key.rpartition("/")[2] == ACTION_MASK:  # of a member of a group
+                values[...] = 1
+        return drawn
+
+
+def _allow_one(mask: Array, sizes: tuple[int, ...], stream: np.random.Generator) -> None:
+    """Make a mask [M] of 0 and 1, and allow an action of each choice."""
+    mask[...] = mask > np.median(mask)
+    begin = 0
+    for size in sizes:
+        mask[begin + stream.integers(size)] = 1
+        begin += size
 
 
 def _sample(key: str, space: Space, stream: np.random.Generator) -> Array:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.records import (
@@ -16,7 +17,7 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
 )
-from coach_rl.core.spaces import choice_sizes, first_action, inside
+from coach_rl.core.spaces import Space, choice_sizes, first_action, inside
 from coach_rl.core.state import State
 
 
@@ -102,6 +103,27 @@ def mask_of(observation: Observation) -> BoolArray:
     """The masks, [R, M]."""
     shown = observation[ACTION_MASK]
     return np.asarray(shown.reshape(len(shown), -1) > 0)
+
+
+def forbidden(space: Space, action: Action, mask: Array) -> BoolArray:
+    """Return which actions [R, ...] a mask forbids, [R].
+
+    Args:
+        space: Where they lie.
+        action: [R, ...], or a dict of such arrays for a Dict space.
+        mask: [R, M]; an entry above 0 allows.
+    """
+    masks, wrong = mask.reshape(len(mask), -1) > 0, np.zeros(len(mask), np.bool_)
+    parts = space.spaces if isinstance(space, spaces.Dict) else {"": space}
+    begin = 0
+    for key, part in parts.items():
+        chosen = (action[key] if isinstance(action, dict) else action) - first_action(part)
+        for number, size in enumerate(choice_sizes(part)):
+            own = masks[:, begin : begin + size]
+            column = chosen.reshape(len(mask), -1)[:, number].astype(np.int64)
+            wrong |= ~np.take_along_axis(own, column[:, None], axis=1)[:, 0]
+            begin += size
+    return wrong
 
 
 def with_allowed_actions(environment: Environment) -> Environment:

@@ -7,23 +7,13 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.errors import ConfigurationError, EnvironmentFault, require
+from coach_rl.core.errors import ConfigurationError, EnvironmentFault
 from coach_rl.core.records import ACTION_MASK, BoolArray
 from coach_rl.core.spaces import Space, choice_sizes
 from coach_rl.environments.gymnasium.layout import PLAIN_KEY
 
 INFO, METHOD = "info:", "method:"
 """Beginnings of the sources of masks."""
-
-
-def check_source(source: str | None, owner: str) -> None:
-    """Raise `ParameterError` unless it names an info key or a method."""
-    require(
-        source is None
-        or any(source.startswith(kind) and source != kind for kind in (INFO, METHOD)),
-        f"{owner}.action_mask must be 'info:KEY' or 'method:NAME', such as 'info:action_mask' or "
-        f"'method:action_masks', got {source!r}",
-    )
 
 
 def shown_mask(given: object, sizes: tuple[int, ...], source: str) -> BoolArray:
@@ -61,7 +51,6 @@ class ShownMasks(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def __init__(self, env: gymnasium.Env[Any, Any], *, source: str) -> None:
         super().__init__(env)
-        check_source(source, "ShownMasks")
         kind, _, name = source.partition(":")
         self._source, self._key = source, name if f"{kind}:" == INFO else None
         self._sizes = choice_sizes(_unnested(env.action_space))

@@ -21,7 +21,7 @@ from coach_rl.core.spaces import actions_from_uniform, uniform_size
 from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.environments.faults import WORKER_SECONDS, FaultParameters, SettingsWatch
 from coach_rl.environments.gymnasium.environment import GymnasiumEnvironment
-from coach_rl.environments.gymnasium.masks import ShownMasks, check_source
+from coach_rl.environments.gymnasium.masks import INFO, METHOD, ShownMasks
 from coach_rl.environments.gymnasium.recipe import Recipe, Wrapper, resolved
 from coach_rl.environments.gymnasium.rows import LocalRows
 from coach_rl.environments.gymnasium.vector import vector_environment
@@ -72,7 +72,12 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
                 f"{type(self).__name__}.faults.{name} needs vectorization='subprocess': nothing "
                 f"can end a step in this process; got '{self.vectorization}'",
             )
-        check_source(self.action_mask, type(self).__name__)
+        mask = self.action_mask
+        require(
+            mask is None or any(mask.startswith(kind) and mask != kind for kind in (INFO, METHOD)),
+            f"{type(self).__name__}.action_mask must be 'info:KEY' or 'method:NAME', such as "
+            f"'info:action_mask' or 'method:action_masks', got {mask!r}",
+        )
         object.__setattr__(self, "kwargs", FrozenMapping(self.kwargs))
         object.__setattr__(self, "wrappers", tuple(map(_frozen_wrapper, self.wrappers)))
 

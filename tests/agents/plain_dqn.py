@@ -13,7 +13,7 @@ from torch.nn.functional import linear
 
 from coach_rl.architectures.gradient_step import mapped
 from coach_rl.architectures.q_network import CategoricalHead, MeanHead
-from coach_rl.core.records import ACTION_MASK
+from coach_rl.core.records import ALLOWED
 from coach_rl.memories import TransitionBatch
 
 
@@ -99,9 +99,12 @@ class PlainDQN:
             judged = self.target(after)
             chooser = self.online(after) if self.settings.double else judged
             worth = [float(self.mean(numbers)) for numbers in chooser]
-            if ACTION_MASK in sample.next_observation:
-                mask = sample.next_observation[ACTION_MASK].tolist()
-                worth = [each if allowed else -math.inf for each, allowed in zip(worth, mask, strict=True)]
+            if ALLOWED in sample.next_observation:
+                mask = sample.next_observation[ALLOWED].tolist()
+                worth = [
+                    each if allowed else -math.inf
+                    for each, allowed in zip(worth, mask, strict=True)
+                ]
             best = judged[worth.index(max(worth))]  # [K]
         if isinstance(self.head, CategoricalHead):
             return self.categorical(said, best, reward, discount)

@@ -15,7 +15,7 @@ from coach_rl.architectures.q_network import (
     QuantileHead,
 )
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.records import ACTION_MASK
+from coach_rl.core.records import ALLOWED
 from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})
@@ -68,7 +68,7 @@ def batches(seed, *, masked=False):
     for _ in range(STEPS):
         mask = torch.nn.functional.one_hot(torch.randint(3, (BATCH,), generator=rng), 3).bool()
         mask ^= torch.randint(2, (BATCH, 1), generator=rng).bool()
-        masks = {ACTION_MASK: mask} if masked else {}
+        masks = {ALLOWED: mask} if masked else {}
         kind = torch.randint(3, (BATCH,), generator=rng)
         yield TransitionBatch(
             observation={"x": torch.randn(BATCH, 3, generator=rng)} | masks,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary
 
 from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.core import EnvironmentSpaces, EnvironmentSteps, SavedAttribute, parameter_class
@@ -57,6 +57,12 @@ class Shifted(PPOAgent):
 class ActsInFloat64(PPOAgent):
     def act(self, row_state, request, clock):
         return super().act(row_state, request, clock).astype(np.float64)
+
+
+class IgnoresItsMask(PPOAgent):
+    def choose(self, row_state, request, clock):
+        made = super().choose(row_state, request, clock)
+        return replace(made, action=np.zeros_like(made.action))
 
 
 class WritesIntoRequests(PPOAgent):
@@ -167,6 +173,7 @@ BROKEN = {
     "what_is_given_stays_as_it_is": (WritesIntoRequests, "copy them first"),
     "same_seed_same_numbers": (DrawsGlobally, "never from numpy's or torch's global"),
     "rows_act_alone_as_among_others": (MixesRows, "keep what is remembered of rows apart"),
+    "actions_are_allowed_by_their_masks": (IgnoresItsMask, "choose by request.observation"),
     "rows_and_actions_stay_together": (SortsRows, "return actions in their order"),
     "greedy_in_test": (ExploresInTest, "choose greedily where request.greedy"),
     "evaluations_change_nothing": (CountsTests, "/decisions"),
@@ -184,8 +191,15 @@ BROKEN = {
 }
 
 
+MASKED = EnvironmentSpaces(
+    observation=Dict({**SPACES.observation.spaces, "action_mask": MultiBinary(3)}),
+    action=Discrete(3),
+)
+
+
 def trial(kind=PPOAgent):
-    return AgentTrial.of(Parameters(kind=kind, **SETTINGS), SPACES)
+    spaces = MASKED if kind is IgnoresItsMask else SPACES
+    return AgentTrial.of(Parameters(kind=kind, **SETTINGS), spaces)
 
 
 class TestGoodAgent(AgentContract):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
 
 from coach_rl.agents import (
     AgentGroupParameters,
@@ -36,6 +36,7 @@ from coach_rl.core import (
     OptionSpace,
 )
 from coach_rl.core.goals import GOAL_KEY
+from coach_rl.exploration_policies import EpsilonZGreedy
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
 from coach_rl.graph_managers import LevelParameters
 from coach_rl.memories import ReplayMemoryParameters
@@ -44,6 +45,12 @@ from coach_rl.testing import AGENT_CHECKS, AgentTrial
 SEEN = Dict({"observation": Box(-np.inf, np.inf, (3,), np.float32), "kind": Discrete(3, start=1)})
 BOX = EnvironmentSpaces(observation=SEEN, action=Box(-2, 2, (2,), np.float32))
 CHOICE = EnvironmentSpaces(observation=SEEN, action=Discrete(3, start=2))
+MASKED = Dict({**SEEN.spaces, "action_mask": MultiBinary(3)})
+MASKED_CHOICE = EnvironmentSpaces(observation=MASKED, action=Discrete(3, start=2))
+MASKED_CHOICES = EnvironmentSpaces(
+    observation=Dict({**SEEN.spaces, "legal": Box(0, 1, (5,), np.float32)}),
+    action=MultiDiscrete([2, 3], start=[0, 4]),
+)
 NORMALISED = InputFilter(observation={"observation": (ObservationNormalizationFilter(),)})
 OFF_POLICY = {
     "learning": LearningParameters(batch=8, learning_starts=24, report_every=4),
@@ -93,6 +100,14 @@ def above(parameters):
 TRIALS = {
     "ppo": alone(PPO),
     "ppo, choices": alone(PPOAgentParameters(**ON_POLICY), CHOICE),
+    "ppo, mask": alone(PPOAgentParameters(**ON_POLICY), MASKED_CHOICE),
+    "ppo, masks": alone(PPOAgentParameters(action_mask="legal", **ON_POLICY), MASKED_CHOICES),
+    "dqn, mask": alone(
+        DQNAgentParameters(exploration=EpsilonZGreedy(), **OFF_POLICY), MASKED_CHOICE
+    ),
+    "uniform, masks": alone(
+        UniformAgentParameters(action_mask="legal"), MASKED_CHOICES, greedy=False
+    ),
     "dqn": alone(DQNAgentParameters(**OFF_POLICY), CHOICE),
     "ddpg": alone(DDPGAgentParameters(**OFF_POLICY)),
     "td3": alone(TD3AgentParameters(**OFF_POLICY)),
@@ -128,7 +143,8 @@ def test_agent_parameters_survive_json(name):
 
 
 @pytest.mark.parametrize(
-    "name", [each for each in TRIALS if each not in ("scripted", "uniform", "graph")]
+    "name",
+    [each for each in TRIALS if each not in ("scripted", "uniform", "uniform, masks", "graph")],
 )
 def test_trial_of_learner_learns(name):
     assert TRIALS[name].trained.training_steps

@@ -439,6 +439,9 @@ class StateOfObjects(Broken):
         super().load_state_dict({k: v for k, v in state.items() if k != "generator"})
 
 
+FLAGS, NUMBER = spaces.MultiBinary(2), spaces.Box(0, 9, (1,), np.float64)
+
+
 class Count(gymnasium.Env):
     """Counts to 3."""
 
@@ -453,6 +456,43 @@ class Count(gymnasium.Env):
     def step(self, action):
         self.count += 1
         return self.count, 0.0, self.count == 3, False, {"count": self.count}
+
+
+class Masked(Count):
+    """The same with masks that are given."""
+
+    observation_space = spaces.Dict({"count": NUMBER, "action_mask": FLAGS})
+    masks = ([1, 0], [0, 1], [1, 1], [0, 0])
+
+    def shown(self, count):
+        return {
+            "count": np.full(1, count),
+            "action_mask": np.array(self.masks[int(count)], np.int8),
+        }
+
+    def reset(self, *, seed=None, options=None):
+        count, info = super().reset(seed=seed)
+        return self.shown(count), info
+
+    def step(self, action):
+        assert self.masks[int(self.count)][action], "a forbidden action"
+        count, *rest = super().step(action)
+        return self.shown(count), *rest
+
+
+class Stuck(Masked):
+    masks = ([1, 0], [0, 0], [1, 1], [0, 0])
+
+
+class Halves(Masked):
+    observation_space = spaces.Dict(
+        {"count": NUMBER, "action_mask": spaces.Box(0, 2, (2,), np.int8)}
+    )
+    masks = ([1, 0], [2, 1], [1, 1], [0, 0])
+
+
+def masked(name):
+    return lambda rows: GymnasiumParameters(level=f"{__name__}:{name}").build(num_envs=rows)
 
 
 class InfoOfTheNextEpisode(Broken):
@@ -499,6 +539,7 @@ BROKEN = {
         FirstObservationEverywhere,
         NeverEnds,
     ],
+    "masks_allow_an_action": [masked("Stuck"), masked("Halves")],
     "same_seed_same_numbers": [Unseeded],
     "different_seeds_differ_if_anything_does": [OneSeedForAll],
     "integer_seed_counts_up": [SeedTimesTwo],
@@ -551,6 +592,7 @@ def test_the_mixin_has_every_check():
 
 def test_check_environment_runs_every_check():
     check_environment(Broken, steps=20)
+    check_environment(masked("Masked"), steps=20)
     with pytest.raises(ContractViolation):
         check_environment(ClosesOnce, steps=20)
 
