@@ -13,7 +13,7 @@ class Panel(FlatPanel):
     places: int = 8
     """Places to connect."""
     masked: bool = True
-    """Whether the environment shows which cables are allowed."""
+    """If True, the environment shows which cables are allowed."""
     num_envs: int = 16
     steps: int = 300_000
     learning_rate: float = 3e-3

@@ -15,7 +15,7 @@ class Panel(FlatPanel):
     """The other player: random, rules, or a run's folder or checkpoint."""
     num_envs: int = 32
     steps: int = 300_000
-    learning_rate: float = 1e-3
+    learning_rate: float = 2.5e-3
 
 
 def graph_manager(panel: Panel) -> rl.GraphManager:

@@ -29,7 +29,7 @@ class CablesParameters:
     places: Annotated[int, Ge(2)] = 8
     """Number of places, 2 or more; there are `places * (places - 1) / 2` actions."""
     masked: bool = True
-    """Whether the observation has a mask of the cables that are allowed, as `action_mask`."""
+    """If True, the observation has a mask of the allowed cables, `action_mask`."""
     refused: Positive[float] = 0.5
     """Cost of a forbidden cable; the mean distance of two places is 0.52."""
     max_episode_steps: Positive[int] | None = None

@@ -29,7 +29,7 @@ SPACES = EnvironmentSpaces(
     ),
     action=spaces.Discrete(COLUMNS),
 )
-"""What players see and do."""
+"""Observations and actions of both players."""
 
 
 class Opponent(Protocol):
@@ -142,7 +142,7 @@ class RulesPlayer:
 
 
 def view(own: BoolArray, others: BoolArray) -> Observation:
-    """What a player with these stones, [R, 42] each, observes."""
+    """The observation of a player with these stones, [R, 42] each."""
     return {
         "observation": np.concatenate([own, others], axis=1, dtype=np.float32),
         ACTION_MASK: empty_columns(own, others).astype(np.int8),
@@ -172,7 +172,7 @@ def drop(own: BoolArray, others: BoolArray, column: IntArray, where: BoolArray) 
 
 
 def has_line(stones: BoolArray) -> BoolArray:
-    """Whether four of the stones, [..., 42], are in a line, [...]."""
+    """Return where four of the stones, [..., 42], are in a line, [...]."""
     lines: BoolArray = stones[..., LINES].all(axis=-1).any(axis=-1)
     return lines
 
