@@ -55,15 +55,11 @@ def ours(steps: int, seed: int) -> tuple[float, Choice]:
     return seconds, choose
 
 
-def theirs(steps: int, seed: int) -> tuple[float, Choice]:
-    """User CPU seconds of training by sb3-contrib, and the greedy policy."""
-    import torch
-    from sb3_contrib import MaskablePPO
-    from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+def sb3_cables() -> Any:
+    """The same batch of environments as sb3 takes it."""
+    from stable_baselines3.common.vec_env import VecEnv
 
     class Cables(VecEnv):
-        """The same batch of environments as sb3 takes it."""
-
         def __init__(self) -> None:
             self.rows = rl.CablesParameters().build(num_envs=ENVIRONMENTS)
             spaces = self.rows.spaces
@@ -86,26 +82,35 @@ def theirs(steps: int, seed: int) -> tuple[float, Choice]:
                 infos[row]["TimeLimit.truncated"] = bool(answer.truncated[row])
             return self.seen["observation"], answer.reward.astype(np.float32), ends, infos
 
-        def env_method(self, name: str, *_: Any, **__: Any) -> list[Any]:
+        def env_method(self, *_: Any, **__: Any) -> list[Any]:  # `action_masks` alone
             return list(self.seen["action_mask"] > 0)
 
         def has_attr(self, name: str) -> bool:
             return name == "action_masks"
 
-        def get_attr(self, name: str, indices: Any = None) -> list[Any]:
+        def get_attr(self, *_: Any, **__: Any) -> list[Any]:
             return [None] * ENVIRONMENTS
 
-        def set_attr(self, name: str, value: Any, indices: Any = None) -> None:
+        def set_attr(self, *_: Any, **__: Any) -> None:
             pass
 
-        def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+        def env_is_wrapped(self, *_: Any, **__: Any) -> list[bool]:
             return [False] * ENVIRONMENTS
 
         def close(self) -> None:
             pass
 
+    return Cables()
+
+
+def theirs(steps: int, seed: int) -> tuple[float, Choice]:
+    """User CPU seconds of training by sb3-contrib, and the greedy policy."""
+    import torch
+    from sb3_contrib import MaskablePPO
+    from stable_baselines3.common.vec_env import VecNormalize
+
     torch.set_num_threads(1)
-    environment = VecNormalize(Cables(), norm_reward=False, clip_obs=np.inf)
+    environment = VecNormalize(sb3_cables(), norm_reward=False, clip_obs=np.inf)
     model = MaskablePPO(
         "MlpPolicy",
         environment,

@@ -1,4 +1,4 @@
-"""Connect Four by self-play: each generation plays against the frozen one before and starts from it.
+"""Connect Four by self-play: a generation plays against the frozen one before and starts from it.
 
     python benchmarks/self_play.py [--seeds 3] [--generations 3] [--steps 200000]
 
