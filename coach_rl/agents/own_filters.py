@@ -154,7 +154,7 @@ class MaskedInput(Saved):
         agent: str,
         needed: IntArray | None = None,
     ) -> None:
-        self._inner, self._key, self._agent, self._needed = inner, key, agent, needed
+        self._inner, self.key, self._agent, self._needed = inner, key, agent, needed
         self._begins = np.cumsum((0, *sizes[:-1]))
         self.observation_space = inner.observation_space
         self.changed_keys = inner.changed_keys
@@ -176,9 +176,9 @@ class MaskedInput(Saved):
         learn: bool,
     ) -> Observation:
         """The filtered observation, with the mask; a goal alone has none."""
-        rest = {key: values for key, values in observation.items() if key != self._key}
+        rest = {key: values for key, values in observation.items() if key != self.key}
         filtered = self._inner.observation(memory, rows, rest, starts=starts, learn=learn)
-        shown = observation.get(self._key)
+        shown = observation.get(self.key)
         if shown is None:
             return filtered
         mask: BoolArray = np.asarray(shown.reshape(len(rows), -1) > 0)
@@ -214,7 +214,7 @@ class MaskedInput(Saved):
         which = f" (choice {choice})" if len(self._begins) > 1 else ""
         raise EnvironmentFault(
             f"row {rows[place]} allows agent '{self._agent}' no action{which} at environment step "
-            f"{clock.environment_steps}: '{self._key}' is all false; allow one, or end the episode "
+            f"{clock.environment_steps}: '{self.key}' is all false; allow one, or end the episode "
             "as terminated there"
         )
 

@@ -127,12 +127,14 @@ class TrainedAgent:
                 f"was given last: {error}"
             ) from error
 
-    def act(self, observation: object, *, greedy: bool = True) -> Any:
+    def act(self, observation: object, *, mask: object = None, greedy: bool = True) -> Any:
         """Choose actions as the environment takes them.
 
         Args:
             observation: One observation or a batch of N, as the environment of the run shows it:
                 an array, or a dict of arrays by key.
+            mask: Which actions are allowed, [M] or [N, M], where the observation doesn't contain
+                it: an entry for each action, of several choices side by side or one array each.
             greedy: Whether to act as evaluations do; otherwise with the exploration of training at
                 the checkpoint: PPO and SAC sample from their policies, the others add noise.
 
@@ -140,15 +142,34 @@ class TrainedAgent:
             One action, or a batch of N; a dict where the action space is one.
 
         Raises:
-            SpaceError: The observation is not what `spaces.observation` describes, or the size of
-                the batch changes in the middle of episodes.
+            SpaceError: The observation is not what `spaces.observation` describes, the size of the
+                batch changes in the middle of episodes, or a mask is given that no agent reads.
         """
+        if mask is not None:
+            observation = self._with_mask(observation, mask)
         batch, is_single = _batch(observation, self.spaces.observation)
         actor = self._actor_for(len(next(iter(batch.values()))))
         with torch_settings(self._graph.runtime):
             action = actor.act(batch, begins=self._begins, greedy=greedy)
         self._begins = np.zeros(actor.num_envs, np.bool_)
         return _as_taken(action, is_single=is_single)
+
+    def _with_mask(self, observation: object, mask: object) -> dict[str, object]:
+        """The observation by key, with a mask under the key that agents read it from."""
+        masks = (getattr(agent, "mask", None) for agent in self._graph.agents.values())
+        keys = sorted({each.key for each in masks if each is not None})
+        if len(keys) != 1:
+            found = f"its agents read {', '.join(keys)}: give them in the observation"
+            raise SpaceError(
+                "act() was given a mask, and "
+                + (found if keys else "this agent has no action mask; leave it out")
+            )
+        others = [key for key in self.spaces.observation.spaces if key != keys[0]]
+        plain = {others[0]: observation} if len(others) == 1 else {}
+        parts = dict(observation) if isinstance(observation, Mapping) else plain
+        if isinstance(mask, list | tuple) and np.ndim(mask[0]):
+            mask = np.concatenate(mask, axis=-1)
+        return {**parts, keys[0]: mask}
 
     def _actor_for(self, rows: int) -> Actor:
         """Return the actor of that many rows, a new one where all of them begin an episode."""

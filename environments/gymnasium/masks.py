@@ -29,10 +29,35 @@ def shown_mask(given: object, sizes: tuple[int, ...], source: str) -> BoolArray:
         mask = np.zeros(0, np.bool_)
     if len(mask) != sum(sizes):
         raise EnvironmentFault(
-            f"the action mask of {source} must have {sum(sizes)} entries, one for each action, got "
-            f"{' '.join(repr(given).split()):.80}"
+            f"the action mask of '{source}' must have {sum(sizes)} entries, one for each action, "
+            f"got {' '.join(repr(given).split()):.80}"
         )
     return mask
+
+
+def with_mask_space(shown: Space, sizes: tuple[int, ...], source: str) -> spaces.Dict:
+    """The space of observations with a mask; a plain observation moves under `observation`.
+
+    Raises:
+        ConfigurationError: There is nothing to mask, or a mask already.
+    """
+    if not sizes:
+        raise ConfigurationError(
+            f"action_mask='{source}' needs discrete actions to mask; leave it out"
+        )
+    parts = dict(shown.spaces) if isinstance(shown, spaces.Dict) else {PLAIN_KEY: shown}
+    if ACTION_MASK in parts:
+        raise ConfigurationError(
+            f"action_mask='{source}': the observation has the key '{ACTION_MASK}' already; leave "
+            "action_mask out"
+        )
+    return spaces.Dict({**parts, ACTION_MASK: spaces.MultiBinary(sum(sizes))})
+
+
+def with_mask(observation: object, mask: BoolArray) -> dict[str, object]:
+    """An observation of `with_mask_space`."""
+    parts = observation if isinstance(observation, dict) else {PLAIN_KEY: observation}
+    return {**parts, ACTION_MASK: mask.astype(np.int8)}
 
 
 class ShownMasks(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -54,10 +79,6 @@ class ShownMasks(gymnasium.Wrapper[Any, Any, Any, Any]):
         kind, _, name = source.partition(":")
         self._source, self._key = source, name if f"{kind}:" == INFO else None
         self._sizes = choice_sizes(_unnested(env.action_space))
-        if not self._sizes:
-            raise ConfigurationError(
-                f"action_mask='{source}' needs discrete actions to mask, got {env.action_space}"
-            )
         self._method: Callable[[], object]
         if self._key is None:
             try:
@@ -66,16 +87,7 @@ class ShownMasks(gymnasium.Wrapper[Any, Any, Any, Any]):
                 raise ConfigurationError(
                     f"action_mask='{source}': the environment {env.unwrapped} has no such method"
                 ) from error
-        shown = env.observation_space
-        self._is_plain = not isinstance(shown, spaces.Dict)
-        parts = {PLAIN_KEY: shown} if not isinstance(shown, spaces.Dict) else dict(shown.spaces)
-        if ACTION_MASK in parts:
-            raise ConfigurationError(
-                f"action_mask='{source}': the observation has the key '{ACTION_MASK}' already; "
-                "leave action_mask out"
-            )
-        mask = spaces.MultiBinary(sum(self._sizes))
-        self.observation_space = spaces.Dict({**parts, ACTION_MASK: mask})
+        self.observation_space = with_mask_space(env.observation_space, self._sizes, source)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -103,9 +115,7 @@ class ShownMasks(gymnasium.Wrapper[Any, Any, Any, Any]):
                 f"the info has no '{self._key}', which action_mask='{self._source}' names; "
                 f"it has {', '.join(map(str, info)) or 'nothing'}"
             )
-        mask = shown_mask(given, self._sizes, f"'{self._source}'").astype(np.int8)
-        parts = {PLAIN_KEY: observation} if self._is_plain else observation
-        return {**parts, ACTION_MASK: mask}
+        return with_mask(observation, shown_mask(given, self._sizes, self._source))
 
 
 def _unnested(space: Space) -> Space:

@@ -1,5 +1,6 @@
 """PettingZoo's parallel environments: their description, and all agents as one environment."""
 
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -9,11 +10,13 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.core import RenderFrame
 
-from coach_rl.core.errors import ConfigurationError, EnvironmentFault
+from coach_rl.core.errors import ConfigurationError, EnvironmentFault, require
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
-from coach_rl.core.records import AGENTS, REWARD, TERMINATED, TRUNCATED
+from coach_rl.core.records import ACTION_MASK, AGENTS, REWARD, TERMINATED, TRUNCATED
 from coach_rl.core.shown_text import name_of_class
+from coach_rl.core.spaces import choice_sizes
 from coach_rl.core.typed_values import thawed
+from coach_rl.environments.gymnasium.masks import INFO, shown_mask, with_mask, with_mask_space
 from coach_rl.environments.gymnasium.parameters import SingleEnvironmentsParameters
 from coach_rl.environments.gymnasium.recipe import (
     Env,
@@ -26,7 +29,7 @@ from coach_rl.environments.gymnasium.recipe import (
 
 MAKER = "parallel_env"
 """Name of the function that makes an environment in every module of PettingZoo's."""
-INFO = "info"
+OWN_INFO = "info"
 """Prefix of an agent's own info, beside its reward and ends."""
 
 
@@ -34,7 +37,8 @@ INFO = "info"
 class PettingZooParameters(SingleEnvironmentsParameters):
     """A parallel environment of PettingZoo's kind: agents by name that act at the same time.
 
-    Its spaces are Dicts by the agents' names, for an `AgentGroup`.
+    Its spaces are Dicts by the agents' names, for an `AgentGroup`. With
+    `action_mask="info:KEY"` the masks are in each agent's own info.
     """
 
     level: str = field(metadata={ADVICE: name_of_class})
@@ -44,6 +48,14 @@ class PettingZooParameters(SingleEnvironmentsParameters):
     """All agents are truncated after this many steps; None and -1: only by the environment."""
     vectorization: Literal["sync", "subprocess"] = "sync"
     """sync: one row after the other in this process. subprocess: rows spread over workers."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            self.action_mask is None or self.action_mask.startswith(INFO),
+            "PettingZooParameters.action_mask must be 'info:KEY', a key of each agent's own info, "
+            f"got {self.action_mask!r}",
+        )
 
     def code_names(self) -> tuple[str, ...]:
         named = () if ":" in self.level else (f"{self.level}:{MAKER}",)
@@ -55,12 +67,16 @@ class PettingZooParameters(SingleEnvironmentsParameters):
             kwargs=self.kwargs,
             wrappers=self.wrappers,
             max_episode_steps=None if self.max_episode_steps == -1 else self.max_episode_steps,
+            action_mask=self.action_mask,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ParallelRecipe(Recipe):
     """A picklable recipe of one parallel environment."""
+
+    action_mask: str | None = None
+    """Source of masks, `info:KEY`; None: they are in the observations, if there are any."""
 
     def make(self) -> Env:
         pettingzoo = imported("pettingzoo", kind="environment")
@@ -75,7 +91,12 @@ class ParallelRecipe(Recipe):
                 f"name what makes the parallel form, such as mpe2.simple_spread_v3:{MAKER}, or put "
                 "pettingzoo.utils.conversions:turn_based_aec_to_parallel among the wrappers"
             )
-        return AgentsAsOne(parallel, level=self.level, max_episode_steps=self.max_episode_steps)
+        return AgentsAsOne(
+            parallel,
+            level=self.level,
+            max_episode_steps=self.max_episode_steps,
+            action_mask=self.action_mask,
+        )
 
 
 class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
@@ -92,12 +113,21 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         parallel: A `pettingzoo.ParallelEnv`; owned from now on.
         level: Its name, for messages.
         max_episode_steps: All agents are truncated after this many steps; None: never.
+        action_mask: Source of masks, `info:KEY`; None: they are in the observations, if there are
+            any.
 
     Raises:
         ConfigurationError: It has no `possible_agents`.
     """
 
-    def __init__(self, parallel: Any, *, level: str, max_episode_steps: int | None = None) -> None:
+    def __init__(
+        self,
+        parallel: Any,
+        *,
+        level: str,
+        max_episode_steps: int | None = None,
+        action_mask: str | None = None,
+    ) -> None:
         names = getattr(parallel, "possible_agents", None)
         if not names or not all(isinstance(name, str) for name in names):
             raise ConfigurationError(
@@ -106,10 +136,16 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
             )
         self.parallel = parallel
         self.names: list[str] = list(names)
-        self.observation_space = spaces.Dict(
-            {name: parallel.observation_space(name) for name in self.names}
-        )
         self.action_space = spaces.Dict({name: parallel.action_space(name) for name in self.names})
+        shown = {name: parallel.observation_space(name) for name in self.names}
+        self._mask = None if action_mask is None else action_mask.removeprefix(INFO)
+        self._choices = {name: choice_sizes(part) for name, part in self.action_space.items()}
+        if action_mask is not None:
+            shown = {
+                name: with_mask_space(part, self._choices[name], action_mask)
+                for name, part in shown.items()
+            }
+        self.observation_space = spaces.Dict(shown)
         self.render_mode = getattr(parallel, "render_mode", None)
         self.metadata = dict(getattr(parallel, "metadata", {}))
         self._limit = np.inf if max_episode_steps is None else max_episode_steps
@@ -143,9 +179,9 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
                 "agents may leave early, but they cannot come later"
             )
         self._elapsed = 0
-        self._seen = {name: observations[name] for name in self.names}
         self._terminated = dict.fromkeys(self.names, False)
         self._truncated = dict.fromkeys(self.names, False)
+        self._seen = {name: self._shown(name, observations, infos) for name in self.names}
         return dict(self._seen), self._info(dict.fromkeys(self.names, 0.0), infos)
 
     def step(
@@ -164,11 +200,11 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         for name in playing:
             self._terminated[name] = bool(terminations[name])
             self._truncated[name] = bool(truncations[name]) or (late and not terminations[name])
-            self._seen[name] = observations[name]
+            self._seen[name] = self._shown(name, observations, infos)
         left = self._playing()
         for name in playing:
             if name not in left:  # kept from now on; the environment may reuse its arrays
-                self._seen[name] = deepcopy(observations[name])
+                self._seen[name] = deepcopy(self._seen[name])
         self._check_agents(left)
         own = {name: float(rewards[name]) if name in playing else 0.0 for name in self.names}
         over = not left
@@ -182,6 +218,31 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
 
     def close(self) -> None:
         self.parallel.close()
+
+    def _shown(
+        self,
+        name: str,
+        observations: Mapping[str, object],
+        infos: Mapping[str, Mapping[str, object]],
+    ) -> object:
+        """An agent's observation, with its mask.
+
+        One that allows nothing, as of an agent that waits for its turn, becomes one that allows
+        everything: what it does then has no effect.
+        """
+        seen, own = observations[name], infos.get(name, {})
+        if self._mask is not None:
+            nothing = np.zeros(sum(self._choices[name]), np.bool_)
+            if self._mask not in own and not (self._terminated[name] or self._truncated[name]):
+                raise EnvironmentFault(
+                    f"the info of agent '{name}' has no '{self._mask}', which action_mask names; "
+                    f"it has {', '.join(map(str, own)) or 'nothing'}"
+                )
+            given = own.get(self._mask, nothing)
+            seen = with_mask(seen, shown_mask(given, self._choices[name], f"{INFO}{self._mask}"))
+        if isinstance(seen, dict) and ACTION_MASK in seen and not np.any(seen[ACTION_MASK]):
+            seen = {**seen, ACTION_MASK: np.ones_like(seen[ACTION_MASK])}
+        return seen
 
     def _playing(self) -> list[str]:
         """The agents whose own episode continues."""
@@ -217,7 +278,7 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
                     REWARD: rewards[name],
                     TERMINATED: self._terminated[name],
                     TRUNCATED: self._truncated[name],
-                    INFO: dict(infos.get(name, {})),
+                    OWN_INFO: dict(infos.get(name, {})),
                 }
                 for name in self.names
             }

@@ -1,6 +1,7 @@
 """Action masks: no forbidden action anywhere, runs that resume, loaded agents, wrong masks."""
 
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 
 import masked_world
@@ -318,3 +319,39 @@ def test_sampler_never_draws_a_forbidden_action_at_the_edges_of_the_noise():
         assert np.isfinite(log_prob).all()
     greedy, _ = sampler.greedy(logits)
     assert mask[np.arange(len(mask)), greedy].all()
+
+
+@pytest.mark.parametrize("by_info", [False, True])
+def test_members_of_a_group_take_allowed_actions_alone(by_info):
+    pytest.importorskip("pettingzoo")
+    environment = rl.PettingZooParameters(
+        level="tests.environments.little_parallel:Alternating",
+        kwargs={"by_info": by_info},
+        action_mask="info:legal" if by_info else None,
+    )
+    members = (
+        rl.GroupMember.of(replace(ppo(), name="one")),
+        rl.GroupMember.of(replace(dqn(), name="two")),
+    )
+    run = rl.BasicRLGraphManager(
+        rl.BasicGraphParameters(
+            agent=rl.AgentGroupParameters(members=members),
+            environment=environment,
+            num_envs=3,
+            schedule=rl.ScheduleParameters(
+                training=rl.EnvironmentSteps(1_500),
+                heatup=rl.EnvironmentSteps(150),
+                evaluation_interval=rl.EnvironmentSteps(500),
+                evaluation_episodes=rl.EnvironmentEpisodes(5),
+            ),
+        )
+    )
+    run.create_graph(Runtime(device="cpu", seed=0))
+    (group,) = run.graph.agents.values()
+    for name, size in (("one", 3), ("two", 4)):
+        member = group.members[name]
+        assert member.mask.key == f"{name}/action_mask"
+        assert set(member.observation_space.spaces) == {f"{name}/observation"}
+        assert member.action_space.n == size
+    run.run()  # the environment raises where an action is forbidden
+    run.close()

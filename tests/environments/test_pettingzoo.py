@@ -14,10 +14,11 @@ from coach_rl.core.errors import (
     CheckpointError,
     ConfigurationError,
     EnvironmentFault,
+    ParameterError,
     UnknownNameError,
 )
 from coach_rl.core.records import End, agent_info, agent_rewards
-from coach_rl.core.spaces import actions_from_uniform, uniform_size
+from coach_rl.core.spaces import actions_from_uniform, allowed_choice, uniform_size
 from coach_rl.environments import make
 from coach_rl.environments.pettingzoo import PettingZooParameters
 from coach_rl.testing import ENVIRONMENT_CHECKS, EnvironmentContract, Trial
@@ -293,3 +294,39 @@ def test_missing_package_error_names_extra(monkeypatch, hidden):
         f"the environment's module '{module}' cannot be imported: {hidden} is not installed; "
         '`pip install -e ".[pettingzoo]"` in the checkout installs it'
     )
+
+
+@pytest.mark.parametrize("by_info", [False, True])
+def test_masks_of_agents_are_shown_and_waiting_agents_may_do_anything(by_info):
+    environment = PettingZooParameters(
+        level="little_parallel:Alternating",
+        kwargs={"by_info": by_info},
+        action_mask="info:legal" if by_info else None,
+    ).build(num_envs=2)
+    assert set(environment.spaces.observation.spaces) == {
+        f"{name}/{key}" for name in ("one", "two") for key in ("observation", "action_mask")
+    }
+    answer, rng = environment.reset(seed=0), np.random.default_rng(0)
+    moves = np.zeros(2, int)
+    for _ in range(40):
+        action = {}
+        for number, name in enumerate(("one", "two")):
+            mask = answer.first_observation[f"{name}/action_mask"] > 0
+            waits = moves % 2 != number
+            assert mask[waits].all()
+            action[name] = allowed_choice(mask, rng.random(2))
+        environment.send(action)  # raises where one is forbidden
+        answer = environment.recv()
+        moves = np.where(answer.end > 0, 0, moves + 1)
+    environment.close()
+
+
+def test_masks_of_agents_that_are_not_there_are_refused():
+    with pytest.raises(ParameterError, match="'info:KEY', a key of each agent's own info"):
+        PettingZooParameters(level="little_parallel:Alternating", action_mask="method:action_masks")
+    settings = {"kwargs": {"by_info": True}, "action_mask": "info:mask"}
+    environment = PettingZooParameters(level="little_parallel:Alternating", **settings).build(
+        num_envs=1
+    )
+    with pytest.raises(EnvironmentFault, match=r"agent 'one' has no 'mask'.*it has legal"):
+        environment.reset(seed=0)

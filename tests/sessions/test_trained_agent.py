@@ -13,13 +13,17 @@ import pytest
 import torch
 
 import coach_rl
+from coach_rl.core.errors import SpaceError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.filters import InputFilter, ObservationStackingFilter
 from coach_rl.runs.folder import RunFolder
 from coach_rl.sessions.opening import rebuild
 from coach_rl.sessions.session import run_experiment
+from coach_rl.testing.allowed_actions import forbidden
+from tests.environments.masked_environments import Doors
 from tests.small_runs import QUIET, change_manifest, manifest_of, preset, state_of
 
 EPISODES = 4
@@ -279,3 +283,65 @@ def test_load_checkpoint_by_path_or_name(trained):
         coach_rl.load(f"{run.parent}@600"),
     ):
         assert by_path.act(np.ones(4)) == by_name.act(np.ones(4))
+
+
+@pytest.fixture(scope="module", params=[(4,), (2, 3)], ids=["one choice", "two choices"])
+def masked_run(tmp_path_factory, request):
+    """An agent of an environment whose masks are in its infos, and the environment."""
+    level, kwargs = "tests.environments.masked_environments:Doors", {"sizes": request.param}
+    environment = GymnasiumParameters(level=level, kwargs=kwargs, action_mask="info:action_mask")
+    changes = {
+        **SMALL,
+        **PRESETS["CartPole_PPO"],
+        "schedule.training": EnvironmentSteps(300),
+        "environment": environment,
+    }
+    result = run_experiment(
+        preset("CartPole_PPO").configure(changes),
+        Runtime(seed=1, device="cpu"),
+        name="masked",
+        root=tmp_path_factory.mktemp("runs"),
+        settings=QUIET,
+    )
+    return coach_rl.load(result.folder.path), Doors(**kwargs)
+
+
+def test_act_with_masks_takes_allowed_actions_alone(masked_run):
+    agent, env = masked_run
+    observation, _ = env.reset(seed=0)
+    agent.reset(seed=3)
+    for step in range(200):
+        mask = env.masks if step % 2 else env.action_masks()
+        action = agent.act(observation, mask=mask, greedy=bool(step % 3))
+        same = {"observation": observation, "action_mask": env.action_masks()}
+        if step % 3:
+            np.testing.assert_array_equal(action, agent.act(same))
+        observation, _, ended, _, _ = env.step(action)  # raises where it is forbidden
+        if ended:
+            observation, _ = env.reset()
+            agent.reset()
+
+
+def test_act_with_masks_of_a_batch_takes_allowed_actions(masked_run):
+    agent, env = masked_run
+    agent.reset()
+    mask, seen = [], []
+    for seed in range(50):
+        seen.append(env.reset(seed=seed)[0])
+        mask.append(env.action_masks())
+    actions = agent.act(np.array(seen), mask=np.array(mask), greedy=False)
+    assert not forbidden(env.action_space, actions, np.array(mask)).any()
+    agent.reset()
+
+
+def test_act_without_the_mask_or_with_one_that_is_not_read_is_refused(masked_run, trained):
+    agent, env = masked_run
+    observation, _ = env.reset(seed=0)
+    agent.reset()
+    with pytest.raises(SpaceError, match="is a dict with the keys"):
+        agent.act(observation)
+    with pytest.raises(SpaceError, match="'action_mask' has shape"):
+        agent.act(observation, mask=np.ones(9))
+    unmasked = coach_rl.load(trained("CartPole_PPO"))
+    with pytest.raises(SpaceError, match="has no action mask; leave it out"):
+        unmasked.act(np.zeros(4, np.float32), mask=np.ones(2))
