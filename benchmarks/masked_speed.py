@@ -55,7 +55,7 @@ def ours(steps: int, seed: int) -> tuple[float, Choice]:
     return seconds, choose
 
 
-def sb3_cables() -> Any:
+def sb3_cables() -> Any:  # noqa: C901 - methods of a class
     """The same batch of environments as sb3 takes it."""
     from stable_baselines3.common.vec_env import VecEnv
 
