@@ -4,7 +4,7 @@
 
 Generation 0 plays against a random player. Shares of 1,000 games won, greedy, the first ones of 100
 environments: against the random player, the scripted one that sees a move ahead, and the generation
-before (which plays a tenth of its moves at random, so that games differ).
+before (which plays three tenths of its moves at random).
 """
 
 import argparse

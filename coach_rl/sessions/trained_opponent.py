@@ -26,7 +26,7 @@ class TrainedOpponent:
     run: str
     """A run's folder or checkpoint, as `load` takes it. A run that still trains has a new last
     checkpoint from time to time: name one, `RUN@STEPS`, for an opponent that stays the same."""
-    random_moves: UnitInterval = 0.1
+    random_moves: UnitInterval = 0.3
     """Share of moves drawn among the allowed columns."""
 
     def opponent(self, spaces: EnvironmentSpaces) -> "TrainedPlayer":

@@ -9,7 +9,7 @@ from gymnasium import spaces
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import ACTION_MASK, Action, BoolArray, FloatArray, Observation
-from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
 
 
@@ -56,10 +56,8 @@ class Cables:
         self._ends = np.triu_indices(params.places, 1)
         """The two places of each action's cable."""
         actions = len(self._ends[0])
-        low, high = np.zeros(2 * actions), np.repeat([np.sqrt(2), 1], actions)
-        parts: dict[str, spaces.Space[object]] = {
-            "observation": spaces.Box(*np.float32([low, high]))
-        }
+        high = np.repeat(np.array([np.sqrt(2), 1], np.float32), actions)
+        parts: dict[str, Space] = {"observation": spaces.Box(np.zeros_like(high), high)}
         if params.masked:
             parts[ACTION_MASK] = spaces.MultiBinary(actions)
         self.spaces = EnvironmentSpaces(

@@ -74,11 +74,14 @@ class ConnectFourParameters:
         return "connect_four"
 
     def build(self, *, num_envs: int) -> WorldEnvironment:
-        players = {"random": RandomPlayer, "rules": RulesPlayer}
-        if isinstance(self.opponent, str):
-            opponent: Opponent = players[self.opponent]()
-        else:
-            opponent = self.opponent.opponent(SPACES)
+        opponent: Opponent
+        match self.opponent:
+            case "random":
+                opponent = RandomPlayer()
+            case "rules":
+                opponent = RulesPlayer()
+            case description:
+                opponent = description.opponent(SPACES)
         return WorldEnvironment(ConnectFour(opponent), num_envs=num_envs, max_episode_steps=None)
 
 
@@ -156,7 +159,8 @@ def empty_columns(own: BoolArray, others: BoolArray) -> BoolArray:
 
 def is_full(own: BoolArray, others: BoolArray) -> BoolArray:
     """The boards without an empty cell, [R]."""
-    return ~empty_columns(own, others).any(axis=1)
+    full: BoolArray = np.logical_not(empty_columns(own, others).any(axis=1))
+    return full
 
 
 def landing_cells(own: BoolArray, others: BoolArray) -> IntArray:
@@ -173,7 +177,7 @@ def drop(own: BoolArray, others: BoolArray, column: IntArray, where: BoolArray) 
 
 def has_line(stones: BoolArray) -> BoolArray:
     """Return where four of the stones, [..., 42], are in a line, [...]."""
-    lines: BoolArray = stones[..., LINES].all(axis=-1).any(axis=-1)
+    lines: BoolArray = np.any(np.all(stones[..., LINES], axis=-1), axis=-1)
     return lines
 
 
