@@ -11,6 +11,8 @@ from coach_rl import Study, Variant
 
 STEPS = {"TMaze_PPO": 100_000, "TMaze_DQN": 120_000, "TMaze_PPO_Options": 60_000}
 """Environment steps by preset."""
+LONG = {"length": 50, "num_envs": 64}
+"""Changes of `TMaze_PPO` for a corridor of 50 steps, whose rollouts need more turns."""
 
 
 def study() -> Study:
@@ -26,9 +28,18 @@ def study() -> Study:
             )
             for preset, steps in STEPS.items()
             for kind in ("gru", "none")
+        )
+        + tuple(
+            Variant(
+                name=f"TMaze_PPO at 50, {kind}",
+                preset="TMaze_PPO",
+                changes={**LONG, "recurrence": kind},
+                steps=1_500_000,
+            )
+            for kind in ("gru", "none")
         ),
         seeds=range(5),
-        steps=max(STEPS.values()),
+        steps=1_500_000,
         device="cpu",
         pages=("../results/recurrent.md",),
     )

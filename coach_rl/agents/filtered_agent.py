@@ -219,7 +219,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             else output_filter.build(spaces.action)
         )
         self.mask: MaskedInput | None = None
-        """What passes its action mask on; None: there is none."""
+        """The filter that passes its action mask on; None: it has none."""
         if key is not None:
             self.mask = masked_input(self.input_filter, key, spaces, self.output_filter, name)
             self.input_filter = self.mask

@@ -67,7 +67,8 @@ def points_of_filters(agent: FilteringAgent) -> list[InspectionPoint]:
     observed = agent.observation_space.spaces
 
     def filtered(observation: Observation, *_: object, **__: object) -> Observation:
-        return observation if observation.keys() == observed.keys() else {}  # not a goal alone
+        whole = observed.keys() <= observation.keys()  # not a goal alone
+        return {key: observation[key] for key in observed} if whole else {}
 
     def filtered_reward(reward: Array, *_: object, **__: object) -> dict[str, Array]:
         return {"": reward}

@@ -33,7 +33,7 @@ HIDDEN_STATE = "hidden_state"
 ACTION_MASK = "action_mask"
 """The usual observation key of an environment's action masks."""
 ALLOWED = "allowed_actions"
-"""Which actions are allowed, bool [R, M], among filtered observations: M is the number of actions,
+"""Mask of allowed actions, bool [R, M], among filtered observations: M is the number of actions,
 of several choices their sum."""
 BURN_IN = "burn_in/"
 """Prefix of the observations [S * K, ...] before each of S sequences, by key."""

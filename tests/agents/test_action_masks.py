@@ -325,7 +325,7 @@ def test_sampler_never_draws_a_forbidden_action_at_the_edges_of_the_noise():
 def test_members_of_a_group_take_allowed_actions_alone(by_info):
     pytest.importorskip("pettingzoo")
     environment = rl.PettingZooParameters(
-        level="tests.environments.little_parallel:Alternating",
+        level="tests.environments.masked_parallel:Turns",
         kwargs={"by_info": by_info},
         action_mask="info:legal" if by_info else None,
     )

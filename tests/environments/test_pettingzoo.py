@@ -299,7 +299,7 @@ def test_missing_package_error_names_extra(monkeypatch, hidden):
 @pytest.mark.parametrize("by_info", [False, True])
 def test_masks_of_agents_are_shown_and_waiting_agents_may_do_anything(by_info):
     environment = PettingZooParameters(
-        level="little_parallel:Alternating",
+        level="masked_parallel:Turns",
         kwargs={"by_info": by_info},
         action_mask="info:legal" if by_info else None,
     ).build(num_envs=2)
@@ -323,10 +323,8 @@ def test_masks_of_agents_are_shown_and_waiting_agents_may_do_anything(by_info):
 
 def test_masks_of_agents_that_are_not_there_are_refused():
     with pytest.raises(ParameterError, match="'info:KEY', a key of each agent's own info"):
-        PettingZooParameters(level="little_parallel:Alternating", action_mask="method:action_masks")
+        PettingZooParameters(level="masked_parallel:Turns", action_mask="method:action_masks")
     settings = {"kwargs": {"by_info": True}, "action_mask": "info:mask"}
-    environment = PettingZooParameters(level="little_parallel:Alternating", **settings).build(
-        num_envs=1
-    )
+    environment = PettingZooParameters(level="masked_parallel:Turns", **settings).build(num_envs=1)
     with pytest.raises(EnvironmentFault, match=r"agent 'one' has no 'mask'.*it has legal"):
         environment.reset(seed=0)
