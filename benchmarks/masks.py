@@ -1,6 +1,6 @@
 """What action masks are worth: `Cables_PPO` with and without them.
 
-    python benchmarks/masks.py [--seeds 5] [--steps 300000] [--write]
+    python benchmarks/masks.py [--seeds 5] [--steps 300000]
 
 Both sides are the preset with its own settings but for `masked`: the same network, steps and
 optimiser, one core. A score is 0 for allowed cables that are drawn at random and 1 for the least
@@ -23,8 +23,6 @@ import numpy as np
 import coach_rl as rl
 
 PROBLEMS, SEED = 1_000, 10_000
-RESULT = Path(__file__).parent / "results" / "masks.md"
-BEGIN, END = "<!-- masks.py -->", "<!-- /masks.py -->"
 Choice = Callable[[dict[str, np.ndarray]], np.ndarray]
 
 
@@ -87,27 +85,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=300_000)
-    parser.add_argument("--write", action="store_true", help=f"write its part of {RESULT.name}")
     options = parser.parse_args()
-    lines = [
-        f"    python benchmarks/masks.py --seeds {options.seeds} --steps {options.steps}",
-        "",
-        "| | score of each seed, greedy | mean | sampled | mean |",
-        "| --- | --- | ---: | --- | ---: |",
-    ]
+    print("| | score of each seed, greedy | mean | sampled | mean |")
+    print("| --- | --- | ---: | --- | ---: |")
     for masked, name in ((True, "with masks"), (False, "without")):
         pairs = [scores(masked, seed, options.steps) for seed in range(options.seeds)]
         cells = []
         for found in zip(*pairs, strict=True):
             cells += [", ".join(f"{each:.3f}" for each in found), f"{statistics.mean(found):.3f}"]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-        print(lines[-1], flush=True)
-    if options.write:
-        text = RESULT.read_text()
-        before, _, rest = text.partition(BEGIN)
-        RESULT.write_text(
-            f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{rest.partition(END)[2]}"
-        )
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":
