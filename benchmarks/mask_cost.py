@@ -1,19 +1,17 @@
 """The cost of action masks: a mask that allows everything, and the same task without one, in turns.
 
-    python benchmarks/mask_cost.py [--rounds 9] [--steps 100000]
+    python benchmarks/mask_cost.py [--steps 100000]
 
 Both sides are `Cables_PPO` with `masked=False`, one of them with the additional key. They take the
-same actions and learn the same numbers. User CPU seconds of the whole training, without imports
-and building; the first round fills caches and isn't counted.
+same actions and learn the same numbers. They train in one process and take turns after every
+rollout of 1,024 decisions and its update; CPU seconds of each.
 """
 
 import argparse
 import os
-import statistics
-import subprocess
-import sys
+import time
+from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -26,6 +24,7 @@ from coach_rl.core.records import ACTION_MASK, Observation
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments.toy import Cables
 from coach_rl.environments.world import WorldEnvironment, WorldState
+from coach_rl.telemetry.records import LogRecord
 
 PLAIN = rl.CablesParameters(masked=False)
 
@@ -56,8 +55,8 @@ class OpenCablesParameters:
         return WorldEnvironment(OpenCables(), num_envs=num_envs, max_episode_steps=limit)
 
 
-def seconds(masked: bool, steps: int) -> tuple[float, float]:
-    """User CPU seconds of training, and the last mean reward of an episode."""
+def records(masked: bool, steps: int) -> Iterator[LogRecord]:
+    """The log records of a side, which trains as they are taken."""
     preset = rl.load_preset(rl.find_preset("Cables_PPO"))
     changes = {"masked": False, "steps": steps, "schedule.evaluation_interval": None}
     manager = preset.configure(changes)
@@ -65,38 +64,38 @@ def seconds(masked: bool, steps: int) -> tuple[float, float]:
         opened = replace(manager.parameters, environment=OpenCablesParameters())
         manager = type(manager)(opened)
     manager.create_graph(rl.Runtime(seed=0, device="cpu"))
-    began = os.times().user
-    rewards = [
-        record.scalars["episode/reward"] for record in manager.improve() if record.kind == "episode"
-    ]
-    return os.times().user - began, statistics.mean(rewards[-100:])
+    return manager.improve()
+
+
+def advance(side: Iterator[LogRecord]) -> tuple[float, dict[str, float] | None]:
+    """CPU seconds until the next update, and what it reports; None at the end."""
+    began = time.process_time()
+    scalars = next((record.scalars for record in side if record.kind == "train"), None)
+    return time.process_time() - began, scalars
 
 
 def main() -> None:
-    """Let both sides take turns, each in a process of its own, and print the paired ratio."""
+    """Let both sides take turns, and print the paired ratio."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--steps", type=int, default=100_000)
-    parser.add_argument("--side", choices=("plain", "masked"), help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.side:
-        print(*seconds(options.side == "masked", options.steps))
-        return
+    sides = {masked: records(masked, options.steps) for masked in (False, True)}
     pairs = []
-    for number in range(options.rounds + 1):
-        found = {}
-        for side in ("plain", "masked") if number % 2 else ("masked", "plain"):
-            words = [sys.executable, str(Path(__file__).resolve()), "--side", side]
-            words += ["--steps", str(options.steps)]
-            done = subprocess.run(words, check=True, capture_output=True, text=True)
-            found[side] = [float(word) for word in done.stdout.split()[-2:]]
-        assert found["plain"][1] == found["masked"][1], "both sides learn the same numbers"
-        if number:
-            pairs.append((found["plain"][0], found["masked"][0]))
-            print(f"plain {pairs[-1][0]:.2f} s  masked {pairs[-1][1]:.2f} s", flush=True)
-    ratios = sorted(masked / plain for plain, masked in pairs)
+    while True:
+        order = sorted(sides, reverse=bool(len(pairs) % 2))
+        found = {masked: advance(sides[masked]) for masked in order}
+        reports = [scalars for _, scalars in found.values()]
+        if None in reports:
+            break
+        losses = {scalars["train/policy_loss"] for scalars in reports}
+        assert len(losses) == 1, "both sides learn the same numbers"
+        pairs.append((found[False][0], found[True][0]))
+    ratios = sorted(masked / plain for plain, masked in pairs[2:])
+    plain, masked = (sum(column) for column in zip(*pairs[2:], strict=True))
+    low, middle, high = (ratios[len(ratios) * share // 4] for share in (1, 2, 3))
     print(
-        f"paired ratio {statistics.median(ratios):.3f} (from {ratios[0]:.3f} to {ratios[-1]:.3f})"
+        f"{len(ratios)} rollouts: plain {plain:.1f} s, masked {masked:.1f} s; paired ratio "
+        f"{middle:.3f} (quartiles {low:.3f} and {high:.3f})"
     )
 
 
