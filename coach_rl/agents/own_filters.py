@@ -219,30 +219,6 @@ class MaskedInput(Saved):
         )
 
 
-def mask_key(shown: spaces.Dict, key: str | None, agent: str, space: Space) -> str | None:
-    """The observation key of an agent's mask; None where it has none.
-
-    That is the one under the agent's own name, `<agent>/<key>`, or the plain `key`.
-
-    Args:
-        shown: What the environment shows.
-        key: The agent's setting.
-        agent: The agent's name.
-        space: Where it acts; a Box has nothing to mask.
-
-    Raises:
-        SpaceError: An observation has the name under which masks are passed on.
-    """
-    if ALLOWED in shown.spaces:
-        raise SpaceError(
-            f"agent '{agent}' observes '{ALLOWED}', the name under which agents pass action masks "
-            "on; give the observation key another name"
-        )
-    if key is None or not choice_sizes(space):
-        return None
-    return next((each for each in (f"{agent}/{key}", key) if each in shown.spaces), None)
-
-
 def masked_input(
     inner: InputFilter, key: str, spaces_shown: EnvironmentSpaces, output: OutputFilter, agent: str
 ) -> MaskedInput:

@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import ActionError, SpaceError
-from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray
+from coach_rl.core.records import ALLOWED, Action, Array, BoolArray, FloatArray, IntArray
 
 Space = gymnasium.Space[Any]
 FORBIDDEN = -1e30
@@ -101,6 +101,30 @@ def choice_sizes(space: Space) -> tuple[int, ...]:
         case spaces.Dict():
             return tuple(size for part in space.spaces.values() for size in choice_sizes(part))
     return ()
+
+
+def mask_key(shown: spaces.Dict, key: str | None, agent: str, space: Space) -> str | None:
+    """The observation key of an agent's mask; None where it has none.
+
+    That is the one under the agent's own name, `<agent>/<key>`, or the plain `key`.
+
+    Args:
+        shown: What the environment shows.
+        key: The agent's setting.
+        agent: The agent's name.
+        space: Where it acts; a Box has nothing to mask.
+
+    Raises:
+        SpaceError: An observation has the name under which masks are passed on.
+    """
+    if ALLOWED in shown.spaces:
+        raise SpaceError(
+            f"agent '{agent}' observes '{ALLOWED}', the name under which agents pass action masks "
+            "on; give the observation key another name"
+        )
+    if key is None or not choice_sizes(space):
+        return None
+    return next((each for each in (f"{agent}/{key}", key) if each in shown.spaces), None)
 
 
 def allowed_choice(mask: BoolArray, uniform: FloatArray) -> IntArray:

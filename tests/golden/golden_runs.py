@@ -165,6 +165,7 @@ RUNS = {
     "ConnectFour_PPO": GoldenRun(
         preset="ConnectFour_PPO", steps=256, changes=PPO + "opponent=rules"
     ),
+    "CartPole_SAC": GoldenRun(preset="CartPole_SAC", steps=160, changes=OFF_POLICY),
     "Fetch_DDPG_HER": GoldenRun(
         preset="Fetch_DDPG_HER",
         steps=160,
