@@ -18,7 +18,9 @@ from coach_rl.environments.gymnasium.recipe import how_to_name
 from coach_rl.environments.mujoco import TASKS, MujocoParameters
 from coach_rl.environments.toy import (
     BitFlipParameters,
+    CablesParameters,
     ChainParameters,
+    ConnectFourParameters,
     GatesParameters,
     GoalPointMassParameters,
     OneStepParameters,
@@ -30,7 +32,9 @@ from coach_rl.environments.toy import (
 
 TOYS: dict[str, tuple[type[EnvironmentParameters], dict[str, object]]] = {
     "bit_flip": (BitFlipParameters, {}),
+    "cables_8": (CablesParameters, {}),
     "chain": (ChainParameters, {}),
+    "connect_four": (ConnectFourParameters, {}),
     "gates": (GatesParameters, {}),
     "goal_point_mass": (GoalPointMassParameters, {}),
     "one_step": (OneStepParameters, {}),

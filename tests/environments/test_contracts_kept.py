@@ -6,7 +6,9 @@ from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.environments.toy import (
     BitFlipParameters,
+    CablesParameters,
     ChainParameters,
+    ConnectFourParameters,
     GatesParameters,
     GoalPointMassParameters,
     OneStepParameters,
@@ -22,7 +24,11 @@ TOYS = {
     "steady_pay": SteadyPayParameters(max_episode_steps=7),
     "one_step": OneStepParameters(),
     "one_step_continuous": OneStepParameters(continuous=True),
+    "cables": CablesParameters(places=4),
+    "cables_without_masks": CablesParameters(places=4, masked=False),
     "chain": ChainParameters(length=4),
+    "connect_four": ConnectFourParameters(),
+    "connect_four_rules": ConnectFourParameters(opponent="rules"),
     "slippery_chain": ChainParameters(length=4, slip=0.2),
     "index_chain": ChainParameters(observation="index"),
     "point_mass": PointMassParameters(max_episode_steps=8),
