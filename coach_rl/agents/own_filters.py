@@ -260,9 +260,10 @@ class MaskedInput(Saved):
             rows: [R], which act or whose last states are valued.
             clock: For the message.
         """
-        if mask.all():
-            return
-        stuck = ~np.logical_or.reduceat(mask, self._begins, axis=1)
+        if len(self._begins) == 1:
+            stuck = ~np.logical_or.reduce(mask, axis=1)[:, None]
+        else:
+            stuck = ~np.logical_or.reduceat(mask, self._begins, axis=1)
         if not stuck.any():
             return
         place, choice = (int(each[0]) for each in stuck.nonzero())
