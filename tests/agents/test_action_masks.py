@@ -303,7 +303,7 @@ def test_masked_distributions_equal_those_of_the_allowed_actions_alone(sizes):
 def test_masked_forward_leaves_what_is_behind_the_logits():
     values = np.arange(12, dtype=np.float32).reshape(2, 6)
     forward = masked_forward(lambda seen: seen["x"].copy())
-    mask = np.array([[1, 0, 1], [0, 0, 1]], np.int8)
+    mask = np.array([[1, 0, 1], [0, 0, 1]], bool)
     found = forward({"x": values, "allowed_actions": mask})
     assert (found[:, :3][mask == 0] == np.float32(FORBIDDEN)).all()
     np.testing.assert_array_equal(found[:, 3:], values[:, 3:])
