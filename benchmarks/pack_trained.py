@@ -11,28 +11,42 @@ import tempfile
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+from coach_rl.runs.folder import RunFolder, read_manifest, runs_in
 from coach_rl.runs.trained import ARCHIVES, score_text
 from coach_rl.sessions.policies import write_policy
-from coach_rl.studies.job import find_run, is_finished
-from coach_rl.studies.study import jobs_of, load_study
+from coach_rl.studies.job import is_finished
+from coach_rl.studies.study import Study, load_study
 
 STUDY = Path(__file__).parent / "studies" / "trained.py"
 
 
 def main() -> None:
     """Pack each finished run that is not packed yet."""
-    for job in jobs_of(load_study(str(STUDY)), root=Path(sys.argv[1]), tensorboard=False):
-        name, folder = str(job.labels["variant"]), find_run(job)
-        archive = ARCHIVES / f"{name}.zip"
-        if archive.exists() or folder is None or not is_finished(folder):
-            print(f"{name}: {'packed before' if archive.exists() else 'not finished'}")
+    study = load_study(str(STUDY))
+    finished = _finished_runs(study, Path(sys.argv[1]))
+    for variant in study.variants:
+        archive = ARCHIVES / f"{variant.name}.zip"
+        if archive.exists() or variant.name not in finished:
+            print(f"{variant.name}: {'packed before' if archive.exists() else 'not finished'}")
             continue
         with tempfile.TemporaryDirectory() as temporary:
             policy = Path(temporary, "policy")
-            manifest = write_policy(f"{folder.path}@best", policy)
+            manifest = write_policy(f"{finished[variant.name]}@best", policy)
             archive.parent.mkdir(parents=True, exist_ok=True)
             _pack(policy, archive)
-        print(f"{name}: {score_text(manifest['only_policy']['score'])}")
+        print(f"{variant.name}: {score_text(manifest['only_policy']['score'])}")
+
+
+def _finished_runs(study: Study, root: Path) -> dict[str, Path]:
+    """The newest finished run of each variant, also of another version of coach_rl."""
+    seeds = {variant.name: variant.seeds or study.seeds for variant in study.variants}
+    found = {}
+    for run in runs_in(root / study.name):
+        manifest = read_manifest(RunFolder(run))
+        name = manifest["job"]["labels"]["variant"]
+        if is_finished(RunFolder(run)) and manifest["task"]["seed"] in seeds.get(name, ()):
+            found[name] = run
+    return found
 
 
 def _pack(folder: Path, archive: Path) -> None:

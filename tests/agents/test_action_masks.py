@@ -31,6 +31,7 @@ LEARNING = {
     "update_mode": "eager",
 }
 CONSTANT = rl.ConstantSchedule
+FAR = {"far": ("kind", 4)}
 
 
 def ppo(recurrence=None, **settings):
@@ -81,10 +82,10 @@ def flat(agent, **settings):
     return manager(rl.LevelParameters(agent=agent), **settings)
 
 
-def options(agent, **settings):
+def options(agent, low_agent=None, **settings):
     low = rl.LevelParameters(
         name="low",
-        agent=rl.ScriptedAgentParameters(policy=walk),
+        agent=low_agent or rl.ScriptedAgentParameters(policy=walk),
         goal_space=rl.OptionSpace(count=3),
         horizon=3,
     )
@@ -101,6 +102,10 @@ RUNS = {
     "ppo": lambda **more: flat(ppo(), **more),
     "ppo, several choices": lambda **more: flat(ppo(), kind="several", **more),
     "ppo, recurrent": lambda **more: flat(ppo(rl.GRU(size=4)), kind="several", **more),
+    "ppo, mixed": lambda **more: flat(ppo(arguments=FAR), kind="mixed", **more),
+    "ppo, mixed, recurrent": lambda **more: flat(
+        ppo(rl.GRU(size=4), arguments=FAR), kind="mixed", **more
+    ),
     "dqn": lambda **more: flat(dqn(), **more),
     "dqn, quantiles": lambda **more: flat(dqn(head=rl.QuantileHead(count=5)), **more),
     "dqn, recurrent": lambda **more: flat(dqn(recurrence=rl.LSTM(size=4)), **more),
@@ -112,8 +117,19 @@ RUNS = {
         dqn(rl.EpsilonZGreedy(epsilon=CONSTANT(value=0.4), mu=1.2)), **more
     ),
     "dqn, logits": lambda **more: flat(dqn(rl.Categorical()), **more),
+    "uniform, mixed": lambda **more: flat(rl.UniformAgentParameters(), kind="mixed", **more),
     "uniform": lambda **more: flat(rl.UniformAgentParameters(), kind="several", **more),
     "options by ppo": lambda **more: options(ppo(action_mask="option_mask"), **more),
+    "option critic": lambda **more: options(
+        ppo(action_mask="option_mask"),
+        rl.OptionCriticAgentParameters(
+            algorithm=ppo().algorithm, update_mode="eager", name="critic"
+        ),
+        **more,
+    ),
+    "skills": lambda **more: options(
+        ppo(action_mask="option_mask"), rl.SkillAgentsParameters.of(dqn(), count=3), **more
+    ),
     "options by dqn": lambda **more: options(dqn(action_mask="option_mask"), **more),
 }
 
@@ -131,13 +147,13 @@ def test_no_phase_takes_a_forbidden_action(name, taken):
     run = RUNS[name](steps=10_000, num_envs=20)
     run.run()
     assert sum(taken.values()) >= 10_000
-    space = 3 if name.startswith("options") else 5
+    space = 3 if name.startswith("options by") else 5
     chosen = [action for number, action in taken if number in (0, "option")]
     assert len(set(chosen)) >= min(space, 2)
     run.close()
 
 
-@pytest.mark.parametrize("name", [each for each in RUNS if each != "uniform"])
+@pytest.mark.parametrize("name", [each for each in RUNS if not each.startswith("uniform")])
 def test_run_with_masks_resumes_bit_for_bit(name, tmp_path):
     build = partial(RUNS[name], steps=1_500, num_envs=3)
     assert_resumes(lambda seed: build(seed=seed), tmp_path, after(700), after(1_100))
@@ -297,7 +313,7 @@ def test_masked_distributions_equal_those_of_the_allowed_actions_alone(sizes):
 def test_masked_forward_leaves_what_is_behind_the_logits():
     values = np.arange(12, dtype=np.float32).reshape(2, 6)
     forward = masked_forward(lambda seen: seen["x"].copy())
-    mask = np.array([[1, 0, 1], [0, 0, 1]], np.int8)
+    mask = np.array([[1, 0, 1], [0, 0, 1]], bool)
     found = forward({"x": values, "allowed_actions": mask})
     assert (found[:, :3][mask == 0] == np.float32(FORBIDDEN)).all()
     np.testing.assert_array_equal(found[:, 3:], values[:, 3:])
