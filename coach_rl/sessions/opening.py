@@ -181,7 +181,9 @@ def rebuild(
     if outside is None and ONLY_POLICY not in manifest:
         with _reading(folder.manifest, manifest):
             _warn_of_changes(folder, manifest, runtime)
-    with _reading(folder.manifest, manifest):
+    with _reading(folder.manifest, manifest), warnings.catch_warnings():
+        if ONLY_POLICY in manifest:  # it acts as before: defaults of new fields keep the numbers
+            warnings.filterwarnings("ignore", ".* was written before .* had the field")
         graph_manager_type = resolve(manifest["graph_manager"], "graph_manager", trust=trusted)
         parameters = decode(document, trust=trusted)
     if not (isinstance(graph_manager_type, type) and issubclass(graph_manager_type, GraphManager)):
