@@ -50,7 +50,7 @@ def _results(root: Path) -> Iterator[tuple[str, str]]:
     yield f"train {_PRESET}", str(_STEPS)
     middle = list_checkpoints(whole.checkpoints)[0]
     fork = fork_experiment(middle, name="fork", root=root, settings=_SETTINGS).folder
-    if not np.array_equal(*map(_actions, (whole.path, fork.path))):
+    if not np.array_equal(_actions(whole.path), _actions(fork.path)):
         raise RunError(
             f"a run of {_PRESET} that continued from {middle.name} acts differently from the run "
             "that never stopped, which it must not on a CPU; report it with the output of "
