@@ -83,6 +83,13 @@ def shipped_presets() -> dict[str, PresetReference]:
     return {preset.name: preset for preset in sorted(found, key=lambda preset: preset.name)}
 
 
+def any_task_presets() -> dict[str, PresetReference]:
+    """The presets that take any task, by algorithm: the functions of `any_task`."""
+    with resources.as_file(resources.files(SHIPPED)) as folder:
+        file = folder / "any_task.py"
+    return {name: PresetReference(path=file, function=name) for name in _functions(file)}
+
+
 def describe_presets() -> Iterator[tuple[str, str]]:
     """Every shipped preset and the first line of its docstring."""
     for name, preset in shipped_presets().items():
