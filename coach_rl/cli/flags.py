@@ -188,6 +188,14 @@ RUNS = (
             of=f"{_PRESET} evaluate fork",
         ),
         Flag(
+            "--config FILE",
+            "changes in a TOML file, by the same names and paths as -cp, which wins; `coach "
+            "describe PRESET --toml` writes one",
+            Path,
+            of=_PRESET,
+        ),
+        Flag("--toml", "print the preset's settings as a file for --config", of="describe"),
+        Flag(
             "--inspect POINTS",
             'inspect points of the flow of data: "batch:nan,stats@100; network:range=-5..5:warn" '
             "(points: environment, filter, memory, sampler, batch, network, update; checks: nan, "

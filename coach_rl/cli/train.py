@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from coach_rl.cli.parser import Given
-from coach_rl.cli.settings import opening, overrides_of, run_settings, settings
+from coach_rl.cli.settings import configured, opening, overrides_of, run_settings, settings
 from coach_rl.cli.terminal import console_of, program, short, word
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
@@ -38,8 +38,7 @@ def train(given: Given) -> int:
     """Train a preset in a new run; the exit code."""
     with joined_processes() as group:
         preset = load_preset(find_preset(given.preset))
-        overrides = overrides_of(given, preset)
-        graph_manager = preset.configure(overrides)
+        graph_manager, overrides = configured(given, preset)
         panel = {name: value for name, value in overrides.items() if name in preset.panel}
         task = settings(given, Runtime)
         advice = _ResumeAdvice(group)
