@@ -199,6 +199,14 @@ SEEDS = _one_run(
     subject="preset",
     limits="with --seeds it begins a run for each of them, in a process of its own",
 )
+REPEAT = _one_run(
+    "train",
+    "--from RUN [flags]",
+    run="train:repeat",
+    flag_group="repeat",
+    subject="source",
+    limits="with --from it trains the experiment of a run again",
+)
 UNTRAINED = _one_run(
     "evaluate",
     "-p PRESET [flags]",
@@ -218,6 +226,7 @@ CHECK_PRESET = _one_run(
 COACH = _one_run(
     "",
     """train PRESET [flags]       or  coach -p PRESET [flags]
+       coach train --from RUN [flags]
        coach resume RUN [flags]         or  coach -crd RUN [flags]
        coach fork RUN[@STEP] --as NAME [flags]
        coach evaluate RUN [flags]       or  coach --evaluate -crd RUN [flags]
@@ -251,7 +260,13 @@ _SUBJECTS = {
     "environment": ("an environment", "a task such as CartPole-v1 or my_module:MyEnv"),
 }
 """Names of the subjects for messages, and an example of each."""
-_CHOOSING = {"list": "list", "episodes": "evaluate", "run": "resume", "preset": "train"}
+_CHOOSING = {
+    "list": "list",
+    "episodes": "evaluate",
+    "run": "resume",
+    "preset": "train",
+    "source": "train",
+}
 """Coach's short form: the command by the first of these flags that is given."""
 _WORDS = [*dict.fromkeys(name.partition(" ")[0] for name in COMMANDS), "help"]
 """The words that a command begins with."""
@@ -284,8 +299,8 @@ def parse_arguments(arguments: Sequence[str]) -> Given:
     command = COMMANDS[name]
     if name in _OF_PRESET and "preset" in given and command.subject not in given:
         command = _OF_PRESET[name]
-    if name == "train" and "seeds" in given:
-        command = SEEDS
+    if name == "train" and ("seeds" in given or "source" in given):
+        command = REPEAT if "source" in given else SEEDS
     if name == "list":
         given.pop("list", None)  # which has named the command
     if rest and command.subject and command.subject not in given:
@@ -329,8 +344,8 @@ def _named(words: list[str]) -> tuple[str, list[str]]:
 def _shown_with(name: str) -> list[Command]:
     """Other commands whose flags the help of this one shows."""
     if not name:
-        return [*(each for each in _ALL if each.limits), SEEDS, UNTRAINED, CHECK_PRESET]
-    return [{**_OF_PRESET, "train": SEEDS}[name]] if name in (*_OF_PRESET, "train") else []
+        return [*(each for each in _ALL if each.limits), SEEDS, REPEAT, UNTRAINED, CHECK_PRESET]
+    return [SEEDS, REPEAT] if name == "train" else [_OF_PRESET[name]] if name in _OF_PRESET else []
 
 
 def _known_command(word: str) -> str:

@@ -26,7 +26,7 @@ def _group(title: str, *flags: Flag, of: str = "") -> tuple[Flag, ...]:
     return tuple(replace(flag, group=title, of=of or flag.of) for flag in flags)
 
 
-_TRAINED = "train resume fork"
+_TRAINED = "train resume fork repeat"
 _KEPT = f"{_TRAINED} seeds describe"
 _PRESET = "train seeds untrained describe check_preset"
 _RUN = "resume fork evaluate"
@@ -90,6 +90,13 @@ RUNS = (
             name="run",
             of=_RUN,
         ),
+        Flag(
+            "--from RUN",
+            "instead of a preset: train the experiment of a run again, from its beginning",
+            Path,
+            name="source",
+            of="repeat",
+        ),
         Flag("--last_good", "take the run's newest checkpoint that can be read", of=_RUN),
         Flag(
             "--drop_later",
@@ -112,7 +119,7 @@ RUNS = (
             "--trust MODULES",
             "with another user's run: run the code of these modules, separated by commas",
             values.modules,
-            of=_RUN,
+            of=f"{_RUN} repeat",
         ),
         Flag(
             "--restart_episodes",
@@ -127,14 +134,14 @@ RUNS = (
             "-lvl, --level TASK",
             "the environment's task, such as Hopper-v5",
             sets="environment.level",
-            of=f"{_PRESET} evaluate",
+            of=f"{_PRESET} evaluate repeat",
         ),
         Flag(
             "--seed SEED",
             "random seed (default: 0)",
             values.whole,
             sets="Runtime.seed",
-            of="train fork evaluate untrained",
+            of="train fork evaluate untrained repeat",
         ),
         Flag(
             "--seeds SEEDS",
@@ -148,7 +155,7 @@ RUNS = (
             "environments in parallel",
             values.positive,
             sets="num_envs",
-            of=f"{_PRESET} evaluate",
+            of=f"{_PRESET} evaluate repeat",
         ),
         Flag(
             "--workers N",
@@ -185,7 +192,7 @@ RUNS = (
             "-cp, --custom_parameter CHANGES",
             '"learning_rate=1e-3; agent.algorithm.discount=0.98": panel names or dotted paths',
             is_repeated=True,
-            of=f"{_PRESET} evaluate fork",
+            of=f"{_PRESET} evaluate fork repeat",
         ),
         Flag(
             "--config FILE",
@@ -210,13 +217,13 @@ RUNS = (
         Flag(
             "-e, --as, --experiment_name NAME",
             "the experiment's folder (default: the preset's name); a fork needs one",
-            of="train seeds fork",
+            of="train seeds fork repeat",
         ),
         Flag(
             "-ep, --experiment_path PATH",
             "the folder of all experiments (default: ./experiments)",
             Path,
-            of="train seeds fork",
+            of="train seeds fork repeat",
         ),
         Flag(
             "-ntb, --no_tensorboard",

@@ -21,6 +21,7 @@ from coach_rl.runs.keeper import best_so_far
 from coach_rl.runs.manifest import Origin
 from coach_rl.sessions.data_parallel import follow_experiment, follow_resumed
 from coach_rl.sessions.loaded_levels import loading_report
+from coach_rl.sessions.repeating import repeat_experiment
 from coach_rl.sessions.session import (
     DEFAULT_ROOT,
     fork_experiment,
@@ -119,6 +120,27 @@ def fork(given: Given) -> int:
             seed=given.seed,
             **opening(given),
             restart_episodes=given.restart_episodes,
+            command=("coach", *given.words),
+            settings=run_settings(given),
+            audience=_audience(given, console, advice),
+        )
+    return _conclude(given, result)
+
+
+def repeat(given: Given) -> int:
+    """Train the experiment of another run from its beginning; the exit code."""
+    advice = _ResumeAdvice(ONE_PROCESS)
+    overrides = overrides_of(given)
+    with advice, closing(_console_sink(given)) as console:
+        result = repeat_experiment(
+            newest_run(given.source),
+            name=given.experiment_name,
+            root=given.experiment_path,
+            overrides=overrides,
+            seed=given.seed,
+            device=given.device,
+            threads=given.threads,
+            trust=given.trust or (),
             command=("coach", *given.words),
             settings=run_settings(given),
             audience=_audience(given, console, advice),

@@ -11,6 +11,7 @@ from coach_rl.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from coach_rl.sessions.evaluation import evaluate_run, evaluate_untrained
     from coach_rl.sessions.loaded_levels import load_levels
+    from coach_rl.sessions.repeating import repeat_experiment
     from coach_rl.sessions.session import fork_experiment, resume_experiment, run_experiment
     from coach_rl.sessions.settings import Audience, RunResult, RunSettings
     from coach_rl.sessions.trained_agent import TrainedAgent, load
@@ -20,6 +21,6 @@ else:
 
 __all__ = [
     "Audience", "RunResult", "RunSettings", "TrainedAgent", "evaluate_run",
-    "evaluate_untrained", "fork_experiment", "load", "load_levels", "resume_experiment",
-    "run_experiment", "train",
+    "evaluate_untrained", "fork_experiment", "load", "load_levels", "repeat_experiment",
+    "resume_experiment", "run_experiment", "train",
 ]  # fmt: skip

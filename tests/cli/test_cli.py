@@ -146,7 +146,7 @@ def test_choices_of_flags_are_those_of_what_they_choose() -> None:
 
 def test_flags_belong_to_commands_that_exist() -> None:
     takers = {name for each in RUNS for name in each.of.split()}
-    assert takers <= {*COMMANDS, "seeds", "untrained", "check_preset"}
+    assert takers <= {*COMMANDS, "seeds", "repeat", "untrained", "check_preset"}
 
 
 def test_former_flag_works_with_a_warning() -> None:
