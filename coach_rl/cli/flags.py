@@ -381,7 +381,8 @@ _GROUPS = (
     Flag(
         "--metric NAME",
         "a metric of evaluations: reward_mean, success_rate, low/goal_share, ... (default: "
-        "success_rate where all runs report it, otherwise reward_mean)",
+        "success_rate where all runs report it, otherwise reward_mean); `coach plot` draws any number "
+        "of the logs, such as train/entropy",
     ),
     Flag(
         "--at WHEN",
