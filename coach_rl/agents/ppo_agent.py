@@ -25,7 +25,13 @@ from coach_rl.agents.own_filters import ScaledOutput, needs_scaling
 from coach_rl.agents.points import points_of_rollouts
 from coach_rl.architectures.action_masks import masked_forward
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
-from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective, mapped
+from coach_rl.architectures.gradient_step import (
+    AdamParameters,
+    Numbers,
+    Objective,
+    OptimizerParameters,
+    mapped,
+)
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import policy_forward
 from coach_rl.architectures.update_engine import UpdateEngine
@@ -146,12 +152,12 @@ class PPOAgentParameters(FilteredAgentParameters, LearnerParameters, SharedLearn
     """Settings of the algorithm."""
     network: ActorCriticParameters = field(default_factory=ActorCriticParameters)
     """The network of policy and critic."""
-    optimizer: AdamParameters = field(
+    optimizer: OptimizerParameters = field(
         default_factory=lambda: AdamParameters(
             learning_rate=3e-4, epsilon=1e-5, max_gradient_norm=0.5
         )
     )
-    """Adam; learning rate of the paper, epsilon and clipping of OpenAI baselines."""
+    """The optimiser; learning rate of the paper, epsilon and clipping of OpenAI baselines."""
     scale_actions: bool = True
     """The policy acts in [-1, 1], which is mapped to the bounds of a Box of actions; False: it acts
     in the Box's own units. Elements without finite bounds keep their units."""

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         SpaceError,
         UnknownNameError,
     )
-    from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace, TimedGoalSpace
+    from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace, GoalStep, TimedGoalSpace
     from coach_rl.core.inspection import InspectParameters, parse_inspections
     from coach_rl.core.interfaces import (
         DrawableParameters,
@@ -108,7 +108,7 @@ __all__ = [
     "ConfigurationError", "ConstantSchedule", "Directive", "DivergedError",
     "DivergenceParameters", "DrawableParameters", "End", "EnvResponse", "Environment",
     "EnvironmentEpisodes", "EnvironmentFault", "EnvironmentParameters", "EnvironmentSpaces",
-    "EnvironmentSteps", "ExponentialSchedule", "Fault", "FloatArray", "GoalSpace",
+    "EnvironmentSteps", "ExponentialSchedule", "Fault", "FloatArray", "GoalSpace", "GoalStep",
     "HasTimedCalls", "Hours", "InputFilter", "InputFilterParameters", "InspectParameters",
     "IntArray", "KeepingParameters", "LearnerParameters", "LevelDescription", "LevelPlace",
     "LinearSchedule", "Mark", "MarkRenderable", "MovableParameters", "NonFiniteError",

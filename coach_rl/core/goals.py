@@ -3,7 +3,9 @@
 `GoalSpace` holds places; `TimedGoalSpace` adds the time until which a level must be there.
 """
 
+import inspect
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cached_property
 from typing import Annotated, Literal, NamedTuple, Self, cast
@@ -15,7 +17,7 @@ from gymnasium import spaces
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
-from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
+from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray, Observation
 
 GOAL_KEY = "desired_goal"
 """The observation key under which a level's own goal stands."""
@@ -33,6 +35,30 @@ class Verdict(NamedTuple):
     is_final: BoolArray
     """[R] the goal ends the sub-episode: where it is reached or, if it has a time, where that is
     up."""
+
+
+class GoalStep(NamedTuple):
+    """R decisions of a level with goals, as its reward function sees them."""
+
+    before: Observation
+    """Observations that they were made on, [R, ...] each, unfiltered."""
+    after: Observation
+    """Observations that they led to, the true last ones where an episode ended."""
+    goal: FloatArray
+    """[R, G] absolute goals, with the time left behind them where goals have one."""
+    action: Action
+    """[R, ...] as the level below, or the simulator, was sent them."""
+    duration: IntArray
+    """[R] simulator steps that they took."""
+    reward: FloatArray
+    """[R] the environment's, summed over these steps."""
+    info: Mapping[str, Array]
+    """[R, ...] each: what the environment reported in addition."""
+
+
+GoalReward = Callable[[GoalStep], FloatArray]
+"""Function from decisions to their rewards, [R]. It has no memory, and stands at the top level of a
+file."""
 
 
 @parameter_class
@@ -70,8 +96,10 @@ class GoalSpace:
     observed: Literal["absolute", "relative"] = "absolute"
     """absolute: the level's agent sees the goal's position. relative: the remaining
     displacement."""
-    reward: Literal["sparse", "dense"] = "sparse"
-    """sparse: 0 where the goal is reached, else -1. dense: minus the Euclidean distance."""
+    reward: Literal["sparse", "dense"] | GoalReward = "sparse"
+    """sparse: 0 where the goal is reached, else -1. dense: minus the Euclidean distance. A function
+    of each decision (`GoalStep`): it alone is learned from and logged. Hindsight, which needs the
+    reward of other goals, refuses it."""
     reached_within: Literal["elements", "ball"] = "elements"
     """elements: reached where every element is within its threshold. ball: where the differences,
     each divided by its threshold, have a Euclidean norm of 1 or less; equal thresholds are then the
@@ -108,6 +136,11 @@ class GoalSpace:
             "GoalSpace.threshold must be more than 0 in every element of a ball, "
             f"got {self.threshold}",
         )
+        require(
+            not callable(self.reward) or takes_one(self.reward),
+            f"{type(self).__name__}.reward must be 'sparse', 'dense' or a function of a GoalStep, "
+            f"got {getattr(self.reward, '__qualname__', self.reward)}",
+        )
 
     @property
     def space(self) -> spaces.Box:
@@ -134,6 +167,12 @@ class GoalSpace:
     def sent_size(self) -> int:
         """Elements of what the level above sends: the goal's, and its time if it has one."""
         return self.size
+
+    @property
+    def reward_named(self) -> str:
+        """The setting of rewards, for messages: `GoalSpace.reward='dense'`."""
+        name = getattr(self.reward, "__qualname__", None)
+        return f"GoalSpace.reward={name or repr(self.reward)}"
 
     def check(self, observation_space: spaces.Dict) -> None:
         """Raise `SpaceError` unless the achieved goal can be read off such observations."""
@@ -267,9 +306,14 @@ class GoalSpace:
         return self.judge(goal, self.achieved(observation))
 
     def judge(self, goal: FloatArray, achieved: FloatArray) -> Verdict:
-        """Judge achieved goals [R, G] by the wanted ones [R, G]; hindsight judges by this alone."""
+        """Judge achieved goals [R, G] by the wanted ones [R, G]; hindsight judges by this alone.
+
+        Rewards by a function are NaN here: it needs more than achieved goals.
+        """
         difference = self.difference_of(goal, achieved)
         reached = self.reached_at(difference)
+        if callable(self.reward):
+            return Verdict(difference, np.full(len(reached), np.nan), reached, reached)
         reward = -length_of(difference) if self.reward == "dense" else reached - 1.0
         return Verdict(difference, reward, reached, reached)
 
@@ -314,6 +358,15 @@ class GoalSpace:
         low, high = self._bounds
         with np.errstate(over="ignore"):
             return high - low
+
+
+def takes_one(function: Callable[..., object]) -> bool:
+    """Return whether a function can be called with one argument."""
+    try:
+        inspect.signature(function).bind(None)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def length_of(difference: FloatArray) -> FloatArray:
@@ -468,6 +521,8 @@ class TimedGoalSpace(GoalSpace):
         is_up: BoolArray = goal[:, -1] <= 0
         difference = self.difference_of(goal, achieved)
         reached = is_up & self.reached_at(difference)
+        if callable(self.reward):
+            return Verdict(difference, np.full(len(reached), np.nan), reached, is_up)
         if self.reward == "dense":
             return Verdict(difference, -length_of(difference) * is_up, reached, is_up)
         return Verdict(difference, reached.astype(np.float64), reached, is_up)

@@ -1,5 +1,6 @@
 """Properties of a level that don't depend on its agent."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -10,9 +11,12 @@ from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive, UnitInterval
-from coach_rl.core.records import BoolArray, FloatArray, IntArray
+from coach_rl.core.records import BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 
+HorizonFunction = Callable[[Observation, FloatArray, FloatArray], IntArray]
+"""Function from observations at the start of sub-episodes [R, ...] each, their goals or options
+[R, G], and uniform numbers [R] in [0, 1), to horizons [R]. It stands at the top level of a file."""
 LevelSpace = GoalSpace | OptionSpace
 """The spaces of what a level can receive."""
 DIRECTIVE_KEYS = (GOAL_KEY, TIME_KEY, OPTION_KEY)
@@ -72,6 +76,9 @@ class LevelDescription:
     horizon: Positive[int] | None = None
     """Decisions after which a sub-episode ends; None for no limit. At the top the agent's episode
     is cut there, and the simulator continues."""
+    horizon_of: HorizonFunction | None = None
+    """Function that sets the horizon of each sub-episode, from 1 to `horizon`, by its first state
+    and its goal, or by chance. None: all have `horizon`."""
     real_end_is_terminal: bool = False
     """If True, a real termination cuts the bootstrap also where the level has goals of its own.
     Then dying early is the best policy under rewards of -1 and 0.
@@ -116,6 +123,11 @@ class LevelDescription:
             not (self.frozen and scheduled),
             f"level '{self.name}' is frozen for the whole run, so {', '.join(scheduled)} would "
             "have no effect; leave out frozen=True, or the rest",
+        )
+        require(
+            self.horizon_of is None or self.horizon is not None,
+            f"level '{self.name}' has horizon_of, which sets horizons up to its horizon, and has "
+            "none; give it the longest as horizon",
         )
 
     @property

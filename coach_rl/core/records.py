@@ -55,7 +55,7 @@ class End(IntFlag):
     TRUNCATED = 16
     """The real episode was cut off, e.g. by its time limit."""
     OPTION = 32
-    """The option ended by a condition of its own, or because the level's agent ended it."""
+    """The option ended by a condition of its own, or the level's agent ended its option or goal."""
     FAILURE = 64
     """The level below missed its goal, and this level stops where that happens."""
 

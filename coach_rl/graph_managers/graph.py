@@ -329,7 +329,8 @@ def _of_level(params: LevelParameters, is_top: bool, is_unloaded: bool) -> Itera
     if is_top and params.goal_space is not None:
         yield f"has the environment's {_goal_text(params.goal_space)}"
     if params.horizon is not None:
-        yield f"horizon {params.horizon} decisions"
+        shorter = "" if params.horizon_of is None else ", or fewer by horizon_of"
+        yield f"horizon {params.horizon} decisions{shorter}"
     if params.real_end_is_terminal:
         yield "a real termination is final"
     if params.stops_on_failure != "never":
@@ -386,6 +387,8 @@ def _goal_text(space: GoalSpace | OptionSpace) -> str:
         parts.append(f"each at a time of 1 to {space.longest} steps")
     if space.reward == "dense":
         parts.append("rewarded by distance")
+    elif callable(space.reward):
+        parts.append(f"rewarded by {space.reward_named.partition('=')[2]}")
     return "goals: " + "; ".join(parts)
 
 

@@ -51,7 +51,7 @@ def build_stack(
             params = levels[index]
             check_level(params, below.spaces, is_top=index == 0)
             owned = agent(index, agent_spaces(below.spaces, params.goal_space))
-            check_ending(params, owned)
+            check_ending(params, owned, is_top=index == 0)
             level = LevelManager(
                 params,
                 agent=owned,

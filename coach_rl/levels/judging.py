@@ -60,6 +60,8 @@ def judged(
     outer_goals: Sequence[FloatArray],
     before: Observation | None = None,
     stopped: BoolArray | None = None,
+    limit: IntArray | None = None,
+    earned: FloatArray | None = None,
 ) -> Judgement:
     """Judge the decisions of R rows by what they led to.
 
@@ -72,16 +74,24 @@ def judged(
         outer_goals: [R, G] each: those goals.
         before: [R, ...] each: what the decisions were made on; needed where options have rewards
             of their own.
-        stopped: [R] the level's agent has ended its option; None where it doesn't decide that.
+        stopped: [R] the level's agent has ended its option or goal; None where it doesn't decide
+            that.
+        limit: [R] horizons of the sub-episodes; None: the level's.
+        earned: [R] rewards by a function of the goal space; None: it has none.
     """
     end = answer.end & REAL_ENDS
-    if level.horizon is not None:
-        end |= end_bits(decisions >= level.horizon, End.HORIZON)
+    if stopped is not None:
+        end |= end_bits(stopped, End.OPTION)
+    longest = level.horizon if limit is None else limit
+    if longest is not None:
+        end |= end_bits(decisions >= longest, End.HORIZON)
     for space, outer_goal in zip(outer_spaces, outer_goals, strict=True):
         end |= end_bits(space.is_over(outer_goal, answer.observation), End.OUTER)
     reward, terminated, difference = answer.reward, answer.terminated, None
     if isinstance(level.goal_space, GoalSpace):
         difference, reward, reached, is_final = level.goal_space.verdict(goal, answer.observation)
+        if earned is not None:
+            reward = earned
         end |= end_bits(reached, End.GOAL)
         if is_final is not reached:
             end |= end_bits(is_final & ~reached, End.HORIZON)
@@ -90,18 +100,24 @@ def judged(
         if level.real_end_is_terminal:
             terminated = terminated | answer.terminated
     elif isinstance(level.goal_space, OptionSpace):
-        options = level.goal_space
-        if options.rewards:
-            assert before is not None, "rewards of options are functions of what came before"
-            reward = options.reward(goal, before, answer.observation, reward)
-        if options.ends:
-            ended = options.ended(goal, answer.observation)
-            end |= end_bits(ended, End.OPTION)
-            terminated = terminated | (ended & options.has_own_reward(goal))
-        if stopped is not None:
-            end |= end_bits(stopped, End.OPTION)
+        reward, ended, is_final = _of_option(level.goal_space, goal, before, answer)
+        end |= end_bits(ended, End.OPTION)
+        terminated = terminated | is_final
     is_over = end.astype(np.bool_)
     return Judgement(reward, terminated, is_over & ~terminated, end, is_over, difference)
+
+
+def _of_option(
+    options: OptionSpace, option: FloatArray, before: Observation | None, answer: EnvResponse
+) -> tuple[FloatArray, BoolArray, BoolArray]:
+    """Rewards of decisions under options, where an option ended itself, and where for good, [R]."""
+    reward, ended = answer.reward, np.zeros(len(answer), np.bool_)
+    if options.rewards:
+        assert before is not None, "rewards of options are functions of what came before"
+        reward = options.reward(option, before, answer.observation, reward)
+    if options.ends:
+        ended = options.ended(option, answer.observation)
+    return reward, ended, ended & options.has_own_reward(option)
 
 
 def end_bits(where: BoolArray, bit: End) -> EndBits:
@@ -171,10 +187,9 @@ def failure_reward(level: LevelDescription) -> float | None:
     space = level.goal_space
     if level.failure_reward is not None or not isinstance(space, GoalSpace):
         return level.failure_reward
-    if space.reward == "dense" or (level.horizon is None and space.sent_size == space.size):
+    if space.reward != "sparse" or (level.horizon is None and space.sent_size == space.size):
         raise ConfigurationError(
             f"level '{level.name}' stops on failure, which is worth minus its horizon under "
-            "rewards of -1 and 0; it has no horizon or is rewarded by distance: give its "
-            "failure_reward"
+            "rewards of -1 and 0; it has no horizon or other rewards: give its failure_reward"
         )
     return 0.0 if space.sent_size > space.size else -float(level.horizon or 0)

@@ -29,6 +29,8 @@ from coach_rl.core.records import (
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State, Stateful
 from coach_rl.levels.certifier import Certifier
+from coach_rl.levels.goal_rewards import GoalRewards
+from coach_rl.levels.horizons import Horizons
 from coach_rl.levels.judging import (
     Judgement,
     failure_reward,
@@ -55,18 +57,29 @@ def agent_spaces(below: EnvironmentSpaces, space: LevelSpace | None) -> Environm
     return EnvironmentSpaces(observation=spaces.Dict(observed), action=below.action)
 
 
-def check_ending(params: LevelDescription, agent: AnyAgent) -> None:
+def check_ending(params: LevelDescription, agent: AnyAgent, *, is_top: bool) -> None:
     """Raise a ConfigurationError where the agent would end sub-episodes and is never called to.
 
     Args:
         params: What the level is like.
         agent: Its agent.
+        is_top: Whether no level is above.
     """
-    if isinstance(agent, EndingAgent) and not isinstance(params.goal_space, OptionSpace):
+    space = params.goal_space
+    if not isinstance(agent, EndingAgent):
+        return
+    ends = (
+        f"level '{params.name}': its agent ends its own sub-episodes ({type(agent).__name__}.ends)"
+    )
+    if is_top or space is None:
         raise ConfigurationError(
-            f"level '{params.name}': its agent ends its own sub-episodes "
-            f"({type(agent).__name__}.ends), which is for levels that receive options; give the "
-            "level an OptionSpace, or the agent no method `ends`"
+            f"{ends}, which is for levels that receive goals or options from a level above; leave "
+            "out the method `ends`"
+        )
+    if space.sent_size > space.size:
+        raise ConfigurationError(
+            f"{ends}, and its goals end when their time is up; use a GoalSpace, or leave out the "
+            "method `ends`"
         )
 
 
@@ -137,12 +150,22 @@ class LevelManager:
         check_level(params, environment.spaces, is_top=not above)
         self.params, self.agent, self.environment = params, agent, environment
         self.certifier = certifier
-        self.sub_episodes = SubEpisodes.of_level(params)
+        self.sub_episodes = SubEpisodes.of_level(
+            params, own_ends=bool(above) and isinstance(agent, EndingAgent)
+        )
         """Statistics of sub-episodes, for the logs."""
         self.on_decision: Callable[[Observation, Action], None] | None = None
         """Called with what the agent saw and its actions, [R, ...] each; None for no call."""
-        n, is_on_options = environment.num_envs, isinstance(params.goal_space, OptionSpace)
-        self._ending = agent if is_on_options and isinstance(agent, EndingAgent) else None
+        n, space = environment.num_envs, params.goal_space
+        self._ending = agent if above and isinstance(agent, EndingAgent) else None
+        self._rewards: GoalRewards | None = None
+        if isinstance(space, GoalSpace) and callable(space.reward):
+            self._rewards = GoalRewards(space.reward, level=params.name, num_envs=n)
+        self._horizons: Horizons | None = None
+        if params.horizon_of is not None and params.horizon is not None:
+            self._horizons = Horizons(
+                params.horizon_of, params.horizon, level=params.name, num_envs=n, seed=seed
+            )
         spaces_above = [each.goal_space for each in above]
         self._outer_spaces = [each for each in spaces_above if isinstance(each, GoalSpace)]
         self._clock = LevelClock(clock, params)
@@ -242,6 +265,9 @@ class LevelManager:
                 if np.count_nonzero(starts):
                     difference = space.difference(goal, seen)[starts]
                     rows.difference_at_start[waiting[starts]] = difference
+        if self._horizons is not None and np.count_nonzero(starts):
+            begins = waiting[starts]
+            self._horizons.begin(begins, take(seen, starts), rows.goal[begins])
         request = ActionRequest(
             rows=waiting,
             observation=shown,
@@ -258,6 +284,8 @@ class LevelManager:
         if self.certifier is not None:
             environment = self.environment
             directive = self.certifier.certified(self.agent_rows, request, directive, environment)
+        if self._rewards is not None:
+            self._rewards.note(waiting, directive.action)
         if self.on_decision is not None:
             self.on_decision(shown, directive.action)
         self.environment.send(directive, waiting)
@@ -346,7 +374,12 @@ class LevelManager:
             "testing": self._testing,
             "sub_episodes": self.sub_episodes,
         }
-        return parts if self.certifier is None else {**parts, "certifier": self.certifier}
+        more = {
+            "certifier": self.certifier,
+            "horizons": self._horizons,
+            "goal_rewards": self._rewards,
+        }
+        return parts | {name: part for name, part in more.items() if part is not None}
 
     def _end_lost(self, answer: EnvResponse) -> EnvResponse:
         """End sub-episodes before the decisions that a failure of the simulator has voided.
@@ -381,6 +414,12 @@ class LevelManager:
     ) -> Judgement:
         rows, options = self._rows, self.params.goal_space
         has_rewards = isinstance(options, OptionSpace) and options.rewards
+        before = None
+        if has_rewards or self._rewards is not None:
+            before = take(rows.observation, answer.rows)
+        earned = None
+        if self._rewards is not None and before is not None:
+            earned = self._rewards(before, answer, rows.goal[index])
         judgement = judged(
             answer,
             level=self.params,
@@ -388,8 +427,10 @@ class LevelManager:
             decisions=rows.decisions[index],
             outer_spaces=self._outer_spaces,
             outer_goals=[goal[index] for goal in rows.outer_goals],
-            before=take(rows.observation, answer.rows) if has_rewards else None,
+            before=before,
             stopped=stopped,
+            limit=None if self._horizons is None else self._horizons.limit[index],
+            earned=earned,
         )
         if stops_on_failure(self.params, self._clock.stack.phase):
             return with_failures(judgement, answer, level=self.params)

@@ -22,6 +22,7 @@ _ENDS = {
     "terminated": End.TERMINATED,
     "truncated": End.TRUNCATED,
     "failure": End.FAILURE,
+    "own_end": End.OPTION,
 }
 _FOLD_AT = 1_000
 _DISTANCES = ("distance_at_start", "distance")
@@ -52,12 +53,19 @@ class SubEpisodes:
             among the means.
         stops_on_failure: Whether the level stops where the one below misses its goal; only then is
             the share of sub-episodes that ended so among the means.
+        own_ends: The same for an agent that ends its goals itself.
     """
 
     def __init__(
-        self, *, options: int = 0, goals: bool = True, stops_on_failure: bool = False
+        self,
+        *,
+        options: int = 0,
+        goals: bool = True,
+        stops_on_failure: bool = False,
+        own_ends: bool = False,
     ) -> None:
-        left_out = ("goal",) * (not goals) + ("failure",) * (not stops_on_failure)
+        is_shown = {"goal": goals, "failure": stops_on_failure, "own_end": own_ends and goals}
+        left_out = [name for name, shown in is_shown.items() if not shown]
         self._shown = tuple(name for name in _ENDS if name not in left_out)
         self._means = tuple(name for name in _MEANS if goals or name not in _DISTANCES)
         self._sums = dict.fromkeys(_SUMS, 0.0)
@@ -70,14 +78,15 @@ class SubEpisodes:
         """True for each of the last sub-episodes that reached its goal."""
 
     @classmethod
-    def of_level(cls, level: LevelDescription) -> Self:
-        """The statistics of a level."""
+    def of_level(cls, level: LevelDescription, *, own_ends: bool = False) -> Self:
+        """The statistics of a level, whose agent may end its sub-episodes itself."""
         space = level.goal_space
         is_numbered = isinstance(space, OptionSpace) and isinstance(space.space, Discrete)
         return cls(
             options=space.size if space is not None and is_numbered else 0,
             goals=isinstance(space, GoalSpace),
             stops_on_failure=level.stops_on_failure != "never",
+            own_ends=own_ends,
         )
 
     def remember(self, count: int) -> None:
@@ -207,7 +216,7 @@ class SubEpisodes:
         return {**self._sums, **options, "last": list(self._last)}
 
     def load_state_dict(self, state: State) -> None:
-        self._sums, self._new = {name: state[name] for name in _SUMS}, []
+        self._sums, self._new = {name: state.get(name, 0.0) for name in _SUMS}, []
         if len(self._of_options):
             self._of_options[:] = state["options"]
         self._last = deque(state["last"], maxlen=self._last.maxlen)

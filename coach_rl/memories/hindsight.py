@@ -187,6 +187,12 @@ class Hindsight:
     def _check_methods(self) -> None:
         """Raise `ConfigurationError` where the goals' class judges or shows more than goals."""
         kind = type(self.goal).__name__
+        if callable(self.goal.reward):
+            raise ConfigurationError(
+                f"hindsight needs the rewards of other goals than a decision's own, which "
+                f"{self.goal.reward_named} does not give; override GoalSpace.judge(goal, achieved) "
+                "with rewards that need no more than achieved goals, or set hindsight=None"
+            )
         judging = self.goal.overridden("verdict", "difference", "reached", "is_over")
         if judging and not self.goal.overridden("judge"):
             raise ConfigurationError(

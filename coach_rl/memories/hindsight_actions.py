@@ -97,11 +97,11 @@ class HindsightActionParameters:
                 f"{name}the penalty of a missed test is minus the level's horizon, and it has "
                 "none; give it a horizon or HindsightActionParameters.penalty"
             )
-        if self.penalty is None and goal.reward == "dense":
+        if self.penalty is None and goal.reward != "sparse":
             raise ConfigurationError(
                 f"{name}the penalty of a missed test is minus the level's horizon, what decisions "
-                "of -1 add up to, and its goals are rewarded by distance (GoalSpace.reward="
-                "'dense'); give HindsightActionParameters.penalty, or make the goals 'sparse'"
+                f"of -1 add up to, and its goals have other rewards ({goal.reward_named}); give "
+                "HindsightActionParameters.penalty, or make the goals 'sparse'"
             )
         return HindsightActions(
             sub_goal=place.sub_goal,

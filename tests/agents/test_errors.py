@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+import coach_rl as rl
 from coach_rl.agents.agent_group import AgentGroupParameters, BoundMember, GroupMember
 from coach_rl.agents.agent_rows import InfoColumns
 from coach_rl.agents.ddpg_agent import DDPGAlgorithmParameters
@@ -242,6 +243,7 @@ CASES = {
             ({"discount": -0.5}, "discount must be float in [0, 1], got -0.5"),
             ({"initial_temperature": 0.0}, "initial_temperature must be float > 0, got 0.0"),
             ({"huber": -1.0}, "huber must be float > 0 | None, got -1.0"),
+            ({"target_entropy_scale": 1.1}, "scale must be float in [0, 1], got 1.1"),
         ),
         *table(
             PPOAlgorithmParameters,
@@ -290,6 +292,17 @@ CASES = {
         (members(*TWINS, shares="left"), "shares 'left', which is the name of a member"),
     ],
     ConfigurationError: [
+        *(
+            (
+                lambda given=given: learners.build("sac", box=spaces.Discrete(3), **given),
+                f"acts in Discrete(3), and {name} is for actions in a Box; leave it out",
+            )
+            for name, given in (
+                ("greedy_candidates", {"greedy_candidates": 3}),
+                ("critic.action_layers", {"critic": {"action_layers": (1,)}}),
+                ("critic.action_unit", {"critic": {"action_unit": "raw"}}),
+            )
+        ),
         (small_memory, "would never learn: its memory holds 999 "),
         (script("stll"), "unknown script 'stll'; did you mean 'still'"),
         (script("no_such_module:f"), "'no_such_module:f' needs the module 'no_such_module'"),
@@ -308,13 +321,21 @@ CASES = {
             (lambda kind=kind, box=box: learners.build(kind, box=box), f"{FLAT_BOX} {box}")
             for kind in learners.KINDS
             for box in (
-                spaces.Discrete(3),
+                *(() if kind == "sac" else (spaces.Discrete(3), spaces.MultiDiscrete([2, 3]))),
                 spaces.Box(-np.inf, np.inf, (2,)),
                 spaces.Box(-1, 1, (2, 2)),
                 spaces.Box(0, 3, (2,), np.int64),
-                spaces.MultiDiscrete([2, 3]),
+                spaces.MultiBinary(3),
                 spaces.Dict({"a": spaces.Box(-1, 1, (1,))}),
             )
+        ),
+        (
+            lambda: learners.build("sac", box=spaces.MultiDiscrete([[2, 3], [2, 2]])),
+            "a Discrete or a flat MultiDiscrete space, got MultiDiscrete([[2 3] [2 2]]); use",
+        ),
+        (
+            lambda: learners.build("sac", box=spaces.Dict({"a": spaces.Discrete(2)})),
+            "flat Box ... use DQN, SAC or PPO for discrete actions and PPO for others",
         ),
         *(
             (
@@ -325,10 +346,25 @@ CASES = {
             )
             for kind in learners.KINDS
         ),
-        (lambda: dqn.build(action=BOX), "among Discrete actions, got Box ... use DDPG"),
+        *(
+            (
+                lambda space=space: dqn.build(action=space),
+                f"a Discrete or a flat MultiDiscrete space, got {type(space).__name__} ... DDPG",
+            )
+            for space in (
+                BOX,
+                spaces.MultiBinary(3),
+                spaces.MultiDiscrete([[2, 3], [2, 2]]),
+                spaces.Dict({"a": spaces.Discrete(2)}),
+            )
+        ),
         (
             lambda: dqn.build(action=BOX, output_filter=LINEAR),
-            "chooses among Discrete actions",
+            "acts in a Discrete or a flat MultiDiscrete space, got Box",
+        ),
+        (
+            lambda: dqn.build(action=spaces.MultiDiscrete([2, 3]), exploration=rl.GaussianNoise()),
+            "GaussianNoise explores in a Box, not in Discrete(2); for a Discrete space take",
         ),
         (
             lambda: ppo.build(action=spaces.MultiBinary(3)),

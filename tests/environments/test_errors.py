@@ -305,6 +305,12 @@ BUILDS = [
     (gymnasium_of("CartPole-v1", processes=0), P, "processes must be int > 0"),
     (gymnasium_of("CartPole-v1", max_episode_steps=0), P, "max_episode_steps must be"),
     (vector_of("CartPole-v1", max_episode_steps=5), P, "cannot be set for a ready vector"),
+    (gymnasium_of("CartPole-v1", action_repeat=0), P, "action_repeat must be int > 0, got 0"),
+    (
+        vector_of("CartPole-v1", action_repeat=2),
+        P,
+        "action_repeat cannot be set for a ready vector",
+    ),
     (gymnasium_of("CartPole-v1", num_envs=0), P, "num_envs must be 1 or more, got 0"),
     (
         gymnasium_of("CartPole-v1", faults=FaultParameters(step_seconds=1.0)),

@@ -161,6 +161,7 @@ RUNS = {
         preset="CartPole_DQN", steps=200, changes=OFF_POLICY + "dueling=True; n_step=3; num_envs=2"
     ),
     "CartPole_PPO": GoldenRun(preset="CartPole_PPO", steps=256, changes=PPO),
+    "CartPole_SAC": GoldenRun(preset="CartPole_SAC", steps=160, changes=OFF_POLICY),
     "Fetch_DDPG_HER": GoldenRun(
         preset="Fetch_DDPG_HER",
         steps=160,

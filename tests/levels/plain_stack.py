@@ -49,6 +49,7 @@ class Level:
     name: str
     goal_space: GoalSpace | OptionSpace | None = None
     horizon: int | None = None
+    horizon_of: object = None
     real_end_is_terminal: bool = False
     goal_is_terminal: bool = True
     testing_rate: float = 0.0
@@ -58,7 +59,7 @@ class Level:
     may_freeze: bool = False
     certify: CertifyParameters | None = None
     ends_options: bool = False
-    """The level's agent ends its options itself, by `stops`."""
+    """The level's agent ends its options, or goals without a time, itself, by `stops`."""
     plans: GraphAgentParameters | None = None
     """The level's agent plans."""
     has_skills: bool = False
@@ -169,6 +170,21 @@ def alternative(below, action, number):
     """What an agent would do instead, by its number from 0; the second is the first once more."""
     turned = np.cos((2 if number < 2 else number) * np.array(action))
     return clipped(below, (2.5 * turned).astype(np.float32))
+
+
+def fewer(observation, goal, uniform):
+    """Horizons of 1 to 5 by the state and the goal."""
+    place = observation["observation"][:, 0]
+    first = goal[:, 0].astype(np.float64) if goal.shape[1] else 0.0
+    return 1 + np.floor(10 * np.abs(np.sin(7 * place + first)) % 5).astype(np.int64)
+
+
+def earned(step):
+    """Rewards of a level with goals by all that a function of them sees."""
+    before, after = step.before["observation"], step.after["observation"]
+    action = np.asarray(step.action, np.float64).reshape(len(after), -1)
+    way = (after - before)[:, 0] * step.goal[:, 0].astype(np.float64)
+    return way + 0.1 * action[:, 0] + step.duration + 0.01 * step.reward
 
 
 def stops(seen):
@@ -561,12 +577,13 @@ class Recursion:
                 yield
             if depth == 0:
                 order = self.given_goal()
-            if starts and order is not None:
-                distance_at_start = order.distance(self.walk.position)
+            if starts:
+                distance_at_start, longest = self.begun(level, order)
             known = self.known(depth, order, starts=starts, quiet=quiet)
             action, tested, answer = yield from self.decision(depth, order, outer, known)
             decisions += 1
-            reward, is_final, end = self.outcome(depth, order, outer, answer, decisions)
+            made = (action, decisions, longest)
+            reward, is_final, end = self.outcome(depth, order, outer, answer, made)
             heard = self.phase_of(depth, self.steps - 1)
             if level.may_freeze and known["phase"] is Phase.TEST:
                 heard = Phase.TEST  # what came of a decision of a frozen agent is not for learning
@@ -610,6 +627,7 @@ class Recursion:
             totals.update({"sub_episodes": 1, "decisions": decisions, "return": returns})
             shares = {bit.name.lower(): bool(end & bit) for bit in level.bits}
             is_ended, is_reached = shares.pop("option"), shares.pop("goal")
+            shares |= of_own_end(level, is_ended)
             totals.update({f"{name}_share": share for name, share in shares.items()})
             ends = (distance_at_start, answer.after)
             totals.update(of_goal(order, ends, is_reached, duration))
@@ -617,6 +635,14 @@ class Recursion:
             if depth:
                 return Answer(began, answer.after, reward_up, duration, answer.real, end)
             decisions, returns, duration = 0, 0.0, 0
+
+    def begun(self, level, order):
+        """The distance of a sub-episode that begins here, and its horizon; None: it has none."""
+        distance = 0.0 if order is None else order.distance(self.walk.position)
+        if level.horizon_of is None:
+            return distance, level.horizon
+        first = 0.0 if order is None else float(np.float32(order.value[0]))
+        return distance, 1 + math.floor(10 * abs(math.sin(7 * self.walk.position[0] + first)) % 5)
 
     def given_goal(self):
         """The top's goal, which is the walk's own and may move within an episode."""
@@ -803,11 +829,18 @@ class Recursion:
         fork.totals, fork.forks = [[Counter() for _ in self.levels] for _ in range(2)]
         return fork
 
-    def outcome(self, depth, order, outer, answer, decisions):
-        """What a decision was worth, whether its value is final, and why the sub-episode ends."""
+    def outcome(self, depth, order, outer, answer, made):
+        """What a decision was worth, whether its value is final, and why the sub-episode ends.
+
+        Args:
+            made: The action, how many the sub-episode has had, and its horizon.
+        """
         level, end = self.levels[depth], answer.real
-        if level.horizon is not None and decisions >= level.horizon:
+        action, decisions, longest = made
+        if longest is not None and decisions >= longest:
             end |= End.HORIZON
+        if depth and level.ends_options and stops(answer.after):
+            end |= End.OPTION
         after, now = answer.after, self.steps
         if any(above.is_over(after, now) for above in outer):
             end |= End.OUTER
@@ -819,7 +852,8 @@ class Recursion:
                 level, order, answer, is_dead=is_dead, end=end
             )
         else:
-            reward, is_final = order.reward(after, now), order.is_over(after, now)
+            is_final = order.is_over(after, now)
+            reward = self.goal_reward(order, answer, action)
             if order.is_reached(after, now):
                 end |= End.GOAL
             elif is_final:
@@ -835,6 +869,14 @@ class Recursion:
             return (reward if worth is None else worth), True, end | End.FAILURE
         return reward, is_final, end
 
+    def goal_reward(self, order, answer, action):
+        """The reward of a decision under a goal."""
+        if not callable(order.goals.space.reward):
+            return order.reward(answer.after, self.steps)
+        way = (answer.after - answer.before)[0] * float(np.float32(order.value[0]))
+        first = float(np.reshape(np.asarray(action, np.float64), -1)[0])
+        return way + 0.1 * first + answer.duration + 0.01 * answer.reward
+
     def outcome_of_option(self, level, order, answer, *, is_dead, end):
         """The same under an option."""
         number, reward = int(np.argmax(order.value)), answer.reward
@@ -843,8 +885,6 @@ class Recursion:
         if level.goal_space.ends and number % 2 and answer.after[1] > 1.0:
             end |= End.OPTION
             is_dead = is_dead or bool(level.goal_space.rewards)
-        if level.ends_options and stops(answer.after):
-            end |= End.OPTION
         return reward, is_dead, end
 
 
@@ -874,6 +914,12 @@ def of_goal(order, ends, is_reached, steps):
         return {}
     distances = {"distance_at_start": ends[0], "distance": order.distance(ends[1])}
     return {**distances, "goal_share": is_reached, "steps": steps}
+
+
+def of_own_end(level, is_ended):
+    """The share of goals that a level's agent ends itself, where it does."""
+    has_goals = isinstance(level.goal_space, GoalSpace)
+    return {"own_end": is_ended} if level.ends_options and has_goals else {}
 
 
 def of_option(level, order, is_ended, decisions, returns):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_stack import Level, of_skill, options, played
+from plain_stack import Level, earned, fewer, of_skill, options, played
 from scripted_stack import SPACES, Planned, build, managers
 
 from coach_rl.agents.hierarchies.skill_agents import SkillAgents
@@ -66,7 +66,7 @@ def goal_spaces(draw, *, is_top=False, is_planned_from=False, planned_above=None
         relative=is_relative,
         reach=reach if is_relative and draw(st.booleans()) else None,
         observed=observed,
-        reward="sparse" if asks_critic else draw(st.sampled_from(["sparse", "dense"])),
+        reward="sparse" if asks_critic else draw(st.sampled_from(["sparse", "dense", earned])),
         reached_within=draw(st.sampled_from(["elements", "ball"])),
     )
 
@@ -178,13 +178,17 @@ def stacks(draw):
             schedule = draw(schedules(is_top=depth == 0, has_goals=has_goals))
             may_freeze = any(schedule[name] for name in schedule if name != "warmup")
         has_skills = isinstance(space, OptionSpace) and draw(st.booleans())
-        ends_options = not has_skills and draw(st.booleans())
+        may_end = depth > 0 and not isinstance(space, TimedGoalSpace) and not is_planned_from
+        ends_options = may_end and not has_skills and draw(st.booleans())
         is_plain = planner is None and not (has_skills or ends_options)
+        horizon = draw(st.integers(1, 5) if depth else st.none() | st.integers(1, 4))
+        horizon_of = fewer if draw(st.integers(0, 3)) == 3 else None
         levels.append(
             Level(
                 name=f"level {depth}",
                 goal_space=space,
-                horizon=draw(st.integers(1, 5) if depth else st.none() | st.integers(1, 4)),
+                horizon=horizon if horizon_of is None else 5,
+                horizon_of=horizon_of,
                 real_end_is_terminal=draw(st.booleans()),
                 goal_is_terminal=draw(st.booleans()) or isinstance(space, TimedGoalSpace),
                 testing_rate=draw(st.sampled_from([0.0, 0.5])),
@@ -369,7 +373,7 @@ def test_stack_any_levels_equals_plain_recursion(
     expected = played(seeds, levels, phases, discount, others)
     for depth, (agent, manager) in enumerate(zip(agents, managers(top), strict=True)):
         space = levels[depth].goal_space
-        is_dense = isinstance(space, GoalSpace) and space.reward == "dense"
+        is_dense = isinstance(space, GoalSpace) and space.reward != "sparse"
         for row, each in enumerate(expected):
             for mine, transitions in remembered(agent, each.transitions[depth]):
                 found, where = mine.transitions.get(row, []), f"row {row}, level {depth}"

@@ -186,7 +186,7 @@ CASES = {
             "level 'low': hindsight actions need a level below",
         ),
         (at(actions.place(horizon=None)), "level 'top': the penalty of a missed test is minus"),
-        (at(actions.place(goal=actions.DENSE)), "level 'top': ... by distance ... .penalty"),
+        (at(actions.place(goal=actions.DENSE)), "level 'top': ... other rewards ... .penalty"),
         (at(ALONE), "HindsightParameters.goal is None, and the agent's level has no goals"),
         (at(STOPPING), "level 'top': ... choose one"),
         (lambda: sent_as(actions.OwnTime), "level 'top': ... (3,), and OwnTime.space ... (2,)"),

@@ -138,10 +138,10 @@ class HACAgentParameters(LearnerParameters):
         """The lowest and highest value at a level with goals; ConfigurationError if not known."""
         goal = place.goal
         if isinstance(goal, TimedGoalSpace):
-            if goal.reward == "dense":
+            if goal.reward != "sparse":
                 raise ConfigurationError(
-                    f"{name}values of goals with a time are bounded by 0 and 1, and these are "
-                    "rewarded by distance (GoalSpace.reward='dense'); set "
+                    f"{name}values of goals with a time are bounded by 0 and 1, and these have "
+                    f"other rewards ({goal.reward_named}); set "
                     "HACAgentParameters.bound_values=False, or make them 'sparse'"
                 )
             # 1 where the goal holds when its time is up; -1 for a missed test of an upper level.
@@ -152,11 +152,11 @@ class HACAgentParameters(LearnerParameters):
                     f"{name}values are bounded by the level's horizon, and it has none; "
                     "give it one or set HACAgentParameters.bound_values=False"
                 )
-            if goal is not None and goal.reward == "dense":
+            if goal is not None and goal.reward != "sparse":
                 raise ConfigurationError(
                     f"{name}values are bounded by minus the level's horizon, which holds for "
-                    "rewards of -1 and 0, and its goals are rewarded by distance (GoalSpace.reward="
-                    "'dense'); set HACAgentParameters.bound_values=False, or make them 'sparse'"
+                    f"rewards of -1 and 0, and its goals have others ({goal.reward_named}); set "
+                    "HACAgentParameters.bound_values=False, or make them 'sparse'"
                 )
             low, high = -float(level.horizon), 0.0
         rewards = {"failure_reward": level.failure_reward}

@@ -119,7 +119,7 @@ class CriticSteps:
         if goal.reward != "sparse" or low.discount <= 0:
             raise ConfigurationError(
                 f"{owner}: costs=CriticSteps() reads steps off values under rewards of -1 and 0 "
-                f"and a discount above 0; got GoalSpace.reward='{goal.reward}' and a discount of "
+                f"and a discount above 0; got {goal.reward_named} and a discount of "
                 f"{low.discount} at level '{below.name}'; use costs=EdgeLengths()"
             )
         longest = self.longest or below.horizon or math.inf

@@ -303,7 +303,10 @@ CASES = {
         (hac_levels(goal_space=LINE), "level 'top': ... 'desired_goal' has 2 ... goal space 1"),
         (dense(0), "level 'top': values are bounded ... set HACAgentParameters.bound_v"),
         (dense(1), "level 'low': values are bounded ... set HACAgentParameters.bound_v"),
-        (dense(0, **hac.FREE), "'top': the penalty of a missed test ... rewarded by distance"),
+        (
+            dense(0, **hac.FREE),
+            "'top': the penalty of a missed test ... other rewards (GoalSpace.reward='dense')",
+        ),
         (hac_levels(agent=penalty(-5.0)), "bounded by -4 and 0, and ... penalty is"),
         (hac_levels(**REWARDED), "bounded by -4 and 0, and ... failure_reward is"),
         (hiro_alone, "level 'main': ... needs a level below"),

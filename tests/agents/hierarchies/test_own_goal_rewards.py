@@ -1,0 +1,254 @@
+"""Levels with rewards, horizons and ends of their own: what is stored, logged, saved, refused."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pytest
+from resuming import after, amid, assert_resumes
+
+import coach_rl as rl
+from coach_rl.agents.agent_rows import AgentRows
+from coach_rl.agents.off_policy_agent import OffPolicyAgent
+from coach_rl.agents.td3_agent import TD3Learner
+from coach_rl.core.errors import ConfigurationError, NonFiniteError, ParameterError, RunError
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.records import End, missed
+from coach_rl.core.row_noise import RowNoise
+from tests.agents.hierarchies.test_sub_goal_guide import RELATIVE, SETTINGS, agents_of, built, stack
+from tests.refusals import check_refused
+
+PLACE = "achieved_goal"
+
+
+def cosine(step):
+    """FuN (Vezhnevets et al. 2017, section 4): how well the movement follows the direction."""
+    way, wanted = step.after[PLACE] - step.before[PLACE], step.goal - step.before[PLACE]
+    lengths = np.linalg.norm(way, axis=1) * np.linalg.norm(wanted, axis=1)
+    return (way * wanted).sum(axis=1) / np.maximum(lengths, 1e-8)
+
+
+def potential(step):
+    """Shaping by a potential (Ng et al. 1999), less the effort of the action."""
+    near = -np.linalg.norm(step.after[PLACE] - step.goal, axis=1)
+    far = -np.linalg.norm(step.before[PLACE] - step.goal, axis=1)
+    return 0.99 * near - far - 0.1 * np.square(step.action).sum(axis=1) * step.duration
+
+
+def nothing(step):
+    return np.zeros((len(step.goal), 1))
+
+
+def infinite(step):
+    return np.full(len(step.goal), np.inf)
+
+
+def by_distance(observation, goal, uniform):
+    """More decisions for goals that are further away."""
+    distance = np.linalg.norm(goal - observation[PLACE], axis=1)
+    return np.clip((10 * distance).astype(int), 1, 7)
+
+
+def drawn(observation, goal, uniform):
+    return 1 + (7 * uniform).astype(int)
+
+
+def too_long(observation, goal, uniform):
+    return np.full(len(goal), 8)
+
+
+def half(observation, goal, uniform):
+    return np.full(len(goal), 1.5)
+
+
+@parameter_class
+class ImpatientParameters(rl.TD3AgentParameters):
+    """TD3 that gives up goals by chance where it stands to the right."""
+
+    def build(self, context):
+        algorithm = self.algorithm
+        return Impatient(
+            self,
+            context,
+            discount=algorithm.discount,
+            make_learner=partial(TD3Learner, self),
+        )
+
+
+@dataclass(kw_only=True)
+class ImpatientRows(AgentRows):
+    SAVED = ("chance",)
+
+    chance: RowNoise
+
+
+class Impatient(OffPolicyAgent):
+    def new_rows(self, num_envs, seed):
+        chance = RowNoise(num_rows=num_envs, size=1, kind="uniform", seed=seed, name="ends")
+        return ImpatientRows(**vars(super().new_rows(num_envs, seed)), chance=chance)
+
+    def ends(self, row_state, rows, observation, clock):
+        number = row_state.chance.draw(rows)[:, 0]
+        return (number < 0.5) & (observation[PLACE][:, 0] > 0)
+
+
+def with_rewards(function, **level):
+    return stack(
+        rl.TD3AgentParameters(**SETTINGS), goals=replace(RELATIVE, reward=function), **level
+    )
+
+
+@pytest.mark.parametrize("function", [cosine, potential])
+def test_reward_function_is_what_is_learned_and_logged(function):
+    manager = built(with_rewards(function, training=600))
+    _, low = agents_of(manager)
+    kept, store = [], low.store
+
+    def note(transition):
+        kept.append(transition)
+        store(transition)
+
+    low.store = note
+    records = list(manager.improve())
+    returns = []
+    for transition in kept:
+        before, now = transition.observation[PLACE], transition.next_observation[PLACE]
+        goal = before + transition.observation["desired_goal"]  # it sees what is left
+        step = rl.GoalStep(
+            before={PLACE: before},
+            after={PLACE: now},
+            goal=goal,
+            action=transition.action,
+            duration=transition.duration,
+            reward=transition.reward,
+            info={},
+        )
+        np.testing.assert_allclose(transition.reward, function(step), rtol=0, atol=2e-6)
+        returns.append(transition.reward.sum())
+    assert np.std(np.concatenate([each.reward for each in kept])) > 0.01
+    logged = [each.scalars for each in records if each.kind == "level" and each.level == "low"]
+    found = sum(each["level/return"] * each["level/sub_episodes"] for each in logged)
+    open_ends = np.abs(np.concatenate([each.reward for each in kept])).max() * 3 * 8
+    assert abs(found - sum(returns)) < open_ends
+    assert len(kept) > 100
+    manager.close()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"goals": replace(RELATIVE, reward=cosine)},
+        {"goals": replace(RELATIVE, reward=potential), "horizon_of": by_distance},
+        {"horizon_of": drawn},
+        {"low": ImpatientParameters(**SETTINGS)},
+    ],
+    ids=["reward", "reward and horizon", "drawn horizon", "own ends"],
+)
+def test_stack_with_own_functions_resumes_bit_for_bit(changes, tmp_path):
+    top = rl.HIROAgentParameters(**SETTINGS)
+    assert_resumes(partial(built, stack(top, **changes)), tmp_path, after(100, amid))
+
+
+@pytest.mark.parametrize("function", [by_distance, drawn])
+def test_horizon_function_sets_the_length_of_sub_episodes(function):
+    manager = built(stack(rl.TD3AgentParameters(**SETTINGS), horizon_of=function, training=900))
+    level = manager.graph.training.levels[1]
+    ended, note = [], level.sub_episodes.note_ends
+
+    def noted(rows, end, **more):
+        for row, bits, decisions in zip(rows, end, more["decisions"], strict=True):
+            ended.append((int(bits), int(decisions), int(level._horizons.limit[row])))
+        note(rows, end, **more)
+
+    level.sub_episodes.note_ends = noted
+    list(manager.improve())
+    alone = [(decisions, limit) for bits, decisions, limit in ended if bits == End.HORIZON]
+    assert len(alone) > 40
+    assert all(decisions == limit for decisions, limit in alone)
+    assert len({limit for _, limit in alone}) >= 5
+    assert all(decisions <= limit for _, decisions, limit in ended)
+    manager.close()
+
+
+def test_agent_ends_its_goals_which_is_no_miss():
+    manager = built(stack(rl.TD3AgentParameters(**SETTINGS), ImpatientParameters(**SETTINGS)))
+    top, _ = agents_of(manager)
+    below, store = [], top.store
+
+    def note(transition):
+        below.extend(transition.below.tolist())
+        store(transition)
+
+    top.store = note
+    records = list(manager.improve())
+    logged = [each.scalars for each in records if each.kind == "level" and each.level == "low"]
+    assert max(each["level/own_end_share"] for each in logged) > 0.1
+    ended = np.array([bits for bits in below if bits & End.OPTION], np.uint8)
+    assert len(ended) > 20
+    assert not missed(ended).any()
+    manager.close()
+
+
+HIRO = rl.HIROAgentParameters(**SETTINGS)
+HER = rl.ReplayMemoryParameters(hindsight=rl.HindsightParameters())
+WITH_HER = rl.DDPGAgentParameters(memory=HER, **SETTINGS)
+
+
+def made(params):
+    built(params).close()
+
+
+def run(params):
+    manager = built(params)
+    try:
+        list(manager.improve())
+    finally:
+        manager.close()
+
+
+REFUSED = [  # call, kind of error, message
+    (lambda: replace(RELATIVE, reward="fast"), ParameterError, "GoalSpace.reward"),
+    (lambda: replace(RELATIVE, reward=by_distance), ParameterError, "function of a GoalStep"),
+    (
+        lambda: rl.LevelParameters(agent=HIRO, horizon_of=drawn),
+        ParameterError,
+        "give it the longest as horizon",
+    ),
+    (
+        lambda: made(stack(HIRO, WITH_HER, goals=replace(RELATIVE, reward=cosine))),
+        ConfigurationError,
+        "GoalSpace.reward=cosine does not give",
+    ),
+    (
+        lambda: made(
+            stack(
+                rl.TD3AgentParameters(**SETTINGS),
+                ImpatientParameters(**SETTINGS),
+                goals=rl.TimedGoalSpace.of(RELATIVE, longest=9),
+            )
+        ),
+        ConfigurationError,
+        "its goals end when their time is up",
+    ),
+    (lambda: run(with_rewards(nothing)), RunError, "GoalSpace.reward (nothing) returned"),
+    (lambda: run(with_rewards(infinite)), NonFiniteError, "reward that is not finite in row"),
+    (
+        lambda: run(stack(HIRO, horizon_of=too_long)),
+        RunError,
+        "whole number from 1 to 7, the level's horizon",
+    ),
+    (lambda: run(stack(HIRO, horizon_of=half)), RunError, "horizon_of (half) must return"),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "message"), REFUSED)
+def test_own_functions_that_do_not_fit_are_refused(call, kind, message):
+    check_refused(call, kind, message)
+
+
+def test_description_names_the_functions():
+    manager = built(with_rewards(cosine, horizon_of=drawn))
+    text = manager.graph.description()
+    assert "rewarded by cosine" in text
+    assert "horizon 7 decisions, or fewer by horizon_of" in text
+    manager.close()
