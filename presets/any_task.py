@@ -19,6 +19,7 @@ from coach_rl.presets import (
     Acrobot_PPO,
     CartPole_DQN,
     CartPole_PPO,
+    CartPole_SAC,
     LunarLander_DQN,
     Mujoco_DDPG,
     Mujoco_PPO,
@@ -39,7 +40,7 @@ OWN_PRESETS: dict[str, dict[str, ModuleType]] = {
     "DQN": {"CartPole-v1": CartPole_DQN, "LunarLander-v3": LunarLander_DQN},
     "DDPG": {"Pendulum-v1": Pendulum_DDPG},
     "TD3": {},
-    "SAC": {"Pendulum-v1": Pendulum_SAC},
+    "SAC": {"CartPole-v1": CartPole_SAC, "Pendulum-v1": Pendulum_SAC},
 }
 """Presets of single tasks, by algorithm and task."""
 MUJOCO = {"PPO": Mujoco_PPO, "DDPG": Mujoco_DDPG, "TD3": Mujoco_TD3, "SAC": Mujoco_SAC}
@@ -94,7 +95,7 @@ def TD3(panel: Panel) -> rl.GraphManager:
 
 
 def SAC(panel: Panel) -> rl.GraphManager:
-    """SAC on any task with continuous actions."""
+    """SAC on any task."""
     return _off_policy("SAC", panel, temperature=None)
 
 

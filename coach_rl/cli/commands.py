@@ -73,7 +73,8 @@ _ALL = (
     _one_run(
         "list",
         "[WORD] [flags]",
-        "List the shipped presets, or those whose name contains WORD; in short `coach -l`.",
+        "List the presets, or those whose name contains WORD, and the commands of other "
+        "packages; in short `coach -l`.",
         run="main:list_presets",
         subject="word",
         limits="it lists the presets and does nothing else",
@@ -270,6 +271,8 @@ _CHOOSING = {
 """Coach's short form: the command by the first of these flags that is given."""
 _WORDS = [*dict.fromkeys(name.partition(" ")[0] for name in COMMANDS), "help"]
 """The words that a command begins with."""
+TAKEN = (*_WORDS, *_ALIASES)
+"""Names that no other package's command can have."""
 
 
 def parse_arguments(arguments: Sequence[str]) -> Given:

@@ -81,7 +81,7 @@ RUNS = (
             "a shipped preset's name, FILE.py, or either with :FUNCTION",
             of=_PRESET,
         ),
-        Flag("-l, --list", "list the shipped presets", of="list"),
+        Flag("-l, --list", "list the presets", of="list"),
         Flag(
             "-crd, --checkpoint_restore RUN",
             "resume a run: its folder (last checkpoint), one of its checkpoints, RUN@STEP, or a "
@@ -381,8 +381,8 @@ _GROUPS = (
     Flag(
         "--metric NAME",
         "a metric of evaluations: reward_mean, success_rate, low/goal_share, ... (default: "
-        "success_rate where all runs report it, otherwise reward_mean); `coach plot` draws any number "
-        "of the logs, such as train/entropy",
+        "success_rate where all runs report it, otherwise reward_mean); `coach plot` draws any "
+        "number of the logs, such as train/entropy",
     ),
     Flag(
         "--at WHEN",

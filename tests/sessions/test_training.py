@@ -66,6 +66,7 @@ def test_run_of_train_is_resumed_evaluated_and_forked(tmp_path):
         ("PPO", "CartPole-v1", "CartPole_PPO"),
         ("DQN", "CartPole-v1", "CartPole_DQN"),
         ("SAC", "Pendulum-v1", "Pendulum_SAC"),
+        ("SAC", "CartPole-v1", "CartPole_SAC"),
         ("PPO", "hopper", "Mujoco_PPO"),
         ("TD3", "Hopper-v5", "Mujoco_TD3"),
         ("DDPG", "hopper", "Mujoco_DDPG"),
@@ -88,6 +89,7 @@ def test_settings_of_a_task_with_a_preset_are_the_presets(algorithm, level, pres
         ("DDPG", "point_mass"),
         ("TD3", "MountainCarContinuous-v0"),
         ("SAC", "point_mass"),
+        ("SAC", "FrozenLake-v1"),
     ],
 )
 def test_any_task_can_be_built(algorithm, level):
