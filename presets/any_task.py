@@ -111,7 +111,7 @@ def _off_policy(algorithm: str, panel: Panel, **settings: object) -> rl.GraphMan
 
 def _of_own_preset(algorithm: str, panel: Panel) -> rl.GraphManager | None:
     """The experiment of the task's preset; None where it has none."""
-    given = {"steps": panel.steps, "num_envs": panel.num_envs}
+    given: dict[str, object] = {"steps": panel.steps, "num_envs": panel.num_envs}
     preset = OWN_PRESETS[algorithm].get(panel.level)
     if panel.level in rl.TASKS and algorithm in MUJOCO:
         preset = MUJOCO[algorithm]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from coach_rl.cli import flags
+from coach_rl.cli import flags, study_flags
 from coach_rl.cli.parser import Command, Given, Parser, underscored, unknown_flag
 from coach_rl.configuration.presets import shipped_presets
 from coach_rl.core.errors import ConfigurationError, UnknownNameError, near_names
@@ -93,7 +93,7 @@ _ALL = (
         "seeds, and the probability that a run of one scores higher than one of the other. Where "
         "the interval holds zero, no difference is reported.",
         run="compare:compare_groups",
-        flags=flags.COMPARE,
+        flags=study_flags.COMPARE,
     ),
     Command(
         "plot",
@@ -102,7 +102,7 @@ _ALL = (
         "curves with a 95 % band over seeds, success of each level of a hierarchy, performance "
         "profiles, probabilities of improvement. Writes PNG, SVG, CSV and Markdown.",
         run="compare:plot",
-        flags=flags.PLOT,
+        flags=study_flags.PLOT,
     ),
     Command(
         "report",
@@ -111,42 +111,50 @@ _ALL = (
         "file with its pictures inside: the answer, tables with intervals, curves, resources, how "
         "to make each run again. It opens without a server or a network.",
         run="compare:report",
-        flags=flags.REPORT,
+        flags=study_flags.REPORT,
     ),
     Command(
         "study run",
         "FILE [flags]",
         "Make the runs of a study that are missing.",
         run="studies:run_study",
-        flags=flags.STUDY_RUN,
+        flags=study_flags.STUDY_RUN,
     ),
     Command(
         "study status",
         "FILE [flags]",
         "Show the state of each run of a study.",
         run="studies:show_status",
-        flags=flags.STUDY,
+        flags=study_flags.STUDY,
     ),
     Command(
         "study report",
         "FILE [flags]",
         "Print the tables of a study.",
         run="studies:print_report",
-        flags=flags.STUDY_REPORT,
+        flags=study_flags.STUDY_REPORT,
     ),
     Command(
         "study export",
         "FILE [flags]",
         "Write the records of scored runs into one file.",
         run="studies:export_records",
-        flags=flags.STUDY_EXPORT,
+        flags=study_flags.STUDY_EXPORT,
     ),
     Command(
         "study import",
         "ARCHIVE [flags]",
         "Make run folders of records, for the tables.",
         run="studies:import_records",
-        flags=flags.STUDY_IMPORT,
+        flags=study_flags.STUDY_IMPORT,
+    ),
+    Command(
+        "new",
+        "preset|environment|agent NAME [flags]",
+        "Write a file to begin with, and its test: a preset, an environment, or an agent with a "
+        "preset for it.",
+        run="new:write_new",
+        flags=flags.NEW,
     ),
     Command(
         "runs",
@@ -187,7 +195,7 @@ _ALL = (
         "as it is again from fresh seeds. The same command again continues a sweep that was "
         "stopped, and works on one that is running.",
         run="studies:sweep_preset",
-        flags=flags.SWEEP,
+        flags=study_flags.SWEEP,
         subject="preset",
     ),
 )
@@ -234,6 +242,7 @@ COACH = _one_run(
        coach play RUN [--to FILE] [flags]
        coach describe PRESET [flags]
        coach check ENVIRONMENT          or  coach check -p PRESET
+       coach new preset|environment|agent NAME
        coach study run|status|report FILE
        coach report STUDY.py|FOLDER ...
        coach compare FOLDER FOLDER ...  or  coach compare STUDY.py

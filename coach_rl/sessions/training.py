@@ -79,7 +79,13 @@ def train(
             "train() returns the agent of the last checkpoint, and checkpoints.enabled=False keeps "
             "none; leave it out, or use run_experiment()"
         )
-    call = {"steps": steps, "seed": seed, "num_envs": num_envs, "device": device, "name": name}
+    call: dict[str, object] = {
+        "steps": steps,
+        "seed": seed,
+        "num_envs": num_envs,
+        "device": device,
+        "name": name,
+    }
     call |= {"folder": str(folder), "changes": changes or None}
     usual = {"seed": 0, "device": "auto", "folder": str(DEFAULT_ROOT)}
     words = [f"{key}={value!r}" for key, value in call.items() if value != usual.get(key)]

@@ -18,8 +18,9 @@ import coach_rl
 from coach_rl.cli import main as main_module
 from coach_rl.cli import values
 from coach_rl.cli.commands import COMMANDS, parse_arguments
-from coach_rl.cli.flags import COMPARE, RUNS, SORT_KEYS, STATES
+from coach_rl.cli.flags import RUNS, SORT_KEYS, STATES
 from coach_rl.cli.settings import overrides_of, settings, video_parameters
+from coach_rl.cli.study_flags import COMPARE
 from coach_rl.cli.terminal import program, word
 from coach_rl.configuration.overrides import parameter_paths
 from coach_rl.configuration.preset_file import load_preset
