@@ -13,6 +13,7 @@ from coach_rl.configuration.presets import any_task_presets
 from coach_rl.configuration.user_modules import let_import_named
 from coach_rl.core.errors import ConfigurationError, RunError, UnknownNameError, require
 from coach_rl.core.runtime import Runtime
+from coach_rl.core.typed_values import describe_type, describe_value
 from coach_rl.runs.manifest import Origin
 from coach_rl.sessions.session import DEFAULT_ROOT, run_experiment
 from coach_rl.sessions.settings import Audience, RunResult
@@ -63,6 +64,16 @@ def train(
     """
     given = {"steps": steps, "num_envs": num_envs}
     panel = {"level": level, **{key: value for key, value in given.items() if value is not None}}
+    for argument, value, kind in (
+        ("folder", folder, str | Path),
+        ("name", name, str | None),
+        ("changes", changes, Mapping | None),
+        ("audience", audience, Audience | None),
+    ):
+        require(
+            isinstance(value, kind),
+            f"{argument} must be {describe_type(kind)}, got {describe_value(value)}",
+        )
     changes = dict(changes or {})
     for key in ("level", "environment.level", "steps", "schedule.training", "num_envs"):
         short = {"environment.level": "level", "schedule.training": "steps"}.get(key, key)

@@ -1,6 +1,8 @@
 """`coach_rl.train`: a run from the names of an algorithm and a task."""
 
 import json
+import os
+import signal
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from coach_rl.sessions.evaluation import evaluate_run
 from coach_rl.sessions.session import fork_experiment, resume_experiment
 from coach_rl.sessions.settings import Audience
 from tests.refusals import check_refused
-from tests.small_runs import QUIET, manifest_of
+from tests.small_runs import QUIET, AtRecord, manifest_of
 
 SHORT = {
     "agent.algorithm.rollout": 64,
@@ -106,6 +108,22 @@ def test_vectors_alone_are_normalised():
     assert discrete.agent.input_filter is None
 
 
+def test_stopped_training_is_an_error_with_the_command_that_resumes_it(tmp_path):
+    stop = AtRecord(
+        lambda record: record.environment_steps >= 150,
+        lambda: os.kill(os.getpid(), signal.SIGINT),
+    )
+    audience = Audience(sinks=(stop,))
+    arguments = {"steps": 400, "changes": SHORT | {"schedule.progress_interval": 50}}
+    check_refused(
+        lambda: coach_rl.train(
+            "PPO", "CartPole-v1", folder=tmp_path, audience=audience, device="cpu", **arguments
+        ),
+        errors.RunError,
+        f"training was stopped by a signal ... resume it with: coach -crd {tmp_path}",
+    )
+
+
 C, P, U = errors.ConfigurationError, errors.ParameterError, errors.UnknownNameError
 
 
@@ -121,6 +139,10 @@ C, P, U = errors.ConfigurationError, errors.ParameterError, errors.UnknownNameEr
         (("PPO", "CartPole-v1"), {"seed": -1}, P, "seed must be ... got -1"),
         (("PPO", "CartPole-v1"), {"num_envs": 0}, P, "num_envs must be ... got 0"),
         (("DQN", "Pendulum-v1"), {}, errors.SpaceError, "Box"),
+        (("PPO", "CartPole-v1"), {"changes": "a=1"}, P, "changes must be ... got 'a=1'"),
+        (("PPO", "CartPole-v1"), {"name": "a/b"}, C, "the experiment name 'a/b' cannot name"),
+        (("PPO", "CartPole-v1"), {"device": "tpu"}, C, "tpu"),
+        (("PPO", "CartPole-v1"), {"audience": 3}, P, "audience must be Audience ... got 3"),
         (
             ("PPO", "CartPole-v1"),
             {"changes": {"agent.algorithm.klip": 0.1}},
