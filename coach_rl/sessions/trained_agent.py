@@ -63,7 +63,7 @@ def load(
             if state["agents"].get(name) != {}:  # a script has nothing to load
                 agent.load_policy(state["agents"][name])
     graph.clock.load_state_dict(state["training"]["clock"])
-    return TrainedAgent(graph)
+    return TrainedAgent(graph, opened.folder.path)
 
 
 class TrainedAgent:
@@ -73,10 +73,13 @@ class TrainedAgent:
 
     Args:
         graph: The agents, built on an `OutsideParameters`, with what they have learned.
+        run: The folder of the run that they are from.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, run: Path) -> None:
         self._graph = graph
+        self.run = run
+        """The folder of its run."""
         self._seeds: Iterator[int] = count()
         self._actor: Actor | None = None
         self._begins: BoolArray = np.ones(0, np.bool_)  # [N] with the next observation
