@@ -25,11 +25,8 @@ for name in names:
 presets = list((here / "presets").glob("[A-Z]*_*.py"))
 assert presets, "no presets in the wheel"
 assert (here / "studies/report.html.jinja").is_file(), "no template of reports in the wheel"
-<<<<<<< HEAD
 assert list((here / "trained").rglob("*.zip")), "no trained agents in the wheel"
-=======
 assert len(list((here / "cli/templates").glob("*.py.txt"))) == 6, "no templates in the wheel"
->>>>>>> main
 print(f"wheel: {len(names)} modules imported, {len(presets)} presets shipped")
 """
 

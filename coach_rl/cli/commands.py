@@ -73,13 +73,8 @@ _ALL = (
     _one_run(
         "list",
         "[WORD] [flags]",
-<<<<<<< HEAD
-        "List the shipped presets, or those whose name contains WORD; in short `coach -l`. With "
-        "--trained: the trained agents that come with it.",
-=======
         "List the presets, or those whose name contains WORD, and the commands of other "
-        "packages; in short `coach -l`.",
->>>>>>> main
+        "packages; in short `coach -l`. With --trained: the trained agents that come with it.",
         run="main:list_presets",
         subject="word",
         limits="it lists what comes with it and does nothing else",

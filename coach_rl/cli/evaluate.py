@@ -4,13 +4,8 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from coach_rl.cli.parser import Given
-<<<<<<< HEAD
-from coach_rl.cli.settings import opening, overrides_of, settings, video_parameters
-from coach_rl.cli.terminal import console_of, program, short, word
-=======
 from coach_rl.cli.settings import configured, opening, overrides_of, settings, video_parameters
-from coach_rl.cli.terminal import console_of, short
->>>>>>> main
+from coach_rl.cli.terminal import console_of, program, short, word
 from coach_rl.cli.train import newest_run
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset

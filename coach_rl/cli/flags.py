@@ -82,12 +82,8 @@ RUNS = (
             "a shipped preset's name, FILE.py, or either with :FUNCTION",
             of=_PRESET,
         ),
-<<<<<<< HEAD
-        Flag("-l, --list", "list the shipped presets", of="list"),
-        Flag("--trained", "list the trained agents that come with it, with scores", of="list"),
-=======
         Flag("-l, --list", "list the presets", of="list"),
->>>>>>> main
+        Flag("--trained", "list the trained agents that come with it, with scores", of="list"),
         Flag(
             "-crd, --checkpoint_restore RUN",
             "resume a run: its folder (last checkpoint), one of its checkpoints, RUN@STEP, or a "
@@ -391,7 +387,6 @@ PLAY = (
     again("--last_good"),
     again("--trust"),
 )
-<<<<<<< HEAD
 CARD = (
     Flag("RUN", "as of `coach play`", Path),
     Flag("--to FOLDER", "the new folder (default: ./card_ and the experiment's name)", Path),
@@ -400,58 +395,6 @@ CARD = (
     _again("--last_good"),
     _again("--trust"),
 )
-COMPARE = (*_GROUPS, Flag("--markdown", "print tables as Markdown"))
-PLOT = (
-    *_GROUPS,
-    Flag(
-        "--axis AXIS",
-        "what curves are drawn against: steps or hours (default: steps)",
-        choices=("steps", "hours"),
-    ),
-    Flag("--to FOLDER", "the folder of the pictures (default: ./plots)", Path),
-)
-REPORT = (
-    Flag(
-        "STUDY.py|FOLDER ...",
-        "a study's file, or STUDY.py:FUNCTION, which may be unfinished; or a folder for each "
-        "group of runs, or one whose folders are the groups",
-        name="what",
-    ),
-    *_PLACES,
-    Flag(
-        "--metric NAME",
-        "for folders: a metric of evaluations (default: success_rate where all runs report it, "
-        "otherwise reward_mean)",
-    ),
-    Flag(
-        "--baseline NAME",
-        "for folders: the group that the others are compared with (default: the last one)",
-    ),
-    Flag(
-        "--to FILE",
-        "the file to write (default: NAME.html, with the name of the study or of the only "
-        "folder, else report.html)",
-        Path,
-    ),
-)
-STUDY_RUN = (
-    *STUDY,
-    _again("--jobs", help="runs at once (default: as the machine carries)"),
-    Flag("--on PLACE", "where to run: local (default), ray[:HOST:PORT] or slurm[:PARTITION]"),
-    _again("-ntb"),
-)
-STUDY_REPORT = (
-    *STUDY,
-    Flag(
-        "--write [PAGE ...]",
-        "write them between the study's marks in these pages, or in those that it names",
-        Path,
-    ),
-)
-STUDY_EXPORT = (*STUDY, Flag("--to ARCHIVE", "the file (default: the study's name, .zip)", Path))
-STUDY_IMPORT = (Flag("ARCHIVE", "what `export` has written", Path), _ROOT)
-=======
->>>>>>> main
 LIST_RUNS = (
     Flag("[FOLDER]", "the folder to list (default: ./experiments)", Path),
     Flag(

@@ -143,8 +143,10 @@ def _plain(name: str) -> str:
 
 
 def list_presets(given: Given) -> int:
-<<<<<<< HEAD
-    """Print the shipped presets or trained agents whose name contains a word; the exit code."""
+    """Print what the package offers, or what of it is named like a word; the exit code.
+
+    These are presets and the commands of other packages, or the trained agents.
+    """
     word, kind, lists = given.word or "", "preset", "coach -l"
     if given.trained:
         kind, lists = "trained agent", "coach -l --trained"
@@ -157,18 +159,9 @@ def list_presets(given: Given) -> int:
     width = max([24, *map(len, found)])
     for name in found:
         print(f"{name:<{width}} {known[name]}")
-=======
-    """Print the presets and the commands of packages, or those named like a word; the exit code."""
-    word = given.word or ""
-    found = [each for each in describe_presets() if word.lower() in each[0].lower()]
-    if word and not found:
-        raise ConfigurationError(f"no preset's name contains '{word}'; `coach -l` lists them all")
-    for name, text in found:
-        print(f"{name:<24} {text}")
-    for entry in [] if word else installed_entries(COMMANDS, TAKEN):
+    for entry in [] if word or given.trained else installed_entries(COMMANDS, TAKEN):
         text = f"cannot be used: {entry.problem}" if entry.problem else "command"
-        print(f"{f'coach {entry.name}':<24} {text} ({entry.package})")
->>>>>>> main
+        print(f"{f'coach {entry.name}':<{width}} {text} ({entry.package})")
     return 0
 
 
