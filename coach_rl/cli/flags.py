@@ -392,8 +392,8 @@ CARD = (
     Flag("--to FOLDER", "the new folder (default: ./card_ and the experiment's name)", Path),
     Flag("--episodes N", "episodes of the score (default: 100)", values.episodes),
     Flag("--no_film", "write no film of an episode"),
-    _again("--last_good"),
-    _again("--trust"),
+    again("--last_good"),
+    again("--trust"),
 )
 LIST_RUNS = (
     Flag("[FOLDER]", "the folder to list (default: ./experiments)", Path),

@@ -181,9 +181,7 @@ def rebuild(
     if outside is None and ONLY_POLICY not in manifest:
         with _reading(folder.manifest, manifest):
             _warn_of_changes(folder, manifest, runtime)
-    with _reading(folder.manifest, manifest), warnings.catch_warnings():
-        if ONLY_POLICY in manifest:  # it acts as before: defaults of new fields keep the numbers
-            warnings.filterwarnings("ignore", ".* was written before .* had the field")
+    with _reading(folder.manifest, manifest):
         graph_manager_type = resolve(manifest["graph_manager"], "graph_manager", trust=trusted)
         parameters = decode(document, trust=trusted)
     if not (isinstance(graph_manager_type, type) and issubclass(graph_manager_type, GraphManager)):
@@ -444,7 +442,10 @@ def _reading(file: Path, manifest: Json) -> Iterator[None]:
     """
     written = _written_by(manifest["versions"].get("coach-rl"))
     try:
-        yield
+        with warnings.catch_warnings():
+            if ONLY_POLICY in manifest:  # defaults of new fields keep what it does
+                warnings.filterwarnings("ignore", ".* was written before .* had the field")
+            yield
     except KeyError as error:
         raise CheckpointError(f"{file} is damaged: it lacks {error} ({written})") from error
     except ConfigurationError as error:
