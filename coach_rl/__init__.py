@@ -143,6 +143,7 @@ if TYPE_CHECKING:
         ParameterNoise,
         TruncatedNormalNoise,
     )
+    from coach_rl.exporting import export
     from coach_rl.filters import (
         BoxDiscretization,
         BoxMasking,
@@ -241,8 +242,9 @@ __all__ = [
     "TD3AlgorithmParameters", "TMazeParameters", "TargetSync", "TerminationParameters",
     "TimedGoalSpace", "TorsoParameters", "TrackerParameters", "TrainedAgent", "TrainingSteps",
     "TruncatedNormalNoise", "UniformAgentParameters", "UnknownNameError", "ValidationParameters",
-    "Variant", "VideoParameters", "__version__", "evaluate_run", "find_preset", "fork_experiment",
-    "load", "load_levels", "load_preset", "resume_experiment", "run_experiment", "watch",
+    "Variant", "VideoParameters", "__version__", "evaluate_run", "export", "find_preset",
+    "fork_experiment", "load", "load_levels", "load_preset", "resume_experiment",
+    "run_experiment", "watch",
 ]  # fmt: skip
 
 __version__ = "0.3.0"

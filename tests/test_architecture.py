@@ -29,7 +29,16 @@ ALLOWED: dict[str, set[str]] = {
         "sessions",
         "processes",
     },
+    "exporting": {
+        "core",
+        "architectures",
+        "agents",
+        "filters",
+        "graph_managers",
+        "sessions",
+    },
     "cli": {
+        "exporting",
         "processes",
         "studies",
         "sessions",

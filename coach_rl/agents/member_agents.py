@@ -40,7 +40,8 @@ class ActionPart:
 
     def __init__(self, keys: tuple[str, ...], whole: spaces.Dict) -> None:
         self.keys = keys
-        self._parts: dict[str, Space] = {key: whole[key] for key in keys}
+        self.spaces: dict[str, Space] = {key: whole[key] for key in keys}
+        """Their spaces."""
         self.space, self._split = self._joined()
 
     def split(self, action: Action) -> dict[str, Array]:
@@ -48,7 +49,7 @@ class ActionPart:
         return self._split(action)
 
     def _joined(self) -> tuple[Space, Callable[[Action], dict[str, Array]]]:
-        parts = list(self._parts.values())
+        parts = list(self.spaces.values())
         if len(parts) == 1:
             return parts[0], self._split_one
         if all(isinstance(part, DISCRETE) for part in parts):
@@ -56,7 +57,7 @@ class ActionPart:
         boxes = [part for part in parts if isinstance(part, spaces.Box)]
         if len(boxes) == len(parts) and all(np.issubdtype(box.dtype, np.floating) for box in boxes):
             return _joined_boxes(boxes), self._split_flat
-        return spaces.Dict(self._parts), self._split_dict
+        return spaces.Dict(self.spaces), self._split_dict
 
     def _split_one(self, action: Action) -> dict[str, Array]:
         assert not isinstance(action, dict)
@@ -70,7 +71,7 @@ class ActionPart:
         assert not isinstance(action, dict)
         found: dict[str, Array] = {}
         begin = 0
-        for key, part in self._parts.items():
+        for key, part in self.spaces.items():
             shape = part.shape or ()
             end = begin + int(np.prod(shape))
             values = action[:, begin:end].reshape(len(action), *shape)

@@ -154,7 +154,7 @@ class MaskedInput(Saved):
         agent: str,
         needed: IntArray | None = None,
     ) -> None:
-        self._inner, self.key, self._agent, self._needed = inner, key, agent, needed
+        self._inner, self.key, self._agent, self.needed = inner, key, agent, needed
         self._begins = np.cumsum((0, *sizes[:-1]))
         self.observation_space = inner.observation_space
         self.changed_keys = inner.changed_keys
@@ -182,8 +182,8 @@ class MaskedInput(Saved):
         if shown is None:
             return filtered
         mask: BoolArray = np.asarray(shown.reshape(len(rows), -1) > 0)
-        if self._needed is not None:
-            mask = np.logical_and.reduce(mask[:, self._needed], axis=2)
+        if self.needed is not None:
+            mask = np.logical_and.reduce(mask[:, self.needed], axis=2)
         return {**filtered, ALLOWED: mask}
 
     def reward(

@@ -409,6 +409,14 @@ PLAY = (
     _again("--last_good"),
     _again("--trust"),
 )
+EXPORT = (
+    PLAY[0],
+    Flag("FILE", "the new file: .zip, .onnx or .pt2", Path),
+    Flag("--opset N", "version of the ONNX operators (default: 17)", values.positive),
+    Flag("--sampling", "in a single graph, draw actions by noise that is an input"),
+    _again("--last_good"),
+    _again("--trust"),
+)
 COMPARE = (*_GROUPS, Flag("--markdown", "print tables as Markdown"))
 PLOT = (
     *_GROUPS,
