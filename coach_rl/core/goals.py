@@ -41,9 +41,9 @@ class GoalStep(NamedTuple):
     """R decisions of a level with goals, as its reward function sees them."""
 
     before: Observation
-    """What they were made on, [R, ...] each, unfiltered."""
+    """Observations that they were made on, [R, ...] each, unfiltered."""
     after: Observation
-    """What they led to, the true last state where an episode ended."""
+    """Observations that they led to, the true last ones where an episode ended."""
     goal: FloatArray
     """[R, G] absolute goals, with the time left behind them where goals have one."""
     action: Action

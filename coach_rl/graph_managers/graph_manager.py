@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.records import Array
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State
@@ -49,6 +50,7 @@ from coach_rl.graph_managers.run_warnings import (
 )
 from coach_rl.telemetry.episode_recorder import EvaluationWatcher, TrainingRecorder
 from coach_rl.telemetry.records import Evaluation, LogRecord
+from coach_rl.telemetry.statistics import histogram, require_image
 
 _MOVED_ATTRIBUTES = {
     "clock": "graph.clock",
@@ -218,7 +220,14 @@ class GraphManager:
         self.progress.stop(reason)
 
     def note(
-        self, scalars: Mapping[str, float], *, text: str = "", level: str = "", agent: str = ""
+        self,
+        scalars: Mapping[str, float] | None = None,
+        *,
+        text: str = "",
+        level: str = "",
+        agent: str = "",
+        arrays: Mapping[str, Array] | None = None,
+        images: Mapping[str, Array] | None = None,
     ) -> LogRecord:
         """A record of kind `note`, with the current counters; for callbacks.
 
@@ -227,10 +236,14 @@ class GraphManager:
             text: An account of it, in one line.
             level: The level it belongs to.
             agent: The agent it belongs to.
+            arrays: Arrays of numbers by `room/quantity`, shown as histograms.
+            images: Pictures by `room/quantity`, uint8 [H, W] or [H, W, 3].
         """
-        numbers = {name: float(value) for name, value in scalars.items()}
+        numbers = {name: float(value) for name, value in (scalars or {}).items()}
         record = self.progress.record("note", numbers, level=level, agent=agent)
-        return replace(record, text=text)
+        drawn = {name: histogram(values) for name, values in (arrays or {}).items()}
+        shown = {name: require_image(name, values) for name, values in (images or {}).items()}
+        return replace(record, text=text, arrays=drawn, images=shown)
 
     def _scheduled(
         self, is_stopped: Callable[[], bool], is_paused: Callable[[], bool]

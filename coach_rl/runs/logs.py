@@ -31,7 +31,7 @@ from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.runs.checkpoint import Checkpoint
 from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.runs.manifest import introduction
-from coach_rl.telemetry.log_files import CsvSink, JsonlSink, logged_names
+from coach_rl.telemetry.log_files import CsvSink, ImageSink, JsonlSink, logged_names
 from coach_rl.telemetry.records import LogRecord, Sink, SinkRun, made_sink, sink_name
 from coach_rl.telemetry.tensorboard import TensorBoardSink
 
@@ -389,6 +389,7 @@ def file_sinks(
     files: dict[str, Callable[[], Sink]] = {
         "log.jsonl": lambda: JsonlSink(folder / "log.jsonl"),
         "the CSV files": lambda: CsvSink(folder),
+        "the pictures of notes": lambda: ImageSink(folder / "images"),
     }
     if tensorboard:
         about = introduction(run, graph_manager.graph.description())

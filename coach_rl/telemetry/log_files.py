@@ -9,14 +9,17 @@ import io
 import json
 import math
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from PIL import Image
+
 from coach_rl.core.clock import Phase
-from coach_rl.core.file_writing import replacing, without_links
+from coach_rl.core.file_writing import make_folder, replacing, without_links
 from coach_rl.core.shown_text import printable
-from coach_rl.telemetry.records import Kind, LogRecord
+from coach_rl.telemetry.records import Kind, LogRecord, by_tag
 
 _TAIL = 4096
 """Bytes by which a file that was truncated and rewritten is recognised."""
@@ -109,6 +112,28 @@ class JsonlSink:
 
     def close(self) -> None:
         self._file.close()
+
+
+class ImageSink:
+    """Writes the pictures of notes as PNG files: `step_<environment steps>_<room>_<quantity>.png`.
+
+    Args:
+        folder: For the files; made with the first.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def write(self, record: LogRecord) -> None:
+        for tag, image in by_tag(record, record.images).items():
+            make_folder(self._folder)
+            name = re.sub(r"[^\w.-]", "_", tag)
+            path = self._folder / f"step_{record.environment_steps}_{name}.png"
+            with replacing(path) as new:
+                Image.fromarray(image).save(new, format="PNG")
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 class JsonlReader:

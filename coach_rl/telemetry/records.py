@@ -7,11 +7,12 @@ docs/metrics.md lists them all.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.records import Array
 
+Value = TypeVar("Value")
 Kind = Literal[
     "phase",
     "level_phase",
@@ -59,7 +60,10 @@ class LogRecord:
     text: str = ""
     """A description of the event, in one line; empty if the numbers suffice."""
     arrays: Mapping[str, Array] = field(default_factory=dict)
-    """Arrays by `room/quantity`, e.g. an evaluation's `episode/reward`, one entry an episode."""
+    """Arrays by `room/quantity`, e.g. an evaluation's `episode/reward`, one entry an episode. Those
+    of histograms and notes are histograms, [bins, 3]: left edge, right edge, count."""
+    images: Mapping[str, Array] = field(default_factory=dict)
+    """Pictures of a note by `room/quantity`, uint8 [H, W] or [H, W, 3]."""
     is_in_files: bool = True
     """False if the run's files leave it out because a long run has too many of its kind."""
 
@@ -143,5 +147,10 @@ def scalars_by_tag(record: LogRecord) -> dict[str, float]:
 
     An agent's are `<level>/<agent>/...`, so that a hierarchy's levels are shown side by side.
     """
+    return by_tag(record, record.scalars)
+
+
+def by_tag(record: LogRecord, values: Mapping[str, Value]) -> dict[str, Value]:
+    """Values of a record by the names under which every service shows them."""
     prefix = "".join(f"{name}/" for name in (record.level, record.agent) if name)
-    return {f"{prefix}{name}": value for name, value in record.scalars.items()}
+    return {f"{prefix}{name}": value for name, value in values.items()}

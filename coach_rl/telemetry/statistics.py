@@ -90,6 +90,20 @@ def histogram(values: Array, bins: int = 30) -> FloatArray:
     return np.stack([edges[:-1], edges[1:], counts.astype(np.float64)], axis=1)
 
 
+def require_image(name: str, values: Array) -> Array:
+    """The picture; ParameterError unless it is uint8 [H, W] or [H, W, 3]."""
+    image = np.asarray(values)
+    require(
+        image.dtype == np.uint8
+        and image.size > 0
+        and image.shape[2:] in ((), (3,))
+        and image.ndim > 1,
+        f"the image '{name}' of a note must be uint8 [H, W] or [H, W, 3], got {image.dtype} "
+        f"{list(image.shape)}",
+    )
+    return image
+
+
 class SignalWindow:
     """Mean, standard deviation, minimum, maximum and count of one signal.
 

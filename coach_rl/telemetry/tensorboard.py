@@ -68,7 +68,7 @@ from tensorboard.util.tensor_util import (  # type: ignore[import-untyped]  # ha
 )
 
 from coach_rl.core.records import Array
-from coach_rl.telemetry.records import LogRecord, scalars_by_tag
+from coach_rl.telemetry.records import LogRecord, by_tag, scalars_by_tag
 
 _LEARNING = (
     (
@@ -253,6 +253,15 @@ def film_value(tag: str, gif: bytes) -> Summary.Value:
     return _value(tag, _bytes([*sides, gif]), metadata)
 
 
+def image_value(tag: str, image: Array) -> Summary.Value:
+    """A picture, uint8 [H, W] or [H, W, 3]."""
+    file = io.BytesIO()
+    Image.fromarray(image).save(file, format="PNG")
+    sides = [str(side).encode() for side in image.shape[1::-1]]
+    metadata = image_metadata.create_summary_metadata(display_name=tag, description="")
+    return _value(tag, _bytes([*sides, file.getvalue()]), metadata)
+
+
 def _settings_value(tag: str, **content: object) -> Summary.Value:
     metadata = settings_metadata.create_summary_metadata(
         plugin_data_pb2.HParamsPluginData(**content)
@@ -318,18 +327,16 @@ class TensorBoardSink:
         """None until the first record with something to show: a run without any has no file."""
 
     def write(self, record: LogRecord) -> None:
-        prefix = "".join(f"{name}/" for name in (record.level, record.agent) if name)
         scalars = scalars_by_tag(record)
         values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
         if record.kind == "video" and record.text.endswith(".gif"):
             file = self._folder / record.text
             kind = re.sub(r"^step_\d+_?", "", file.stem) or "evaluation"
             values.append(film_value(f"videos/{kind}", file.read_bytes()))
-        if record.kind == "histogram":
-            values += [
-                histogram_value(f"{prefix}{name}", bins.reshape(-1, 3))
-                for name, bins in record.arrays.items()
-            ]
+        if record.kind in ("histogram", "note"):
+            drawn = by_tag(record, record.arrays).items()
+            values += [histogram_value(tag, bins.reshape(-1, 3)) for tag, bins in drawn]
+        values += [image_value(tag, image) for tag, image in by_tag(record, record.images).items()]
         if not values:
             return
         if self._events is None:

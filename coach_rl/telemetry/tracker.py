@@ -26,7 +26,7 @@ from coach_rl.core.errors import CoachWarning, ConfigurationError, how_to_instal
 from coach_rl.core.file_writing import replacing
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty
-from coach_rl.telemetry.records import LogRecord, Sink, SinkRun, scalars_by_tag
+from coach_rl.telemetry.records import LogRecord, Sink, SinkRun, by_tag, scalars_by_tag
 
 Service = Literal["wandb", "trackio", "mlflow"]
 TITLES: dict[str, str] = {"wandb": "Weights & Biases", "trackio": "Trackio", "mlflow": "MLflow"}
@@ -157,7 +157,7 @@ def _flat(value: object, path: str) -> Iterator[tuple[str, object]]:
 
 
 class WandbSink:
-    """Logs every scalar of every record, and the videos that appear in the run's folder.
+    """Logs scalars and pictures of every record, and the videos that appear in the run's folder.
 
     Weights & Biases accepts only steps that grow. A resumed run repeats some steps, and a
     background evaluation belongs to earlier ones, so there the environment steps are a metric by
@@ -177,7 +177,10 @@ class WandbSink:
         self._run = self._wandb_run(known) if tracked.service == "wandb" else self._trackio_run()
 
     def write(self, record: LogRecord) -> None:
-        if scalars := scalars_by_tag(record):
+        scalars: dict[str, object] = dict(scalars_by_tag(record))
+        for tag, image in by_tag(record, record.images).items():
+            scalars[tag] = self._module.Image(image)
+        if scalars:
             self._log(scalars, record.environment_steps)
         if record.kind in ("checkpoint", "final_evaluation"):
             self._send_videos(record.environment_steps)
@@ -261,7 +264,7 @@ MOST_METRICS, MOST_PARAMS, MOST_CHARACTERS = 1000, 100, 500
 
 
 class MlflowSink:
-    """Logs every scalar of every record, and the videos that appear in the run's folder.
+    """Logs scalars and pictures of every record, and the videos that appear in the run's folder.
 
     Metrics are sent together: after ten seconds, at a checkpoint, and where there are a thousand.
 
@@ -292,6 +295,9 @@ class MlflowSink:
             self._make_metric(_allowed(tag), value, now, record.environment_steps)
             for tag, value in scalars_by_tag(record).items()
         ]
+        for tag, image in by_tag(record, record.images).items():
+            file = f"images/step_{record.environment_steps}_{_allowed(tag).replace('/', '_')}.png"
+            self._client.log_image(self._run_id, image, file)
         is_late = time.monotonic() - self._flushed >= FLUSH_SECONDS
         is_milestone = record.kind in ("checkpoint", "final_evaluation")
         if is_late or is_milestone or len(self._metrics) >= MOST_METRICS:

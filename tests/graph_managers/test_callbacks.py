@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from small_runs import parameters
 
-from coach_rl.core.errors import CoachWarning
+from coach_rl.core.errors import CallbackError, CoachWarning
 from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.testing.states import assert_same_state
@@ -148,3 +149,36 @@ def test_a_closed_graph_closes_its_callbacks():
     assert not callback.is_closed
     manager.close()
     assert callback.is_closed
+
+
+def pictured(record, run):
+    """What is seen of each evaluation, as a histogram and as a picture."""
+    if record.kind != "evaluation":
+        return None
+    rewards = record.arrays["episode/reward"]
+    return run.note(
+        arrays={"own/rewards": rewards}, images={"own/map": np.full((2, 3), 7, np.uint8)}
+    )
+
+
+def test_note_has_histograms_and_pictures():
+    manager = manager_with(pictured)
+    notes = [each for each in manager.improve() if each.kind == "note"]
+    manager.close()
+    assert notes
+    for note in notes:
+        bins = note.arrays["own/rewards"]
+        assert bins.shape == (30, 3)
+        assert bins[:, 2].sum() > 0
+        assert note.images["own/map"].tolist() == [[7, 7, 7], [7, 7, 7]]
+        assert not note.scalars
+
+
+@pytest.mark.parametrize(
+    "image", [np.zeros((2, 3)), np.zeros((2, 3, 4), np.uint8), np.zeros(3, np.uint8)]
+)
+def test_note_with_another_picture_is_refused(image):
+    manager = manager_with(lambda record, run: run.note(images={"own/map": image}))
+    with pytest.raises(CallbackError, match=r"'own/map' of a note must be uint8 \[H, W\] or"):
+        list(manager.improve())
+    manager.close()

@@ -11,10 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from coach_rl.core.clock import Phase
 from coach_rl.telemetry import CsvSink, JsonlReader, JsonlSink, LogRecord, TensorBoardSink
+from coach_rl.telemetry.log_files import ImageSink
 
 
 def record(kind, steps=0, **fields):
@@ -377,3 +379,27 @@ def test_jsonl_reader_other_kinds_and_damaged_lines_are_skipped(log):
     sink.close()
     assert steps(JsonlReader(log).read()) == [1, 2]
     assert steps(JsonlReader(log, kinds=("progress",)).read()) == [2]
+
+
+def test_image_sink_writes_a_file_a_picture(tmp_path):
+    picture = np.arange(5 * 7 * 3, dtype=np.uint8).reshape(5, 7, 3)
+    note = LogRecord(
+        kind="note",
+        phase=Phase.TRAIN,
+        environment_steps=40,
+        training_steps=0,
+        episodes=0,
+        wall_seconds=0.0,
+        level="top",
+        images={"goals/a map": picture},
+    )
+    sink = ImageSink(tmp_path / "images")
+    sink.write(note)
+    sink.close()
+    (file,) = (tmp_path / "images").iterdir()
+    assert file.name == "step_40_top_goals_a_map.png"
+    np.testing.assert_array_equal(np.asarray(Image.open(file)), picture)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "linked").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic link"):
+        ImageSink(tmp_path / "linked").write(note)

@@ -184,3 +184,27 @@ def test_tensorboard_gif_is_image(tmp_path, file, tag):
     sink.close()
     (found,) = read(tmp_path).Tensors(tag)
     assert list(found.tensor_proto.string_val) == [b"4", b"3", image.getvalue()]
+
+
+def test_tensorboard_note_shows_its_histograms_and_pictures(tmp_path):
+    picture = np.arange(5 * 7 * 3, dtype=np.uint8).reshape(5, 7, 3)
+    sink = TensorBoardSink(tmp_path)
+    sink.write(
+        record(
+            "note",
+            40,
+            level="top",
+            scalars={"goals/count": 2.0},
+            arrays={"goals/x": histogram(np.array([0.0, 1.0, 1.0]), bins=2)},
+            images={"goals/map": picture, "goals/plain": picture[..., 0]},
+        )
+    )
+    sink.close()
+    events = read(tmp_path)
+    assert events.Scalars("top/goals/count")[0].value == 2
+    bins = events.Tensors("top/goals/x")[0].tensor_proto
+    assert np.frombuffer(bins.tensor_content).reshape(-1, 3)[:, 2].tolist() == [1, 2]
+    for tag, wanted in (("top/goals/map", picture), ("top/goals/plain", picture[..., 0])):
+        width, height, png = events.Tensors(tag)[0].tensor_proto.string_val
+        assert (int(width), int(height)) == (7, 5)
+        np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(png))), wanted)
