@@ -280,7 +280,7 @@ def _described(space: Space) -> dict[str, Any]:
         case spaces.Discrete():
             about |= {"n": int(space.n), "start": int(space.start)}
         case spaces.MultiDiscrete():
-            about |= {"nvec": space.nvec.tolist(), "start": space.start.tolist()}
+            about |= {"nvec": space.nvec.tolist(), "start": np.asarray(space.start).tolist()}
     return about
 
 
