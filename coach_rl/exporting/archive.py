@@ -16,13 +16,14 @@ from gymnasium import spaces
 
 import coach_rl
 from coach_rl.agents.hierarchies.option_critic_agent import OptionCriticAgent
+from coach_rl.agents.planning.graph_agent import GraphAgent, GraphAgentParameters
 from coach_rl.core.agents import EndingAgent
 from coach_rl.core.errors import ConfigurationError, how_to_install
 from coach_rl.core.file_writing import replacing
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.options import OptionSpace
-from coach_rl.core.spaces import EnvironmentSpaces, Space, choice_sizes
+from coach_rl.core.spaces import EnvironmentSpaces, Space, choice_sizes, first_action
 from coach_rl.exporting.decisions import Decision, decision_of
 from coach_rl.exporting.graphs import (
     OPSETS,
@@ -31,6 +32,7 @@ from coach_rl.exporting.graphs import (
     ending_graph,
     judge_graph,
 )
+from coach_rl.exporting.planner import PlanDecision
 from coach_rl.graph_managers.graph import Graph as AgentGraph
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments
 from coach_rl.sessions.trained_agent import load_graph
@@ -124,9 +126,16 @@ class _Stack:
         lower = [level.goal_space for level in self.levels[1:]]
         self._below = [*lower, None]
         self.decisions: list[Decision] = []
-        for agent, space in zip(self.agents, self._below, strict=True):
-            acts_in = self.spaces.action if space is None else space.space
-            self.decisions.append(decision_of(agent, acts_in=acts_in))
+        for level, agent, below in zip(graph.levels, self.agents, self._below, strict=True):
+            own, acts_in = level.goal_space, self.spaces.action if below is None else below.space
+            params = level.agent
+            if isinstance(agent, GraphAgent) and isinstance(params, GraphAgentParameters):
+                assert isinstance(own, GoalSpace)
+                assert isinstance(below, GoalSpace)
+                made: Decision = PlanDecision(agent, params, own=own, sub_goal=below)
+            else:
+                made = decision_of(agent, acts_in=acts_in)
+            self.decisions.append(made)
 
     def single(self, *, samples: bool) -> Graph:
         """The graph of the only agent; ConfigurationError where there are several levels."""
@@ -280,7 +289,7 @@ def _described(space: Space) -> dict[str, Any]:
         case spaces.Discrete():
             about |= {"n": int(space.n), "start": int(space.start)}
         case spaces.MultiDiscrete():
-            about |= {"nvec": space.nvec.tolist(), "start": np.asarray(space.start).tolist()}
+            about |= {"nvec": space.nvec.tolist(), "start": first_action(space).tolist()}
     return about
 
 
@@ -289,7 +298,8 @@ def _bounds(values: Any) -> Any:
     first = values.reshape(-1)[0].item() if values.size else 0.0
     if (values == first).all():
         return first if np.isfinite(first) else None
-    return np.where(np.isfinite(values), values, None).tolist()
+    listed: Any = np.where(np.isfinite(values), values, None)
+    return listed.tolist()
 
 
 def _page(card: dict[str, Any]) -> str:

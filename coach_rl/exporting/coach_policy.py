@@ -182,7 +182,7 @@ class Level:
         self._kept: Observation = {f"state/{name}": values for name, values in kept.items()}
         self._goals = {n: np.zeros((count, size), np.float32) for n, size in self._sizes.items()}
         self._waiting, self._starts, self._episodes = np.zeros((3, count), np.bool_)
-        self._decisions, self._steps = np.zeros((2, count), np.int64)
+        self._decisions, self._steps, self._below = np.zeros((3, count), np.int64)
 
     def begin_episodes(self, rows: Array) -> None:
         """Begin real episodes in these rows."""
@@ -210,7 +210,7 @@ class Level:
         if self._is_top and self.has_goal:
             self._goals["level_goal"][rows] = batch[GOAL][rows].reshape(len(rows), -1)
         session, more = self.greedy, {**self._kept, "starts": self._starts}
-        more["episodes"] = self._episodes
+        more |= {"episodes": self._episodes, "below": self._below}
         if chance is not None and self._sampling is not None:
             session = self._sampling
             for kind, count in self._noise.items():
@@ -243,7 +243,7 @@ class Level:
         """
         if not len(rows):
             return rows, below, steps
-        self._decisions[rows] += 1
+        self._below[rows], self._decisions[rows] = below, self._decisions[rows] + 1
         self._steps[rows] += steps
         for name in self._timed:
             self._goals[name][rows, -1] -= steps.astype(np.float32)

@@ -20,7 +20,7 @@ from coach_rl.agents.hierarchies.skill_agents import SkillAgents
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.own_filters import ScaledOutput, needs_scaling
 from coach_rl.agents.ppo_agent import PPOAgent
-from coach_rl.agents.scripted_agent import ScriptedAgent
+from coach_rl.agents.scripted_agent import ScriptedAgent, UniformAgent
 from coach_rl.architectures.action_masks import masked
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY
@@ -49,6 +49,8 @@ class Request(NamedTuple):
     """[R] where a sub-episode begins."""
     episodes: Tensor
     """[R] where a real episode begins."""
+    below: Tensor
+    """[R] reasons for which the level below has answered, bits of `coach_policy`."""
     normal: Tensor | None
     """Standard normal numbers to sample with, [R, K]; None: the choice is greedy."""
     uniform: Tensor | None
@@ -96,12 +98,9 @@ def decision_of(agent: object, *, acts_in: Space, prefix: str = "") -> Decision:
             return ScriptDecision(agent.built_in, acts_in)
         case ScriptedAgent():
             raise refused(agent, "it acts by a function of Python")
-    reasons = {
-        "GraphAgent": "it searches a graph at every decision, which the runtime cannot",
-        "UniformAgent": "it acts at random",
-    }
-    name = type(agent).__name__
-    raise refused(agent, reasons.get(name, f"the exporter does not know a {name}"))
+        case UniformAgent():
+            raise refused(agent, "it acts at random")
+    raise refused(agent, f"the exporter does not know a {type(agent).__name__}")
 
 
 def refused(agent: Any, reason: str) -> ConfigurationError:

@@ -5,9 +5,10 @@ Inputs and outputs have a first axis of R rows. Observations have the names of t
 
 import io
 import json
+import os
 import warnings
-from collections.abc import Callable, Mapping
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,13 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.levels import LevelDescription, LevelSpace
-from coach_rl.core.options import OPTION_KEY, OptionSpace
+from coach_rl.core.options import OptionSpace
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.exporting.coach_policy import MET, MISSED, OTHER, TERMINAL
 from coach_rl.exporting.decisions import Decision, Request
+from coach_rl.exporting.goals import shown_goal, target, verdict
 from coach_rl.exporting.policies import Tensors
 
 OPSETS = range(14, 21)
@@ -68,7 +70,7 @@ class Graph(nn.Module):
         file: Any = io.BytesIO()
         names = [*self._names, *self.outputs]
         try:
-            with warnings.catch_warnings(), torch.no_grad(), redirect_stdout(io.StringIO()):
+            with warnings.catch_warnings(), torch.no_grad(), _no_output():
                 warnings.simplefilter("ignore")  # of deprecation, and of sizes that are constants
                 torch.onnx.export(
                     self,
@@ -106,7 +108,9 @@ class Graph(nn.Module):
         """Raise ConfigurationError unless the graph computes what torch does."""
         import onnxruntime
 
-        session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4  # errors are raised
+        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
         kept = {each.name for each in session.get_inputs()}
         for rows in _TRIED:
             example = self.examples(rows)
@@ -157,6 +161,7 @@ def decision_graph(
             state={name: given[f"state/{name}"] for name in decision.state},
             starts=given.get("starts", nothing),
             episodes=given.get("episodes", nothing),
+            below=given.get("below", nothing.to(torch.int64)),
             normal=given.get("noise_normal"),
             uniform=given.get("noise_uniform"),
         )
@@ -173,6 +178,7 @@ def decision_graph(
             given["level_goal"] = _goals(space, rows)
         if decision.state:
             given["starts"] = given["episodes"] = torch.arange(rows) % 2 == 0
+            given["below"] = torch.arange(rows) % 3
         for name, (shape, dtype) in decision.state.items():
             given[f"state/{name}"] = torch.from_numpy(np.zeros((rows, *shape), dtype))
         for kind, count in decision.noise.items():
@@ -224,7 +230,7 @@ def judge_graph(
         is_over = torch.zeros_like(given[next(iter(known))][:, 0], dtype=torch.bool)
         ends = is_over.to(torch.int64)
         for name, space in known.items():
-            met, is_final = _verdict(space, given[name], given)
+            met, is_final = verdict(space, given[name], given)
             if space is own:
                 ends = met * MET + (is_final & ~met) * MISSED
                 ends = ends + is_final * (TERMINAL * level.goal_is_terminal)
@@ -235,71 +241,17 @@ def judge_graph(
     return Graph(judge, inputs) if known else None
 
 
-def shown_goal(space: LevelSpace, goal: Tensor, seen: Tensors) -> Tensors:
-    """`GoalSpace.show` or `OptionSpace.show` of tensors."""
-    if isinstance(space, OptionSpace):
-        return {OPTION_KEY: goal}
-    shown = {GOAL_KEY: goal[:, : space.size]}
-    if space.observed == "relative":
-        shown = {GOAL_KEY: -_difference(space, goal, seen).to(torch.float32)}
-    if space.sent_size > space.size:
-        shown[TIME_KEY] = goal[:, -1:] / _longest(space)
-    return shown
-
-
-def target(space: LevelSpace, action: Tensor, seen: Tensors) -> Tensor:
-    """`GoalSpace.target` or `OptionSpace.target` of tensors."""
-    if isinstance(space, OptionSpace):
-        return nn.functional.one_hot(action.to(torch.int64), space.count).to(torch.float32)
-    goal, size = action[:, : space.size], space.size
-    if space.relative:
-        goal = _achieved(space, seen) + goal
-    low, high = (torch.tensor(bound, dtype=torch.float32) for bound in (space.low, space.high))
-    if space.angles:
-        turns = torch.round((goal - (low + high) / 2) / (2 * np.pi))
-        is_angle = torch.tensor([element in space.angles for element in range(size)])
-        is_outside = (goal < low) | (goal > high)
-        goal = torch.where(is_angle & is_outside, goal - 2 * np.pi * turns, goal)
-    goal = torch.minimum(torch.maximum(goal, low), high).to(torch.float32)
-    if space.sent_size == size:
-        return goal
-    time = torch.ceil(action[:, size:]).clamp(1, _longest(space)).to(torch.float32)
-    return torch.cat([goal, time], dim=1)
-
-
-def _verdict(space: GoalSpace, goal: Tensor, seen: Tensors) -> tuple[Tensor, Tensor]:
-    """[R] whether goals are met, and whether nothing is left to do for them."""
-    difference = _difference(space, goal, seen).to(torch.float64)
-    threshold = torch.tensor(space.threshold, dtype=torch.float64)
-    if space.reached_within == "ball":
-        met = ((difference / threshold) ** 2).sum(dim=1) <= 1
-    else:
-        met = (difference.abs() <= threshold).all(dim=1)
-    if space.sent_size == space.size:
-        return met, met
-    is_up = goal[:, -1] <= 0
-    return met & is_up, is_up
-
-
-def _achieved(space: GoalSpace, seen: Tensors) -> Tensor:
-    values = seen[space.key].flatten(1)
-    values = values if values.is_floating_point() else values.to(torch.float64)
-    return values if space.elements is None else values[:, list(space.elements)]
-
-
-def _difference(space: GoalSpace, goal: Tensor, seen: Tensors) -> Tensor:
-    """Achieved minus wanted, angles within half a turn, [R, G]."""
-    difference = _achieved(space, seen) - goal[:, : space.size]
-    if not space.angles:
-        return difference
-    is_angle = torch.tensor([element in space.angles for element in range(space.size)])
-    turned = difference - 2 * np.pi * torch.round(difference / (2 * np.pi))
-    return torch.where(is_angle, turned, difference)
-
-
-def _longest(space: GoalSpace) -> int:
-    longest: int = space.longest  # type: ignore[attr-defined]  # of goals with a time
-    return longest
+@contextmanager
+def _no_output() -> Iterator[None]:
+    """Discard standard output, where torch's compiled code prints graphs that it cannot write."""
+    kept, nothing = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nothing)
 
 
 def _named(prefix: str, parts: Tensors) -> Tensors:
