@@ -19,7 +19,6 @@ MOVED = {
     "agent_metrics": "metrics#learning",
     "algorithms/higl": "algorithms/hrac#higl",
     "algorithms/hits": "algorithms/hac#hits",
-    "algorithms/sac": "algorithms/td3#sac",
     "algorithms/sse": "algorithms/hac#sse-stopping-on-failure",
     "certified_plans": "how_to_levels#certified-plans",
     "dashboards": "watching#dashboards",

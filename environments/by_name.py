@@ -18,10 +18,13 @@ from coach_rl.environments.gymnasium.recipe import how_to_name
 from coach_rl.environments.mujoco import TASKS, MujocoParameters
 from coach_rl.environments.toy import (
     BitFlipParameters,
+    CablesParameters,
     ChainParameters,
+    ConnectFourParameters,
     GatesParameters,
     GoalPointMassParameters,
     OneStepParameters,
+    PlatformParameters,
     PointMassParameters,
     SteadyPayParameters,
     TMazeParameters,
@@ -29,11 +32,14 @@ from coach_rl.environments.toy import (
 
 TOYS: dict[str, tuple[type[EnvironmentParameters], dict[str, object]]] = {
     "bit_flip": (BitFlipParameters, {}),
+    "cables_8": (CablesParameters, {}),
     "chain": (ChainParameters, {}),
+    "connect_four": (ConnectFourParameters, {}),
     "gates": (GatesParameters, {}),
     "goal_point_mass": (GoalPointMassParameters, {}),
     "one_step": (OneStepParameters, {}),
     "one_step_continuous": (OneStepParameters, {"continuous": True}),
+    "platform": (PlatformParameters, {}),
     "point_mass": (PointMassParameters, {}),
     "steady_pay": (SteadyPayParameters, {}),
     "t_maze_10": (TMazeParameters, {"length": 10}),

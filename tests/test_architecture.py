@@ -31,6 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "exporting": {
         "core",
+        "functional",
         "architectures",
         "agents",
         "filters",

@@ -15,11 +15,10 @@ from coach_rl.agents.learner import (
 )
 from coach_rl.agents.off_policy_agent import OffPolicyAgent, OffPolicyAgentParameters
 from coach_rl.architectures.continuous_control import (
+    Actor,
     ActorParameters,
+    CriticEnsemble,
     CriticParameters,
-    Critics,
-    DeterministicActor,
-    SquashedGaussianActor,
 )
 from coach_rl.architectures.gradient_step import (
     AdamParameters,
@@ -27,6 +26,7 @@ from coach_rl.architectures.gradient_step import (
     Loss,
     Numbers,
     Objective,
+    OptimizerParameters,
     TargetSync,
 )
 from coach_rl.architectures.network_wrapper import NetworkWrapper
@@ -59,10 +59,10 @@ class ActorCriticAgentParameters(OffPolicyAgentParameters):
     """The policy's network."""
     critic: CriticParameters = field(default_factory=CriticParameters)
     """Each critic's network."""
-    actor_optimizer: AdamParameters = field(default_factory=AdamParameters)
-    """Adam of the actor."""
-    critic_optimizer: AdamParameters = field(default_factory=AdamParameters)
-    """Adam of the critics."""
+    actor_optimizer: OptimizerParameters = field(default_factory=AdamParameters)
+    """Optimiser of the actor."""
+    critic_optimizer: OptimizerParameters = field(default_factory=AdamParameters)
+    """Optimiser of the critics."""
     guide: SubGoalGuideParameters | None = None
     """Terms of the actor's loss that keep sub-goals within reach of the level below; None: none."""
 
@@ -102,14 +102,14 @@ class ActorCriticLearner(Generic[Batch]):
         params: ActorCriticAgentParameters,
         agent: OffPolicyAgent,
         *,
-        actor: DeterministicActor | SquashedGaussianActor,
-        critics: Critics,
+        actor: Actor,
+        critics: CriticEnsemble,
         losses: tuple[Loss[Batch], Loss[Batch]],
         sync: TargetSync,
         actor_follows: bool,
         more: Sequence[Objective[Batch]] = (),
     ) -> None:
-        self.to_box, self._guide = critics.to_box, agent.guide
+        self._guide = agent.guide
         self.actor = NetworkWrapper(actor, device=agent.device, with_target=actor_follows)
         self.critics = NetworkWrapper(critics, device=agent.device, with_target=True)
         self.policy = recurrent_forward(

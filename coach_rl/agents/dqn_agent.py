@@ -1,15 +1,18 @@
 """Deep Q-learning (Mnih et al. 2015) with later extensions.
 
-Double choice of the next action (van Hasselt et al. 2016, arXiv:1509.06461); dueling streams,
+A MultiDiscrete space has a branch of the network for each choice, see `branching_dqn`. Double
+choice of the next action (van Hasselt et al. 2016, arXiv:1509.06461); dueling streams,
 quantiles and categorical returns by the network; n-step returns, priorities and hindsight by the
 memory. docs/algorithms/dqn.md lists every detail and its source.
 """
 
 from dataclasses import field
 from functools import partial
+from typing import Literal
 
 import numpy as np
 import torch
+from gymnasium import spaces
 from torch import Tensor
 
 from coach_rl.agents.learner import ActingPolicy, AnyActingPolicy
@@ -20,7 +23,13 @@ from coach_rl.agents.off_policy_agent import (
     OffPolicyAgentParameters,
 )
 from coach_rl.architectures.action_masks import masked
-from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective, TargetSync
+from coach_rl.architectures.gradient_step import (
+    AdamParameters,
+    Numbers,
+    Objective,
+    OptimizerParameters,
+    TargetSync,
+)
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import Forward, quick_forward, recurrent_forward
 from coach_rl.architectures.q_network import QNetwork, QNetworkParameters
@@ -28,8 +37,12 @@ from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import ALLOWED, FloatArray, Observation
-from coach_rl.core.spaces import first_action
-from coach_rl.exploration_policies import EpsilonGreedy, ExplorationPolicyParameters
+from coach_rl.core.spaces import Space, first_action
+from coach_rl.exploration_policies import (
+    AnyExplorationPolicy,
+    EpsilonGreedy,
+    ExplorationPolicyParameters,
+)
 from coach_rl.functional.temporal_difference import of_actions
 from coach_rl.memories.batches import TransitionBatch
 
@@ -42,6 +55,9 @@ class DQNAlgorithmParameters(ClippedTargetParameters):
     """The online network chooses the next action, the target network evaluates it."""
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(every=10_000))
     """Update rule of the target network."""
+    branch_targets: Literal["mean", "own"] = "mean"
+    """Targets of several choices. mean: all learn the mean of their targets (Tavakoli et al. 2018,
+    equation 6). own: each learns its own."""
     huber: Positive[float] | None = 1.0
     """Errors beyond this count linearly; None squares all (quantiles: counts all linearly)."""
 
@@ -66,16 +82,16 @@ class DQNAgentParameters(OffPolicyAgentParameters):
     """The exploration policy."""
     network: QNetworkParameters = field(default_factory=QNetworkParameters)
     """Its network."""
-    optimizer: AdamParameters = field(default_factory=_rainbow_adam)
-    """Adam (Hessel et al. 2018; the first DQN had RMSProp)."""
+    optimizer: OptimizerParameters = field(default_factory=_rainbow_adam)
+    """The optimiser (Hessel et al. 2018: Adam; the first DQN had RMSprop)."""
 
     def build(self, context: AgentContext) -> OffPolicyAgent:
-        """The agent; SpaceError unless it acts in a Discrete space."""
+        """The agent; SpaceError unless it acts in a Discrete or a flat MultiDiscrete space."""
         return OffPolicyAgent(
             self,
             context,
             discount=self.algorithm.discount,
-            make_learner=partial(DQNLearner, self),
+            make_learner=partial(_learner, self),
         )
 
 
@@ -86,7 +102,7 @@ class DQNLearner:
         self._algorithm = params.algorithm
         network = QNetwork(params.network, *agent.network_arguments)
         self._returns = network.returns
-        self._first_action = int(first_action(agent.action_space))
+        self._first_action = first_action(agent.action_space).tolist()
         self.network = NetworkWrapper(network, device=agent.device, with_target=True)
         self.networks = {"q": self.network}
         self.learning_rates = {"learning_rate": params.optimizer.learning_rate}
@@ -99,8 +115,13 @@ class DQNLearner:
         forward = recurrent_forward(network.torso, head, agent.device)
         self.acting: AnyActingPolicy = ActingPolicy(
             forward or _values_of(network, agent.device),
-            params.exploration.build(agent.action_space),
+            self.exploration(params.exploration, agent.action_space),
         )
+
+    @staticmethod
+    def exploration(params: ExplorationPolicyParameters, space: Space) -> AnyExplorationPolicy:
+        """The exploration policy for the action space."""
+        return params.build(space)
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
         return self.engine.step(batch)
@@ -129,8 +150,17 @@ class DQNLearner:
         }
 
 
+def _learner(params: DQNAgentParameters, agent: OffPolicyAgent) -> DQNLearner:
+    """The learner for the agent's action space."""
+    if isinstance(agent.action_space, spaces.MultiDiscrete):
+        from coach_rl.agents.branching_dqn import BranchingLearner
+
+        return BranchingLearner(params, agent)
+    return DQNLearner(params, agent)
+
+
 def _values_of(network: QNetwork, device: torch.device) -> Forward:
-    """Action values [R, n] of numpy observations."""
+    """Action values [R, M] of numpy observations."""
     actions = quick_forward(network.torso, network.actions, device)
     if network.state is None and network.returns.size == 1:
         return actions

@@ -21,7 +21,6 @@ from coach_rl.agents.own_filters import (
     MaskedInput,
     UnfilteredInput,
     UnfilteredOutput,
-    mask_key,
     masked_input,
 )
 from coach_rl.agents.points import points_of_filters
@@ -73,6 +72,7 @@ from coach_rl.core.spaces import (
     EnvironmentSpaces,
     actions_from_uniform,
     clipped_to_space,
+    mask_key,
     uniform_size,
     without,
 )

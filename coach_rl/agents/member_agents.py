@@ -1,12 +1,13 @@
 """Several agents as one: their parts of an action, and their joint learning, saving and state."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from posixpath import commonpath
 from typing import ClassVar
 
-import numpy as np
 from gymnasium import spaces
 
+from coach_rl.agents.flattened_output import DISCRETE, FlatParts
 from coach_rl.core.agents import (
     AnyAgent,
     EndingAgent,
@@ -19,10 +20,8 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.records import Action, Array
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
-from coach_rl.core.spaces import Space
+from coach_rl.core.spaces import Space, is_float_box
 from coach_rl.core.state import State
-
-DISCRETE = (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
 
 class ActionPart:
@@ -31,7 +30,7 @@ class ActionPart:
     One key is the agent's space unchanged. Several keys become one space that any agent can
     act in, with the elements of the keys in a row: Boxes of floats a flat Box; Discrete,
     MultiDiscrete and MultiBinary a flat MultiDiscrete. Keys of both kinds stay a Dict, which is
-    for agents that can act in one.
+    for agents that can act in one, by their names without a prefix that all share.
 
     Args:
         keys: Which, in this order; one at least.
@@ -40,70 +39,28 @@ class ActionPart:
 
     def __init__(self, keys: tuple[str, ...], whole: spaces.Dict) -> None:
         self.keys = keys
-        self.spaces: dict[str, Space] = {key: whole[key] for key in keys}
-        """Their spaces."""
-        self.space, self._split = self._joined()
+        parts: dict[str, Space] = {key: whole[key] for key in keys}
+        self.names: dict[str, str] = {}
+        """The agent's names of keys that stay a Dict."""
+        self.flat: FlatParts | None = None
+        """The form of keys that become one array."""
+        if len(keys) == 1:
+            self.space = parts[keys[0]]
+        elif all(isinstance(part, DISCRETE) for part in parts.values()) or all(
+            map(is_float_box, parts.values())
+        ):
+            self.flat = FlatParts(parts, {})
+            self.space = self.flat.space
+        else:
+            prefix = f"{commonpath(keys)}/"
+            self.names = {key: key.removeprefix(prefix) for key in keys}
+            self.space = spaces.Dict({self.names[key]: part for key, part in parts.items()})
 
     def split(self, action: Action) -> dict[str, Array]:
         """The agent's actions [R, ...] by key, [R, ...] each."""
-        return self._split(action)
-
-    def _joined(self) -> tuple[Space, Callable[[Action], dict[str, Array]]]:
-        parts = list(self.spaces.values())
-        if len(parts) == 1:
-            return parts[0], self._split_one
-        if all(isinstance(part, DISCRETE) for part in parts):
-            return _joined_discrete(parts), self._split_flat
-        boxes = [part for part in parts if isinstance(part, spaces.Box)]
-        if len(boxes) == len(parts) and all(np.issubdtype(box.dtype, np.floating) for box in boxes):
-            return _joined_boxes(boxes), self._split_flat
-        return spaces.Dict(self.spaces), self._split_dict
-
-    def _split_one(self, action: Action) -> dict[str, Array]:
-        assert not isinstance(action, dict)
-        return {self.keys[0]: action}
-
-    def _split_dict(self, action: Action) -> dict[str, Array]:
-        assert isinstance(action, dict)
-        return action
-
-    def _split_flat(self, action: Action) -> dict[str, Array]:
-        assert not isinstance(action, dict)
-        found: dict[str, Array] = {}
-        begin = 0
-        for key, part in self.spaces.items():
-            shape = part.shape or ()
-            end = begin + int(np.prod(shape))
-            values = action[:, begin:end].reshape(len(action), *shape)
-            found[key] = values.astype(part.dtype, copy=False)
-            begin = end
-        return found
-
-
-def _joined_boxes(boxes: list[spaces.Box]) -> spaces.Box:
-    return spaces.Box(
-        np.concatenate([box.low.reshape(-1) for box in boxes]),
-        np.concatenate([box.high.reshape(-1) for box in boxes]),
-        dtype=np.result_type(*[box.dtype for box in boxes]).type,
-    )
-
-
-def _joined_discrete(parts: list[Space]) -> spaces.MultiDiscrete:
-    counts, starts = zip(*[_choices(part) for part in parts], strict=True)
-    return spaces.MultiDiscrete(
-        np.concatenate(counts).astype(np.int64), start=np.concatenate(starts).astype(np.int64)
-    )
-
-
-def _choices(space: Space) -> tuple[Array, Array]:
-    """Return how many choices each element of a discrete space has, and its first one, [A] each."""
-    match space:
-        case spaces.Discrete():
-            return np.array([space.n]), np.array([space.start])
-        case spaces.MultiDiscrete():
-            return space.nvec.reshape(-1), space.start.reshape(-1)
-    size = int(np.prod(space.shape or ()))
-    return np.full(size, 2), np.zeros(size, np.int64)
+        if isinstance(action, dict):
+            return {key: action[name] for key, name in self.names.items()}
+        return {self.keys[0]: action} if self.flat is None else self.flat.split(action)
 
 
 @dataclass(kw_only=True)

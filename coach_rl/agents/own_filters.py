@@ -1,10 +1,12 @@
 """Filters that agents have by themselves: none at all, action masks, actions scaled to a Box."""
 
+import warnings
+
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.clock import Clock
-from coach_rl.core.errors import EnvironmentFault, SpaceError
+from coach_rl.core.errors import CoachWarning, EnvironmentFault, SpaceError
 from coach_rl.core.interfaces import InputFilter, OutputFilter
 from coach_rl.core.records import (
     ALLOWED,
@@ -21,8 +23,12 @@ from coach_rl.core.spaces import (
     Space,
     choice_sizes,
     has_finite_width,
+    is_float_box,
     stretched,
 )
+
+_WHOLE = "action"
+"""The one part of actions that are no dict."""
 
 
 class UnfilteredInput(Saved):
@@ -76,13 +82,14 @@ class UnfilteredOutput(Saved):
 
 
 class ScaledOutput(Saved):
-    """An OutputFilter behind which the agent acts in [-1, 1] instead of its Box.
+    """An OutputFilter behind which the agent acts in [-1, 1] instead of its Box, or its Boxes.
 
     Elements without a finite width stay as they are, and so do those that are [-1, 1] already.
 
     Args:
-        inner: What actions pass next, from the Box on.
-        box: The Box that `inner` leaves to the agent.
+        inner: What actions pass next, from the space on.
+        space: The Box that `inner` leaves to the agent, or a Dict; its other parts stay as they
+            are.
     """
 
     SAVED = (SavedAttribute("_inner", inline=True),)
@@ -90,27 +97,39 @@ class ScaledOutput(Saved):
     def parts(self) -> dict[str, object]:
         return {"inner": self._inner}
 
-    def __init__(self, inner: OutputFilter, box: spaces.Box) -> None:
-        self._inner, self._box = inner, box
-        self._moves = needs_scaling(box)
-        one = box.dtype.type(1)
-        self.agent_space = spaces.Box(
-            np.where(self._moves, -one, box.low),
-            np.where(self._moves, one, box.high),
-            dtype=box.dtype.type,
+    def __init__(self, inner: OutputFilter, space: Space) -> None:
+        self._inner = inner
+        self.scaled: dict[str, tuple[BoolArray, spaces.Box, spaces.Box]] = {}
+        """The elements that move, the scaled Box and the given one, by part."""
+        for key, box in _boxes(space).items():
+            moves, one = _moves(box), box.dtype.type(1)
+            low, high = np.where(moves, -one, box.low), np.where(moves, one, box.high)
+            scaled = spaces.Box(low, high, dtype=box.dtype.type)
+            self.scaled[key] = (moves, scaled, box)
+        scaled_parts = {key: scaled for key, (_, scaled, _) in self.scaled.items()}
+        self.agent_space: Space = (
+            spaces.Dict({**space.spaces, **scaled_parts})
+            if isinstance(space, spaces.Dict)
+            else scaled_parts[_WHOLE]
         )
 
     def apply(self, action: Action) -> Action:
-        assert not isinstance(action, dict), "a Box of actions is one array"
-        return self._inner.apply(self._mapped(action, self.agent_space, self._box))
+        return self._inner.apply(self._mapped(action))
 
     def inverse(self, action: Action) -> Action:
-        back = self._inner.inverse(action)
-        assert not isinstance(back, dict), "a Box of actions is one array"
-        return self._mapped(back, self._box, self.agent_space)
+        return self._mapped(self._inner.inverse(action), back=True)
 
-    def _mapped(self, action: Array, given: spaces.Box, wanted: spaces.Box) -> Array:
-        moves = self._moves
+    def _mapped(self, action: Action, *, back: bool = False) -> Action:
+        if isinstance(action, dict):
+            return {key: self._mapped_part(key, part, back) for key, part in action.items()}
+        return self._mapped_part(_WHOLE, action, back)
+
+    def _mapped_part(self, key: str, action: Array, back: bool) -> Array:
+        if key not in self.scaled:
+            return action
+        moves, given, wanted = self.scaled[key]
+        if back:
+            given, wanted = wanted, given
         mapped = action.astype(wanted.dtype)
         mapped[:, moves] = stretched(
             action[:, moves],
@@ -122,10 +141,46 @@ class ScaledOutput(Saved):
         return mapped
 
 
-def needs_scaling(box: spaces.Box) -> BoolArray:
-    """Return which elements of a flat Box of floats have a finite width, and aren't [-1, 1]."""
-    moves = has_finite_width(box.low, box.high) & (box.low < box.high)
-    return np.asarray(moves & ((box.low != -1) | (box.high != 1)))
+def needs_scaling(space: Space) -> bool:
+    """Return whether an element of a Box, or of one in a Dict, moves when it is scaled."""
+    return any(bool(_moves(box).any()) for box in _boxes(space).values())
+
+
+def warn_of_endless(space: Space, owner: str) -> None:
+    """Warn of elements of Boxes without finite bounds, which aren't scaled.
+
+    Args:
+        space: A Box or a Dict.
+        owner: The agent, for the message.
+    """
+    for key, box in _boxes(space).items():
+        endless = np.flatnonzero(~has_finite_width(box.low, box.high))
+        if len(endless):
+            part = f" '{key}'" if isinstance(space, spaces.Dict) else ""
+            warnings.warn(
+                f"{owner} draws elements {endless.tolist()} of its actions{part} from N(0, 1) at "
+                f"first, as {box} has no width to scale them to; give it "
+                "OutputFilter(action=(BoxMasking(low=..., high=...), "
+                "LinearBoxToBoxMap(low=-1, high=1))), the map alone where bounds are finite",
+                CoachWarning,
+                stacklevel=3,
+            )
+
+
+def _boxes(space: Space) -> dict[str, spaces.Box]:
+    """The Boxes of floats of a space, by part."""
+    parts = space.spaces if isinstance(space, spaces.Dict) else {_WHOLE: space}
+    return {
+        key: part
+        for key, part in parts.items()
+        if isinstance(part, spaces.Box) and is_float_box(part)
+    }
+
+
+def _moves(box: spaces.Box) -> BoolArray:
+    """Return which elements have a finite width, and aren't [-1, 1]."""
+    low, high = box.low, box.high
+    return np.asarray(has_finite_width(low, high) & (low < high) & ((low != -1) | (high != 1)))
 
 
 class MaskedInput(Saved):
@@ -205,9 +260,10 @@ class MaskedInput(Saved):
             rows: [R], which act or whose last states are valued.
             clock: For the message.
         """
-        if mask.all():
-            return
-        stuck = ~np.logical_or.reduceat(mask, self._begins, axis=1)
+        if len(self._begins) == 1:
+            stuck = ~np.logical_or.reduce(mask, axis=1)[:, None]
+        else:
+            stuck = ~np.logical_or.reduceat(mask, self._begins, axis=1)
         if not stuck.any():
             return
         place, choice = (int(each[0]) for each in stuck.nonzero())
@@ -217,30 +273,6 @@ class MaskedInput(Saved):
             f"{clock.environment_steps}: '{self.key}' is all false; allow one, or end the episode "
             "as terminated there"
         )
-
-
-def mask_key(shown: spaces.Dict, key: str | None, agent: str, space: Space) -> str | None:
-    """The observation key of an agent's mask; None where it has none.
-
-    That is the one under the agent's own name, `<agent>/<key>`, or the plain `key`.
-
-    Args:
-        shown: What the environment shows.
-        key: The agent's setting.
-        agent: The agent's name.
-        space: Where it acts; a Box has nothing to mask.
-
-    Raises:
-        SpaceError: An observation has the name under which masks are passed on.
-    """
-    if ALLOWED in shown.spaces:
-        raise SpaceError(
-            f"agent '{agent}' observes '{ALLOWED}', the name under which agents pass action masks "
-            "on; give the observation key another name"
-        )
-    if key is None or not choice_sizes(space):
-        return None
-    return next((each for each in (f"{agent}/{key}", key) if each in shown.spaces), None)
 
 
 def masked_input(

@@ -1,10 +1,9 @@
 """Proximal policy optimisation (Schulman et al. 2017, arXiv:1707.06347).
 
-Both objectives of the paper, clipped and with an adaptive KL penalty, for Box, Discrete and
-MultiDiscrete actions. docs/algorithms/ppo.md lists every detail and its source.
+Both objectives of the paper, clipped and with an adaptive KL penalty, for actions of every kind,
+see docs/actions.md. docs/algorithms/ppo.md lists every detail and its source.
 """
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Annotated, ClassVar, Literal
@@ -12,7 +11,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import torch
 from annotated_types import Ge
-from gymnasium.spaces import Box, Discrete, MultiDiscrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
 from torch import Tensor
 
 from coach_rl.agents.agent_rows import AgentRows
@@ -21,17 +20,28 @@ from coach_rl.agents.filtered_agent import (
     FilteredAgentParameters,
     combined,
 )
-from coach_rl.agents.own_filters import ScaledOutput, needs_scaling
+from coach_rl.agents.flattened_output import FlattenedOutput
+from coach_rl.agents.own_filters import (
+    ScaledOutput,
+    needs_scaling,
+    warn_of_endless,
+)
 from coach_rl.agents.points import points_of_rollouts
 from coach_rl.architectures.action_masks import masked_forward
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
-from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective, mapped
+from coach_rl.architectures.gradient_step import (
+    AdamParameters,
+    Numbers,
+    Objective,
+    OptimizerParameters,
+    mapped,
+)
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import policy_forward
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, SymmetryParameters, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
-from coach_rl.core.errors import CoachWarning, ConfigurationError, SpaceError
+from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.inspection import PointsFunction
 from coach_rl.core.parameter_classes import (
     LearnerParameters,
@@ -52,9 +62,16 @@ from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.saved import SavedAttribute, SavedNames
 from coach_rl.core.seeding import generator, integer_seed
-from coach_rl.core.spaces import Space, first_action, has_finite_width
+from coach_rl.core.spaces import (
+    MixedSpace,
+    Space,
+    acts_in_units,
+    first_action,
+)
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.core.typed_values import FrozenMapping
+from coach_rl.exploration_policies.mixed_sampling import MixedSampler
 from coach_rl.exploration_policies.sampling import (
     CategoricalSampler,
     GaussianSampler,
@@ -146,15 +163,19 @@ class PPOAgentParameters(FilteredAgentParameters, LearnerParameters, SharedLearn
     """Settings of the algorithm."""
     network: ActorCriticParameters = field(default_factory=ActorCriticParameters)
     """The network of policy and critic."""
-    optimizer: AdamParameters = field(
+    optimizer: OptimizerParameters = field(
         default_factory=lambda: AdamParameters(
             learning_rate=3e-4, epsilon=1e-5, max_gradient_norm=0.5
         )
     )
-    """Adam; learning rate of the paper, epsilon and clipping of OpenAI baselines."""
+    """The optimiser; learning rate of the paper, epsilon and clipping of OpenAI baselines."""
     scale_actions: bool = True
     """The policy acts in [-1, 1], which is mapped to the bounds of a Box of actions; False: it acts
     in the Box's own units. Elements without finite bounds keep their units."""
+    arguments: Mapping[str, tuple[str, int]] = FrozenMapping[str]()
+    """Parameterised actions: parts of a Dict of actions that are arguments of one action of a
+    Discrete part, such as `{"distance": ("kind", 2)}`. They count where it was chosen; all other
+    parts count always."""
     symmetry: SymmetryParameters | None = None
     """A symmetry of the body: what is learned in one situation holds in all symmetric ones. None:
     each is learned for itself."""
@@ -224,7 +245,16 @@ class PPOAgent(FilteredAgent[RowNoise]):
         self.params, self._device = params, device
         self._acts_in_units = acts_in_units(self.action_space)
         if params.scale_actions and self._acts_in_units:
-            self._scale_actions(context)
+            warn_of_endless(self.action_space, context.place.owner(self.name))
+            if needs_scaling(self.action_space):
+                self.output_filter = ScaledOutput(self.output_filter, self.action_space)
+                self._conditions[ACTION_UNITS] = SCALED
+                self.action_space = self.output_filter.agent_space
+        if params.arguments or not _is_flat(self.action_space):
+            self.output_filter = FlattenedOutput(
+                self.output_filter, self.action_space, params.arguments, agent=self.name
+            )
+            self.action_space = self.output_filter.agent_space
         weights = torch.Generator().manual_seed(integer_seed(seed, params.name, "weights"))
         self.model: ActorCritic = params.network.build(
             observation_space=self.observation_space, action_space=self.action_space, rng=weights
@@ -272,25 +302,6 @@ class PPOAgent(FilteredAgent[RowNoise]):
                 f"{algorithm.sequence} transitions, and a minibatch holds {most}; lower sequence, "
                 "or raise minibatch and rollout"
             )
-
-    def _scale_actions(self, context: AgentContext) -> None:
-        """Act in [-1, 1] where the Box has finite bounds; warn of the other elements."""
-        box = self.action_space
-        assert isinstance(box, Box)
-        endless = np.flatnonzero(~has_finite_width(box.low, box.high))
-        if len(endless):
-            warnings.warn(
-                f"{context.place.owner(self.name)} draws elements {endless.tolist()} of its "
-                f"actions from N(0, 1) at first, as {box} has no width to scale them to; give it "
-                "OutputFilter(action=(BoxMasking(low=..., high=...), "
-                "LinearBoxToBoxMap(low=-1, high=1))), the map alone where bounds are finite",
-                CoachWarning,
-                stacklevel=2,
-            )
-        if needs_scaling(box).any():
-            self.output_filter = ScaledOutput(self.output_filter, box)
-            self._conditions[ACTION_UNITS] = SCALED
-            self.action_space = self.output_filter.agent_space
 
     def new_rows(self, num_envs: int, seed: int) -> AgentRows[RowNoise]:
         noise = RowNoise(
@@ -372,7 +383,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         """Raise `SpaceError` where the units of actions differ as well."""
         super()._check_conditions(state)
         saved = state.get(ACTION_UNITS) == SCALED
-        own = isinstance(self.output_filter, ScaledOutput)
+        own = ACTION_UNITS in self._conditions
         if self._acts_in_units and saved != own:
             raise SpaceError(
                 f"the saved policy was learned with scale_actions={saved}, and agent '{self.name}' "
@@ -564,11 +575,14 @@ def gathered(batch: Minibatch) -> RolloutBatch:
     return taken
 
 
-def acts_in_units(space: Space) -> bool:
-    """Return whether the bounds of an action space set units other than [-1, 1]."""
-    if not isinstance(space, Box) or not np.issubdtype(space.dtype, np.floating):
-        return False
-    return len(space.shape) == 1 and bool(((space.low != -1) | (space.high != 1)).any())
+def _is_flat(space: Space) -> bool:
+    """Return whether there is a policy for a space as it is, or for no form of it."""
+    match space:
+        case MultiBinary() | Dict():
+            return False
+        case Box() | MultiDiscrete():
+            return len(space.shape) == 1
+    return True
 
 
 def sampler_for(space: Space) -> Sampler:
@@ -578,4 +592,6 @@ def sampler_for(space: Space) -> Sampler:
             return CategoricalSampler(sizes=(int(space.n),), single=True)
         case MultiDiscrete():
             return CategoricalSampler(sizes=tuple(int(size) for size in space.nvec), single=False)
+        case MixedSpace():
+            return MixedSampler(tuple(int(size) for size in space.choices.nvec), space.groups)
     return GaussianSampler(size=int(np.prod(space.shape or (1,))))

@@ -1,6 +1,6 @@
 """Soft actor-critic with a learned temperature (Haarnoja et al. 2018, arXiv:1812.05905).
 
-docs/algorithms/td3.md lists every detail and its source.
+docs/algorithms/td3.md lists every detail and its source. Discrete spaces: `discrete_sac`.
 """
 
 import math
@@ -10,22 +10,29 @@ from functools import partial
 from typing import NamedTuple
 
 import torch
+from gymnasium import spaces
 from torch import Tensor, nn
 
 from coach_rl.agents.actor_critic_learner import ActorCriticAgentParameters, ActorCriticLearner
-from coach_rl.agents.learner import ActingPolicy
+from coach_rl.agents.learner import ActingPolicy, Learner
 from coach_rl.agents.off_policy_agent import (
     OffPolicyAgent,
     ValueLearningParameters,
 )
 from coach_rl.architectures.continuous_control import Critics, SquashedGaussianActor
-from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective, TargetSync
+from coach_rl.architectures.gradient_step import (
+    AdamParameters,
+    Numbers,
+    Objective,
+    OptimizerParameters,
+    TargetSync,
+)
 from coach_rl.architectures.layers import ScaleToBox
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import Forward
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.ranges import NonNegative, Positive
+from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
 from coach_rl.core.records import Array, FloatArray, Observation
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.seeding import integer_seed
@@ -49,7 +56,11 @@ class SACAlgorithmParameters(ValueLearningParameters):
     learn_temperature: bool = True
     """Adapt alpha so that the policy keeps the target entropy (section 5); else it stays."""
     target_entropy: float | None = None
-    """Target entropy in nats, for actions in [-1, 1]; None: minus the number of action elements."""
+    """Target entropy in nats. None: minus the number of action elements, which count in [-1, 1]; in
+    discrete spaces the share of the highest entropy that `target_entropy_scale` sets."""
+    target_entropy_scale: UnitInterval = 0.98
+    """Share of the entropy of even choices among the allowed actions, log n for n of them, that is
+    the target in discrete spaces (Christodoulou 2019, arXiv:1910.07207); small tasks want less."""
 
 
 def _slow_adam() -> AdamParameters:
@@ -62,12 +73,12 @@ class SACAgentParameters(ActorCriticAgentParameters):
 
     algorithm: SACAlgorithmParameters = field(default_factory=SACAlgorithmParameters)
     """Settings of the algorithm."""
-    actor_optimizer: AdamParameters = field(default_factory=_slow_adam)
-    """Adam of the actor."""
-    critic_optimizer: AdamParameters = field(default_factory=_slow_adam)
-    """Adam of the critics."""
-    temperature_optimizer: AdamParameters = field(default_factory=_slow_adam)
-    """Adam of the temperature."""
+    actor_optimizer: OptimizerParameters = field(default_factory=_slow_adam)
+    """Optimiser of the actor."""
+    critic_optimizer: OptimizerParameters = field(default_factory=_slow_adam)
+    """Optimiser of the critics."""
+    temperature_optimizer: OptimizerParameters = field(default_factory=_slow_adam)
+    """Optimiser of the temperature."""
     greedy_candidates: NonNegative[int] = 0
     """0: without exploration it takes the policy's mean, as in the paper. K: it takes what the
     lower critic values most of that mean, K draws from the policy and K from the whole box, the
@@ -75,13 +86,22 @@ class SACAgentParameters(ActorCriticAgentParameters):
     be a bad one; choosing by the critic is from BCQ (Fujimoto et al. 2019, arXiv:1812.02900)."""
 
     def build(self, context: AgentContext) -> OffPolicyAgent:
-        """The agent; SpaceError unless it acts in a flat, bounded Box."""
+        """The agent; SpaceError unless its space is a flat, bounded Box, or flat and discrete."""
         return OffPolicyAgent(
             self,
             context,
             discount=self.algorithm.discount,
-            make_learner=partial(SACLearner, self),
+            make_learner=partial(_learner, self),
         )
+
+
+def _learner(params: SACAgentParameters, agent: OffPolicyAgent) -> Learner:
+    """The learner for the agent's action space."""
+    if isinstance(agent.action_space, spaces.Discrete | spaces.MultiDiscrete):
+        from coach_rl.agents.discrete_sac import DiscreteSACLearner
+
+        return DiscreteSACLearner(params, agent)
+    return SACLearner(params, agent)
 
 
 class Temperature(nn.Module):
@@ -124,6 +144,8 @@ class SACLearner(ActorCriticLearner[SACBatch]):
         algorithm = params.algorithm
         self._algorithm, self._noise = algorithm, agent.noise
         actor = SquashedGaussianActor(params.actor, *agent.network_arguments)
+        critics = Critics(params.critic, *agent.network_arguments, members=2)
+        self.to_box = critics.to_box
         self.temperature = NetworkWrapper(
             Temperature(algorithm.initial_temperature), device=agent.device
         )
@@ -137,7 +159,7 @@ class SACLearner(ActorCriticLearner[SACBatch]):
             params,
             agent,
             actor=actor,
-            critics=Critics(params.critic, *agent.network_arguments, members=2),
+            critics=critics,
             losses=(self.critic_loss, self.actor_loss),
             sync=algorithm.target_sync,
             actor_follows=False,

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.agents.own_filters import mask_key
 from coach_rl.core.agents import AgentContext, RowState, TrainingReport
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError, UnknownNameError
@@ -36,6 +35,7 @@ from coach_rl.core.spaces import (
     actions_from_uniform,
     check_actions,
     clipped_to_space,
+    mask_key,
     uniform_size,
 )
 from coach_rl.core.state import State

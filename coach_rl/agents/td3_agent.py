@@ -78,11 +78,14 @@ class TD3Learner(ActorCriticLearner[TD3Batch]):
         self._algorithm, self._noise = params.algorithm, agent.noise
         # A target beyond a squashed value's bounds would drive it to where its gradient ends.
         self.clip_targets = params.algorithm.clip_targets or params.critic.bounds
+        actor = DeterministicActor(params.actor, *agent.network_arguments)
+        critics = Critics(params.critic, *agent.network_arguments, members=2)
+        self.to_box = critics.to_box
         super().__init__(
             params,
             agent,
-            actor=DeterministicActor(params.actor, *agent.network_arguments),
-            critics=Critics(params.critic, *agent.network_arguments, members=2),
+            actor=actor,
+            critics=critics,
             losses=(self.critic_loss, self.actor_loss),
             sync=params.algorithm.target_sync,
             actor_follows=True,

@@ -12,6 +12,7 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
+    from coach_rl.architectures.adamw import AdamWParameters
     from coach_rl.architectures.continuous_control import (
         ActorParameters,
         CriticParameters,
@@ -20,7 +21,12 @@ if TYPE_CHECKING:
         SquashedGaussianActor,
     )
     from coach_rl.architectures.gated_recurrence import GRU, LSTM
-    from coach_rl.architectures.gradient_step import AdamParameters, Objective, TargetSync
+    from coach_rl.architectures.gradient_step import (
+        AdamParameters,
+        Objective,
+        OptimizerParameters,
+        TargetSync,
+    )
     from coach_rl.architectures.linear_recurrence import MinGRU
     from coach_rl.architectures.network_wrapper import NetworkWrapper
     from coach_rl.architectures.observation_normaliser import ObservationNormaliser
@@ -31,6 +37,7 @@ if TYPE_CHECKING:
         QNetworkParameters,
         QuantileHead,
     )
+    from coach_rl.architectures.rmsprop import RMSpropParameters
     from coach_rl.architectures.torso import Torso, TorsoParameters
     from coach_rl.architectures.update_engine import UpdateEngine
     from coach_rl.architectures.user_module import ModuleParameters
@@ -39,8 +46,9 @@ else:
 
 __all__ = [
     "GRU", "LSTM", "ActorCritic", "ActorCriticParameters", "ActorParameters", "AdamParameters",
-    "CategoricalHead", "CriticParameters", "Critics", "DeterministicActor", "MeanHead", "MinGRU",
-    "ModuleParameters", "NetworkWrapper", "Objective", "ObservationNormaliser", "QNetwork",
-    "QNetworkParameters", "QuantileHead", "SquashedGaussianActor", "TargetSync", "Torso",
+    "AdamWParameters", "CategoricalHead", "CriticParameters", "Critics", "DeterministicActor",
+    "MeanHead", "MinGRU", "ModuleParameters", "NetworkWrapper", "Objective",
+    "ObservationNormaliser", "OptimizerParameters", "QNetwork", "QNetworkParameters",
+    "QuantileHead", "RMSpropParameters", "SquashedGaussianActor", "TargetSync", "Torso",
     "TorsoParameters", "UpdateEngine",
 ]  # fmt: skip

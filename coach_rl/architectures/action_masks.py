@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -30,7 +31,7 @@ def masked_forward(
 
     def outputs(observation: Observation) -> FloatArray:
         values, mask = forward(observation), observation[ALLOWED]
-        values[:, : mask.shape[1]][mask == 0] = FORBIDDEN
+        np.copyto(values[:, : mask.shape[1]], FORBIDDEN, where=mask == 0)
         return values
 
     return outputs

@@ -14,13 +14,14 @@ from coach_rl.architectures.torso import AnyTorsoParameters, TorsoParameters, la
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import ALLOWED
-from coach_rl.core.spaces import Space
+from coach_rl.core.spaces import MixedSpace, Space
 from coach_rl.functional.distributions import (
     Categorical,
     DiagonalGaussian,
     Distribution,
     MultiCategorical,
 )
+from coach_rl.functional.mixed import Mixed
 
 
 @parameter_class
@@ -68,13 +69,14 @@ class ActorCritic(nn.Module):
         self.critic_torso = (
             None if params.shared_torso else critic_torso.build(observation_space, rng)
         )
-        gaussian = isinstance(distribution, DiagonalGaussian)
-        outputs = distribution.parameter_size // 2 if gaussian else distribution.parameter_size
+        outputs = distribution.parameter_size - distribution.log_std_size
 
         head = partial(linear, rng=rng, gain=params.policy_gain, orthogonal=params.torso.orthogonal)
         self.policy_head = last_layer(self.actor_torso, outputs, head)
         self.log_std = (
-            nn.Parameter(torch.full((outputs,), params.initial_log_std)) if gaussian else None
+            nn.Parameter(torch.full((distribution.log_std_size,), params.initial_log_std))
+            if distribution.log_std_size
+            else None
         )
         torso = self.actor_torso if self.critic_torso is None else self.critic_torso
         head = partial(linear, rng=rng, gain=1.0, orthogonal=critic_torso.orthogonal)
@@ -107,7 +109,7 @@ class ActorCritic(nn.Module):
             outputs = masked(outputs, observation[ALLOWED])
         if self.log_std is None:
             return outputs
-        return torch.cat([outputs, self.log_std.expand_as(outputs)], dim=-1)
+        return torch.cat([outputs, self.log_std.expand(len(outputs), -1)], dim=-1)
 
     def _value(self, features: Tensor) -> Tensor:
         value: Tensor = self.value_head(features)
@@ -123,8 +125,11 @@ def distribution_for(space: Space) -> Distribution:
             return Categorical(int(space.n))
         case spaces.MultiDiscrete() if len(space.shape) == 1:
             return MultiCategorical(tuple(int(size) for size in space.nvec))
+        case MixedSpace():
+            return Mixed(tuple(int(size) for size in space.choices.nvec), space.groups)
     shown = " ".join(str(space).split())  # which may have several lines
     raise SpaceError(
-        f"no stochastic policy for the action space {shown}; allowed: a flat Box of floats, "
-        "Discrete, a flat MultiDiscrete (an OutputFilter can map others to these)"
+        f"no stochastic policy for the action space {shown}; allowed: Box of floats, Discrete, "
+        "MultiDiscrete, MultiBinary, and a Dict of these; integers between bounds are a "
+        "MultiDiscrete with `start`"
     )

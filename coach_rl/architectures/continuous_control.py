@@ -1,8 +1,9 @@
-"""Networks for actions in a Box: deterministic and squashed Gaussian actors, critics Q(s, a)."""
+"""Actors and critics: of actions in a Box, deterministic and squashed Gaussian, and Q(s, a)."""
 
 from dataclasses import field
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -85,7 +86,28 @@ class CriticParameters:
         )
 
 
-class DeterministicActor(nn.Module):
+class Actor(nn.Module):
+    """Outputs [B, P] of a policy: a torso, and a last layer behind it."""
+
+    def __init__(
+        self,
+        params: ActorParameters,
+        observation_space: spaces.Dict,
+        outputs: int,
+        rng: torch.Generator,
+        normaliser: ObservationNormaliser | None = None,
+    ) -> None:
+        super().__init__()
+        self.torso = params.torso.build(observation_space, rng, normaliser)
+        make = partial(_last_linear, bound=params.final_bound, rng=rng)
+        self.head = nn.Sequential(last_layer(self.torso, outputs, make))
+
+    def forward(self, observation: dict[str, Tensor]) -> Any:
+        """[B, P]."""
+        return self.head(self.torso(observation))
+
+
+class DeterministicActor(Actor):
     """Actions [B, A] in the Box."""
 
     def __init__(
@@ -96,20 +118,12 @@ class DeterministicActor(nn.Module):
         rng: torch.Generator,
         normaliser: ObservationNormaliser | None = None,
     ) -> None:
-        super().__init__()
         to_box = scale_to(action_space)
-        self.torso = params.torso.build(observation_space, rng, normaliser)
-        make = partial(_last_linear, bound=params.final_bound, rng=rng)
-        head = last_layer(self.torso, len(to_box.low), make)
-        self.head = nn.Sequential(head, Activate("tanh"), to_box)
-
-    def forward(self, observation: dict[str, Tensor]) -> Tensor:
-        """[B, A]."""
-        action: Tensor = self.head(self.torso(observation))
-        return action
+        super().__init__(params, observation_space, len(to_box.low), rng, normaliser)
+        self.head.extend([Activate("tanh"), to_box])
 
 
-class SquashedGaussianActor(nn.Module):
+class SquashedGaussianActor(Actor):
     """Means and log standard deviations [B, 2A] of a normal that tanh squashes into (-1, 1)."""
 
     def __init__(
@@ -120,20 +134,61 @@ class SquashedGaussianActor(nn.Module):
         rng: torch.Generator,
         normaliser: ObservationNormaliser | None = None,
     ) -> None:
-        super().__init__()
-        self.to_box = scale_to(action_space)
-        self.log_std_bounds = params.log_std_bounds
-        self.torso = params.torso.build(observation_space, rng, normaliser)
-        make = partial(_last_linear, bound=params.final_bound, rng=rng)
-        self.head = nn.Sequential(last_layer(self.torso, 2 * len(self.to_box.low), make))
+        to_box = scale_to(action_space)
+        super().__init__(params, observation_space, 2 * len(to_box.low), rng, normaliser)
+        self.to_box, self.log_std_bounds = to_box, params.log_std_bounds
 
     def forward(self, observation: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Means and log standard deviations before squashing, [B, A] each."""
-        mean, log_std = self.head(self.torso(observation)).chunk(2, dim=-1)
+        mean, log_std = super().forward(observation).chunk(2, dim=-1)
         return mean, log_std.clamp(*self.log_std_bounds)
 
 
-class Critics(nn.Module):
+class CriticEnsemble(nn.Module):
+    """K critics side by side.
+
+    Args:
+        params: Each critic's network.
+        observation_space: What they see.
+        action_space: Flat Box of the actions that they see too; None: they see none.
+        outputs: P, the numbers that each has.
+        rng: Draws initial weights.
+        normaliser: Normalises observations first; None leaves them as they are.
+        members: K.
+    """
+
+    def __init__(
+        self,
+        params: CriticParameters,
+        observation_space: spaces.Dict,
+        action_space: Space | None,
+        outputs: int,
+        rng: torch.Generator,
+        normaliser: ObservationNormaliser | None,
+        *,
+        members: int,
+    ) -> None:
+        super().__init__()
+        self.members, self.bounds = members, params.bounds
+        kind = ModuleCritics if isinstance(params.torso, ModuleParameters) else DenseCritics
+        self.values = kind(
+            params, observation_space, action_space, outputs, rng, normaliser, members
+        )
+
+    def bounded(self, outputs: Tensor) -> Tensor:
+        """Outputs of the critics, squashed into their bounds."""
+        if self.bounds is None:
+            return outputs
+        low, high = self.bounds
+        return low + (high - low) * torch.sigmoid(outputs + NEAR_THE_TOP)
+
+    @property
+    def embedder(self) -> ObservationEmbedder | None:
+        """The layers before the action joins; None where modules of the user's own stand."""
+        return self.values.embedder if isinstance(self.values, DenseCritics) else None
+
+
+class Critics(CriticEnsemble):
     """K action-value functions side by side: values [K, B]."""
 
     def __init__(
@@ -146,31 +201,42 @@ class Critics(nn.Module):
         *,
         members: int = 1,
     ) -> None:
-        super().__init__()
-        self.members, self.bounds, self.action_unit = members, params.bounds, params.action_unit
-        self.to_box = scale_to(action_space)
-        kind = ModuleCritics if isinstance(params.torso, ModuleParameters) else DenseCritics
-        self.values = kind(params, observation_space, action_space, rng, normaliser, members)
+        to_box = scale_to(action_space)
+        super().__init__(
+            params, observation_space, action_space, 1, rng, normaliser, members=members
+        )
+        self.to_box, self.action_unit = to_box, params.action_unit
 
     def forward(
         self, observation: dict[str, Tensor], action: Tensor, *, members: int | None = None
     ) -> Tensor:
         """Values of actions [B, A] in the Box, [K, B]; of the first `members` only where given."""
         shown = action if self.action_unit == "raw" else self.to_box.inverse(action)
-        outputs: Tensor = self.values(observation, shown, members or self.members)
-        if self.bounds is None:
-            return outputs
-        low, high = self.bounds
-        return low + (high - low) * torch.sigmoid(outputs + NEAR_THE_TOP)
+        return self.bounded(self.values(observation, shown, members or self.members).squeeze(-1))
 
-    @property
-    def embedder(self) -> ObservationEmbedder | None:
-        """The layers before the action joins; None where modules of the user's own stand."""
-        return self.values.embedder if isinstance(self.values, DenseCritics) else None
+
+class ChoiceCritics(CriticEnsemble):
+    """K action-value functions of M actions side by side: values [K, B, M]."""
+
+    def __init__(
+        self,
+        params: CriticParameters,
+        observation_space: spaces.Dict,
+        outputs: int,
+        rng: torch.Generator,
+        normaliser: ObservationNormaliser | None = None,
+        *,
+        members: int,
+    ) -> None:
+        super().__init__(params, observation_space, None, outputs, rng, normaliser, members=members)
+
+    def forward(self, observation: dict[str, Tensor]) -> Tensor:
+        """[K, B, M]."""
+        return self.bounded(self.values(observation, None, self.members))
 
 
 class DenseCritics(nn.Module):
-    """Values [K, B] by K middlewares, run as one batched product.
+    """Outputs [K, B, P] by K middlewares, run as one batched product.
 
     All members read the same embedded observation: layers of `torso.embedder` are shared.
     """
@@ -179,7 +245,8 @@ class DenseCritics(nn.Module):
         self,
         params: CriticParameters,
         observation_space: spaces.Dict,
-        action_space: Space,
+        action_space: Space | None,
+        outputs: int,
         rng: torch.Generator,
         normaliser: ObservationNormaliser | None,
         members: int,
@@ -189,49 +256,53 @@ class DenseCritics(nn.Module):
         assert isinstance(torso, TorsoParameters)
         self.embedder = ObservationEmbedder(torso, observation_space, rng, normaliser)
         self.activation = ACTIVATIONS[torso.activation]
-        self.action_layers = frozenset(params.action_layers)
-        actions = int(np.prod(action_space.shape or ()))
-        widths = pairwise((self.embedder.output_size, *torso.middleware, 1))
+        self.action_layers = frozenset(() if action_space is None else params.action_layers)
+        actions = 0 if action_space is None else int(np.prod(action_space.shape or ()))
+        widths = pairwise((self.embedder.output_size, *torso.middleware, outputs))
         *hidden, last = (
-            (inputs + actions * (layer in self.action_layers), outputs)
-            for layer, (inputs, outputs) in enumerate(widths)
+            (inputs + actions * (layer in self.action_layers), size)
+            for layer, (inputs, size) in enumerate(widths)
         )
         self.layers = nn.ModuleList(
             EnsembleLinear(members, *each, rng=rng, gain=HIDDEN_GAIN, orthogonal=torso.orthogonal)
             for each in hidden
         )
         self.norms = nn.ModuleList(
-            EnsembleNorm(members, outputs) if torso.layer_norm else nn.Identity()
-            for _, outputs in hidden
+            EnsembleNorm(members, size) if torso.layer_norm else nn.Identity() for _, size in hidden
         )
         self.layers.append(EnsembleLinear(members, *last, rng=rng))
         if params.final_bound is not None:
             _within(self.layers[-1], params.final_bound, rng)
 
-    def forward(self, observation: dict[str, Tensor], action: Tensor, members: int) -> Tensor:
-        """Values [members, B] of actions [B, A] as the network sees them."""
+    def forward(
+        self, observation: dict[str, Tensor], action: Tensor | None, members: int
+    ) -> Tensor:
+        """[members, B, P], of actions [B, A] as the network sees them."""
         values = self._joined(self.embedder(observation), action, 0)
         values = values.expand(members, *values.shape)
-        action = action.expand(members, *action.shape)
+        action = None if action is None else action.expand(members, *action.shape)
         *hidden, last = self.layers
         for number, (layer, norm) in enumerate(zip(hidden, self.norms, strict=True), start=1):
             values = self._joined(self.activation(norm(layer(values))), action, number)
         outputs: Tensor = last(values)
-        return outputs.squeeze(-1)
+        return outputs
 
-    def _joined(self, values: Tensor, action: Tensor, layer: int) -> Tensor:
+    def _joined(self, values: Tensor, action: Tensor | None, layer: int) -> Tensor:
         """A layer's input [..., I]: the values, and the action where it gets it."""
-        return torch.cat([values, action], dim=-1) if layer in self.action_layers else values
+        if action is None or layer not in self.action_layers:
+            return values
+        return torch.cat([values, action], dim=-1)
 
 
 class ModuleCritics(nn.Module):
-    """Values [K, B] by K modules of the user's own, which share nothing."""
+    """Outputs [K, B, P] by K modules of the user's own, which share nothing."""
 
     def __init__(
         self,
         params: CriticParameters,
         observation_space: spaces.Dict,
-        action_space: Space,
+        action_space: Space | None,
+        outputs: int,
         rng: torch.Generator,
         normaliser: ObservationNormaliser | None,
         members: int,
@@ -245,12 +316,15 @@ class ModuleCritics(nn.Module):
                 params.torso, observation_space, rng, normaliser, action_space=action_space
             )
             self.torsos.append(torso)
-            self.heads.append(last_layer(torso, 1, make))
+            self.heads.append(last_layer(torso, outputs, make))
 
-    def forward(self, observation: dict[str, Tensor], action: Tensor, members: int) -> Tensor:
-        """Values [members, B] of actions [B, A] as the network sees them."""
+    def forward(
+        self, observation: dict[str, Tensor], action: Tensor | None, members: int
+    ) -> Tensor:
+        """[members, B, P], of actions [B, A] as the network sees them."""
+        shown = () if action is None else (action,)
         pairs = zip(self.torsos[:members], self.heads[:members], strict=True)
-        return torch.stack([head(torso(observation, action))[:, 0] for torso, head in pairs])
+        return torch.stack([head(torso(observation, *shown)) for torso, head in pairs])
 
 
 def scale_to(space: Space) -> ScaleToBox:
@@ -266,8 +340,8 @@ def scale_to(space: Space) -> ScaleToBox:
         and len(space.shape) == 1
     ):
         raise SpaceError(
-            f"{purpose}, got {space}; for discrete actions use DQN or PPO, or map the space with "
-            "an OutputFilter"
+            f"{purpose}, got {space}; use DQN, SAC or PPO for discrete actions and PPO for others, "
+            "or map the space with an OutputFilter"
         )
     require_finite_width(space, purpose)
     low, high = space.low.astype(np.float32), space.high.astype(np.float32)

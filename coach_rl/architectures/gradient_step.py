@@ -1,4 +1,4 @@
-"""A gradient step: gather, gradient, clip, Adam, target networks.
+"""A gradient step: gather, gradient, clip, optimiser, target networks.
 
 An actor and its critics are several objectives, stepped in their order: each sees the parameters
 that those before it have just moved, and what they computed for every sample.
@@ -14,7 +14,7 @@ numbers are finite, and what is logged see those of the whole batch.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Generic, NamedTuple, TypeVar
+from typing import Annotated, Generic, NamedTuple, Protocol, TypeVar
 
 import torch
 from annotated_types import Interval
@@ -27,6 +27,7 @@ from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import Array
 from coach_rl.core.runtime import ProcessGroup
 from coach_rl.core.saved import Saved, SavedAttribute
+from coach_rl.core.state import Stateful
 from coach_rl.functional.adam import adam_step, clipped_gradient, next_powers
 
 Batch = TypeVar("Batch")
@@ -103,6 +104,10 @@ class AdamParameters:
     l2: NonNegative[float] = 0.0
     """L2 regularisation: this times the parameters, biases too, is added to their gradient."""
 
+    def build(self, network: NetworkWrapper) -> "Adam":
+        """The optimiser of a network's online parameters."""
+        return Adam(network, self)
+
 
 @parameter_class
 class TargetSync:
@@ -112,6 +117,40 @@ class TargetSync:
     """Polyak's tau: target += rate * (online - target); 1 copies."""
     every: Positive[int] = 1
     """Gradient steps from one sync to the next."""
+
+
+class Optimizer(Stateful, Protocol):
+    """An optimiser of the online parameters of one network."""
+
+    def step(self, gradient: Tensor, learning_rate: Tensor) -> Tensor:
+        """Clip the gradient [P] and update the parameters; returns its norm before clipping."""
+        ...
+
+    def mean_gradient(self) -> Tensor:
+        """The mean gradient [P] of about the last ten steps, after clipping; 0 before the first."""
+        ...
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Every tensor that `step` writes to."""
+        ...
+
+
+class OptimizerParameters(Protocol):
+    """A frozen description of an optimiser: of Adam, AdamW or RMSprop."""
+
+    @property
+    def learning_rate(self) -> float:
+        """Learning rate; an agent may multiply it by a schedule."""
+        ...
+
+    @property
+    def max_gradient_norm(self) -> float | None:
+        """Largest norm of the whole gradient; None never clips."""
+        ...
+
+    def build(self, network: NetworkWrapper) -> Optimizer:
+        """The optimiser of a network's online parameters."""
+        ...
 
 
 class Adam(Saved):
@@ -130,14 +169,13 @@ class Adam(Saved):
 
     def __init__(self, network: NetworkWrapper, params: AdamParameters) -> None:
         self.network, self.params = network, params
-        device = network.online.device
-        self._first = torch.zeros(network.size, device=device)
-        self._second = torch.zeros(network.size, device=device)
-        self._betas = torch.tensor(params.betas, device=device)
-        self._powers = torch.ones(2, device=device)
+        online = network.online
+        self._first = torch.zeros_like(online)
+        self._second = torch.zeros_like(online)
+        self._betas = torch.tensor(params.betas, dtype=online.dtype, device=online.device)
+        self._powers = torch.ones_like(self._betas)
 
     def step(self, gradient: Tensor, learning_rate: Tensor) -> Tensor:
-        """Clip the gradient [P] and update the parameters; returns its norm before clipping."""
         params, online = self.params, self.network.online
         if params.l2:
             gradient = gradient + params.l2 * online
@@ -159,11 +197,9 @@ class Adam(Saved):
         return norm
 
     def mean_gradient(self) -> Tensor:
-        """The mean gradient [P] of about the last ten steps, after clipping; 0 before the first."""
         return self._first / (1 - self._powers[0]).clamp(min=1e-8)
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """Every tensor that `step` writes to."""
         return self.network.online, self._first, self._second, self._powers
 
 
@@ -187,8 +223,8 @@ class Objective(Generic[Batch]):
     """The network whose online parameters are updated in place."""
     loss: Loss[Batch]
     """The loss to minimise."""
-    optimizer: AdamParameters
-    """Adam's settings; the scalar `<name>_learning_rate` overrides the learning rate."""
+    optimizer: OptimizerParameters
+    """The optimiser's settings; the scalar `<name>_learning_rate` overrides the learning rate."""
     name: str = ""
     """Prefix of its scalars and metrics; may be empty for the only objective."""
 
@@ -226,7 +262,7 @@ def eager_gradient(
 class GradientStep(Generic[Batch]):
     """One gradient step of each objective in order, then the targets."""
 
-    learners: tuple[tuple[Objective[Batch], Adam], ...]
+    learners: tuple[tuple[Objective[Batch], Optimizer], ...]
     """The objectives, each with its optimiser."""
     targets: tuple[tuple[NetworkWrapper, float], ...]
     """Networks whose targets move towards them by this rate."""
@@ -248,12 +284,14 @@ class GradientStep(Generic[Batch]):
         judged: Numbers = {}
         per_sample: Numbers = {}
         before = [tensor.clone() for tensor in self.written] if self.skips_unsound else []
-        for objective, adam in self.learners:
+        for objective, optimizer in self.learners:
             gradient, loss, metrics = self.gradient(
                 objective.loss, objective.network.online, batch, scalars | per_sample
             )
             learning_rate = scalars[objective.named("learning_rate")]
-            norm = metrics[objective.named("gradient_norm")] = adam.step(gradient, learning_rate)
+            norm = metrics[objective.named("gradient_norm")] = optimizer.step(
+                gradient, learning_rate
+            )
             judged |= {
                 f"{JUDGED}{objective.named('loss')}": loss,
                 f"{JUDGED}{objective.named('gradient_norm')}": norm,
@@ -275,7 +313,7 @@ class GradientStep(Generic[Batch]):
     @property
     def written(self) -> list[Tensor]:
         """Every tensor that the step writes to."""
-        own = [tensor for _, adam in self.learners for tensor in adam.tensors()]
+        own = [tensor for _, optimizer in self.learners for tensor in optimizer.tensors()]
         return [*own, *(network.target for network, _ in self.targets)]
 
 

@@ -176,9 +176,10 @@ def numpy_policy(model: ActorCritic) -> Forward | None:
 
     def policy(observation: Observation) -> FloatArray:
         values = forward(observation)
-        parameters = np.empty((len(values), 2 * len(log_std)), np.float32)
-        parameters[:, : len(log_std)] = values
-        parameters[:, len(log_std) :] = log_std
+        rows, outputs = values.shape
+        parameters = np.empty((rows, outputs + len(log_std)), np.float32)
+        parameters[:, :outputs] = values
+        parameters[:, outputs:] = log_std
         return parameters
 
     return policy

@@ -1,4 +1,4 @@
-"""Networks for Discrete actions: each action's value, as a mean or as a distribution."""
+"""Networks for choices: each action's value, as a mean or as a distribution."""
 
 from dataclasses import field
 from functools import partial
@@ -24,7 +24,7 @@ from coach_rl.architectures.user_module import ModuleParameters, ModuleTorso
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
-from coach_rl.core.spaces import Space
+from coach_rl.core.spaces import Space, choice_sizes
 from coach_rl.functional.distributional import categorical_loss, projected, quantile_loss
 from coach_rl.functional.temporal_difference import dueling_values, regression_loss, td_target
 
@@ -214,7 +214,10 @@ class QNetworkParameters:
 
 
 class QNetwork(nn.Module):
-    """Return the numbers that describe each action's return, [B, n, K]."""
+    """Return the numbers that describe each action's return, [B, M, K].
+
+    M is the number of actions; of several choices, whose actions stand side by side, their sum.
+    """
 
     def __init__(
         self,
@@ -225,37 +228,42 @@ class QNetwork(nn.Module):
         normaliser: ObservationNormaliser | None = None,
     ) -> None:
         super().__init__()
-        self.returns = params.head
+        self.returns, self.sizes = params.head, discrete_choices(action_space)
         self.torso = params.torso.build(observation_space, rng, normaliser)
         size = params.head.size
-        self.actions = _stream(params, self.torso, action_count(action_space) * size, rng)
+        self.actions = _stream(params, self.torso, sum(self.sizes) * size, rng)
         self.state = _stream(params, self.torso, size, rng) if params.dueling else None
 
     def forward(self, observation: dict[str, Tensor]) -> Tensor:
-        """[B, n, K]."""
+        """[B, M, K]."""
         features = self.torso(observation)
         state = None if self.state is None else self.state(features)
         return self.joined(self.actions(features), state)
 
     def means(self, features: Tensor) -> Tensor:
-        """Expected returns [B, n] from the torso's features [B, F]."""
+        """Expected returns [B, M] from the torso's features [B, F]."""
         state = None if self.state is None else self.state(features)
         return self.returns.mean(self.joined(self.actions(features), state))
 
     def joined(self, actions: Tensor, state: Tensor | None) -> Tensor:
-        """Join the streams' outputs, [B, n * K] and [B, K], to numbers [B, n, K]."""
+        """Join the streams' outputs, [B, M * K] and [B, K], to numbers [B, M, K]."""
         each = actions.view(len(actions), -1, self.returns.size)
-        return each if state is None else dueling_values(state.unsqueeze(1), each)
+        if state is None:
+            return each
+        value, choices = state.unsqueeze(1), torch.split_with_sizes(each, list(self.sizes), dim=1)
+        joined = [dueling_values(value, advantages) for advantages in choices]
+        return joined[0] if len(joined) == 1 else torch.cat(joined, dim=1)
 
 
-def action_count(space: Space) -> int:
-    """n, the number of actions; SpaceError unless they are Discrete."""
-    if not isinstance(space, spaces.Discrete):
-        raise SpaceError(
-            f"this agent chooses among Discrete actions, got {space}; for a Box use DDPG, TD3, SAC "
-            "or PPO, or map the space with an OutputFilter"
-        )
-    return int(space.n)
+def discrete_choices(space: Space) -> tuple[int, ...]:
+    """The number of actions of each choice; SpaceError unless Discrete or a flat MultiDiscrete."""
+    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete) and len(space.shape or ()) < 2:
+        return choice_sizes(space)
+    shown = " ".join(str(space).split())  # which may have several lines
+    raise SpaceError(
+        f"this agent acts in a Discrete or a flat MultiDiscrete space, got {shown}; use DDPG, "
+        "TD3, SAC or PPO in a Box and PPO in others, or map the space with an OutputFilter"
+    )
 
 
 def _stream(

@@ -24,7 +24,6 @@ from torch import Tensor
 
 from coach_rl.architectures.gradient_step import (
     JUDGED,
-    Adam,
     Batch,
     GradientStep,
     Numbers,
@@ -125,7 +124,7 @@ class UpdateEngine(Generic[Batch]):
         runtime: Runtime = ON_CPU,
     ) -> None:
         self._runtime, self._group = runtime, runtime.group
-        self._learners = tuple((each, Adam(each.network, each.optimizer)) for each in objectives)
+        self._learners = tuple((each, each.optimizer.build(each.network)) for each in objectives)
         self._targets, self._owner = tuple(targets), owner
         self._device = objectives[0].network.online.device
         self.mode = resolved_mode(
@@ -244,8 +243,8 @@ class UpdateEngine(Generic[Batch]):
     def learned(self) -> dict[str, Array]:
         """Copies of parameters and mean gradients: `parameters/<name>`, `gradients/<name>`."""
         found = {}
-        for each, adam in self._learners:
-            flats = {"parameters": each.network.online, "gradients": adam.mean_gradient()}
+        for each, optimizer in self._learners:
+            flats = {"parameters": each.network.online, "gradients": optimizer.mean_gradient()}
             for kind, flat in flats.items():
                 path = f"{kind}/{each.name}/" if each.name else f"{kind}/"
                 for name, tensor in each.network.named(flat).items():
@@ -255,17 +254,17 @@ class UpdateEngine(Generic[Batch]):
     def timed_calls(self) -> list[TimedCall]:
         """The calls whose times a profile shows; those inside a recorded step can't be timed."""
         is_eager = self.mode == "eager"
-        optimisers = [adam for _, adam in self._learners if is_eager]
+        optimisers = [optimizer for _, optimizer in self._learners if is_eager]
         synced = [network for network, sync in self._targets if is_eager or sync.every > 1]
         return [
             TimedCall(self, "step", "update"),
             TimedCall(self, "drain_metrics", "metrics"),
-            *(TimedCall(adam, "step", "optimiser") for adam in optimisers),
+            *(TimedCall(optimizer, "step", "optimiser") for optimizer in optimisers),
             *(TimedCall(network, "sync_target", "sync") for network in synced),
         ]
 
     def state_dict(self) -> State:
-        """Adam's moments and powers, and the mode, which must not change during a run.
+        """The optimisers' moments and powers, and the mode, which must not change during a run.
 
         Raises:
             DivergedError: A gradient or a parameter is not finite; a run cannot continue.
@@ -276,7 +275,7 @@ class UpdateEngine(Generic[Batch]):
             "mode": self.mode,
             **reason,
             "taken": self._taken,
-            "optimizers": {each.name: adam.state_dict() for each, adam in self._learners},
+            "optimizers": {each.name: optimizer.state_dict() for each, optimizer in self._learners},
             "means": self._metrics.state_dict(),
         }
 
@@ -286,8 +285,8 @@ class UpdateEngine(Generic[Batch]):
         If that mode cannot run here, the first step warns (`CoachWarning`) and is eager.
         """
         self._taken, self.steps = state["taken"], 0
-        for each, adam in self._learners:
-            adam.load_state_dict(state["optimizers"][each.name])
+        for each, optimizer in self._learners:
+            optimizer.load_state_dict(state["optimizers"][each.name])
         self._metrics.load_state_dict(state["means"])
         if state["mode"] != self.mode and not self.is_shared:
             self.mode = state["mode"]

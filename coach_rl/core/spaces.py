@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import ActionError, SpaceError
-from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray
+from coach_rl.core.records import ALLOWED, Action, Array, BoolArray, FloatArray, IntArray
 
 Space = gymnasium.Space[Any]
 FORBIDDEN = -1e30
@@ -27,6 +27,41 @@ class EnvironmentSpaces:
     """A space per observation key; a plain, unnamed observation stands under `observation`."""
     action: Space
     """Box, Discrete, MultiDiscrete or MultiBinary, or a Dict of these."""
+
+
+class MixedSpace(spaces.Tuple[Any]):
+    """Choices and numbers in one array of floats per action, [R, K + G].
+
+    Args:
+        choices: The K choices, flat and counted from 0.
+        numbers: The G numbers, a flat Box.
+        groups: Sizes of groups of the numbers, each with the choice and the action that it is an
+            argument of; None: it counts always.
+    """
+
+    def __init__(
+        self,
+        choices: spaces.MultiDiscrete,
+        numbers: spaces.Box,
+        groups: tuple[tuple[int, tuple[int, int] | None], ...],
+    ) -> None:
+        super().__init__((choices, numbers))
+        self.choices, self.numbers, self.groups = choices, numbers, groups
+
+
+def is_float_box(space: Space) -> bool:
+    """Return whether a space is a Box of floats, of any shape."""
+    return isinstance(space, spaces.Box) and bool(np.issubdtype(space.dtype, np.floating))
+
+
+def acts_in_units(space: Space) -> bool:
+    """Return whether bounds of a Box of floats, or of one in a Dict, are others than [-1, 1]."""
+    match space:
+        case spaces.Dict():
+            return any(map(acts_in_units, space.values()))
+        case spaces.Box() if is_float_box(space):
+            return bool(((space.low != -1) | (space.high != 1)).any())
+    return False
 
 
 def without(space: spaces.Dict, key: str) -> spaces.Dict:
@@ -80,6 +115,8 @@ def uniform_size(space: Space) -> int:
             return int(np.prod(space.shape))
         case spaces.Dict():
             return sum(uniform_size(part) for part in space.spaces.values())
+        case MixedSpace():
+            return uniform_size(space.choices) + uniform_size(space.numbers)
     raise SpaceError(
         f"cannot act in a {type(space).__name__} space; allowed: "
         "Box, Discrete, MultiDiscrete, MultiBinary, Dict of these"
@@ -100,7 +137,33 @@ def choice_sizes(space: Space) -> tuple[int, ...]:
             return (2,) * int(np.prod(space.shape))
         case spaces.Dict():
             return tuple(size for part in space.spaces.values() for size in choice_sizes(part))
+        case spaces.Tuple():
+            return tuple(size for part in space.spaces for size in choice_sizes(part))
     return ()
+
+
+def mask_key(shown: spaces.Dict, key: str | None, agent: str, space: Space) -> str | None:
+    """The observation key of an agent's mask; None where it has none.
+
+    That is the one under the agent's own name, `<agent>/<key>`, or the plain `key`.
+
+    Args:
+        shown: What the environment shows.
+        key: The agent's setting.
+        agent: The agent's name.
+        space: Where it acts; a Box has nothing to mask.
+
+    Raises:
+        SpaceError: An observation has the name under which masks are passed on.
+    """
+    if ALLOWED in shown.spaces:
+        raise SpaceError(
+            f"agent '{agent}' observes '{ALLOWED}', the name under which agents pass action masks "
+            "on; give the observation key another name"
+        )
+    if key is None or not choice_sizes(space):
+        return None
+    return next((each for each in (f"{agent}/{key}", key) if each in shown.spaces), None)
 
 
 def allowed_choice(mask: BoolArray, uniform: FloatArray) -> IntArray:
@@ -134,7 +197,8 @@ def actions_from_uniform(
         Actions in the dtype of the space, shape [rows, ...]; a dict of them for a Dict space.
     """
     rows = len(uniform)
-    if mask is not None and not isinstance(space, spaces.Dict) and choice_sizes(space):
+    is_plain = not isinstance(space, spaces.Dict | MixedSpace)
+    if mask is not None and is_plain and choice_sizes(space):
         parts_of_mask = np.split(mask, np.cumsum(choice_sizes(space))[:-1], axis=1)
         columns = [
             allowed_choice(part, uniform[:, number]) for number, part in enumerate(parts_of_mask)
@@ -147,7 +211,8 @@ def actions_from_uniform(
         case spaces.MultiDiscrete():
             flat = uniform * space.nvec.reshape(-1)
             start = space.start.reshape(-1)
-            return (start + flat.astype(np.int64)).reshape(rows, *space.shape)
+            drawn = (start + flat.astype(np.int64)).reshape(rows, *space.shape)
+            return drawn.astype(space.dtype, copy=False)
         case spaces.MultiBinary():
             return (uniform >= 0.5).astype(space.dtype).reshape(rows, *space.shape)
         case spaces.Box():
@@ -165,6 +230,12 @@ def actions_from_uniform(
                 begin += size
                 first += choices
             return parts
+        case MixedSpace():
+            count = len(space.choices.nvec)
+            choice = actions_from_uniform(space.choices, uniform[:, :count], mask)
+            numbers = _box_from_uniform(space.numbers, uniform[:, count:])
+            assert not isinstance(choice, dict), "choices are one array"
+            return np.concatenate([choice, numbers], axis=1, dtype=np.float32)
     raise SpaceError(f"cannot act in a {type(space).__name__} space")
 
 

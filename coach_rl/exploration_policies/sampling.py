@@ -12,7 +12,7 @@ import numpy as np
 
 from coach_rl.core.records import Array, FloatArray
 
-_LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
+LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
 class Sampler(Protocol):
@@ -58,13 +58,13 @@ class GaussianSampler:
         """Mean plus standard deviation times noise."""
         mean, log_std = parameters[:, : self.size], parameters[:, self.size :]
         action = mean + np.exp(log_std) * noise
-        log_prob = -(0.5 * noise * noise + log_std).sum(axis=1) - self.size * _LOG_SQRT_TWO_PI
+        log_prob = -(0.5 * noise * noise + log_std).sum(axis=1) - self.size * LOG_SQRT_TWO_PI
         return action, log_prob
 
     def greedy(self, parameters: FloatArray) -> tuple[Array, FloatArray]:
         """The mean."""
         mean, log_std = parameters[:, : self.size], parameters[:, self.size :]
-        return mean.copy(), -log_std.sum(axis=1) - self.size * _LOG_SQRT_TWO_PI
+        return mean.copy(), -log_std.sum(axis=1) - self.size * LOG_SQRT_TWO_PI
 
 
 @dataclass(frozen=True)

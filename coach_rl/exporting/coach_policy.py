@@ -27,7 +27,7 @@ it ended otherwise; and, beside the first two, nothing is left to do for its goa
 
 
 class Policy:
-    """The policy of a run, greedy or sampled.
+    """The policy of a run, greedy or sampled; `spaces` and `card` describe it.
 
     Args:
         path: The archive.
@@ -42,10 +42,6 @@ class Policy:
             raise ImportError("a policy needs onnxruntime; `pip install onnxruntime`") from error
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-        self.card: dict[str, Any]
-        """Task, score, seed, command and versions of the run."""
-        self.spaces: dict[str, Any]
-        """The spaces of its observations, by key, and of its actions."""
         with zipfile.ZipFile(path) as archive:
             about = json.loads(archive.read("policy.json"))
 
@@ -117,7 +113,7 @@ class Policy:
         own = None if mask is None or self._mask is None else self._mask["key"]
         names = [key for key in self._keys if key != own]
         given = {names[0]: observation} if len(names) == 1 else {}
-        if isinstance(observation, Mapping):
+        if isinstance(observation, Mapping | tuple):
             given = dict(_flat(observation))
         if mask is not None:
             ragged = isinstance(mask, list | tuple) and np.ndim(mask[0])
@@ -153,12 +149,7 @@ class Policy:
 
 
 class Level:
-    """One level: its graphs, its clocks and what its rows remember.
-
-    Args:
-        about: Its description.
-        session: Makes a session of a graph by its name.
-    """
+    """One level: its graphs, its clocks and what its rows remember."""
 
     below: "Level | None" = None
 
@@ -272,21 +263,22 @@ class Level:
         self, session: Any, outputs: list[str], rows: Array, batch: Observation, more: Any = ()
     ) -> Any:
         """Outputs of a graph for some rows."""
-        known = {**batch, **self._goals, **dict(more)}
+        known = {**{f"observation/{key}": values for key, values in batch.items()}, **batch}
+        known |= {**self._goals, **dict(more)}
         return session.run(outputs, {name: known[name][rows] for name in self._inputs[session]})
 
 
-def _flat(parts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The leaves of a nested dict, their keys joined by slashes."""
-    for key, part in parts.items():
-        if isinstance(part, Mapping):
+def _flat(parts: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The leaves of nested dicts and tuples, their keys joined by slashes."""
+    for key, part in parts.items() if isinstance(parts, Mapping) else enumerate(parts):
+        if isinstance(part, Mapping | tuple):
             yield from _flat(part, f"{prefix}{key}/")
         else:
             yield f"{prefix}{key}", part
 
 
 def _taken(actions: Observation, *, is_single: bool) -> Any:
-    """The action as the environment takes it, a dict nested as its space."""
+    """The action as the environment takes it, dicts and tuples nested as its space."""
     if "action" in actions:
         return actions["action"][0] if is_single else actions["action"]
     nested: dict[str, Any] = {}
@@ -296,4 +288,11 @@ def _taken(actions: Observation, *, is_single: bool) -> Any:
         for step in path:
             inner = inner.setdefault(step, {})
         inner[name] = values[0] if is_single else values
-    return nested
+    return _with_tuples(nested)
+
+
+def _with_tuples(parts: Any) -> Any:
+    if not isinstance(parts, dict):
+        return parts
+    taken, numbers = {k: _with_tuples(part) for k, part in parts.items()}, range(len(parts))
+    return tuple(taken[str(n)] for n in numbers) if {*taken} == {*map(str, numbers)} else taken

@@ -15,10 +15,12 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from coach_rl.agents.agent_group import AgentGroup
+from coach_rl.agents.flattened_output import FlatParts, FlattenedOutput
 from coach_rl.agents.hierarchies.option_critic_agent import OptionCriticAgent
 from coach_rl.agents.hierarchies.skill_agents import SkillAgents
+from coach_rl.agents.member_agents import ActionPart
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
-from coach_rl.agents.own_filters import ScaledOutput, needs_scaling
+from coach_rl.agents.own_filters import ScaledOutput
 from coach_rl.agents.ppo_agent import PPOAgent
 from coach_rl.agents.scripted_agent import ScriptedAgent, UniformAgent
 from coach_rl.architectures.action_masks import masked
@@ -26,7 +28,7 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.options import OPTION_KEY
 from coach_rl.core.records import HIDDEN_STATE
-from coach_rl.core.spaces import Space, first_action
+from coach_rl.core.spaces import Space, first_action, uniform_size
 from coach_rl.exporting.policies import Tensors, policy_of
 from coach_rl.exporting.torch_filters import torch_filter
 from coach_rl.filters import BoxMasking, LinearBoxToBoxMap
@@ -217,49 +219,89 @@ class Observer(nn.Module):
         return filtered, allowed, after
 
 
-def _action_map(agent: PPOAgent | OffPolicyAgent, acts_in: Space) -> Callable[[Tensor], Tensor]:
+def _action_map(agent: PPOAgent | OffPolicyAgent, acts_in: Space) -> Callable[[Tensor], Chosen]:
     """Map from actions [R, ...] in the agent's space to those for the environment."""
-    own = agent.action_space
-    if isinstance(own, spaces.Box):
-        return _box_map(agent, own, acts_in)
-    if own == acts_in:
-        dtype = torch.from_numpy(np.zeros(0, own.dtype)).dtype
-        return lambda action: action.to(dtype)
-    if not isinstance(own, spaces.Discrete) or own.n > MOST_ACTIONS:
-        raise refused(agent, f"its OutputFilter maps {own} to {acts_in}")
-    first = int(own.start)
-    made = agent.output_filter.apply(np.arange(first, first + own.n, dtype=np.int64))
-    table = torch.from_numpy(np.ascontiguousarray(made))
-    return lambda action: table[action - first]
+    own, output = agent.action_space, agent.output_filter
+    if isinstance(own, spaces.Discrete) and own != acts_in:
+        if own.n > MOST_ACTIONS:
+            raise refused(agent, f"its OutputFilter maps {own} to {acts_in}")
+        first = int(own.start)
+        made = output.apply(np.arange(first, first + own.n, dtype=np.int64))
+        table = torch.from_numpy(np.ascontiguousarray(made))
+        return lambda action: table[action - first]
+    passed = _passed(output, agent, acts_in)
+    return lambda action: passed(_in_space(own, action))
 
 
-def _box_map(
-    agent: PPOAgent | OffPolicyAgent, own: spaces.Box, acts_in: Any
-) -> Callable[[Tensor], Tensor]:
-    """Clipping and scaling of a Box, and the filters of actions behind them."""
-    steps: list[Callable[[Tensor], Tensor]] = [partial(_clipped, own)]
-    if isinstance(agent.output_filter, ScaledOutput):
-        inner: Any = agent.output_filter.parts()["inner"]
-        box = inner.agent_space
-        steps.append(partial(_stretched, own, box, needs_scaling(box)))
-    passed: list[Callable[[Tensor], Tensor]] = []
+def _passed(
+    output: object, agent: PPOAgent | OffPolicyAgent, acts_in: Space
+) -> Callable[[Chosen], Chosen]:
+    """An OutputFilter as a function of tensors."""
+    if isinstance(output, FlattenedOutput):
+        inner, space = _passed(output.parts()["inner"], agent, acts_in), output.space
+        flat = output.flat
+
+        def parted(action: Chosen) -> Chosen:
+            assert isinstance(action, Tensor)
+            parts = _split(action, flat)
+            return inner(
+                _in_space(space, parts if isinstance(space, spaces.Dict) else parts["action"])
+            )
+
+        return parted
+    if isinstance(output, ScaledOutput):
+        inner, scaled = _passed(output.parts()["inner"], agent, acts_in), output.scaled
+
+        def moved(action: Chosen) -> Chosen:
+            if isinstance(action, Tensor):
+                (one,) = scaled.values()
+                return inner(_stretched(one[1], one[2], one[0], action))
+            return inner(
+                {
+                    key: _stretched(scaled[key][1], scaled[key][2], scaled[key][0], part)
+                    if key in scaled
+                    else part
+                    for key, part in action.items()
+                }
+            )
+
+        return moved
+    return _filters(agent, acts_in)
+
+
+def _filters(agent: PPOAgent | OffPolicyAgent, acts_in: Any) -> Callable[[Chosen], Chosen]:
+    """The filters of actions that an agent was given, all of Boxes."""
+    steps: list[Callable[[Any], Any]] = []
     for params in getattr(agent.params.output_filter, "action", ()):  # from the environment on
         given = params.build(acts_in).agent_space
         if isinstance(params, LinearBoxToBoxMap):
-            passed.append(partial(_stretched, given, acts_in, np.ones(given.shape, np.bool_)))
+            steps.insert(0, partial(_stretched, given, acts_in, np.ones(given.shape, np.bool_)))
         elif isinstance(params, BoxMasking):
-            passed.append(partial(_clipped, given))
+            steps.insert(0, partial(_clipped, given))
         else:
             raise refused(agent, f"no graph for its {type(params).__name__} is known")
         acts_in = given
-    steps += passed[::-1]
 
-    def sent(action: Tensor) -> Tensor:
+    def sent(action: Any) -> Any:
         for step in steps:
             action = step(action)
         return action
 
     return sent
+
+
+def _in_space(space: Space, action: Chosen) -> Any:
+    """`core.spaces.clipped_to_space` of tensors, in the dtypes of the space."""
+    if isinstance(space, spaces.Dict) and not isinstance(action, Tensor):
+        return {key: _in_space(space[key], part) for key, part in action.items()}
+    assert isinstance(action, Tensor)
+    if isinstance(space, spaces.Box):
+        return _clipped(space, action)
+    return action if space.dtype is None else action.to(_dtype(space))
+
+
+def _dtype(space: Space) -> torch.dtype:
+    return torch.from_numpy(np.zeros(0, space.dtype)).dtype
 
 
 def _clipped(box: spaces.Box, values: Tensor) -> Tensor:
@@ -337,12 +379,11 @@ class GroupDecision(Decision):
             assert isinstance(member, Decision)
             action, state = member(own_request(request, each.observations, member, begin))
             after |= state
-            parts |= _split(action, each.part.spaces)
+            parts |= _member_parts(action, each.part)
         if isinstance(self._group.action_space, spaces.Dict):
             return parts, after
-        dtype = torch.from_numpy(np.zeros(0, self._group.action_space.dtype)).dtype
         columns = [parts[str(number)].flatten() for number in range(len(parts))]
-        return torch.stack(columns, dim=1).to(dtype), after
+        return torch.stack(columns, dim=1).to(_dtype(self._group.action_space)), after
 
 
 def own_request(
@@ -368,18 +409,22 @@ def own_request(
     )
 
 
-def _split(action: Chosen, parts: Mapping[str, Space]) -> Tensors:
+def _member_parts(action: Chosen, part: ActionPart) -> Tensors:
     """`ActionPart.split` of tensors."""
     if not isinstance(action, Tensor):
-        return action
-    if len(parts) == 1:
-        return dict.fromkeys(parts, action)
+        return {key: action[name] for key, name in part.names.items()}
+    return {part.keys[0]: action} if part.flat is None else _split(action, part.flat)
+
+
+def _split(action: Tensor, flat: FlatParts) -> Tensors:
+    """`FlatParts.split` of tensors."""
     found, begin = {}, 0
-    for key, space in parts.items():
-        shape = space.shape or ()
-        end = begin + int(np.prod(shape))
-        dtype = torch.from_numpy(np.zeros(0, space.dtype)).dtype
-        found[key], begin = action[:, begin:end].reshape(-1, *shape).to(dtype), end
+    for key, space in flat.parts.items():
+        end = begin + uniform_size(space)
+        values = action[:, begin:end].reshape(-1, *(space.shape or ()))
+        if flat.counts_from_0:
+            values = values + torch.from_numpy(np.asarray(first_action(space)))
+        found[key], begin = values.to(_dtype(space)), end
     return found
 
 

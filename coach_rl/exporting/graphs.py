@@ -46,6 +46,8 @@ class Graph(nn.Module):
         super().__init__()
         self._function, self.examples = function, inputs
         self._names = [*inputs(1)]
+        # Graphs cannot have numbers for names, which are the keys of a Tuple's parts.
+        self._inputs = [f"observation/{each}" if each.isdigit() else each for each in self._names]
         with torch.no_grad():
             self.outputs = [*function(inputs(_TRACED))]
 
@@ -68,7 +70,7 @@ class Graph(nn.Module):
 
         example = self.examples(_TRACED)
         file: Any = io.BytesIO()
-        names = [*self._names, *self.outputs]
+        names = [*self._inputs, *self.outputs]
         try:
             with warnings.catch_warnings(), torch.no_grad(), _no_output():
                 warnings.simplefilter("ignore")  # of deprecation, and of sizes that are constants
@@ -76,7 +78,7 @@ class Graph(nn.Module):
                     self,
                     tuple(example.values()),
                     file,
-                    input_names=self._names,
+                    input_names=self._inputs,
                     output_names=self.outputs,
                     dynamic_axes={name: {0: "rows"} for name in names},
                     opset_version=opset,
@@ -116,7 +118,8 @@ class Graph(nn.Module):
             example = self.examples(rows)
             with torch.no_grad():
                 wanted = self(*example.values())
-            feeds = {name: each.numpy() for name, each in example.items() if name in kept}
+            given = zip(self._inputs, example.values(), strict=True)
+            feeds = {name: each.numpy() for name, each in given if name in kept}
             for name, want, got in zip(
                 self.outputs, wanted, session.run(self.outputs, feeds), strict=True
             ):

@@ -14,6 +14,7 @@ from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.ppo_agent import PPOAgent
 from coach_rl.agents.sac_agent import CandidatePolicy
 from coach_rl.architectures.continuous_control import (
+    Actor,
     Critics,
     DeterministicActor,
     SquashedGaussianActor,
@@ -21,7 +22,8 @@ from coach_rl.architectures.continuous_control import (
 from coach_rl.architectures.q_network import QNetwork
 from coach_rl.architectures.torso import Torso
 from coach_rl.core.records import HIDDEN_STATE
-from coach_rl.core.spaces import choice_sizes, first_action
+from coach_rl.core.spaces import MixedSpace, choice_sizes, first_action
+from coach_rl.functional.temporal_difference import dueling_values
 
 Tensors = dict[str, Tensor]
 
@@ -73,7 +75,8 @@ def policy_of(agent: PPOAgent | OffPolicyAgent) -> Policy | str:
         type(each).__module__.startswith("coach_rl.") for each in (acting, acting.exploration)
     )
     kinds: dict[type, Callable[[Any, OffPolicyAgent], Policy]] = {
-        QNetwork: ValuePolicy,
+        QNetwork: ChoicePolicy,
+        Actor: ChoicePolicy,
         DeterministicActor: DeterministicPolicy,
         SquashedGaussianActor: SquashedPolicy,
     }
@@ -92,46 +95,73 @@ class ActorCriticPolicy(Policy):
         super().__init__(model.actor_torso, agent)
         self.last, self.log_std = model.policy_head, model.log_std
         self.noise_kind, self.noise_size = agent.sampler.noise_kind, agent.sampler.noise_size
+        mixed = isinstance(self.space, MixedSpace)
+        self._sizes = choice_sizes(self.space.choices if mixed else self.space)
+        self._is_single = isinstance(self.space, spaces.Discrete)
         self._first = torch.from_numpy(np.asarray(first_action(self.space)))
 
     def choice(self, outputs: Tensor, noise: Tensor | None, _filtered: Tensors, /) -> Tensor:
         """The mean, or the largest logits; samples with noise."""
-        if self.log_std is not None:
+        sizes = self._sizes
+        if not sizes:
+            assert self.log_std is not None
             return outputs if noise is None else outputs + self.log_std.exp() * noise
-        actions, ends = [], np.cumsum(choice_sizes(self.space)).tolist()
-        for number, (begin, end) in enumerate(pairwise((0, *ends))):
-            logits = outputs[:, begin:end]
-            if noise is None:
-                actions.append(logits.argmax(dim=1))
-                continue
-            summed = logits.softmax(dim=1).cumsum(dim=1)
-            below = (summed <= noise[:, number : number + 1]).sum(dim=1)
-            last = (summed < summed[:, -1:]).sum(dim=1)
-            actions.append(torch.minimum(below, last))
-        single = isinstance(self.space, spaces.Discrete)
-        return (actions[0] if single else torch.stack(actions, dim=1)) + self._first
+        chosen = chosen_of(outputs, sizes, noise)
+        if self.log_std is None:
+            return (chosen[:, 0] if self._is_single else chosen) + self._first
+        mean = outputs[:, sum(sizes) :]
+        if noise is not None:
+            pairs = (mean.shape[1] + 1) // 2
+            uniform = noise[:, len(sizes) :]
+            radius = torch.sqrt(-2 * torch.log1p(-uniform[:, :pairs]))
+            angle = 2 * np.pi * uniform[:, pairs:]
+            normal = torch.cat([radius * torch.cos(angle), radius * torch.sin(angle)], dim=1)
+            mean = mean + self.log_std.exp() * normal[:, : mean.shape[1]]
+        return torch.cat([chosen.to(torch.float32), mean], dim=1)
 
 
-class ValuePolicy(Policy):
-    """DQN's: the action of the largest value."""
+def chosen_of(logits: Tensor, sizes: tuple[int, ...], noise: Tensor | None) -> Tensor:
+    """The largest logit of each choice, or a draw by uniform noise [R, D], int64 [R, D]."""
+    actions, ends = [], np.cumsum(sizes).tolist()
+    for number, (begin, end) in enumerate(pairwise((0, *ends))):
+        own = logits[:, begin:end]
+        if noise is None:
+            actions.append(own.argmax(dim=1))
+            continue
+        summed = own.softmax(dim=1).cumsum(dim=1)
+        below = (summed <= noise[:, number : number + 1]).sum(dim=1)
+        last = (summed < summed[:, -1:]).sum(dim=1)
+        actions.append(torch.minimum(below, last))
+    return torch.stack(actions, dim=1)
 
-    def __init__(self, network: QNetwork, agent: OffPolicyAgent) -> None:
+
+class ChoicePolicy(Policy):
+    """The largest outputs: values of DQN, logits of SAC."""
+
+    def __init__(self, network: QNetwork | Actor, agent: OffPolicyAgent) -> None:
         super().__init__(network.torso, agent)
-        self.network = network
-        self._first = int(first_action(agent.action_space))
-        self._count = choice_sizes(agent.action_space)[0]
+        self.network, self._sizes = network, choice_sizes(agent.action_space)
+        self._first = torch.from_numpy(np.asarray(first_action(agent.action_space)))
+        if isinstance(network, Actor):
+            self.noise_kind, self.noise_size = "uniform", len(self._sizes)
 
     def head(self, features: Tensor) -> Tensor:
-        """Expected returns [R, n]."""
+        """Expected returns, or logits, of all choices side by side [R, M]."""
         network = self.network
-        each = network.actions(features).reshape(-1, self._count, network.returns.size)
+        if isinstance(network, Actor):
+            logits: Tensor = network.head(features)
+            return logits
+        each = network.actions(features).reshape(-1, sum(self._sizes), network.returns.size)
         if network.state is not None:
-            each = each + network.state(features).unsqueeze(1) - each.mean(dim=1, keepdim=True)
+            value = network.state(features).unsqueeze(1)
+            parts = torch.split_with_sizes(each, list(self._sizes), dim=1)
+            each = torch.cat([dueling_values(value, part) for part in parts], dim=1)
         return network.returns.mean(each)
 
-    def choice(self, outputs: Tensor, _noise: Tensor | None, _filtered: Tensors, /) -> Tensor:
-        """The action of the largest value."""
-        return outputs.argmax(dim=1) + self._first
+    def choice(self, outputs: Tensor, noise: Tensor | None, _filtered: Tensors, /) -> Tensor:
+        """The actions of the largest outputs; samples of logits with noise."""
+        chosen = chosen_of(outputs, self._sizes, noise)
+        return (chosen if self.space.shape else chosen[:, 0]) + self._first
 
 
 class DeterministicPolicy(Policy):

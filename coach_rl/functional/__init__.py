@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         termination_loss,
         value_loss,
     )
+    from coach_rl.functional.rmsprop import rmsprop_step
     from coach_rl.functional.temporal_difference import (
         critic_loss,
         dueling_values,
@@ -56,6 +57,6 @@ __all__ = [
     "clipped_gradient", "clipped_surrogate", "contrastive_loss", "critic_loss", "discounted_sums",
     "discrimination", "diversity_reward", "dueling_values", "embedded_distance",
     "explained_variance", "gae", "next_powers", "normalised", "of_actions", "penalised_surrogate",
-    "projected", "quantile_loss", "regression_loss", "segment_ends", "squashed_sample", "td_target",
-    "termination_loss", "value_loss",
+    "projected", "quantile_loss", "regression_loss", "rmsprop_step", "segment_ends",
+    "squashed_sample", "td_target", "termination_loss", "value_loss",
 ]  # fmt: skip

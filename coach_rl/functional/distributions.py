@@ -7,7 +7,7 @@ business: `coach_rl.exploration_policies.sampling`.
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -22,6 +22,11 @@ class Distribution(Protocol):
     @property
     def parameter_size(self) -> int:
         """P, the parameters per action."""
+        ...
+
+    @property
+    def log_std_size(self) -> int:
+        """The number of log standard deviations, the last of them."""
         ...
 
     def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:
@@ -49,24 +54,24 @@ class DiagonalGaussian:
         """A means and A log standard deviations."""
         return 2 * self.size
 
+    @property
+    def log_std_size(self) -> int:
+        """A."""
+        return self.size
+
     def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:
         """Sum of the elements' log-densities, [B]."""
         mean, log_std = parameters.chunk(2, dim=-1)
         standardised = (action - mean) * (-log_std).exp()
-        return _log_normal(standardised, log_std).sum(dim=-1)
+        return log_normal(standardised, log_std).sum(dim=-1)
 
     def entropy(self, parameters: Tensor) -> Tensor:
-        """Sum over elements of log std + (1 + log 2 pi) / 2, [B]."""
-        log_std = parameters[..., self.size :]
-        return (log_std + 0.5 + _LOG_SQRT_TWO_PI).sum(dim=-1)
+        """Sum of the elements' entropies, [B]."""
+        return normal_entropy(parameters[..., self.size :]).sum(dim=-1)
 
     def kl(self, old: Tensor, new: Tensor) -> Tensor:
         """KL(old || new) of two diagonal normals, [B]."""
-        old_mean, old_log_std = old.chunk(2, dim=-1)
-        new_mean, new_log_std = new.chunk(2, dim=-1)
-        ratio = (2 * (old_log_std - new_log_std)).exp()
-        shift = ((old_mean - new_mean) * (-new_log_std).exp()) ** 2
-        return (new_log_std - old_log_std + 0.5 * (ratio + shift - 1)).sum(dim=-1)
+        return normal_kl(*old.chunk(2, dim=-1), *new.chunk(2, dim=-1)).sum(dim=-1)
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,7 @@ class Categorical:
     """A choice among `size` actions; parameters are logits [B, size], actions int64 [B]."""
 
     size: int
+    log_std_size: ClassVar[int] = 0
 
     @property
     def parameter_size(self) -> int:
@@ -102,6 +108,7 @@ class MultiCategorical:
 
     sizes: tuple[int, ...]
     """Number of actions of each of the K choices."""
+    log_std_size: ClassVar[int] = 0
 
     @property
     def parameter_size(self) -> int:
@@ -151,9 +158,23 @@ def squashed_sample(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tenso
     """
     unsquashed = mean + log_std.exp() * noise
     log_slope = 2 * (math.log(2) - unsquashed - softplus(-2 * unsquashed))
-    return torch.tanh(unsquashed), (_log_normal(noise, log_std) - log_slope).sum(dim=-1)
+    return torch.tanh(unsquashed), (log_normal(noise, log_std) - log_slope).sum(dim=-1)
 
 
-def _log_normal(standardised: Tensor, log_std: Tensor) -> Tensor:
+def log_normal(standardised: Tensor, log_std: Tensor) -> Tensor:
     """Log-density of normals at `mean + std * standardised`, element by element."""
     return -0.5 * standardised**2 - log_std - _LOG_SQRT_TWO_PI
+
+
+def normal_entropy(log_std: Tensor) -> Tensor:
+    """Entropy of normals, log std + (1 + log 2 pi) / 2, element by element."""
+    return log_std + 0.5 + _LOG_SQRT_TWO_PI
+
+
+def normal_kl(
+    old_mean: Tensor, old_log_std: Tensor, new_mean: Tensor, new_log_std: Tensor
+) -> Tensor:
+    """KL(old || new) of normals, element by element."""
+    ratio = (2 * (old_log_std - new_log_std)).exp()
+    shift = ((old_mean - new_mean) * (-new_log_std).exp()) ** 2
+    return new_log_std - old_log_std + 0.5 * (ratio + shift - 1)

@@ -6,7 +6,7 @@ agent.reset()
 action = agent.act(observation)
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -218,14 +218,17 @@ def _batch(observation: object, space: spaces.Dict) -> tuple[Observation, bool]:
 
 def _by_key(observation: object, space: spaces.Dict) -> dict[str, object]:
     """The parts of an observation by the space's keys, those of nested dicts joined by slashes."""
-    if not isinstance(observation, Mapping):
+    parts = observation
+    if isinstance(observation, tuple) and _is_numbered(key.partition("/")[0] for key in space):
+        parts = dict(enumerate(observation))
+    if not isinstance(parts, Mapping):
         if len(space.spaces) > 1:
             raise SpaceError(
                 f"an observation is a dict with the keys {', '.join(space.spaces)}, "
                 f"got {type(observation).__name__}"
             )
         return dict.fromkeys(space.spaces, observation)
-    found = dict(_flat(observation))
+    found = dict(_flat(parts))
     for key in found:
         if key not in space.spaces:
             raise UnknownNameError("observation key", key, space.spaces)
@@ -235,12 +238,20 @@ def _by_key(observation: object, space: spaces.Dict) -> dict[str, object]:
     return found
 
 
-def _flat(parts: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+def _flat(parts: Mapping[Any, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     for key, part in parts.items():
         if isinstance(part, Mapping):
             yield from _flat(part, f"{prefix}{key}/")
+        elif isinstance(part, tuple):
+            yield from _flat(dict(enumerate(part)), f"{prefix}{key}/")
         else:
             yield f"{prefix}{key}", part
+
+
+def _is_numbered(keys: Iterable[str]) -> bool:
+    """Return whether keys are those of a Tuple's parts, its numbers from 0."""
+    names = set(keys)
+    return names == {str(number) for number in range(len(names))}
 
 
 def _cast(given: object, space: Space, key: str) -> Array:
@@ -262,7 +273,10 @@ def _cast(given: object, space: Space, key: str) -> Array:
 
 
 def _as_taken(action: Action, *, is_single: bool) -> object:
-    """An action as a Gymnasium environment takes it; the dicts of nested spaces nested again."""
+    """An action as a Gymnasium environment takes it; parts of nested spaces nested again.
+
+    A dict whose keys are the numbers from 0 is one that a Tuple has become.
+    """
     if not isinstance(action, dict):
         return action[0] if is_single else action
     nested: dict[str, Any] = {}
@@ -272,4 +286,13 @@ def _as_taken(action: Action, *, is_single: bool) -> object:
         for step in path:
             inner = inner.setdefault(step, {})
         inner[name] = values[0] if is_single else values
-    return nested
+    return _with_tuples(nested)
+
+
+def _with_tuples(parts: object) -> object:
+    if not isinstance(parts, dict):
+        return parts
+    taken = {key: _with_tuples(part) for key, part in parts.items()}
+    if _is_numbered(taken):
+        return tuple(taken[str(number)] for number in range(len(taken)))
+    return taken

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.agents.own_filters import mask_key
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY
@@ -25,7 +24,7 @@ from coach_rl.core.records import (
     Observation,
     Outcome,
 )
-from coach_rl.core.spaces import EnvironmentSpaces, Space, choice_sizes
+from coach_rl.core.spaces import EnvironmentSpaces, Space, choice_sizes, mask_key
 from coach_rl.core.state import State
 from coach_rl.testing.states import assert_same_state
 from coach_rl.testing.trial import ContractViolation, expect

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.core.errors import ActionError
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.records import (
     ACTION_MASK,
@@ -17,7 +18,7 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
 )
-from coach_rl.core.spaces import Space, choice_sizes, first_action, inside
+from coach_rl.core.spaces import Space, check_actions, choice_sizes, first_action
 from coach_rl.core.state import State
 
 
@@ -50,7 +51,7 @@ class AllowedActions:
         if not self._can_be_replaced(action, numbers):
             self._inner.send(directive, rows)
             return
-        sent = self.last_sent = self._replaced(np.asarray(action), numbers)
+        sent = self.last_sent = self._replaced(action, numbers)
         same: Directive | Action = sent
         if isinstance(directive, Directive):
             same = Directive(
@@ -75,21 +76,40 @@ class AllowedActions:
 
     def _can_be_replaced(self, action: Action, rows: IntArray) -> bool:
         """Return whether these are actions of the space for rows that exist, once each."""
-        if isinstance(action, dict) or np.shape(action)[1:] != (self._space.shape or ()):
+        try:
+            check_actions(self._space, action)
+        except ActionError:
             return False
-        whole = rows.dtype.kind in "iu" and rows.ndim == 1 and len(rows) == len(action)
-        known = whole and bool(((rows >= 0) & (rows < len(self._masks))).all())
-        return known and bool(inside(self._space, np.asarray(action)).all())
+        count = len(next(iter(action.values()))) if isinstance(action, dict) else len(action)
+        whole = rows.dtype.kind in "iu" and rows.ndim == 1 and len(rows) == count
+        return whole and bool(((rows >= 0) & (rows < len(self._masks))).all())
 
-    def _replaced(self, action: Array, rows: IntArray) -> Array:
-        chosen = (action - first_action(self._space)).reshape(len(rows), len(self._sizes))
-        parts = np.split(self._masks[rows], np.cumsum(self._sizes)[:-1], axis=1)
-        for number, (mask, size) in enumerate(zip(parts, self._sizes, strict=True)):
-            order = (chosen[:, number : number + 1] + np.arange(size)) % size
-            next_allowed = np.take_along_axis(mask, order, axis=1).argmax(axis=1)
-            chosen[:, number] = np.take_along_axis(order, next_allowed[:, None], axis=1)[:, 0]
-        sent = chosen.reshape(action.shape) + first_action(self._space)
-        return sent.astype(action.dtype)
+    def _replaced(self, action: Action, rows: IntArray) -> Action:
+        masks = self._masks[rows]
+        if not isinstance(action, dict):
+            return _allowed(self._space, action, masks)
+        assert isinstance(self._space, spaces.Dict), "a dict of actions needs a Dict space"
+        sent, begin = {}, 0
+        for key, part in self._space.spaces.items():
+            end = begin + sum(choice_sizes(part))
+            sent[key] = _allowed(part, action[key], masks[:, begin:end])
+            begin = end
+        return sent
+
+
+def _allowed(space: Space, action: Array, masks: BoolArray) -> Array:
+    """Actions [R, ...] of one part, with the next allowed choice where one is forbidden."""
+    sizes = choice_sizes(space)
+    if not sizes:
+        return action
+    chosen = (action - first_action(space)).astype(np.int64).reshape(len(action), len(sizes))
+    parts = np.split(masks, np.cumsum(sizes)[:-1], axis=1)
+    for number, (mask, size) in enumerate(zip(parts, sizes, strict=True)):
+        order = (chosen[:, number : number + 1] + np.arange(size)) % size
+        next_allowed = np.take_along_axis(mask, order, axis=1).argmax(axis=1)
+        chosen[:, number] = np.take_along_axis(order, next_allowed[:, None], axis=1)[:, 0]
+    sent = chosen.reshape(action.shape) + first_action(space)
+    return sent.astype(action.dtype)
 
 
 def has_masks(environment: Environment) -> bool:

@@ -422,7 +422,11 @@ def _nested(action: Action, space: spaces.Space[Any], path: str = "") -> Any:
     """A copy of the first row's action in the form of a Gymnasium environment."""
     if isinstance(space, spaces.Dict):
         return {key: _nested(action, part, f"{path}{key}/") for key, part in space.items()}
-    return deepcopy(action[path[:-1]] if isinstance(action, dict) else action)[0]
+    if isinstance(space, spaces.Tuple):
+        numbered = enumerate(space.spaces)
+        return tuple(_nested(action, part, f"{path}{number}/") for number, part in numbered)
+    leaf = deepcopy(action[path[:-1]] if isinstance(action, dict) else action)[0]
+    return np.asarray(leaf) if isinstance(space, spaces.Box) else leaf
 
 
 def _flat(info: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""Mapping of Gymnasium's values: nested dicts to flat path names, infos to arrays."""
+"""Mapping of Gymnasium's values: nested dicts and tuples to flat path names, infos to arrays."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +15,10 @@ from coach_rl.core.spaces import EnvironmentSpaces, Space
 
 PLAIN_KEY = "observation"
 """Key of an observation that is no dict."""
+NESTED = (spaces.Dict, spaces.Tuple)
 SUPPORTED = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
+_MISSING = object()
 Leaves = list[Any]
 """One row's values in the order of the flat keys."""
 Info = dict[str, object]
@@ -32,9 +34,12 @@ class Layout:
     spaces: EnvironmentSpaces
     """Flat observation and action space of one row."""
     observation_paths: tuple[tuple[str, ...], ...]
-    """The keys that lead to each flat observation; an empty path is the observation itself."""
+    """The keys that lead to each flat observation, those of a tuple its numbers; an empty path is
+    the observation itself."""
     action_paths: tuple[tuple[str, ...], ...]
     """The same for the action."""
+    action_space: Space
+    """The action space of the Gymnasium environment."""
 
     def leaves(self, observation: object) -> Leaves:
         """One row's observation as a list of arrays.
@@ -47,12 +52,12 @@ class Layout:
         for path, key, shape, kinds in self._wanted:
             leaf: Any = observation
             for name in path:
-                if not isinstance(leaf, Mapping) or name not in leaf:
-                    raise EnvironmentFault(
-                        f"the observation has no '{key}', which its space has; got "
-                        f"{_described(observation)}"
-                    )
-                leaf = leaf[name]
+                leaf = entry(leaf, name)
+            if leaf is _MISSING:
+                raise EnvironmentFault(
+                    f"the observation has no '{key}', which its space has; got "
+                    f"{_described(observation)}"
+                )
             if type(leaf) is not np.ndarray:
                 leaf = _as_array(leaf, key)
             if leaf.shape != shape:
@@ -92,15 +97,15 @@ class Layout:
 
     def nested_action(self, leaves: Sequence[object]) -> object:
         """One row's action in the form of the Gymnasium environment."""
-        if self.action_paths == ((),):
+        if self._is_plain:
             return leaves[0]
-        nested: dict[str, Any] = {}
-        for path, leaf in zip(self.action_paths, leaves, strict=True):
-            inner = nested
-            for name in path[:-1]:
-                inner = inner.setdefault(name, {})
-            inner[path[-1]] = leaf
-        return nested
+        return _nested(self.action_space, dict(zip(self.action_paths, leaves, strict=True)))
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        """True if actions have one part, in the form that Gymnasium gives to it."""
+        is_number = isinstance(self.action_space, spaces.Box) and not self.action_space.shape
+        return self.action_paths == ((),) and not is_number
 
 
 def layout_of(observation_space: Space | None, action_space: Space | None, *, level: str) -> Layout:
@@ -135,10 +140,11 @@ def layout_of(observation_space: Space | None, action_space: Space | None, *, le
     return Layout(
         spaces=EnvironmentSpaces(
             observation=observation,
-            action=action if isinstance(action_space, spaces.Dict) else action_space,
+            action=action if isinstance(action_space, NESTED) else action_space,
         ),
         observation_paths=tuple(seen[name][0] for name in observation.spaces),
         action_paths=action_paths,
+        action_space=action_space,
     )
 
 
@@ -161,8 +167,8 @@ def _collect(
     what: str,
     wrapper: str,
 ) -> None:
-    if isinstance(space, spaces.Dict):
-        for key, part in space.spaces.items():
+    if isinstance(space, NESTED):
+        for key, part in _parts(space).items():
             _collect(part, (*path, key), found, what=what, wrapper=wrapper)
     elif isinstance(space, SUPPORTED):
         found.append((path, space))
@@ -170,8 +176,36 @@ def _collect(
         where = f" at '{'/'.join(path)}'" if path else ""
         raise SpaceError(
             f"{what} has a {type(space).__name__} space{where}; allowed: Box, Discrete, "
-            f"MultiDiscrete, MultiBinary and Dict of these; turn it into one of them with {wrapper}"
+            "MultiDiscrete, MultiBinary and Dict or Tuple of these; turn it into one of them with "
+            f"{wrapper}"
         )
+
+
+def _parts(space: spaces.Dict | spaces.Tuple[Any]) -> dict[str, Space]:
+    """The parts of a Dict, or those of a Tuple by their numbers."""
+    if isinstance(space, spaces.Dict):
+        return dict(space.spaces)
+    return {str(number): part for number, part in enumerate(space.spaces)}
+
+
+def _nested(
+    space: Space, leaves: Mapping[tuple[str, ...], object], path: tuple[str, ...] = ()
+) -> object:
+    """The part of an action under a path, from the leaves by their paths."""
+    if not isinstance(space, NESTED):
+        leaf = leaves[path]
+        return np.asarray(leaf) if isinstance(space, spaces.Box) else leaf
+    parts = {key: _nested(part, leaves, (*path, key)) for key, part in _parts(space).items()}
+    return parts if isinstance(space, spaces.Dict) else tuple(parts.values())
+
+
+def entry(values: object, name: str) -> Any:
+    """The value of a dict under a key, or of a tuple at a number; `_MISSING` if there is none."""
+    if isinstance(values, Mapping):
+        return values.get(name, _MISSING)
+    if isinstance(values, tuple) and name.isdecimal() and int(name) < len(values):
+        return values[int(name)]
+    return _MISSING
 
 
 def _as_array(leaf: object, key: str) -> Array:
@@ -186,9 +220,11 @@ def _as_array(leaf: object, key: str) -> Array:
 
 
 def _described(value: object) -> str:
-    """The kind of a value, or its keys, or itself where it is None."""
+    """The kind of a value, or its keys or length, or itself where it is None."""
     if isinstance(value, Mapping):
         return f"a dict with the keys {sorted(map(str, value))}"
+    if isinstance(value, tuple):
+        return f"a tuple of {len(value)}"
     return "None" if value is None else f"a {type(value).__name__}"
 
 

@@ -10,7 +10,7 @@ from gymnasium import spaces
 from coach_rl.core.errors import ConfigurationError, EnvironmentFault
 from coach_rl.core.records import ACTION_MASK, BoolArray
 from coach_rl.core.spaces import Space, choice_sizes
-from coach_rl.environments.gymnasium.layout import PLAIN_KEY
+from coach_rl.environments.gymnasium.layout import PLAIN_KEY, layout_of
 
 INFO, METHOD = "info:", "method:"
 """Beginnings of the sources of masks."""
@@ -78,7 +78,8 @@ class ShownMasks(gymnasium.Wrapper[Any, Any, Any, Any]):
         super().__init__(env)
         kind, _, name = source.partition(":")
         self._source, self._key = source, name if f"{kind}:" == INFO else None
-        self._sizes = choice_sizes(_unnested(env.action_space))
+        flat = layout_of(env.observation_space, env.action_space, level=str(env.unwrapped)).spaces
+        self._sizes = choice_sizes(flat.action)
         self._method: Callable[[], object]
         if self._key is None:
             try:
@@ -116,10 +117,3 @@ class ShownMasks(gymnasium.Wrapper[Any, Any, Any, Any]):
                 f"it has {', '.join(map(str, info)) or 'nothing'}"
             )
         return with_mask(observation, shown_mask(given, self._sizes, self._source))
-
-
-def _unnested(space: Space) -> Space:
-    """The space, a Dict of a Tuple's parts in its place."""
-    if isinstance(space, spaces.Tuple):
-        return spaces.Dict({str(number): part for number, part in enumerate(space.spaces)})
-    return space

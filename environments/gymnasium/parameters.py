@@ -27,6 +27,7 @@ from coach_rl.environments.gymnasium.rows import LocalRows
 from coach_rl.environments.gymnasium.vector import vector_environment
 from coach_rl.environments.gymnasium.workers import TimeLimits, WorkerRows
 
+_REPEATED_ACTIONS = "coach_rl.environments.gymnasium.repeats:RepeatedActions"
 _SHOWN_MASKS = f"{ShownMasks.__module__}:{ShownMasks.__qualname__}"
 PROBE_STEPS = 97
 """Steps of each of the probe's five parts; a prime number, which few episodes' lengths divide."""
@@ -137,6 +138,10 @@ class GymnasiumParameters(SingleEnvironmentsParameters):
     `module:Class` of an environment, or a `module:function` annotated to return one."""
     max_episode_steps: Positive[int] | Literal[-1] | None = None
     """Time limit; None keeps the registered one (a class has none); -1: never, as in Gymnasium."""
+    action_repeat: Positive[int] = 1
+    """Steps of the environment in a step here, all with the same action; rewards are summed, an end
+    stops them. Environment steps are those here, of duration 1; a time limit counts the
+    environment's own."""
     vectorization: Literal["sync", "subprocess", "vector"] = "sync"
     """sync: one row after the other in this process, fastest for light environments. subprocess:
     rows spread over worker processes, for environments with slow steps. vector: the level makes a
@@ -150,6 +155,11 @@ class GymnasiumParameters(SingleEnvironmentsParameters):
             "give it through kwargs if it has such an argument",
         )
         require(
+            self.vectorization != "vector" or self.action_repeat == 1,
+            "GymnasiumParameters.action_repeat cannot be set for a ready vector environment; give "
+            "it through kwargs if it has such an argument",
+        )
+        require(
             self.vectorization != "vector" or self.action_mask is None,
             "GymnasiumParameters.action_mask cannot be set for a ready vector environment; let it "
             "show masks under the observation key 'action_mask'",
@@ -160,13 +170,16 @@ class GymnasiumParameters(SingleEnvironmentsParameters):
         return replace(self, kwargs={"render_mode": "rgb_array", **self.kwargs})
 
     def recipe(self) -> Recipe:
+        repeats: tuple[Wrapper, ...] = ()
+        if self.action_repeat > 1:
+            repeats = ((_REPEATED_ACTIONS, FrozenMapping({"count": self.action_repeat})),)
         masks: tuple[Wrapper, ...] = ()
         if self.action_mask is not None:
             masks = ((_SHOWN_MASKS, FrozenMapping({"source": self.action_mask})),)
         return resolved(
             self.level,
             kwargs=self.kwargs,
-            wrappers=(*self.wrappers, *masks),
+            wrappers=(*repeats, *self.wrappers, *masks),
             max_episode_steps=self.max_episode_steps,
         )
 

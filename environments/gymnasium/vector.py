@@ -48,6 +48,7 @@ from coach_rl.environments.gymnasium.environment import response_of
 from coach_rl.environments.gymnasium.layout import (
     Info,
     batched_infos,
+    entry,
     flat_info,
     layout_of,
 )
@@ -279,7 +280,7 @@ class VectorEnvironment:
                 f"'{self._level}' resets in the same step, but gave no final_obs for row {row}; "
                 "its last observation is lost; use another autoreset mode"
             )
-        if isinstance(final, Mapping):
+        if isinstance(final, Mapping | tuple):
             return [values[row] for values in self._arrays(final).values()]
         return self._layout.leaves(final[row])
 
@@ -290,7 +291,7 @@ class VectorEnvironment:
         for path, (key, space) in zip(self._layout.observation_paths, parts, strict=True):
             values = observation
             for name in path:
-                values = values[name]
+                values = entry(values, name)
             arrays[key] = np.array(values, space.dtype)
             if arrays[key].shape != (self.num_envs, *(space.shape or ())):
                 raise EnvironmentFault(

@@ -1,4 +1,4 @@
-"""Toy worlds, learned in seconds: bandits, a chain, bits, gates, a point mass, a T-maze.
+"""Toy worlds: bandits, a chain, bits, gates, platforms, masses, a T-maze, cables, Connect Four.
 
 Everything is numpy over all rows at once: a world is a few pure functions over rows (`World` in
 `coach_rl.environments.world`), and `WorldEnvironment` adds seeds,
@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from coach_rl.environments.toy.cables import Cables, CablesParameters
+    from coach_rl.environments.toy.connect_four import (
+        ConnectFour,
+        ConnectFourParameters,
+        Opponent,
+        OpponentParameters,
+    )
     from coach_rl.environments.toy.diagnostics import (
         Chain,
         ChainParameters,
@@ -25,13 +32,16 @@ if TYPE_CHECKING:
         GoalPointMass,
         GoalPointMassParameters,
     )
+    from coach_rl.environments.toy.platform import Platform, PlatformParameters
     from coach_rl.environments.toy.point_mass import PointMass, PointMassParameters
     from coach_rl.environments.toy.t_maze import TMaze, TMazeParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "BitFlip", "BitFlipParameters", "Chain", "ChainParameters", "Gates", "GatesParameters",
-    "GoalPointMass", "GoalPointMassParameters", "OneStepParameters", "PointMass",
-    "PointMassParameters", "SteadyPay", "SteadyPayParameters", "TMaze", "TMazeParameters",
+    "BitFlip", "BitFlipParameters", "Cables", "CablesParameters", "Chain", "ChainParameters",
+    "ConnectFour", "ConnectFourParameters", "Gates", "GatesParameters", "GoalPointMass",
+    "GoalPointMassParameters", "OneStepParameters", "Opponent", "OpponentParameters", "Platform",
+    "PlatformParameters", "PointMass", "PointMassParameters", "SteadyPay", "SteadyPayParameters",
+    "TMaze", "TMazeParameters",
 ]  # fmt: skip

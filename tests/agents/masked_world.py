@@ -7,7 +7,7 @@ from gymnasium import spaces
 
 from coach_rl.core.options import OPTION_KEY
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.spaces import EnvironmentSpaces, choice_sizes
+from coach_rl.core.spaces import EnvironmentSpaces, choice_sizes, first_action
 from coach_rl.environments.world import WorldEnvironment, WorldStep
 from coach_rl.testing.allowed_actions import forbidden
 
@@ -16,6 +16,13 @@ TAKEN = Counter()
 ACTIONS = {
     "one": spaces.Discrete(5, start=2),
     "several": spaces.MultiDiscrete([2, 4], start=[1, 0]),
+    "mixed": spaces.Dict(
+        {
+            "far": spaces.Box(0, 9, (2, 1)),
+            "kind": spaces.Discrete(5, start=2),
+            "lamps": spaces.MultiBinary((1, 2)),
+        }
+    ),
 }
 
 
@@ -53,6 +60,13 @@ class MaskedWorld:
             action=self.action,
         )
 
+    def chosen(self, action):
+        """The choices of actions side by side, [R, K]."""
+        parts = list(action.values()) if isinstance(action, dict) else [action]
+        return np.concatenate(
+            [np.reshape(part, (len(part), -1)) for part in parts if part.dtype.kind == "i"], axis=1
+        )
+
     def start(self, uniform):
         whole = self.masks(uniform[:, 3:], (*self.sizes, self.options))
         count = sum(self.sizes)
@@ -78,19 +92,25 @@ class MaskedWorld:
     def step(self, state, action, uniform):
         mask = state["action_mask"]
         assert not forbidden(self.action, action, mask).any(), "a forbidden action"
-        chosen = np.asarray(action).reshape(len(mask), -1)
+        chosen = self.chosen(action)
         for number, column in enumerate(chosen.T):
             TAKEN.update((number, int(each)) for each in column)
         first = np.stack(
             [part.argmax(axis=1) for part in np.split(mask, np.cumsum(self.sizes)[:-1], axis=1)], 1
         )
-        start = np.reshape(self.action.start, -1)
-        reward = (chosen - start == first).mean(axis=1)
+        reward = (chosen - self.chosen(first_actions(self.action)) == first).mean(axis=1)
         after = self.start(uniform)
         after["option_mask"] = state["option_mask"]
         terminated = uniform[:, 2] < 0.1
         after["action_mask"][terminated] = 0  # nothing is allowed any more
         return WorldStep(after, reward, terminated, {})
+
+
+def first_actions(space):
+    """The first action of each choice, [1, ...]."""
+    if isinstance(space, spaces.Dict):
+        return {key: first_actions(part) for key, part in space.items()}
+    return first_action(space)[None].astype(space.dtype) * np.ones((1, *space.shape), space.dtype)
 
 
 def walk(observation, space):

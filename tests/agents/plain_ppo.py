@@ -1,8 +1,8 @@
 """PPO once more, as the papers write it down: slow, one row after the other, in double precision.
 
 Schulman et al. 2017 (arXiv:1707.06347, "PPO") and Schulman et al. 2016 (arXiv:1506.02438, "GAE").
-Distributions and Adam are torch's own; nothing comes from `coach_rl` but the settings, the first
-weights and the seed of the shuffle.
+Distributions and Adam are torch's own; nothing comes from `coach_rl` but the settings, the action
+space, the first weights and the seed of the shuffle.
 """
 
 import copy
@@ -15,6 +15,8 @@ from gymnasium import spaces
 from torch import Tensor, nn
 from torch.distributions import Categorical, Independent, Normal, kl_divergence
 from torch.nn.functional import linear
+
+from coach_rl.core.spaces import MixedSpace
 
 
 class PlainActorCritic:
@@ -58,35 +60,66 @@ class PlainActorCritic:
     def policy(self, observation: Tensor) -> "Policy":
         numbers = self.layer("policy_head", self.features("actor_torso", observation))
         if (mask := self.masks(observation)).shape[1]:
-            numbers = torch.where(mask, numbers, -torch.inf)
+            logits, others = numbers.tensor_split([mask.shape[1]], dim=1)
+            numbers = torch.cat([torch.where(mask, logits, -torch.inf), others], dim=1)
         match self.action_space:
             case spaces.Box():
                 return Policy([Independent(Normal(numbers, self.named["log_std"].exp()), 1)])
             case spaces.Discrete():
                 return Policy([Categorical(logits=numbers)])
+            case MixedSpace(choices=discrete, groups=groups):
+                sizes = [*discrete.nvec.tolist(), *(size for size, _ in groups)]
+                pieces, count = numbers.split(sizes, dim=1), len(discrete.nvec)
+                spread = self.named["log_std"].exp().split(sizes[count:])
+                normals = zip(pieces[count:], spread, strict=True)
+                parts = [Categorical(logits=logits) for logits in pieces[:count]]
+                parts += [
+                    Independent(Normal(mean, std.expand_as(mean)), 1) for mean, std in normals
+                ]
+                return Policy(parts, [None] * count + [owner for _, owner in groups])
         choices = numbers.split(self.action_space.nvec.tolist(), dim=1)
         return Policy([Categorical(logits=logits) for logits in choices])
 
 
 @dataclass
 class Policy:
-    """Independent distributions: one, or one for each number of a MultiDiscrete action."""
+    """Independent distributions: one, or one for each part of an action."""
 
     parts: list[torch.distributions.Distribution]
+    owners: list[tuple[int, int] | None] | None = None
+    """The choice, and its value, that each part is an argument of."""
 
     def log_prob(self, action: Tensor) -> Tensor:
         if len(self.parts) == 1:
             return self.parts[0].log_prob(action)
-        columns = zip(self.parts, action.T, strict=True)
-        return sum(part.log_prob(chosen) for part, chosen in columns)
+        total, at = 0, 0
+        for part, owner in zip(self.parts, self.owners or [None] * len(self.parts), strict=True):
+            if isinstance(part, Categorical):
+                taken, at = action[:, at], at + 1
+            else:
+                size = part.event_shape[0]
+                taken, at = action[:, at : at + size], at + size
+            counts = 1 if owner is None else action[:, owner[0]] == owner[1]
+            total = total + counts * part.log_prob(taken)
+        return total
 
     def entropy(self) -> Tensor:
-        return sum(part.entropy() for part in self.parts)
+        return self.expected([part.entropy() for part in self.parts])
+
+    def expected(self, terms: list[Tensor]) -> Tensor:
+        """The sum of the parts' terms, those of arguments as often as their choice is made."""
+        total = 0
+        for term, owner in zip(terms, self.owners or [None] * len(terms), strict=True):
+            total = total + (term if owner is None else term * self.chance(*owner))
+        return total
+
+    def chance(self, choice: int, value: int) -> Tensor:
+        return self.parts[choice].probs[:, value]
 
 
 def kl(old: Policy, new: Policy) -> Tensor:
     """KL(old || new), [B]."""
-    return sum(kl_divergence(a, b) for a, b in zip(old.parts, new.parts, strict=True))
+    return old.expected([kl_divergence(a, b) for a, b in zip(old.parts, new.parts, strict=True)])
 
 
 @dataclass
@@ -298,7 +331,8 @@ class PlainPPO:
     def acting_policy(self, steps: list[Step]) -> Policy:
         """The distributions that each of these decisions was drawn from."""
         with torch.no_grad():
-            each = [step.acted.policy(self.seen([step])).parts for step in steps]
+            policies = [step.acted.policy(self.seen([step])) for step in steps]
+            each = [policy.parts for policy in policies]
         joined = []
         for parts in zip(*each, strict=True):
             if isinstance(parts[0], Categorical):
@@ -307,7 +341,7 @@ class PlainPPO:
                 mean = torch.cat([part.base_dist.loc for part in parts])
                 deviation = torch.cat([part.base_dist.scale for part in parts])
                 joined.append(Independent(Normal(mean, deviation), 1))
-        return Policy(joined)
+        return Policy(joined, policies[0].owners)
 
 
 class RecurrentActorCritic(PlainActorCritic):

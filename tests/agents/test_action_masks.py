@@ -31,6 +31,7 @@ LEARNING = {
     "update_mode": "eager",
 }
 CONSTANT = rl.ConstantSchedule
+FAR = {"far": ("kind", 4)}
 
 
 def ppo(recurrence=None, **settings):
@@ -101,6 +102,10 @@ RUNS = {
     "ppo": lambda **more: flat(ppo(), **more),
     "ppo, several choices": lambda **more: flat(ppo(), kind="several", **more),
     "ppo, recurrent": lambda **more: flat(ppo(rl.GRU(size=4)), kind="several", **more),
+    "ppo, mixed": lambda **more: flat(ppo(arguments=FAR), kind="mixed", **more),
+    "ppo, mixed, recurrent": lambda **more: flat(
+        ppo(rl.GRU(size=4), arguments=FAR), kind="mixed", **more
+    ),
     "dqn": lambda **more: flat(dqn(), **more),
     "dqn, quantiles": lambda **more: flat(dqn(head=rl.QuantileHead(count=5)), **more),
     "dqn, recurrent": lambda **more: flat(dqn(recurrence=rl.LSTM(size=4)), **more),
@@ -112,6 +117,7 @@ RUNS = {
         dqn(rl.EpsilonZGreedy(epsilon=CONSTANT(value=0.4), mu=1.2)), **more
     ),
     "dqn, logits": lambda **more: flat(dqn(rl.Categorical()), **more),
+    "uniform, mixed": lambda **more: flat(rl.UniformAgentParameters(), kind="mixed", **more),
     "uniform": lambda **more: flat(rl.UniformAgentParameters(), kind="several", **more),
     "options by ppo": lambda **more: options(ppo(action_mask="option_mask"), **more),
     "options by dqn": lambda **more: options(dqn(action_mask="option_mask"), **more),
@@ -137,7 +143,7 @@ def test_no_phase_takes_a_forbidden_action(name, taken):
     run.close()
 
 
-@pytest.mark.parametrize("name", [each for each in RUNS if each != "uniform"])
+@pytest.mark.parametrize("name", [each for each in RUNS if not each.startswith("uniform")])
 def test_run_with_masks_resumes_bit_for_bit(name, tmp_path):
     build = partial(RUNS[name], steps=1_500, num_envs=3)
     assert_resumes(lambda seed: build(seed=seed), tmp_path, after(700), after(1_100))

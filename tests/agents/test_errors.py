@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+import coach_rl as rl
 from coach_rl.agents.agent_group import AgentGroupParameters, BoundMember, GroupMember
 from coach_rl.agents.agent_rows import InfoColumns
 from coach_rl.agents.ddpg_agent import DDPGAlgorithmParameters
@@ -54,6 +55,7 @@ from tests.agents import test_divergence as divergence
 from tests.agents import test_dqn_agent as dqn
 from tests.agents import test_filtered_agent as filtered
 from tests.agents import test_info_columns as infos
+from tests.agents import test_mixed_actions as mixed
 from tests.agents import test_ppo_agent as ppo
 from tests.agents import test_scaled_output as scaled
 from tests.agents import test_scripted_agent as scripts
@@ -242,6 +244,7 @@ CASES = {
             ({"discount": -0.5}, "discount must be float in [0, 1], got -0.5"),
             ({"initial_temperature": 0.0}, "initial_temperature must be float > 0, got 0.0"),
             ({"huber": -1.0}, "huber must be float > 0 | None, got -1.0"),
+            ({"target_entropy_scale": 1.1}, "scale must be float in [0, 1], got 1.1"),
         ),
         *table(
             PPOAlgorithmParameters,
@@ -290,6 +293,40 @@ CASES = {
         (members(*TWINS, shares="left"), "shares 'left', which is the name of a member"),
     ],
     ConfigurationError: [
+        *(
+            (
+                lambda given=given: learners.build("sac", box=spaces.Discrete(3), **given),
+                f"acts in Discrete(3), and {name} is for actions in a Box; leave it out",
+            )
+            for name, given in (
+                ("greedy_candidates", {"greedy_candidates": 3}),
+                ("critic.action_layers", {"critic": {"action_layers": (1,)}}),
+                ("critic.action_unit", {"critic": {"action_unit": "raw"}}),
+            )
+        ),
+        *(
+            (lambda action=action, given=given: mixed.built(action, arguments=given), message)
+            for action, given, message in (
+                (
+                    BOX,
+                    {"run": ("kind", 0)},
+                    "'run' in `arguments` ... names a part of a Dict ... Box",
+                ),
+                (
+                    mixed.MIXED,
+                    {"bits": ("kind", 5)},
+                    "'bits' ... is MultiBinary ... only Boxes",
+                ),
+                (mixed.MIXED, {"run": ("bits", 1)}, "belongs to 'bits', which is MultiBinary"),
+                (
+                    mixed.MIXED,
+                    {"run": ("arm", 1), "arm": ("kind", 5)},
+                    "to 'arm', which is Box ... and an argument itself; it must belong to",
+                ),
+                (mixed.MIXED, {"run": ("kind", 3)}, "action 3 of 'kind', which has ... 4 to 6"),
+                (mixed.MIXED, {"run": ("kind", 7)}, "action 7 of 'kind'"),
+            )
+        ),
         (small_memory, "would never learn: its memory holds 999 "),
         (script("stll"), "unknown script 'stll'; did you mean 'still'"),
         (script("no_such_module:f"), "'no_such_module:f' needs the module 'no_such_module'"),
@@ -308,13 +345,21 @@ CASES = {
             (lambda kind=kind, box=box: learners.build(kind, box=box), f"{FLAT_BOX} {box}")
             for kind in learners.KINDS
             for box in (
-                spaces.Discrete(3),
+                *(() if kind == "sac" else (spaces.Discrete(3), spaces.MultiDiscrete([2, 3]))),
                 spaces.Box(-np.inf, np.inf, (2,)),
                 spaces.Box(-1, 1, (2, 2)),
                 spaces.Box(0, 3, (2,), np.int64),
-                spaces.MultiDiscrete([2, 3]),
+                spaces.MultiBinary(3),
                 spaces.Dict({"a": spaces.Box(-1, 1, (1,))}),
             )
+        ),
+        (
+            lambda: learners.build("sac", box=spaces.MultiDiscrete([[2, 3], [2, 2]])),
+            "a Discrete or a flat MultiDiscrete space, got MultiDiscrete([[2 3] [2 2]]); use",
+        ),
+        (
+            lambda: learners.build("sac", box=spaces.Dict({"a": spaces.Discrete(2)})),
+            "flat Box ... use DQN, SAC or PPO for discrete actions and PPO for others",
         ),
         *(
             (
@@ -325,14 +370,41 @@ CASES = {
             )
             for kind in learners.KINDS
         ),
-        (lambda: dqn.build(action=BOX), "among Discrete actions, got Box ... use DDPG"),
-        (
-            lambda: dqn.build(action=BOX, output_filter=LINEAR),
-            "chooses among Discrete actions",
+        *(
+            (
+                lambda space=space: dqn.build(action=space),
+                f"a Discrete or a flat MultiDiscrete space, got {type(space).__name__} ... DDPG",
+            )
+            for space in (
+                BOX,
+                spaces.MultiBinary(3),
+                spaces.MultiDiscrete([[2, 3], [2, 2]]),
+                spaces.Dict({"a": spaces.Discrete(2)}),
+            )
         ),
         (
-            lambda: ppo.build(action=spaces.MultiBinary(3)),
-            "no stochastic policy for the action space MultiBinary",
+            lambda: dqn.build(action=BOX, output_filter=LINEAR),
+            "acts in a Discrete or a flat MultiDiscrete space, got Box",
+        ),
+        (
+            lambda: dqn.build(action=spaces.MultiDiscrete([2, 3]), exploration=rl.GaussianNoise()),
+            "GaussianNoise explores in a Box, not in Discrete(2); for a Discrete space take",
+        ),
+        *(
+            (lambda action=action: mixed.built(action), message)
+            for action, message in (
+                (spaces.Box(0, 3, (2,), np.int64), "space Box(0, 3 ... are a MultiDiscrete with"),
+                (spaces.Text(3), "no stochastic policy for the action space Text ... MultiBinary"),
+                (
+                    spaces.Dict({"a": spaces.Discrete(2), "b": spaces.Box(0, 3, (2,), np.int64)}),
+                    "no stochastic policy for the part 'b' of actions, Box(0, 3 ... allowed: Box",
+                ),
+                (
+                    spaces.Dict({"a": spaces.Dict({"b": spaces.Discrete(2)})}),
+                    "for the part 'a' of actions, Dict ... allowed: Box of floats",
+                ),
+                (spaces.Dict({}), "has a Dict of actions without parts; add one"),
+            )
         ),
         (load_left_alone, "has no member 'right'; it has left"),
         (
@@ -346,10 +418,6 @@ CASES = {
         (right(actions=()), "member 'right' has no action keys; allowed: "),
         (right(observations=()), "member 'right' has no observation keys; allowed: "),
         (discrete_level, "needs actions to give its members parts of ... got Discrete"),
-        (
-            group(GroupMember(agent=groups.ppo("all"), actions=("left", "right"))),
-            "no stochastic policy for the action space Dict",
-        ),
         (other_observation, "members that share 'walker' need equal spaces; 'right'"),
         (clash, "which are both 'observation' to the agent 'walker'"),
         (load_units(scaled.FAR, True, False), "scale_actions=True, ... scale_actions=False"),
@@ -361,6 +429,14 @@ CASES = {
         (info("place", place=np.ones((2, 3))), "the info 'place' ... not one number a row"),
     ],
     UnknownNameError: [
+        (
+            lambda: mixed.built(arguments={"rum": ("kind", 0)}),
+            "unknown part of the actions 'rum' in `arguments` of agent 'agent'; allowed: arm, bits",
+        ),
+        (
+            lambda: mixed.built(arguments={"run": ("king", 0)}),
+            "unknown part of the actions 'king' in `arguments`",
+        ),
         (
             right(actions="rights"),
             "unknown action key 'rights'; did you mean 'right' ... (named by member 'right')",

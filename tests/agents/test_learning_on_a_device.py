@@ -23,6 +23,7 @@ from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
+from coach_rl.architectures.adamw import AdamWParameters
 from coach_rl.architectures.gradient_step import AdamParameters, named_tensors
 from coach_rl.architectures.q_network import (
     CategoricalHead,
@@ -31,6 +32,7 @@ from coach_rl.architectures.q_network import (
     QuantileHead,
     ReturnHead,
 )
+from coach_rl.architectures.rmsprop import RMSpropParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -39,6 +41,7 @@ from coach_rl.memories import Minibatch, ReplayMemoryParameters, RolloutBatch, T
 DEVICE = torch.device("meta")
 OBSERVATION = spaces.Dict({"observation": spaces.Box(-1, 1, (5,), np.float32)})
 BOX, CHOICES = spaces.Box(-1, 1, (2,), np.float32), spaces.Discrete(3)
+DIALS = spaces.MultiDiscrete([3, 2])
 ROWS = 32
 CLIPPED = AdamParameters(max_gradient_norm=0.5, l2=1e-4)
 
@@ -73,7 +76,9 @@ def empty(*shape: int) -> Tensor:
 
 
 def actions(space: spaces.Space) -> Tensor:
-    return empty().to(torch.int64) if isinstance(space, spaces.Discrete) else empty(2)
+    if isinstance(space, spaces.Box):
+        return empty(2)
+    return empty(*space.shape).to(torch.int64)
 
 
 def transitions(space: spaces.Space) -> TransitionBatch:
@@ -117,6 +122,15 @@ def rollout(space: spaces.Space) -> RolloutBatch:
             0,
             id="ddpg_with_options",
         ),
+        pytest.param(
+            DDPGAgentParameters(
+                actor_optimizer=AdamWParameters(),
+                critic_optimizer=RMSpropParameters(momentum=0.9, centered=True),
+            ),
+            BOX,
+            0,
+            id="ddpg_with_other_optimisers",
+        ),
         pytest.param(TD3AgentParameters(), BOX, 1, id="td3"),
         pytest.param(SACAgentParameters(), BOX, 2, id="sac"),
         pytest.param(
@@ -125,7 +139,10 @@ def rollout(space: spaces.Space) -> RolloutBatch:
             2,
             id="sac_temperature_kept",
         ),
+        pytest.param(SACAgentParameters(), CHOICES, 0, id="sac_choice"),
+        pytest.param(SACAgentParameters(), DIALS, 0, id="sac_choices"),
         pytest.param(dqn(MeanHead()), CHOICES, 0, id="dqn"),
+        pytest.param(dqn(QuantileHead()), DIALS, 0, id="dqn_branches"),
         pytest.param(dqn(QuantileHead()), CHOICES, 0, id="dqn_quantiles"),
         pytest.param(dqn(CategoricalHead(low=-1.0, high=1.0)), CHOICES, 0, id="dqn_categories"),
     ],

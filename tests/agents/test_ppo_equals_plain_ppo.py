@@ -21,10 +21,20 @@ ACTIONS = {
     "box": spaces.Box(-1, np.float32([0.5, 2.0])),
     "discrete": spaces.Discrete(3, start=5),
     "multidiscrete": spaces.MultiDiscrete([2, 3], start=[4, -1]),
+    "mixed": spaces.Dict(
+        {
+            "kind": spaces.Discrete(3, start=4),
+            "always": spaces.Box(-3, 1, (2,)),
+            "bits": spaces.MultiBinary(2),
+            "hop": spaces.Box(0, 9, (1, 2)),
+            "run": spaces.Box(-1, 1, ()),
+        }
+    ),
 }
+ARGUMENTS = {"hop": ("kind", 4), "run": ("kind", 6)}
 HEATUP, TRAIN = (Clock(phase=phase) for phase in (Phase.HEATUP, Phase.TRAIN))
 ROLLOUT, ROUNDS = 21, 5
-CHOICES = {"discrete": (3,), "multidiscrete": (2, 3)}
+CHOICES = {"discrete": (3,), "multidiscrete": (2, 3), "mixed": (2, 2, 3)}
 PARAMETER, LOG_PROB = 2e-5, 1e-4
 """Largest differences. Rounding to single precision makes a quarter of it in five rounds."""
 
@@ -46,6 +56,7 @@ def build(
             learning_rate=0.01, epsilon=1e-4, max_gradient_norm=max_gradient_norm
         ),
         update_mode="eager",
+        arguments=ARGUMENTS if isinstance(action, spaces.Dict) else {},
     )
     shown = {**SEEN.spaces, "action_mask": spaces.MultiBinary(masks)} if masks else SEEN.spaces
     return params.build(context(spaces.Dict(shown), action, num_envs=num_envs))
@@ -111,6 +122,13 @@ class Rows:
                 low, high = ACTIONS["box"].low, ACTIONS["box"].high
                 expected = low + (np.clip(drawn, -1, 1) + 1) / 2 * (high - low)
                 np.testing.assert_allclose(sent[index], expected, rtol=1e-6, atol=1e-6)
+            elif isinstance(sent, dict):
+                flat = [*sent["bits"][index], sent["kind"][index] - 4]  # in the order of the names
+                np.testing.assert_array_equal(flat, drawn[:3])
+                units = (np.clip(drawn[3:], -1, 1) + 1) / 2
+                np.testing.assert_allclose(sent["always"][index], 4 * units[:2] - 3, atol=1e-5)
+                np.testing.assert_allclose(sent["hop"][index][0], 9 * units[2:4], atol=1e-5)
+                np.testing.assert_allclose(sent["run"][index], 2 * units[4] - 1, atol=1e-5)
             else:
                 np.testing.assert_array_equal(sent[index], drawn)
                 if self.choices:
@@ -183,7 +201,7 @@ def test_rounds_equal_those_of_plain_ppo(kind, recurrence, number):
 
 @pytest.mark.parametrize("number", range(len(SETTINGS)))
 @pytest.mark.parametrize("recurrence", [None, GRU(size=5)])
-@pytest.mark.parametrize("kind", ["discrete", "multidiscrete"])
+@pytest.mark.parametrize("kind", CHOICES)
 def test_rounds_with_action_masks_equal_those_of_plain_ppo(kind, recurrence, number):
     if recurrence is not None and SETTINGS[number].get("recompute_advantages"):
         pytest.skip("recurrent networks don't recompute advantages")

@@ -9,6 +9,7 @@ from gymnasium import spaces
 from torch import nn
 
 from coach_rl.architectures.actor_critic import ActorCriticParameters
+from coach_rl.architectures.adamw import AdamWParameters
 from coach_rl.architectures.continuous_control import (
     ActorParameters,
     CriticParameters,
@@ -24,6 +25,7 @@ from coach_rl.architectures.q_network import (
     QuantileHead,
 )
 from coach_rl.architectures.recorded_steps import resolved_mode
+from coach_rl.architectures.rmsprop import RMSpropParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.architectures.user_module import ModuleParameters
 from coach_rl.core.errors import (
@@ -222,6 +224,10 @@ CASES = {
         (params(AdamParameters, betas=(-0.1, 0.9)), "betas must be tuple[float in [0, 1"),
         (params(AdamParameters, max_gradient_norm=0.0), "max_gradient_norm must be float > 0"),
         (params(AdamParameters, l2=-0.1), "l2 must be float >= 0, got -0.1"),
+        (params(AdamWParameters, epsilon=0.0), "epsilon must be float > 0, got 0.0"),
+        (params(AdamWParameters, weight_decay=-0.1), "weight_decay must be float >= 0, got -0.1"),
+        (params(RMSpropParameters, alpha=1.0), "alpha must be float in [0, 1), got 1.0"),
+        (params(RMSpropParameters, momentum=-0.1), "momentum must be float in [0, 1), got -0.1"),
         (params(TargetSync, rate=0.0), "rate must be float in (0, 1], got 0.0"),
         (params(TargetSync, rate=1.5), "rate must be float in (0, 1], got 1.5"),
         (params(TargetSync, every=0), "every must be int > 0"),
@@ -302,7 +308,7 @@ CASES = {
         (lambda: scale_to(FIXED), "element 1 of the action space can only be 2.0"),
         (lambda: scale_to(THIN), "element 0 of the action space"),
         (actor(3), "the network Net has 3 outputs where 2 are needed"),
-        (q_network(BOX), "chooses among Discrete actions, got Box"),
+        (q_network(BOX), "a Discrete or a flat MultiDiscrete space, got Box"),
         (torso(IMAGE), "'x' of (20, 20, 3) ... 'medium' ... use 'shallow'"),
         (torso(spaces.Text(5)), "cannot embed observation 'x'"),
         (torso(spaces.Box(0, 1, (8, 8, 3))), "of (8, 8, 3) float32 may be an image or not; set"),

@@ -11,7 +11,7 @@ from coach_rl.architectures.q_network import (
     QNetwork,
     QNetworkParameters,
     QuantileHead,
-    action_count,
+    discrete_choices,
 )
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.configuration.parameters_json import decode, encode
@@ -55,8 +55,9 @@ def test_a_duel_is_value_plus_centred_advantages(head):
         torch.testing.assert_close(network(BATCH)[:, action], expected)
 
 
-def test_action_count_ignores_the_start():
-    assert action_count(spaces.Discrete(3, start=7)) == 3
+def test_discrete_choices_ignore_the_start():
+    assert discrete_choices(spaces.Discrete(3, start=7)) == (3,)
+    assert discrete_choices(spaces.MultiDiscrete([3, 2], start=[7, 1])) == (3, 2)
 
 
 def test_only_a_duel_has_a_stream_for_the_state():

@@ -19,6 +19,7 @@ from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.runtime import compiler_present
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda:1")
+CLIPPED = AdamParameters(learning_rate=0.02, betas=(0.8, 0.95), max_gradient_norm=0.5)
 compiles = [
     pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning"),
     pytest.mark.timeout(240),
@@ -45,7 +46,7 @@ def examples(rows):
     return Examples({"x": x}, (x**2).sum(dim=1, keepdim=True))
 
 
-def learner(mode, *, activation=nn.Tanh, factor=Factor, device=CPU):
+def learner(mode, *, activation=nn.Tanh, factor=Factor, device=CPU, optimizer=CLIPPED):
     with torch.random.fork_rng():
         torch.manual_seed(0)
         module = nn.Sequential(nn.Linear(3, 5), activation(), nn.Linear(5, 1))
@@ -56,7 +57,6 @@ def learner(mode, *, activation=nn.Tanh, factor=Factor, device=CPU):
         scaled = factor.value * scalars["weight"] * error
         return scaled, {"error": error.detach(), "first_x": batch.inputs["x"][0, 0]}
 
-    optimizer = AdamParameters(learning_rate=0.02, betas=(0.8, 0.95), max_gradient_norm=0.5)
     objective = Objective(network=network, loss=loss, optimizer=optimizer)
     engine = UpdateEngine((objective,), mode=mode, planned_updates=0)
     engine.set_scalars(weight=2.0)

@@ -20,6 +20,7 @@ from coach_rl import (
     PrioritisedParameters,
     QuantileHead,
 )
+from coach_rl.architectures import OptimizerParameters
 from coach_rl.configuration.overrides import (
     Component,
     apply_overrides,
@@ -79,6 +80,7 @@ def test_parameters_of_shipped_presets_are_public_classes() -> None:
         (AgentParameters, ["PPOAgent", "HACAgent", "AgentGroup"], ["Gymnasium", "PPOAlgorithm"]),
         (EnvironmentParameters, ["Gymnasium", "PointMass", "Mujoco"], ["PPOAgent"]),
         (ExplorationPolicyParameters, ["EpsilonGreedy", "GaussianNoise"], ["OutputFilter"]),
+        (OptimizerParameters, ["Adam", "AdamW", "RMSprop"], ["TargetSync", "DQNAgent"]),
         (Schedule, ["ConstantSchedule", "PiecewiseSchedule"], ["EpsilonGreedy", "PPOAgent"]),
         (InputFilterParameters | None, ["InputFilter"], ["RewardClippingFilter", "OutputFilter"]),
         (PrioritisedParameters | None, ["Prioritised"], ["Hindsight"]),

@@ -190,7 +190,11 @@ PRESETS: list[Case] = [
             (parts(schedule="training=2.5"), C, "training must be EnvironmentSteps"),
             (parts(algorithm="clip='0.1'"), C, "clip must be float > 0, got '0.1'"),
             (parts(algorithm="roll_out=5"), C, "'roll_out' of ... did you mean 'rollout'?"),
-            (parts(algorithm="learning_rate=0.1"), C, "(AdamParameters has a parameter of that"),
+            (
+                parts(algorithm="learning_rate=0.1"),
+                C,
+                "(AdamParameters and AdamWParameters and",
+            ),
             (PANEL.format(frozen="kw_only=True"), C, "Panel must be frozen; write @dataclass"),
             ("x = 1\ndef graph_manager(:\n    pass\n", C, "mine.py:2: SyntaxError: "),
             ("\nimport no_such\n", C, "mine.py:2: ModuleNotFoundError: No module named 'no_such'"),

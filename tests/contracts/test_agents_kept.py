@@ -45,6 +45,17 @@ from coach_rl.testing import AGENT_CHECKS, AgentTrial
 SEEN = Dict({"observation": Box(-np.inf, np.inf, (3,), np.float32), "kind": Discrete(3, start=1)})
 BOX = EnvironmentSpaces(observation=SEEN, action=Box(-2, 2, (2,), np.float32))
 CHOICE = EnvironmentSpaces(observation=SEEN, action=Discrete(3, start=2))
+MIXED = EnvironmentSpaces(
+    observation=SEEN,
+    action=Dict(
+        {
+            "kind": Discrete(3, start=1),
+            "far": Box(0, 8, (1,)),
+            "size": Box(-1, 5, (2, 1), np.float64),
+            "bits": MultiBinary(2),
+        }
+    ),
+)
 MASKED = Dict({**SEEN.spaces, "action_mask": MultiBinary(3)})
 MASKED_CHOICE = EnvironmentSpaces(observation=MASKED, action=Discrete(3, start=2))
 MASKED_CHOICES = EnvironmentSpaces(
@@ -100,6 +111,9 @@ def above(parameters):
 TRIALS = {
     "ppo": alone(PPO),
     "ppo, choices": alone(PPOAgentParameters(**ON_POLICY), CHOICE),
+    "ppo, mixed": alone(PPOAgentParameters(arguments={"far": ("kind", 2)}, **ON_POLICY), MIXED),
+    "ppo, bits": alone(PPO, EnvironmentSpaces(observation=SEEN, action=MultiBinary((2, 2)))),
+    "ppo, numbers": alone(PPO, EnvironmentSpaces(observation=SEEN, action=Box(-2, 2, (2, 1)))),
     "ppo, mask": alone(PPOAgentParameters(**ON_POLICY), MASKED_CHOICE),
     "ppo, masks": alone(PPOAgentParameters(action_mask="legal", **ON_POLICY), MASKED_CHOICES),
     "dqn, mask": alone(

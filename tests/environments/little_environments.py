@@ -69,6 +69,57 @@ class Walk(gymnasium.Env):
         }
 
 
+class Gadget(gymnasium.Env):
+    """Tuples and dicts in each other, of every kind of action; the middle of its dials pays."""
+
+    observation_space = spaces.Tuple(
+        (
+            spaces.Box(-9, 9, (2,), np.float32),
+            spaces.Dict({"mode": spaces.Discrete(3), "last": spaces.Tuple([spaces.Discrete(4)])}),
+        )
+    )
+    action_space = spaces.Dict(
+        {
+            "drive": spaces.Tuple(
+                (
+                    spaces.Discrete(3, start=1),
+                    spaces.Dict({"far": spaces.Box(0, 8, (1,)), "turn": spaces.Box(-2, 2, (1, 2))}),
+                )
+            ),
+            "lamps": spaces.MultiBinary((2, 2)),
+            "gears": spaces.MultiDiscrete([[2, 3]], dtype=np.int32),
+            "size": spaces.Box(-1, 5, (2, 1), np.float64),
+        }
+    )
+
+    def __init__(self, limit=7, render_mode=None):
+        self.limit, self.render_mode = limit, render_mode
+        self.metadata = {"render_modes": ["rgb_array"], "render_fps": 20}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time, self.kind = 0, 0
+        return self.observed(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        self.time += 1
+        self.kind, dials = action["drive"]
+        far = abs(dials["far"][0] - 4) if self.kind == 2 else 4
+        reward = -float(far) - float(np.abs(action["size"] - 2).sum()) + action["lamps"].sum()
+        return self.observed(), reward, bool(self.time > 3 and self.kind == 1), self.is_late(), {}
+
+    def is_late(self):
+        return self.time >= self.limit
+
+    def observed(self):
+        place = self.np_random.normal(size=2).astype(np.float32)
+        return place, {"mode": self.time % 3, "last": (self.kind,)}
+
+    def render(self):
+        return np.full((16, 16, 3), 20 * self.time, np.uint8)
+
+
 class Plain(gymnasium.Env):
     """Counts its steps; the base of the troublemakers."""
 
@@ -402,7 +453,7 @@ class CollidingKeys(Plain):
 
 
 class HasGraph(Plain):
-    action_space = spaces.Dict({"plan": spaces.Text(5)})
+    action_space = spaces.Dict({"plan": spaces.Tuple((spaces.Discrete(2), spaces.Text(5)))})
 
 
 class AddToReward(gymnasium.RewardWrapper):
@@ -436,6 +487,10 @@ def needs_a_package() -> gymnasium.Env:
 
 def walks(num_envs, mode="NextStep", limit=12) -> VectorEnv:
     return SyncVectorEnv([lambda: Walk(limit)] * num_envs, autoreset_mode=mode)
+
+
+def gadgets(num_envs, mode="NextStep") -> VectorEnv:
+    return SyncVectorEnv([Gadget] * num_envs, autoreset_mode=mode)
 
 
 def plains(num_envs, mode="NextStep") -> VectorEnv:

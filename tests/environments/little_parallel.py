@@ -1,5 +1,7 @@
 """A small PettingZoo parallel environment and its misbehaving kin, as `little_parallel:Class`."""
 
+from typing import ClassVar
+
 import numpy as np
 import pettingzoo
 from gymnasium import spaces
@@ -82,6 +84,44 @@ class Hunt(ParallelEnv):
         if name == "hound":
             return {"all": self.place, "nose": 1 + self.time % 5}  # the same array every time
         return self.place.copy()
+
+
+class Birds(ParallelEnv):
+    """Two birds of one kind, with actions of both kinds, for so many steps."""
+
+    metadata: ClassVar = {"name": "birds"}
+    possible_agents: ClassVar = ["hawk", "kite"]
+
+    def __init__(self, limit=6):
+        self.limit = limit
+
+    def observation_space(self, agent):
+        return spaces.Tuple((spaces.Box(0, 99, (1,), np.float32), spaces.Discrete(2)))
+
+    def action_space(self, agent):
+        wings = spaces.Box(0, 4, (2,), np.float32)
+        return spaces.Dict(
+            {"cry": spaces.Discrete(2), "wings": wings, "feet": spaces.Tuple([wings])}
+        )
+
+    def reset(self, seed=None, options=None):
+        self.agents, self.time = list(self.possible_agents), 0
+        return self._seen(), {name: {} for name in self.agents}
+
+    def step(self, actions):
+        for name, action in actions.items():
+            assert self.action_space(name).contains(action)
+        self.time += 1
+        reward = {
+            name: float(action["wings"][0] * action["cry"]) for name, action in actions.items()
+        }
+        late = self.time >= self.limit
+        self.agents = [] if late else self.agents
+        flags = [dict.fromkeys(actions, value) for value in (False, late)]
+        return self._seen(), reward, *flags, {name: {} for name in actions}
+
+    def _seen(self):
+        return {name: (np.float32([self.time]), 1) for name in self.possible_agents}
 
 
 class Nameless(Hunt):

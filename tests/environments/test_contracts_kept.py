@@ -6,10 +6,13 @@ from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.environments.toy import (
     BitFlipParameters,
+    CablesParameters,
     ChainParameters,
+    ConnectFourParameters,
     GatesParameters,
     GoalPointMassParameters,
     OneStepParameters,
+    PlatformParameters,
     PointMassParameters,
     SteadyPayParameters,
     TMazeParameters,
@@ -21,10 +24,15 @@ TOYS = {
     "steady_pay": SteadyPayParameters(max_episode_steps=7),
     "one_step": OneStepParameters(),
     "one_step_continuous": OneStepParameters(continuous=True),
+    "cables": CablesParameters(places=4),
+    "cables_without_masks": CablesParameters(places=4, masked=False),
     "chain": ChainParameters(length=4),
+    "connect_four": ConnectFourParameters(),
+    "connect_four_rules": ConnectFourParameters(opponent="rules"),
     "slippery_chain": ChainParameters(length=4, slip=0.2),
     "index_chain": ChainParameters(observation="index"),
     "point_mass": PointMassParameters(max_episode_steps=8),
+    "platform": PlatformParameters(max_episode_steps=8),
     "t_maze": TMazeParameters(length=2, max_episode_steps=6),
     "gates": GatesParameters(max_episode_steps=12),
     "goal_point_mass": GoalPointMassParameters(max_episode_steps=8),
@@ -37,6 +45,7 @@ GYMNASIUM = {
     "frozen_lake": GymnasiumParameters(level="FrozenLake-v1"),
     "taxi": GymnasiumParameters(level="Taxi-v4", max_episode_steps=8),
     "dicts": GymnasiumParameters(level="little_environments:Walk"),
+    "tuples": GymnasiumParameters(level="little_environments:Gadget"),
     "one_buffer": GymnasiumParameters(
         level="little_environments:OneBuffer", kwargs={"trouble_at": 99}
     ),

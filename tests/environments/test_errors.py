@@ -265,13 +265,17 @@ def symmetry(**given):
 
 
 UNEVEN = spaces.Box(np.float32([-1] * 7 + [-2]), np.float32([1] * 7 + [2]))
-PAIR = spaces.Tuple((spaces.Discrete(2), spaces.Discrete(3)))
+PAIR = spaces.Tuple((spaces.Discrete(2), spaces.Sequence(spaces.Discrete(3))))
 BUILDS = [
     (gymnasium_of("CartPol-v1"), U, "did you mean 'CartPole-v1'"),
     (gymnasium_of("no_such_module:Env"), C, "'no_such_module' cannot be imported"),
     (little("Wlk"), U, "did you mean ... little_environments:Walk"),
-    (gymnasium_of("Blackjack-v1"), S, "observation of 'Blackjack-v1' has a Tuple space; allowed"),
-    (little("HasGraph"), S, "has a Text space at 'plan'"),
+    (
+        little("HasGraph"),
+        S,
+        "the action of 'little_environments:HasGraph' has a Text space at 'plan/1'; allowed: Box, "
+        "... Dict or Tuple of these ... .ActionWrapper",
+    ),
     (little("NoSpaces"), S, "has no observation_space, got None; set"),
     (gymnasium_of("ALE/Pong-v5"), U, "install it and write ale_py:ALE/Pong-v5"),
     (
@@ -305,6 +309,12 @@ BUILDS = [
     (gymnasium_of("CartPole-v1", processes=0), P, "processes must be int > 0"),
     (gymnasium_of("CartPole-v1", max_episode_steps=0), P, "max_episode_steps must be"),
     (vector_of("CartPole-v1", max_episode_steps=5), P, "cannot be set for a ready vector"),
+    (gymnasium_of("CartPole-v1", action_repeat=0), P, "action_repeat must be int > 0, got 0"),
+    (
+        vector_of("CartPole-v1", action_repeat=2),
+        P,
+        "action_repeat cannot be set for a ready vector",
+    ),
     (gymnasium_of("CartPole-v1", num_envs=0), P, "num_envs must be 1 or more, got 0"),
     (
         gymnasium_of("CartPole-v1", faults=FaultParameters(step_seconds=1.0)),
@@ -316,7 +326,11 @@ BUILDS = [
     (vector_of("little_environments:SilentVector"), C, "autoreset_mode None in its metadata; all"),
     (vector_of("Pendulum-v1"), C, "not registered with a vector entry point"),
     (vector_of("little_environments:Plain"), C, "not annotated as making a gymnasium.vector.Vec"),
-    (lambda: layout_of(BOX, PAIR, level="Pair-v0"), S, "has a Tuple space; ... .ActionWrapper"),
+    (
+        lambda: layout_of(PAIR, BOX, level="Pair-v0"),
+        S,
+        "the observation of 'Pair-v0' has a Sequence space at '1'; allowed ... FlattenObs",
+    ),
     (lambda: row_seeds([1, 2], 3), P, "got 2 seeds for 3 rows"),
     *(
         (partial(row_seeds, bad, 3), P, "whole number of 0 or more")

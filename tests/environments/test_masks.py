@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 from gymnasium import spaces
+from little_environments import Gadget
 from masked_environments import Doors, ShownDoors
 
 from coach_rl.core.errors import ConfigurationError, EnvironmentFault, ParameterError
 from coach_rl.core.spaces import FORBIDDEN, actions_from_uniform, allowed_choice, uniform_size
 from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.environments.gymnasium.masks import ShownMasks
 from coach_rl.testing import check_environment
 from coach_rl.testing.allowed_actions import forbidden, has_masks, with_allowed_actions
 
@@ -152,3 +154,16 @@ def test_allowed_choice_stays_allowed_at_the_edges():
     assert allowed_choice(mask, edges).tolist() == [1, 2]
     assert allowed_choice(mask, np.float32([0.5, 1.0])).tolist() == [2, 2]
     assert np.float32(FORBIDDEN) > -np.inf
+
+
+class MaskedGadget(Gadget):
+    def action_masks(self):
+        return [np.ones(3), np.ones(5), np.ones(8)]
+
+
+def test_masks_of_nested_actions_have_entries_of_all_discrete_parts():
+    """A Discrete(3) in a tuple, gears of 2 and 3, four lamps."""
+    masked = ShownMasks(MaskedGadget(), source="method:action_masks")
+    assert masked.observation_space["action_mask"] == spaces.MultiBinary(3 + 5 + 2 * 4)
+    observation, _ = masked.reset(seed=0)
+    assert observation["action_mask"].tolist() == [1] * 16

@@ -1,6 +1,7 @@
 """What every exploration policy keeps, and what each one draws."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from coach_rl.core.clock import (
     ExponentialSchedule,
     LinearSchedule,
 )
-from coach_rl.core.spaces import check_actions
+from coach_rl.core.spaces import check_actions, choice_sizes
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.exploration_policies import (
     Boltzmann,
@@ -21,19 +22,32 @@ from coach_rl.exploration_policies import (
     EpsilonGreedy,
     EpsilonGreedyNoise,
     EpsilonZGreedy,
+    ExplorationPolicyParameters,
     GaussianNoise,
     Greedy,
     OrnsteinUhlenbeckNoise,
     TruncatedNormalNoise,
 )
+from coach_rl.exploration_policies.independent_choices import IndependentChoices
 
 BUTTONS = spaces.Discrete(4, start=3)
+DIALS = spaces.MultiDiscrete([3, 2], start=[-1, 4])
 UNEVEN = spaces.Box(np.float32([-1, 0, 5]), np.float32([3, 1, 5]))  # half ranges 2, 0.5, 0
 CLOCK = Clock(environment_steps=500, planned=EnvironmentSteps(1000))
 
 
 def constant(value):
     return ConstantSchedule(value=value)
+
+
+@dataclass(frozen=True)
+class PerChoice:
+    """Independent policies of each choice."""
+
+    params: ExplorationPolicyParameters
+
+    def build(self, space):
+        return IndependentChoices(self.params, space)
 
 
 DISCRETE = {
@@ -59,13 +73,17 @@ BOX = {
 }
 ALL = [
     *[pytest.param(params, BUTTONS, id=f"{name}_discrete") for name, params in DISCRETE.items()],
+    *[
+        pytest.param(PerChoice(params), DIALS, id=f"{name}_choices")
+        for name, params in DISCRETE.items()
+    ],
     *[pytest.param(params, UNEVEN, id=f"{name}_box") for name, params in BOX.items()],
 ]
 
 
 def some_values(space, rows, seed=0):
     """What a network might say of these rows, inside and outside the bounds."""
-    size = space.n if isinstance(space, spaces.Discrete) else space.shape[0]
+    size = sum(choice_sizes(space)) or space.shape[0]
     return (3 * np.random.default_rng(seed).standard_normal((rows, size))).astype(np.float32)
 
 
@@ -133,6 +151,9 @@ class TestEveryPolicy:
         np.testing.assert_array_equal(policy.greedy(values), policy.greedy(values))
         if isinstance(space, spaces.Discrete):
             np.testing.assert_array_equal(policy.greedy(values), values.argmax(axis=1) + 3)
+        elif isinstance(space, spaces.MultiDiscrete):
+            each = [values[:, :3].argmax(axis=1) - 1, values[:, 3:].argmax(axis=1) + 4]
+            np.testing.assert_array_equal(policy.greedy(values), np.stack(each, axis=1))
         else:
             np.testing.assert_array_equal(
                 policy.greedy(values), np.clip(values, space.low, space.high)
@@ -148,7 +169,8 @@ class TestEveryPolicy:
         assert actions.shape == (0, *space.shape)
 
     def test_json_rebuilds_it(self, params, space):
-        assert decode(encode(params)) == params
+        given = getattr(params, "params", params)
+        assert decode(encode(given)) == given
 
     def test_scalars_are_numbers_of_this_moment(self, params, space):
         scalars = params.build(space).metrics(CLOCK)
@@ -191,6 +213,15 @@ def test_the_first_of_equal_values_is_greedy():
 def shares(actions):
     """Shares of the actions 3, 4, 5, 6."""
     return np.bincount(actions - 3, minlength=4) / len(actions)
+
+
+def test_choices_explore_independently():
+    policy = PerChoice(EpsilonGreedy(epsilon=constant(0.5))).build(DIALS)
+    actions = explore_all(policy, np.tile(np.float32([0, 0, 1, 1, 0]), (MANY, 1)))
+    first, second = actions[:, 0] != 1, actions[:, 1] != 4  # not greedy: 1 in 3, 1 in 4
+    assert first.mean() == pytest.approx(1 / 3, abs=0.04)
+    assert second.mean() == pytest.approx(1 / 4, abs=0.04)
+    assert (first & second).mean() == pytest.approx(1 / 12, abs=0.03)
 
 
 MANY = 4000  # decisions; five standard errors of a share p are 5 sqrt(p (1 - p) / 4000) <= 0.04

@@ -9,9 +9,11 @@ from contextlib import closing
 from importlib.util import module_from_spec
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 from torch import nn
 
 import coach_rl as rl
@@ -80,9 +82,11 @@ def environment_of(run):
 
 
 def leaves(action, path=""):
-    if not isinstance(action, dict):
+    parts = dict(enumerate(action)) if isinstance(action, tuple) else action
+    if not isinstance(parts, dict):
         return {path: np.asarray(action)}
-    return {key: leaf for name, part in action.items() for key, leaf in leaves(part, name).items()}
+    named = ((f"{path}/{name}".strip("/"), part) for name, part in parts.items())
+    return {key: leaf for name, part in named for key, leaf in leaves(part, name).items()}
 
 
 def assert_same(actions, expected):
@@ -125,7 +129,8 @@ def play_both(run, policy, steps=STEPS):
         for _ in range(steps):
             expected = agent.act(answer.first_observation)
             assert_same(policy.act(answer.first_observation), expected)
-            environment.send(leaves(expected).get("", expected))
+            parts = leaves(expected)
+            environment.send(parts.get("", parts))
             answer = environment.recv()
             over = answer.terminated | answer.truncated
             agent.reset(over)
@@ -200,6 +205,32 @@ class Fixed(Wide):
         return values + torch.zeros(len(values), 5)
 
 
+class Arm(gymnasium.Env):
+    """Observations and actions with parts of every kind, nested."""
+
+    observation_space = spaces.Tuple(
+        (spaces.Box(-9, 9, (2,), np.float64), spaces.Dict({"lamp": spaces.Discrete(3, start=1)}))
+    )
+    action_space = spaces.Dict(
+        {
+            "kind": spaces.Discrete(3, start=5),
+            "move": spaces.Tuple((spaces.Box(-1, 3, (1, 2)), spaces.Box(-np.inf, np.inf, (1,)))),
+            "switches": spaces.MultiBinary(2),
+        }
+    )
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.seen(), {}
+
+    def step(self, action):
+        return self.seen(), float(action["move"][0].sum()), self.np_random.random() < 0.2, False, {}
+
+    def seen(self):
+        lamp = np.int64(self.np_random.integers(1, 4))
+        return self.np_random.normal(size=2).clip(-9, 9), {"lamp": lamp}
+
+
 def small(agent, environment):
     return experiment(agent, environment, training=40)
 
@@ -255,6 +286,26 @@ BUILT = {
             | {"network": rl.ActorCriticParameters(torso=rl.ModuleParameters(module=Wide))}
         ),
         PENDULUM,
+    ),
+    "mixed and nested parts": lambda: small(
+        rl.PPOAgentParameters(**vars(ppo()) | {"arguments": {"move/0": ("kind", 6)}}),
+        rl.GymnasiumParameters(level="tests.exporting.test_export:Arm"),
+    ),
+    "SAC of several choices": lambda: small(
+        rl.SACAgentParameters(**LEARNING),
+        rl.GymnasiumParameters(
+            level="tests.environments.masked_environments:Doors",
+            kwargs={"sizes": (3, 4), "start": 2},
+            action_mask="info:action_mask",
+        ),
+    ),
+    "branches of DQN": lambda: small(
+        rl.DQNAgentParameters(network=rl.QNetworkParameters(dueling=True), **LEARNING),
+        rl.GymnasiumParameters(
+            level="tests.environments.masked_environments:Doors",
+            kwargs={"sizes": (3, 4)},
+            action_mask="info:action_mask",
+        ),
     ),
     "masks of several choices": lambda: small(
         ppo(),

@@ -156,11 +156,16 @@ RUNS = {
     "BitFlip_DQN_HER": GoldenRun(
         preset="BitFlip_DQN_HER", steps=240, changes=OFF_POLICY + "bits=6; num_envs=2"
     ),
+    "Cables_PPO": GoldenRun(preset="Cables_PPO", steps=256, changes=PPO + "places=4"),
     "CartPole_DQN": GoldenRun(preset="CartPole_DQN", steps=200, changes=OFF_POLICY),
     "CartPole_DQN, dueling, three steps": GoldenRun(
         preset="CartPole_DQN", steps=200, changes=OFF_POLICY + "dueling=True; n_step=3; num_envs=2"
     ),
     "CartPole_PPO": GoldenRun(preset="CartPole_PPO", steps=256, changes=PPO),
+    "ConnectFour_PPO": GoldenRun(
+        preset="ConnectFour_PPO", steps=256, changes=PPO + "opponent=rules"
+    ),
+    "CartPole_SAC": GoldenRun(preset="CartPole_SAC", steps=160, changes=OFF_POLICY),
     "Fetch_DDPG_HER": GoldenRun(
         preset="Fetch_DDPG_HER",
         steps=160,
@@ -299,6 +304,7 @@ RUNS = {
         changes=PPO + RECURRENT + "agent.network.torso.middleware=(8,)",
         package="popgym",
     ),
+    "Platform_PPO": GoldenRun(preset="Platform_PPO", steps=256, changes=PPO),
     "TMaze_PPO": GoldenRun(
         preset="TMaze_PPO",
         steps=300,

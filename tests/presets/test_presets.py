@@ -54,6 +54,7 @@ THRESHOLDS = [
     ("Mujoco_PPO", {}),
     ("CartPole_DQN", {}),
     ("LunarLander_DQN", {}),
+    ("CartPole_SAC", {}),
     ("Mujoco_DDPG", {"level": "inverted_pendulum", "steps": 50_000}),
     ("Mujoco_TD3", {"level": "inverted_pendulum", "steps": 50_000}),
     ("Mujoco_SAC", {"level": "inverted_pendulum", "steps": 50_000}),

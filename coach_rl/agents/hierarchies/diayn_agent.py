@@ -19,7 +19,12 @@ from coach_rl.agents.sac_agent import (
     SACBatch,
     SACLearner,
 )
-from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
+from coach_rl.architectures.gradient_step import (
+    AdamParameters,
+    Numbers,
+    Objective,
+    OptimizerParameters,
+)
 from coach_rl.architectures.layers import linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.torso import (
@@ -67,10 +72,10 @@ class DIAYNAgentParameters(SACAgentParameters):
     """SAC's settings, with the fixed temperature of the paper."""
     discriminator: DiscriminatorParameters = field(default_factory=DiscriminatorParameters)
     """The network that predicts the skill."""
-    discriminator_optimizer: AdamParameters = field(
+    discriminator_optimizer: OptimizerParameters = field(
         default_factory=lambda: AdamParameters(learning_rate=3e-4)
     )
-    """Adam of the discriminator."""
+    """Optimiser of the discriminator."""
 
     def __post_init__(self) -> None:
         memory = self.memory

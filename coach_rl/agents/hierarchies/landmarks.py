@@ -15,7 +15,12 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from coach_rl.agents.hierarchies.critic_below import CriticBelow, ValuingAgent
-from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
+from coach_rl.architectures.gradient_step import (
+    AdamParameters,
+    Numbers,
+    Objective,
+    OptimizerParameters,
+)
 from coach_rl.architectures.layers import linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.torso import TorsoParameters
@@ -95,8 +100,8 @@ class NoveltyParameters:
     """Sizes of the hidden layers."""
     features: Positive[int] = 128
     """Numbers that are to be predicted of a state."""
-    optimizer: AdamParameters = AdamParameters(learning_rate=1e-3)
-    """Adam of the network that predicts."""
+    optimizer: OptimizerParameters = AdamParameters(learning_rate=1e-3)
+    """Optimiser of the network that predicts."""
 
 
 class StateBatch(NamedTuple):

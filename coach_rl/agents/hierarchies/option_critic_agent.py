@@ -18,7 +18,12 @@ from torch import Tensor, nn
 
 from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters
-from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
+from coach_rl.architectures.gradient_step import (
+    AdamParameters,
+    Numbers,
+    Objective,
+    OptimizerParameters,
+)
 from coach_rl.architectures.layers import linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import quick_forward
@@ -61,10 +66,10 @@ class TerminationParameters:
     deliberation_cost: NonNegative[float] = 0.01
     """Reward that ending an option costs (Harb et al. 2018); 0 lets options become short. Bacon
     et al. 2017 add 0.01 to the advantage in their Atari runs."""
-    optimizer: AdamParameters = field(
+    optimizer: OptimizerParameters = field(
         default_factory=lambda: AdamParameters(learning_rate=3e-4, epsilon=1e-5)
     )
-    """Adam of the network."""
+    """Optimiser of the network."""
 
 
 @parameter_class

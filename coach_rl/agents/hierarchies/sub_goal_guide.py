@@ -22,7 +22,12 @@ from coach_rl.agents.hierarchies.critic_below import require_critic_below
 from coach_rl.agents.hierarchies.landmarks import LandmarkParameters, LandmarkPlanner, Novelty
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.own_filters import UnfilteredOutput
-from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
+from coach_rl.architectures.gradient_step import (
+    AdamParameters,
+    Numbers,
+    Objective,
+    OptimizerParameters,
+)
 from coach_rl.architectures.layers import Activate, linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.update_engine import UpdateEngine
@@ -77,8 +82,8 @@ class AdjacencyParameters:
     """Sizes of the hidden layers."""
     embedding: Positive[int] = 32
     """Elements of an embedding."""
-    optimizer: AdamParameters = AdamParameters(learning_rate=2e-4)
-    """Adam of the network."""
+    optimizer: OptimizerParameters = AdamParameters(learning_rate=2e-4)
+    """Optimiser of the network."""
 
     def __post_init__(self) -> None:
         require(

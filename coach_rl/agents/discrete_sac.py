@@ -1,0 +1,181 @@
+"""SAC in Discrete and MultiDiscrete spaces (Christodoulou 2019, arXiv:1910.07207).
+
+The critics have a value for every action, so expectations over the policy are sums, not samples.
+Several choices are independent; the critics have a branch for each, as in `branching_dqn`.
+docs/algorithms/sac.md lists every detail and its source.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from coach_rl.agents.actor_critic_learner import ActorCriticLearner
+from coach_rl.agents.learner import ActingPolicy
+from coach_rl.agents.off_policy_agent import OffPolicyAgent
+from coach_rl.agents.sac_agent import SACAgentParameters, Temperature
+from coach_rl.architectures.action_masks import masked
+from coach_rl.architectures.continuous_control import (
+    Actor,
+    ChoiceCritics,
+    CriticParameters,
+)
+from coach_rl.architectures.gradient_step import Numbers, Objective
+from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.numpy_policy import torch_forward
+from coach_rl.architectures.q_network import discrete_choices
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.records import ALLOWED, Array, FloatArray, Observation
+from coach_rl.core.row_noise import RowNoise
+from coach_rl.core.spaces import first_action
+from coach_rl.exploration_policies import Categorical
+from coach_rl.exploration_policies.independent_choices import IndependentChoices
+from coach_rl.functional.choices import log_probabilities, of_choices, split_choices
+from coach_rl.functional.temporal_difference import critic_loss, td_target
+from coach_rl.memories.batches import Tensors, TransitionBatch
+
+
+class DiscreteSACLearner(ActorCriticLearner[TransitionBatch]):
+    """A policy over actions that is rewarded for its entropy, and two critics of every action.
+
+    Args:
+        params: The agent's parameters.
+        agent: The agent that learns by it.
+    """
+
+    def __init__(self, params: SACAgentParameters, agent: OffPolicyAgent) -> None:
+        space, algorithm = agent.action_space, params.algorithm
+        _require_discrete_settings(params, agent)
+        self.sizes, self._algorithm = discrete_choices(space), algorithm
+        first = first_action(space).reshape(-1)
+        self._first_actions = torch.from_numpy(first).to(agent.device)  # [D]
+        seen, _, rng, normaliser = agent.network_arguments
+        count = sum(self.sizes)  # M
+        actor = Actor(params.actor, seen, count, rng, normaliser)
+        critics = ChoiceCritics(params.critic, seen, count, rng, normaliser, members=2)
+        self.temperature = NetworkWrapper(
+            Temperature(algorithm.initial_temperature), device=agent.device
+        )
+        temperature = Objective(
+            name="temperature",
+            network=self.temperature,
+            loss=self.temperature_loss,
+            optimizer=params.temperature_optimizer,
+        )
+        super().__init__(
+            params,
+            agent,
+            actor=actor,
+            critics=critics,
+            losses=(self.critic_loss, self.actor_loss),
+            sync=algorithm.target_sync,
+            actor_follows=False,
+            more=(temperature,) if algorithm.learn_temperature else (),
+        )
+        self.networks["temperature"] = self.temperature
+        exploration = (
+            Categorical().build(space)
+            if not space.shape
+            else IndependentChoices(Categorical(), space)
+        )
+        self.acting: ActingPolicy[RowNoise] = ActingPolicy(self.policy, exploration)
+
+    def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
+        return self.engine.step(batch)
+
+    def values(self, observation: Observation, action: Array) -> FloatArray:
+        """The lower critic's values [R] of actions, of several choices their mean."""
+
+        def lower(seen: Tensors) -> Tensor:
+            values = self.critics.call(self.critics.online, seen).amin(dim=0)
+            return of_choices(values, self._choices(chosen), self.sizes).mean(dim=-1)
+
+        chosen = torch.from_numpy(action).to(self.critics.online.device)
+        return torch_forward(lower, self.critics.online.device)(observation)
+
+    def critic_loss(
+        self, flat: Tensor, batch: TransitionBatch, scalars: Numbers
+    ) -> tuple[Tensor, Numbers]:
+        """Both critics towards the lower one's soft value, equation 10; mean over choices."""
+        after, count = batch.next_observation, len(self.sizes)
+        with torch.no_grad():
+            log_prob = self._log_prob(self.actor.online, after)
+            prob, next_values = log_prob.exp(), self.critics.call(self.critics.target, after)
+            entropy = -(prob * log_prob).sum(dim=-1)
+            value = (prob * next_values.amin(dim=0)).sum(dim=-1) / count
+            soft_value = value + self.temperature.online.exp() * entropy
+            target = td_target(batch.reward, batch.discount, soft_value)
+        values = self.critics.call(flat, batch.observation)  # [2, B, M]
+        choice = self._choices(batch.action).expand(2, -1, -1)
+        taken = of_choices(values, choice, self.sizes).movedim(-1, 1).flatten(0, 1)  # [2 * D, B]
+        loss, metrics = critic_loss(
+            taken,
+            target,
+            batch.weight / count,
+            self._algorithm.huber,
+            batch.mask,
+            batch.mean,
+        )
+        return loss, metrics | {"td_error": count * metrics["td_error"]}
+
+    def actor_loss(
+        self, flat: Tensor, batch: TransitionBatch, scalars: Numbers
+    ) -> tuple[Tensor, Numbers]:
+        """The policy's expectation of alpha log pi - min Q, equation 12; sum over choices."""
+        before = batch.observation
+        log_prob = self._log_prob(flat, before)
+        prob = log_prob.exp()
+        values = self.critics.call(self.critics.online, before).amin(dim=0)
+        alpha = self.temperature.online.exp()
+        loss = batch.mean((prob * (alpha * log_prob - values)).sum(dim=-1))
+        expected = (prob * log_prob).sum(dim=-1)
+        return loss, {"actor_loss": loss, "entropy": -batch.mean(expected), "log_prob": expected}
+
+    def temperature_loss(
+        self, flat: Tensor, batch: TransitionBatch, scalars: Numbers
+    ) -> tuple[Tensor, Numbers]:
+        """-log alpha (E log pi + target entropy): equation 11, with alpha in logarithms."""
+        excess = batch.mean(scalars["log_prob"] + self.target_entropy(batch.observation))
+        log_alpha = self.temperature.call(flat)[0]
+        return -log_alpha * excess, {"temperature": log_alpha.exp()}
+
+    def target_entropy(self, observation: Tensors) -> Tensor | float:
+        """The target entropy in nats; [B] where masks make it that of the allowed actions."""
+        algorithm = self._algorithm
+        if algorithm.target_entropy is not None:
+            return algorithm.target_entropy
+        if ALLOWED not in observation:
+            return algorithm.target_entropy_scale * sum(map(math.log, self.sizes))
+        allowed = split_choices(observation[ALLOWED], self.sizes)
+        dtype = self.temperature.online.dtype
+        logs = [mask.sum(dim=-1).to(dtype).log() for mask in allowed]
+        return algorithm.target_entropy_scale * torch.stack(logs).sum(dim=0)
+
+    def _log_prob(self, flat: Tensor, observation: Tensors) -> Tensor:
+        """Log-probabilities of every action, [B, M]."""
+        logits = self.actor.call(flat, observation)
+        if ALLOWED in observation:
+            logits = masked(logits, observation[ALLOWED])
+        return log_probabilities(logits, self.sizes)
+
+    def _choices(self, action: Tensor) -> Tensor:
+        """Actions [B] or [B, D] as choices counted from 0, int64 [B, D]."""
+        each = action.to(torch.int64).view(len(action), len(self.sizes))
+        return each - self._first_actions
+
+
+def _require_discrete_settings(params: SACAgentParameters, agent: OffPolicyAgent) -> None:
+    """Raise `ConfigurationError` where settings are for actions in a Box."""
+    plain = CriticParameters()
+    given = {
+        "greedy_candidates": params.greedy_candidates > 0,
+        "guide": params.guide is not None,
+        "critic.action_layers": params.critic.action_layers != plain.action_layers,
+        "critic.action_unit": params.critic.action_unit != plain.action_unit,
+    }
+    found = [name for name, is_given in given.items() if is_given]
+    if found:
+        raise ConfigurationError(
+            f"agent '{agent.name}' acts in {agent.action_space}, and {found[0]} is for "
+            "actions in a Box; leave it out"
+        )

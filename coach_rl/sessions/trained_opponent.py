@@ -1,0 +1,65 @@
+"""An opponent in games: the trained agent of another run, which doesn't learn any more.
+
+environment = ConnectFourParameters(opponent=TrainedOpponent(run="experiments/.../@200000"))
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import UnitInterval
+from coach_rl.core.records import ACTION_MASK, FloatArray, IntArray, Observation
+from coach_rl.core.spaces import EnvironmentSpaces, allowed_choice
+from coach_rl.sessions.trained_agent import TrainedAgent, load
+
+
+@parameter_class
+class TrainedOpponent:
+    """The agent of a run plays greedily, and some moves at random.
+
+    It has no memory: every move begins an episode for it. Random moves make games differ between
+    two players that are deterministic; they are drawn by the environment's own streams.
+    """
+
+    run: str
+    """A run's folder or checkpoint, as `load` takes it. A run that still trains has a new last
+    checkpoint from time to time: name one, `RUN@STEPS`, for an opponent that stays the same."""
+    random_moves: UnitInterval = 0.3
+    """Share of moves drawn among the allowed columns."""
+
+    def opponent(self, spaces: EnvironmentSpaces) -> "TrainedPlayer":
+        try:
+            agent = load(Path(self.run), device="cpu")
+        except ConfigurationError as error:
+            raise ConfigurationError(
+                f"the opponent {self.run} cannot be loaded: {error}; if it was moved, put it back, "
+                "or fork the run with environment.opponent.run=... as it is now"
+            ) from error
+        if agent.spaces != spaces:
+            own, game = (
+                f"{each.action} by {', '.join(each.observation.spaces)}"
+                for each in (agent.spaces, spaces)
+            )
+            raise SpaceError(
+                f"the opponent {self.run} was trained for another game ({own}) than this one "
+                f"({game}); name a run of this game"
+            )
+        return TrainedPlayer(agent, random_moves=self.random_moves)
+
+
+class TrainedPlayer:
+    """A trained agent as an opponent."""
+
+    def __init__(self, agent: TrainedAgent, *, random_moves: float) -> None:
+        self._agent, self._random_moves = agent, random_moves
+
+    def columns(self, observation: Observation, uniform: FloatArray) -> IntArray:
+        """Greedy actions, [R]; random ones where `uniform` is below their share."""
+        self._agent.reset()
+        greedy = np.asarray(self._agent.act(observation))
+        random = uniform < self._random_moves
+        share = uniform[random] / self._random_moves
+        greedy[random] = allowed_choice(observation[ACTION_MASK][random] > 0, share)
+        return greedy

@@ -1,0 +1,124 @@
+"""Runs of PPO with mixed actions: nested spaces of Gymnasium, workers, vectors, several agents."""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from resuming import after, assert_resumes
+
+import coach_rl
+from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
+from coach_rl.agents.member_agents import ActionPart
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.seeding import integer_seed
+from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.environments.pettingzoo import PettingZooParameters
+from coach_rl.sessions.session import run_experiment
+from coach_rl.telemetry.video import VideoParameters
+from tests.environments.little_environments import Gadget
+from tests.environments.test_pettingzoo import needs_pettingzoo
+from tests.small_runs import QUIET, experiment, ppo
+
+LITTLE = "tests.environments.little_environments"
+GADGET = GymnasiumParameters(level=f"{LITTLE}:Gadget")
+KINDS = {
+    "single": GADGET,
+    "workers": replace(GADGET, vectorization="subprocess", processes=2, start_method="fork"),
+    **{
+        mode: GymnasiumParameters(
+            level=f"{LITTLE}:gadgets", vectorization="vector", kwargs={"mode": mode}
+        )
+        for mode in ("NextStep", "SameStep", "Disabled")
+    },
+}
+AGENT = replace(ppo(), arguments={"drive/1/far": ("drive/0", 2)})
+
+
+def gadget(environment=GADGET, seed=0, **given):
+    manager = experiment(AGENT, environment, num_envs=3, training=300, heatup=20, **given)
+    manager.create_graph(Runtime(seed=seed, device="cpu"))
+    return manager
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nested_actions_are_learned_and_evaluated(kind):
+    with gadget(KINDS[kind]) as manager:
+        records = list(manager.improve())
+        evaluation = manager.evaluate(EnvironmentEpisodes(4))
+    learned = [record.scalars["train/policy_loss"] for record in records if record.kind == "train"]
+    assert len(learned) >= 5
+    assert np.isfinite(learned).all()
+    assert len(evaluation.arrays["episode/reward"]) == 4
+
+
+@pytest.mark.parametrize("kind", ["single", "workers"])
+def test_run_with_nested_actions_resumes_bit_for_bit(kind, tmp_path):
+    build = partial(gadget, KINDS[kind], progress_interval=5)
+    assert_resumes(build, tmp_path, after(11), after(101))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    manager = experiment(AGENT, GADGET, num_envs=3, training=100)
+    settings = replace(QUIET, final_episodes=EnvironmentEpisodes(1), video=VideoParameters())
+    task = Runtime(seed=1, device="cpu")
+    root = tmp_path_factory.mktemp("runs")
+    return run_experiment(manager, task, name="gadget", root=root, settings=settings).folder.path
+
+
+def test_run_is_filmed(run):
+    assert list(run.rglob("*.gif"))
+
+
+def test_loaded_agent_plays_the_environment_as_it_is(run):
+    """With tuples and dicts, and to the rewards of the evaluation."""
+    evaluation, _ = coach_rl.evaluate_run(run, episodes=EnvironmentEpisodes(2), seed=5)
+    agent, totals = coach_rl.load(run), []
+    for seed in range(2):
+        env = Gadget()
+        observation, _ = env.reset(seed=integer_seed(5, "final evaluation") + seed)
+        agent.reset()
+        total, over = 0.0, False
+        while not over:
+            action = agent.act(observation)
+            assert env.action_space.contains(action)
+            observation, reward, terminated, truncated, _ = env.step(action)
+            total, over = total + float(reward), terminated or truncated
+        totals.append(total)
+    assert sorted(totals) == pytest.approx(sorted(evaluation.arrays["episode/reward"]), rel=1e-5)
+
+
+@needs_pettingzoo
+@pytest.mark.parametrize("shares", [None, "bird"])
+def test_members_of_a_group_have_mixed_actions(shares):
+    """Two birds with wings as arguments of their cry; each has an agent, or they share one."""
+    agent = replace(ppo(), arguments={"wings": ("cry", 1)})
+    members = [
+        replace(GroupMember.of(replace(agent, name=name)), shares=shares)
+        for name in ("hawk", "kite")
+    ]
+    manager = experiment(
+        AgentGroupParameters(members=tuple(members)),
+        PettingZooParameters(level="tests.environments.little_parallel:Birds"),
+        training=300,
+    )
+    manager.create_graph(Runtime(seed=0, device="cpu"))
+    with manager:
+        records = list(manager.improve())
+    learned = {record.agent for record in records if record.kind == "train"}
+    assert learned == ({"hawk", "kite"} if shares is None else {shares})
+
+
+def test_parts_of_a_member_have_names_without_their_shared_prefix():
+    whole = spaces.Dict(
+        {"a/b/kind": spaces.Discrete(2), "a/b/far": spaces.Box(0, 1, (1,)), "c": spaces.Discrete(3)}
+    )
+    part = ActionPart(("a/b/kind", "a/b/far"), whole)
+    assert part.space == spaces.Dict({"kind": whole["a/b/kind"], "far": whole["a/b/far"]})
+    action = {"kind": np.array([1]), "far": np.array([[0.5]])}
+    assert part.split(action) == {"a/b/kind": action["kind"], "a/b/far": action["far"]}
+    part = ActionPart(("c", "a/b/far"), whole)
+    assert set(part.space.spaces) == {"c", "a/b/far"}

@@ -1,0 +1,158 @@
+"""Games against the trained agent of another run."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
+from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.toy import ConnectFourParameters
+from coach_rl.environments.toy.connect_four import SPACES
+from coach_rl.graph_managers.parameters import CheckpointParameters
+from coach_rl.sessions import (
+    RunSettings,
+    TrainedOpponent,
+    fork_experiment,
+    load,
+    resume_experiment,
+    run_experiment,
+)
+from coach_rl.testing.states import assert_same_state
+
+SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2))
+SMALL = {
+    "steps": 256,
+    "num_envs": 4,
+    "agent.algorithm.rollout": 64,
+    "agent.algorithm.minibatch": 32,
+    "schedule.evaluation_interval": 128,
+    "schedule.progress_interval": 64,
+    "schedule.evaluation_episodes": 2,
+}
+
+
+def trained(root, name="ConnectFour_PPO", settings=SETTINGS, **changes):
+    """The folder of a short run."""
+    manager = load_preset(find_preset(name)).configure(SMALL | changes)
+    runtime = Runtime(seed=0, device="cpu")
+    return run_experiment(manager, runtime, name="games", root=root, settings=settings).folder.path
+
+
+@pytest.fixture(scope="module")
+def champion(tmp_path_factory):
+    """The folder of a run against a random player."""
+    return trained(tmp_path_factory.mktemp("champion"))
+
+
+def states_after(environment, steps):
+    """The state after so many random moves."""
+    rng = np.random.default_rng(1)
+    for _ in range(steps):
+        environment.send(rng.integers(7, size=environment.num_envs))
+        environment.recv()
+    return environment.state_dict()
+
+
+def test_opponent_plays_greedily_what_load_plays(champion):
+    player = TrainedOpponent(run=str(champion), random_moves=0.0).opponent(SPACES)
+    environment = ConnectFourParameters().build(num_envs=50)
+    seen = environment.reset(seed=0).observation
+    for _ in range(8):
+        columns = player.columns(seen, np.zeros(50))
+        np.testing.assert_array_equal(columns, load(champion).act(seen))
+        environment.send(columns)
+        seen = environment.recv().first_observation
+
+
+def test_opponent_plays_the_share_of_random_moves(champion):
+    player = TrainedOpponent(run=str(champion), random_moves=0.7).opponent(SPACES)
+    seen = ConnectFourParameters().build(num_envs=1).reset(seed=1).observation
+    seen = {key: np.repeat(values, 1_000, axis=0) for key, values in seen.items()}
+    columns = player.columns(seen, np.arange(1_000) / 1_000)
+    greedy = int(load(champion).act({key: values[0] for key, values in seen.items()}))
+    assert np.bincount(columns, minlength=7).tolist() == [
+        400 if column == greedy else 100 for column in range(7)
+    ]
+
+
+def test_opponent_rows_do_not_depend_on_other_rows(champion):
+    description = ConnectFourParameters(opponent=TrainedOpponent(run=str(champion)))
+    together, alone = description.build(num_envs=3), description.build(num_envs=1)
+    seen = together.reset(seed=[5, 6, 7]), alone.reset(seed=[6])
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        columns = rng.integers(7, size=3)
+        together.send(columns)
+        alone.send(columns[1:2])
+        seen = together.recv(), alone.recv()
+        for key, values in seen[1].first_observation.items():
+            np.testing.assert_array_equal(values[0], seen[0].first_observation[key][1])
+        assert seen[0].reward[1] == seen[1].reward[0]
+
+
+def test_environment_with_opponent_continues_from_its_state(champion):
+    description = ConnectFourParameters(opponent=TrainedOpponent(run=str(champion)))
+    environment, other = description.build(num_envs=5), description.build(num_envs=5)
+    environment.reset(seed=3)
+    saved = states_after(environment, steps=9)
+    other.load_state_dict(saved)
+    assert_same_state(states_after(environment, steps=30), states_after(other, steps=30))
+
+
+def test_run_against_opponent_resumed_elsewhere_equals_one_without_stop(
+    champion, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(champion.parent)
+    often = CheckpointParameters(every_steps=EnvironmentSteps(128))
+    whole = trained(tmp_path, settings=replace(SETTINGS, checkpoints=often), opponent=champion.name)
+    monkeypatch.chdir(tmp_path)
+    copy = shutil.copytree(whole, tmp_path / "copy")
+    resume_experiment(Path(f"{copy}@128"), drop_later=True, settings=SETTINGS)
+    networks = [load(run).network["actor_critic"].state_dict() for run in (whole, copy)]
+    assert_same_state(*networks)
+    logs = [(run / "episodes.csv").read_text().splitlines() for run in (whole, copy)]
+    assert len(logs[0]) == len(logs[1]) > 10
+
+
+def test_run_against_opponent_evaluates_in_the_background(champion, tmp_path):
+    settings = RunSettings(
+        tensorboard=False, background_evaluation=True, final_episodes=EnvironmentEpisodes(2)
+    )
+    run = trained(tmp_path, settings=settings, opponent=str(champion))
+    kinds = [json.loads(line)["kind"] for line in (run / "log.jsonl").read_text().splitlines()]
+    assert kinds.count("evaluation") >= 2
+
+
+def test_run_whose_opponent_was_moved_is_forked_with_its_new_place(champion, tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    shutil.copytree(champion, first)
+    run = trained(tmp_path, opponent=str(first), steps=128)
+    first.rename(second)
+    with pytest.raises(ConfigurationError) as refused:
+        resume_experiment(run, steps=EnvironmentSteps(256), settings=SETTINGS)
+    assert str(first) in str(refused.value)
+    assert "fork the run with environment.opponent.run=" in str(refused.value)
+    assert "\n" not in str(refused.value)
+    moved = {"environment.opponent.run": str(second)}
+    fork = fork_experiment(
+        run,
+        name="fork",
+        root=tmp_path,
+        overrides=moved,
+        steps=EnvironmentSteps(256),
+        settings=SETTINGS,
+    )
+    assert fork.environment_steps == 256
+
+
+def test_opponent_of_another_game_is_refused(tmp_path):
+    run = trained(tmp_path, name="Cables_PPO", places=4)
+    with pytest.raises(SpaceError, match="was trained for another game"):
+        ConnectFourParameters(opponent=TrainedOpponent(run=str(run))).build(num_envs=1)
