@@ -95,8 +95,8 @@ class ActorCriticPolicy(Policy):
         super().__init__(model.actor_torso, agent)
         self.last, self.log_std = model.policy_head, model.log_std
         self.noise_kind, self.noise_size = agent.sampler.noise_kind, agent.sampler.noise_size
-        mixed = isinstance(self.space, MixedSpace)
-        self._sizes = choice_sizes(self.space.choices if mixed else self.space)
+        space = self.space
+        self._sizes = choice_sizes(space.choices if isinstance(space, MixedSpace) else space)
         self._is_single = isinstance(self.space, spaces.Discrete)
         self._first = torch.from_numpy(np.asarray(first_action(self.space)))
 
