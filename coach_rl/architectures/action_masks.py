@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -11,17 +10,15 @@ from coach_rl.core.spaces import FORBIDDEN
 
 
 def masked(outputs: Tensor, mask: Tensor) -> Tensor:
-    """Outputs [B, P] whose first M are `FORBIDDEN` where a mask [B, M] is false.
+    """Outputs [B, P] whose first M are `FORBIDDEN` where a mask [B, M] bool is false.
 
     As a logit it has probability 0 and no gradient, and adds exactly 0 to an entropy or a
     divergence; as an action value it is never the largest.
     """
     count = mask.shape[1]
     if count == outputs.shape[1]:
-        return outputs.masked_fill(mask == 0, FORBIDDEN)
-    return torch.cat(
-        [outputs[:, :count].masked_fill(mask == 0, FORBIDDEN), outputs[:, count:]], dim=1
-    )
+        return outputs.masked_fill(~mask, FORBIDDEN)
+    return torch.cat([outputs[:, :count].masked_fill(~mask, FORBIDDEN), outputs[:, count:]], dim=1)
 
 
 def masked_forward(
@@ -31,7 +28,9 @@ def masked_forward(
 
     def outputs(observation: Observation) -> FloatArray:
         values, mask = forward(observation), observation[ALLOWED]
-        np.copyto(values[:, : mask.shape[1]], FORBIDDEN, where=mask == 0)
+        count = mask.shape[1]
+        part = values if count == values.shape[1] else values[:, :count]
+        part[~mask] = FORBIDDEN
         return values
 
     return outputs

@@ -82,10 +82,10 @@ def flat(agent, **settings):
     return manager(rl.LevelParameters(agent=agent), **settings)
 
 
-def options(agent, **settings):
+def options(agent, low_agent=None, **settings):
     low = rl.LevelParameters(
         name="low",
-        agent=rl.ScriptedAgentParameters(policy=walk),
+        agent=low_agent or rl.ScriptedAgentParameters(policy=walk),
         goal_space=rl.OptionSpace(count=3),
         horizon=3,
     )
@@ -120,6 +120,16 @@ RUNS = {
     "uniform, mixed": lambda **more: flat(rl.UniformAgentParameters(), kind="mixed", **more),
     "uniform": lambda **more: flat(rl.UniformAgentParameters(), kind="several", **more),
     "options by ppo": lambda **more: options(ppo(action_mask="option_mask"), **more),
+    "option critic": lambda **more: options(
+        ppo(action_mask="option_mask"),
+        rl.OptionCriticAgentParameters(
+            algorithm=ppo().algorithm, update_mode="eager", name="critic"
+        ),
+        **more,
+    ),
+    "skills": lambda **more: options(
+        ppo(action_mask="option_mask"), rl.SkillAgentsParameters.of(dqn(), count=3), **more
+    ),
     "options by dqn": lambda **more: options(dqn(action_mask="option_mask"), **more),
 }
 
@@ -137,7 +147,7 @@ def test_no_phase_takes_a_forbidden_action(name, taken):
     run = RUNS[name](steps=10_000, num_envs=20)
     run.run()
     assert sum(taken.values()) >= 10_000
-    space = 3 if name.startswith("options") else 5
+    space = 3 if name.startswith("options by") else 5
     chosen = [action for number, action in taken if number in (0, "option")]
     assert len(set(chosen)) >= min(space, 2)
     run.close()
@@ -303,7 +313,7 @@ def test_masked_distributions_equal_those_of_the_allowed_actions_alone(sizes):
 def test_masked_forward_leaves_what_is_behind_the_logits():
     values = np.arange(12, dtype=np.float32).reshape(2, 6)
     forward = masked_forward(lambda seen: seen["x"].copy())
-    mask = np.array([[1, 0, 1], [0, 0, 1]], np.int8)
+    mask = np.array([[1, 0, 1], [0, 0, 1]], bool)
     found = forward({"x": values, "allowed_actions": mask})
     assert (found[:, :3][mask == 0] == np.float32(FORBIDDEN)).all()
     np.testing.assert_array_equal(found[:, 3:], values[:, 3:])

@@ -2,9 +2,11 @@
 
 import importlib
 import warnings
+from pathlib import Path
 
 import pytest
 
+import coach_rl
 from coach_rl.core.lazy_names import current_name, moved_names
 
 
@@ -19,6 +21,14 @@ def test_moved_names_no_module_hides_its_names():
     assert not [
         old for old in moved_names() if ":" in old and old.partition(":")[0] in moved_names()
     ]
+
+
+def test_moved_names_no_module_stands_at_an_earlier_path():
+    """Names in it would be read from documents as those of the module that the path became."""
+    root = Path(coach_rl.__file__).parent
+    paths = {old: Path(*old.split(".")[1:]) for old in moved_names() if ":" not in old}
+    found = [old for old, path in paths.items() if (root / path).with_suffix(".py").exists()]
+    assert not found
 
 
 @pytest.mark.parametrize(
