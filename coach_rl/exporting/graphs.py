@@ -28,6 +28,8 @@ from coach_rl.exporting.policies import Tensors
 
 OPSETS = range(14, 21)
 """Versions of the ONNX operator set that graphs can be written in."""
+_NAMES = ("action", "below", "chance", "ends", "episodes", "level_goal", "starts")
+"""Names of inputs and outputs that no observation may have."""
 _TRACED, _TRIED = 2, (1, 3)
 """Rows that a graph is traced with, and rows that it is tried with."""
 
@@ -120,24 +122,35 @@ class Graph(nn.Module):
                 wanted = self(*example.values())
             given = zip(self._inputs, example.values(), strict=True)
             feeds = {name: each.numpy() for name, each in given if name in kept}
-            for name, want, got in zip(
-                self.outputs, wanted, session.run(self.outputs, feeds), strict=True
-            ):
+            try:
+                made = session.run(self.outputs, feeds)
+            except Exception as error:  # of onnxruntime, which has no base class for them
+                raise _other_graph(rows, f"fails: {' '.join(str(error).split())[:200]}") from error
+            for name, want, got in zip(self.outputs, wanted, made, strict=True):
                 own = want.numpy()
                 is_near = own.shape == got.shape and own.dtype == got.dtype
                 if is_near and own.dtype.kind == "f":
                     is_near = np.allclose(own, got, rtol=1e-4, atol=1e-5)
                 if not is_near:
-                    raise ConfigurationError(
-                        f"the graph of {rows} rows computes another '{name}' than its network; "
-                        "layers of your own must not read sizes of batches as numbers"
-                    )
+                    raise _other_graph(rows, f"computes another '{name}' than its network")
+
+
+def _other_graph(rows: int, reason: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"the graph of {rows} rows {reason}; layers of your own must not read sizes of batches as "
+        "numbers"
+    )
 
 
 def decision_graph(
-    decision: Decision, shown: EnvironmentSpaces, level: LevelDescription, *, is_top: bool,
-    below: LevelSpace | None, samples: bool,
-) -> Graph:  # fmt: skip
+    decision: Decision,
+    shown: EnvironmentSpaces,
+    level: LevelDescription,
+    *,
+    is_top: bool,
+    below: LevelSpace | None,
+    samples: bool,
+) -> Graph:
     """The graph of a level's decisions.
 
     Args:
@@ -276,6 +289,11 @@ def _examples(space: spaces.Dict, rows: int) -> Tensors:
     """Observations to try a graph with, [R, ...] each."""
     made: dict[str, Any] = {}
     for key, part in space.spaces.items():
+        if key in _NAMES:
+            raise SpaceError(
+                f"the observation '{key}' has the name of another input or output of graphs; "
+                "rename it in the environment"
+            )
         if not isinstance(
             part, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary
         ):

@@ -205,6 +205,14 @@ class Fixed(Wide):
         return values + torch.zeros(len(values), 5)
 
 
+class Cut(Wide):
+    """Another one, whose graph fails with more rows."""
+
+    def forward(self, seen):
+        values = super().forward(seen)
+        return values.reshape(len(values), 5)
+
+
 class Arm(gymnasium.Env):
     """Observations and actions with parts of every kind, nested."""
 
@@ -229,6 +237,20 @@ class Arm(gymnasium.Env):
     def seen(self):
         lamp = np.int64(self.np_random.integers(1, 4))
         return self.np_random.normal(size=2).clip(-9, 9), {"lamp": lamp}
+
+
+class Renamed(gymnasium.Env):
+    """An observation with the name of an output."""
+
+    observation_space = spaces.Dict({"action": spaces.Box(-1, 1, (2,))})
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return {"action": np.zeros(2, np.float32)}, {}
+
+    def step(self, action):
+        return {"action": np.zeros(2, np.float32)}, 0.0, False, False, {}
 
 
 def small(agent, environment):
@@ -431,7 +453,12 @@ def test_export_of_several_levels_to_one_graph_is_refused(tmp_path):
 
 @pytest.mark.filterwarnings("ignore:.*would learn nothing")
 @pytest.mark.parametrize(
-    ("module", "message"), [(Fixed, "sizes of batches"), (Bessel, "cannot be written as a graph")]
+    ("module", "message"),
+    [
+        (Fixed, "computes another 'action' ... sizes of batches"),
+        (Cut, "fails: ... sizes of batches"),
+        (Bessel, "cannot be written as a graph"),
+    ],
 )
 def test_export_of_a_module_without_a_graph_is_refused(module, message, tmp_path, capfd):
     network = rl.ActorCriticParameters(torso=rl.ModuleParameters(module=module))
@@ -440,6 +467,14 @@ def test_export_of_a_module_without_a_graph_is_refused(module, message, tmp_path
     capfd.readouterr()
     check_refused(lambda: rl.export(run, tmp_path / "a.zip"), rl.ConfigurationError, message)
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.filterwarnings("ignore:.*would learn nothing")
+def test_export_of_an_observation_with_a_reserved_name_is_refused(tmp_path):
+    environment = rl.GymnasiumParameters(level="tests.exporting.test_export:Renamed")
+    run = run_of(small(ppo(), environment), tmp_path)
+    message = "observation 'action' has the name"
+    check_refused(lambda: rl.export(run, tmp_path / "a.zip"), rl.ConfigurationError, message)
 
 
 @pytest.mark.parametrize(
