@@ -21,6 +21,7 @@ for name in names:
 presets = list((here / "presets").glob("[A-Z]*_*.py"))
 assert presets, "no presets in the wheel"
 assert (here / "studies/report.html.jinja").is_file(), "no template of reports in the wheel"
+assert len(list((here / "cli/templates").glob("*.py.txt"))) == 6, "no templates in the wheel"
 print(f"wheel: {len(names)} modules imported, {len(presets)} presets shipped")
 """
 

@@ -203,6 +203,7 @@ if TYPE_CHECKING:
         load_levels,
         resume_experiment,
         run_experiment,
+        train,
     )
     from coach_rl.studies import Needs, Published, Study, Variant, watch
     from coach_rl.telemetry import NotebookSink, TrackerParameters, VideoParameters
@@ -251,7 +252,7 @@ __all__ = [
     "TrainingSteps", "TruncatedNormalNoise", "UniformAgentParameters", "UnknownNameError",
     "ValidationParameters", "Variant", "VideoParameters", "__version__", "evaluate_run",
     "export", "find_preset", "fork_experiment", "load", "load_levels", "load_preset",
-    "resume_experiment", "run_experiment", "watch",
+    "resume_experiment", "run_experiment", "train", "watch",
 ]  # fmt: skip
 
 __version__ = "0.3.0"

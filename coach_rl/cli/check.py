@@ -8,7 +8,7 @@ from pathlib import Path
 
 from coach_rl import environments, testing  # whose names are imported when they are used
 from coach_rl.cli.parser import Given
-from coach_rl.cli.settings import overrides_of
+from coach_rl.cli.settings import configured
 from coach_rl.configuration.overrides import apply_overrides
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
@@ -32,7 +32,7 @@ def check(given: Given) -> int:
 def check_preset(given: Given) -> int:
     """Check the parts of a preset's experiment, each by its contract suite; the exit code."""
     preset = load_preset(find_preset(given.preset))
-    graph_manager = preset.configure(overrides_of(given, preset))
+    graph_manager, _ = configured(given, preset)
     return max(suite(graph_manager) for suite in _SUITES)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from coach_rl.cli import flags
+from coach_rl.cli import flags, study_flags
 from coach_rl.cli.parser import Command, Given, Parser, underscored, unknown_flag
 from coach_rl.configuration.presets import shipped_presets
 from coach_rl.core.errors import ConfigurationError, UnknownNameError, near_names
@@ -73,7 +73,8 @@ _ALL = (
     _one_run(
         "list",
         "[WORD] [flags]",
-        "List the shipped presets, or those whose name contains WORD; in short `coach -l`.",
+        "List the presets, or those whose name contains WORD, and the commands of other "
+        "packages; in short `coach -l`.",
         run="main:list_presets",
         subject="word",
         limits="it lists the presets and does nothing else",
@@ -101,7 +102,7 @@ _ALL = (
         "seeds, and the probability that a run of one scores higher than one of the other. Where "
         "the interval holds zero, no difference is reported.",
         run="compare:compare_groups",
-        flags=flags.COMPARE,
+        flags=study_flags.COMPARE,
     ),
     Command(
         "plot",
@@ -110,7 +111,7 @@ _ALL = (
         "curves with a 95 % band over seeds, success of each level of a hierarchy, performance "
         "profiles, probabilities of improvement. Writes PNG, SVG, CSV and Markdown.",
         run="compare:plot",
-        flags=flags.PLOT,
+        flags=study_flags.PLOT,
     ),
     Command(
         "report",
@@ -119,42 +120,50 @@ _ALL = (
         "file with its pictures inside: the answer, tables with intervals, curves, resources, how "
         "to make each run again. It opens without a server or a network.",
         run="compare:report",
-        flags=flags.REPORT,
+        flags=study_flags.REPORT,
     ),
     Command(
         "study run",
         "FILE [flags]",
         "Make the runs of a study that are missing.",
         run="studies:run_study",
-        flags=flags.STUDY_RUN,
+        flags=study_flags.STUDY_RUN,
     ),
     Command(
         "study status",
         "FILE [flags]",
         "Show the state of each run of a study.",
         run="studies:show_status",
-        flags=flags.STUDY,
+        flags=study_flags.STUDY,
     ),
     Command(
         "study report",
         "FILE [flags]",
         "Print the tables of a study.",
         run="studies:print_report",
-        flags=flags.STUDY_REPORT,
+        flags=study_flags.STUDY_REPORT,
     ),
     Command(
         "study export",
         "FILE [flags]",
         "Write the records of scored runs into one file.",
         run="studies:export_records",
-        flags=flags.STUDY_EXPORT,
+        flags=study_flags.STUDY_EXPORT,
     ),
     Command(
         "study import",
         "ARCHIVE [flags]",
         "Make run folders of records, for the tables.",
         run="studies:import_records",
-        flags=flags.STUDY_IMPORT,
+        flags=study_flags.STUDY_IMPORT,
+    ),
+    Command(
+        "new",
+        "preset|environment|agent NAME [flags]",
+        "Write a file to begin with, and its test: a preset, an environment, or an agent with a "
+        "preset for it.",
+        run="new:write_new",
+        flags=flags.NEW,
     ),
     Command(
         "runs",
@@ -195,7 +204,7 @@ _ALL = (
         "as it is again from fresh seeds. The same command again continues a sweep that was "
         "stopped, and works on one that is running.",
         run="studies:sweep_preset",
-        flags=flags.SWEEP,
+        flags=study_flags.SWEEP,
         subject="preset",
     ),
 )
@@ -207,6 +216,14 @@ SEEDS = _one_run(
     flag_group="seeds",
     subject="preset",
     limits="with --seeds it begins a run for each of them, in a process of its own",
+)
+REPEAT = _one_run(
+    "train",
+    "--from RUN [flags]",
+    run="train:repeat",
+    flag_group="repeat",
+    subject="source",
+    limits="with --from it trains the experiment of a run again",
 )
 UNTRAINED = _one_run(
     "evaluate",
@@ -227,6 +244,7 @@ CHECK_PRESET = _one_run(
 COACH = _one_run(
     "",
     """train PRESET [flags]       or  coach -p PRESET [flags]
+       coach train --from RUN [flags]
        coach resume RUN [flags]         or  coach -crd RUN [flags]
        coach fork RUN[@STEP] --as NAME [flags]
        coach evaluate RUN [flags]       or  coach --evaluate -crd RUN [flags]
@@ -234,6 +252,7 @@ COACH = _one_run(
        coach export RUN FILE [flags]
        coach describe PRESET [flags]
        coach check ENVIRONMENT          or  coach check -p PRESET
+       coach new preset|environment|agent NAME
        coach study run|status|report FILE
        coach report STUDY.py|FOLDER ...
        coach compare FOLDER FOLDER ...  or  coach compare STUDY.py
@@ -261,10 +280,18 @@ _SUBJECTS = {
     "environment": ("an environment", "a task such as CartPole-v1 or my_module:MyEnv"),
 }
 """Names of the subjects for messages, and an example of each."""
-_CHOOSING = {"list": "list", "episodes": "evaluate", "run": "resume", "preset": "train"}
+_CHOOSING = {
+    "list": "list",
+    "episodes": "evaluate",
+    "run": "resume",
+    "preset": "train",
+    "source": "train",
+}
 """Coach's short form: the command by the first of these flags that is given."""
 _WORDS = [*dict.fromkeys(name.partition(" ")[0] for name in COMMANDS), "help"]
 """The words that a command begins with."""
+TAKEN = (*_WORDS, *_ALIASES)
+"""Names that no other package's command can have."""
 
 
 def parse_arguments(arguments: Sequence[str]) -> Given:
@@ -294,8 +321,8 @@ def parse_arguments(arguments: Sequence[str]) -> Given:
     command = COMMANDS[name]
     if name in _OF_PRESET and "preset" in given and command.subject not in given:
         command = _OF_PRESET[name]
-    if name == "train" and "seeds" in given:
-        command = SEEDS
+    if name == "train" and ("seeds" in given or "source" in given):
+        command = REPEAT if "source" in given else SEEDS
     if name == "list":
         given.pop("list", None)  # which has named the command
     if rest and command.subject and command.subject not in given:
@@ -339,8 +366,8 @@ def _named(words: list[str]) -> tuple[str, list[str]]:
 def _shown_with(name: str) -> list[Command]:
     """Other commands whose flags the help of this one shows."""
     if not name:
-        return [*(each for each in _ALL if each.limits), SEEDS, UNTRAINED, CHECK_PRESET]
-    return [{**_OF_PRESET, "train": SEEDS}[name]] if name in (*_OF_PRESET, "train") else []
+        return [*(each for each in _ALL if each.limits), SEEDS, REPEAT, UNTRAINED, CHECK_PRESET]
+    return [SEEDS, REPEAT] if name == "train" else [_OF_PRESET[name]] if name in _OF_PRESET else []
 
 
 def _known_command(word: str) -> str:

@@ -20,6 +20,7 @@ from coach_rl.studies.comparison import (
     possible_comparisons,
     score_table,
 )
+from coach_rl.studies.logged import with_logged
 from coach_rl.studies.plots import Plots, require_matplotlib
 from coach_rl.studies.report import folders_page, report_page
 from coach_rl.studies.runs import (
@@ -129,11 +130,18 @@ def plot(given: Given) -> int:
     require_matplotlib()
     groups = _chosen_groups(given)
     frame, notes, metric, baseline = groups.frame, groups.notes, groups.metric, groups.baseline
+    is_logged = bool(given.metric) and metric not in frame.metrics
+    if is_logged:
+        frame = with_logged(frame, metric)
+        if given.at is not None:
+            raise ConfigurationError(
+                f"--at is about evaluations, and '{metric}' is a number of training; leave it out"
+            )
     require_metric(frame, metric)
     folder, statistic = given.to or Path("plots"), given.statistic or IQM
     if given.baseline is not None and given.baseline not in frame.groups:
         raise UnknownNameError("group", given.baseline, frame.groups, where="as baseline")
-    scored, more = _scores(frame, metric, groups.at)
+    scored, more = ([], []) if is_logged else _scores(frame, metric, groups.at)
     comparisons = possible_comparisons(scored, baseline, metric=metric, statistic=statistic)
     plots = Plots(frame=frame, metric=metric, axis=given.axis or "steps", statistic=statistic)
     notes += more + (notes_on(scored) if comparisons else [])

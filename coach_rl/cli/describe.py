@@ -8,7 +8,8 @@ from dataclasses import is_dataclass
 from typing import Literal, get_args, get_origin
 
 from coach_rl.cli.parser import Given
-from coach_rl.cli.settings import overrides_of, settings
+from coach_rl.cli.settings import configured, settings
+from coach_rl.configuration.config_file import config_text
 from coach_rl.configuration.overrides import fitting, parameter_paths, short_name
 from coach_rl.configuration.parameters_json import constructor_fields
 from coach_rl.configuration.preset_file import REQUIRED, Preset, documented, load_preset
@@ -29,9 +30,13 @@ _WIDEST = 60
 
 
 def describe(given: Given) -> int:
-    """Print all that can be changed in a preset; the exit code."""
+    """Print all that can be changed in a preset, or write it as TOML; the exit code."""
     preset = load_preset(find_preset(given.preset))
-    with closing(preset.configure(overrides_of(given, preset))) as graph_manager:
+    built, overrides = configured(given, preset)
+    if given.toml:
+        print(config_text(preset, built.parameters, overrides))
+        return 0
+    with closing(built) as graph_manager:
         graph_manager.create_graph(settings(given, Runtime))
         print(describe_preset(preset, graph_manager))
     return 0

@@ -3,7 +3,7 @@
 from contextlib import ExitStack, closing
 
 from coach_rl.cli.parser import Given
-from coach_rl.cli.settings import opening, overrides_of, settings, video_parameters
+from coach_rl.cli.settings import configured, opening, overrides_of, settings, video_parameters
 from coach_rl.cli.terminal import console_of, short
 from coach_rl.cli.train import newest_run
 from coach_rl.configuration.preset_file import load_preset
@@ -55,7 +55,7 @@ def evaluate_preset(given: Given) -> int:
     """Evaluate the agents of a preset before any training; the exit code."""
     preset = load_preset(find_preset(given.preset))
     evaluation = evaluate_untrained(
-        preset.configure(overrides_of(given, preset)),
+        configured(given, preset)[0],
         settings(given, Runtime),
         episodes=given.episodes or FINAL_EPISODES,
         sampling=given.sampling,

@@ -1,7 +1,8 @@
-"""Every flag of `coach`, declared once: spellings, value, meaning, target, and its commands.
+"""The flags of `coach`, declared once: spellings, value, meaning, target, and their commands.
 
 To add one, declare it here: a flag that sets a parameter of the experiment, or a field of a
-settings class, needs nothing else. Light on purpose, like `parser`.
+settings class, needs nothing else. Those of commands about many runs are in `study_flags`. Light
+on purpose, like `parser`.
 """
 
 from dataclasses import replace
@@ -21,17 +22,17 @@ SORT_KEYS = ("path", "age", "state", "steps", "best", "last", "size")
 """The keys that a list of runs can be sorted by, as in `studies.runs`."""
 
 
-def _group(title: str, *flags: Flag, of: str = "") -> tuple[Flag, ...]:
+def group(title: str, *flags: Flag, of: str = "") -> tuple[Flag, ...]:
     """Flags below a title of the help, and the commands that take them."""
     return tuple(replace(flag, group=title, of=of or flag.of) for flag in flags)
 
 
-_TRAINED = "train resume fork"
+_TRAINED = "train resume fork repeat"
 _KEPT = f"{_TRAINED} seeds describe"
 _PRESET = "train seeds untrained describe check_preset"
 _RUN = "resume fork evaluate"
 
-_FILMS = _group(
+_FILMS = group(
     "",
     Flag("-dg, --dump_gifs", "film an episode of each evaluation as GIF"),
     Flag("-dm, --dump_mp4", "the same as MP4; needs the extra `video`"),
@@ -74,14 +75,14 @@ _FILMS = _group(
     of=f"{_TRAINED} evaluate",
 )
 RUNS = (
-    *_group(
+    *group(
         "what to run",
         Flag(
             "-p, --preset PRESET",
             "a shipped preset's name, FILE.py, or either with :FUNCTION",
             of=_PRESET,
         ),
-        Flag("-l, --list", "list the shipped presets", of="list"),
+        Flag("-l, --list", "list the presets", of="list"),
         Flag(
             "-crd, --checkpoint_restore RUN",
             "resume a run: its folder (last checkpoint), one of its checkpoints, RUN@STEP, or a "
@@ -89,6 +90,13 @@ RUNS = (
             Path,
             name="run",
             of=_RUN,
+        ),
+        Flag(
+            "--from RUN",
+            "instead of a preset: train the experiment of a run again, from its beginning",
+            Path,
+            name="source",
+            of="repeat",
         ),
         Flag("--last_good", "take the run's newest checkpoint that can be read", of=_RUN),
         Flag(
@@ -112,7 +120,7 @@ RUNS = (
             "--trust MODULES",
             "with another user's run: run the code of these modules, separated by commas",
             values.modules,
-            of=_RUN,
+            of=f"{_RUN} repeat",
         ),
         Flag(
             "--restart_episodes",
@@ -121,20 +129,20 @@ RUNS = (
             of="resume fork",
         ),
     ),
-    *_group(
+    *group(
         "changing the experiment",
         Flag(
             "-lvl, --level TASK",
             "the environment's task, such as Hopper-v5",
             sets="environment.level",
-            of=f"{_PRESET} evaluate",
+            of=f"{_PRESET} evaluate repeat",
         ),
         Flag(
             "--seed SEED",
             "random seed (default: 0)",
             values.whole,
             sets="Runtime.seed",
-            of="train fork evaluate untrained",
+            of="train fork evaluate untrained repeat",
         ),
         Flag(
             "--seeds SEEDS",
@@ -148,7 +156,7 @@ RUNS = (
             "environments in parallel",
             values.positive,
             sets="num_envs",
-            of=f"{_PRESET} evaluate",
+            of=f"{_PRESET} evaluate repeat",
         ),
         Flag(
             "--workers N",
@@ -185,8 +193,16 @@ RUNS = (
             "-cp, --custom_parameter CHANGES",
             '"learning_rate=1e-3; agent.algorithm.discount=0.98": panel names or dotted paths',
             is_repeated=True,
-            of=f"{_PRESET} evaluate fork",
+            of=f"{_PRESET} evaluate fork repeat",
         ),
+        Flag(
+            "--config FILE",
+            "changes in a TOML file, by the same names and paths as -cp, which wins; `coach "
+            "describe PRESET --toml` writes one",
+            Path,
+            of=_PRESET,
+        ),
+        Flag("--toml", "print the preset's settings as a file for --config", of="describe"),
         Flag(
             "--inspect POINTS",
             'inspect points of the flow of data: "batch:nan,stats@100; network:range=-5..5:warn" '
@@ -197,18 +213,18 @@ RUNS = (
             of=f"{_TRAINED} describe",
         ),
     ),
-    *_group(
+    *group(
         "where and how it runs",
         Flag(
             "-e, --as, --experiment_name NAME",
             "the experiment's folder (default: the preset's name); a fork needs one",
-            of="train seeds fork",
+            of="train seeds fork repeat",
         ),
         Flag(
             "-ep, --experiment_path PATH",
             "the folder of all experiments (default: ./experiments)",
             Path,
-            of="train seeds fork",
+            of="train seeds fork repeat",
         ),
         Flag(
             "-ntb, --no_tensorboard",
@@ -236,7 +252,7 @@ RUNS = (
             of=_TRAINED,
         ),
         *_FILMS,
-        *_group(
+        *group(
             "",
             Flag("-c, --use_cpu", "use no GPU", name="device", value="cpu", sets="Runtime.device"),
             Flag(
@@ -288,7 +304,7 @@ RUNS = (
         ),
         Flag("--print_networks_summary", "print levels and networks before starting", of=_TRAINED),
     ),
-    *_group(
+    *group(
         "checkpoints",
         Flag(
             "-s, --checkpoint_seconds SECONDS",
@@ -338,50 +354,11 @@ RUNS = (
 a command would ignore is refused by name."""
 
 
-def _again(spelling: str, **changes: object) -> Flag:
+def again(spelling: str, **changes: object) -> Flag:
     """A flag of the table above for a command with flags of its own."""
     (flag,) = (each for each in RUNS if spelling in each.spellings)
     return replace(flag, **{"of": "", "group": "", **changes})  # type: ignore[arg-type]  # by name
 
-
-_ROOT = _again("-ep", name="root")
-_PLACES = (
-    _ROOT,
-    Flag(
-        "--runs FOLDER",
-        "take finished runs with the same parameters from here as well, however deep",
-        Path,
-        name="earlier",
-        is_repeated=True,
-    ),
-)
-_GROUPS = (
-    Flag(
-        "FOLDER ...",
-        "a group of runs each, or one folder whose folders, or whose study's variants, are the "
-        "groups; or a study's file, STUDY.py",
-        name="folders",
-    ),
-    *_PLACES,
-    Flag(
-        "--metric NAME",
-        "a metric of evaluations: reward_mean, success_rate, low/goal_share, ... (default: "
-        "success_rate where all runs report it, otherwise reward_mean)",
-    ),
-    Flag(
-        "--at WHEN",
-        "the evaluation that scores a run: final, last (while training), afterwards (made by "
-        "`coach evaluate`), or a number of environment steps (default: final)",
-        values.moment,
-    ),
-    Flag(
-        "--statistic NAME",
-        "iqm, the mean of the middle half of the seeds, or mean (default: iqm)",
-        choices=("iqm", "mean"),
-    ),
-    Flag("--baseline NAME", "the group that the others are compared with (default: the last one)"),
-)
-STUDY = (Flag("FILE", "a .py file with `study() -> Study`, or FILE.py:FUNCTION"), *_PLACES)
 
 PLAY = (
     Flag(
@@ -397,76 +374,26 @@ PLAY = (
         "play so many times slower than 25 steps a second (default: 1)",
         values.factor,
     ),
-    _again("-lvl", help="play another task"),
-    _again("-cp", help='changes of the environment, such as "environment.max_episode_steps=200"'),
-    _again("--seed", help="seed of the episodes (default: the run's)"),
+    again("-lvl", help="play another task"),
+    again("-cp", help='changes of the environment, such as "environment.max_episode_steps=200"'),
+    again("--seed", help="seed of the episodes (default: the run's)"),
     Flag(
         "--to FILE",
         "write a .gif or .mp4 (extra `video`) instead; without a display, a GIF goes into the "
         "run's videos/",
         Path,
     ),
-    _again("--last_good"),
-    _again("--trust"),
+    again("--last_good"),
+    again("--trust"),
 )
 EXPORT = (
     PLAY[0],
     Flag("FILE", "the new file: .zip, .onnx or .pt2", Path),
     Flag("--opset N", "version of the ONNX operators (default: 17)", values.positive),
     Flag("--sampling", "in a single graph, draw actions by noise that is an input"),
-    _again("--last_good"),
-    _again("--trust"),
+    again("--last_good"),
+    again("--trust"),
 )
-COMPARE = (*_GROUPS, Flag("--markdown", "print tables as Markdown"))
-PLOT = (
-    *_GROUPS,
-    Flag(
-        "--axis AXIS",
-        "what curves are drawn against: steps or hours (default: steps)",
-        choices=("steps", "hours"),
-    ),
-    Flag("--to FOLDER", "the folder of the pictures (default: ./plots)", Path),
-)
-REPORT = (
-    Flag(
-        "STUDY.py|FOLDER ...",
-        "a study's file, or STUDY.py:FUNCTION, which may be unfinished; or a folder for each "
-        "group of runs, or one whose folders are the groups",
-        name="what",
-    ),
-    *_PLACES,
-    Flag(
-        "--metric NAME",
-        "for folders: a metric of evaluations (default: success_rate where all runs report it, "
-        "otherwise reward_mean)",
-    ),
-    Flag(
-        "--baseline NAME",
-        "for folders: the group that the others are compared with (default: the last one)",
-    ),
-    Flag(
-        "--to FILE",
-        "the file to write (default: NAME.html, with the name of the study or of the only "
-        "folder, else report.html)",
-        Path,
-    ),
-)
-STUDY_RUN = (
-    *STUDY,
-    _again("--jobs", help="runs at once (default: as the machine carries)"),
-    Flag("--on PLACE", "where to run: local (default), ray[:HOST:PORT] or slurm[:PARTITION]"),
-    _again("-ntb"),
-)
-STUDY_REPORT = (
-    *STUDY,
-    Flag(
-        "--write [PAGE ...]",
-        "write them between the study's marks in these pages, or in those that it names",
-        Path,
-    ),
-)
-STUDY_EXPORT = (*STUDY, Flag("--to ARCHIVE", "the file (default: the study's name, .zip)", Path))
-STUDY_IMPORT = (Flag("ARCHIVE", "what `export` has written", Path), _ROOT)
 LIST_RUNS = (
     Flag("[FOLDER]", "the folder to list (default: ./experiments)", Path),
     Flag(
@@ -513,79 +440,8 @@ DASHBOARD = (
     ),
     Flag("--host NAME", "the address to listen on (default: this machine only)"),
 )
-SWEEP = (
-    *_group(
-        "what to search",
-        _again("-p"),
-        Flag(
-            "--search SPACE",
-            'what to vary and within what, as "learning_rate=log(1e-4, 3e-3); '
-            "discount=uniform(0.9, 0.99); num_envs=int(1, 8); layers=choice((64, 64), (256, "
-            "256))\" (default: the preset's own)",
-            sets="Sweep.search",
-        ),
-        Flag(
-            "--metric METRIC",
-            "metric of the evaluation at a run's end: reward_mean, LEVEL/goal_share, ... (default: "
-            "that of the preset's best checkpoint)",
-            sets="checkpoints.best_of",
-        ),
-    ),
-    *_group(
-        "how to search",
-        Flag(
-            "--trials N",
-            "trials in all, those of earlier times included (default: 40, or a whole grid)",
-            values.positive,
-            sets="Sweep.trials",
-        ),
-        Flag(
-            "--sampler NAME",
-            "how to choose what to try: tpe (default), random or grid",
-            choices=("tpe", "random", "grid"),
-            sets="Sweep.sampler",
-        ),
-        Flag(
-            "--pruner NAME",
-            "which trials end early: median (default), halving or none",
-            choices=("median", "halving", "none"),
-            sets="Sweep.pruner",
-        ),
-        Flag(
-            "--confirm K",
-            "train the best K trials and the preset as it is from fresh seeds (default: 3)",
-            values.whole,
-            sets="Sweep.confirmed",
-        ),
-        Flag(
-            "--confirm_seeds N",
-            "number of fresh seeds, 2 or more (default: 5)",
-            values.positive,
-            sets="Sweep.fresh_seeds",
-        ),
-    ),
-    *_group(
-        "changing all runs alike",
-        _again("-lvl"),
-        _again("--seed", help="seed of trials and sampler"),
-        _again("-n"),
-        _again("--steps", help="environment steps of each run"),
-        _again("-cp"),
-    ),
-    *_group(
-        "where and how it runs",
-        _again(
-            "-e",
-            form="-e, --experiment_name NAME",
-            help="the sweep's folder (default: the preset's name and _sweep)",
-            sets="Sweep.name",
-        ),
-        _again("-ep", sets="Sweep.root"),
-        _again("--jobs", help="runs at once (default: 1)"),
-        Flag("--on PLACE", "where to run (default: local)"),
-        _again("-c"),
-        _again("--device", help="auto, cpu, cuda or cuda:N"),
-        _again("--threads", help="threads of one tensor operation (default: the preset's own)"),
-        Flag("--tensorboard", "write TensorBoard files", sets="Sweep.tensorboard"),
-    ),
+NEW = (
+    Flag("KIND", "what to write", choices=("preset", "environment", "agent")),
+    Flag("NAME", "its name, such as Docking"),
+    Flag("--to FOLDER", "the folder of the files (default: the working directory)", Path),
 )

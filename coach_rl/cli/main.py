@@ -15,9 +15,16 @@ from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from coach_rl import environments  # whose names are imported when they are used
-from coach_rl.cli.commands import parse_arguments
+from coach_rl.cli.commands import TAKEN, parse_arguments
 from coach_rl.cli.parser import Given
 from coach_rl.cli.terminal import program
+from coach_rl.configuration.entry_points import (
+    COMMANDS,
+    InstalledEntry,
+    installed_entries,
+    load_command,
+    require_usable,
+)
 from coach_rl.configuration.presets import describe_presets, find_preset
 from coach_rl.core.errors import (
     CoachError,
@@ -89,6 +96,9 @@ def _run(words: list[str]) -> int:
     if not words:
         print(_FIRST_COMMANDS.format(coach=program("coach")))
         return 0
+    installed = _installed_command(words)
+    if installed is not None:
+        return _exit_code(load_command(installed)(words[1:]))
     given = parse_arguments(words)
     given.words = tuple(words)
     if given.command.subject == "preset":
@@ -131,14 +141,29 @@ def _plain(name: str) -> str:
 
 
 def list_presets(given: Given) -> int:
-    """Print the shipped presets, or those whose name contains a word; the exit code."""
-    presets, word = dict(describe_presets()), given.word or ""
-    found = [name for name in presets if word.lower() in name.lower()]
+    """Print the presets and the commands of packages, or those named like a word; the exit code."""
+    word = given.word or ""
+    found = [each for each in describe_presets() if word.lower() in each[0].lower()]
     if word and not found:
         raise ConfigurationError(f"no preset's name contains '{word}'; `coach -l` lists them all")
-    for name in found:
-        print(f"{name:<24} {presets[name]}")
+    for name, text in found:
+        print(f"{name:<24} {text}")
+    for entry in [] if word else installed_entries(COMMANDS, TAKEN):
+        text = f"cannot be used: {entry.problem}" if entry.problem else "command"
+        print(f"{f'coach {entry.name}':<24} {text} ({entry.package})")
     return 0
+
+
+def _installed_command(words: Sequence[str]) -> InstalledEntry | None:
+    """The command of an installed package that the first word calls; None where it calls none."""
+    if words[0].startswith("-") or words[0] in TAKEN:
+        return None
+    return require_usable(installed_entries(COMMANDS, TAKEN), words[0])
+
+
+def _exit_code(result: object) -> int:
+    """The exit code that a command of a package returns; 0 for anything but a number."""
+    return result if isinstance(result, int) else 0
 
 
 def _show_warning(

@@ -1,13 +1,15 @@
 """Settings and changes of parameters, from the flags of a command line."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import is_dataclass
 from typing import Any, TypeVar
 
 from coach_rl.cli.parser import Given
+from coach_rl.configuration.config_file import read_config
 from coach_rl.configuration.overrides import parse_overrides
 from coach_rl.configuration.preset_file import Preset
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.sessions.settings import RunSettings
 from coach_rl.telemetry.video import Format, VideoParameters
 
@@ -52,6 +54,35 @@ def opening(given: Given) -> dict[str, Any]:
         "last_good": given.last_good,
         "trust": given.trust or (),
     }
+
+
+def configured(
+    given: Given, preset: Preset, *, without: Collection[str] = ()
+) -> tuple[GraphManager, dict[str, object]]:
+    """A preset's experiment with the changes of a command line, and the changes.
+
+    Args:
+        given: The command line, with a file of changes or without; its other flags win.
+        preset: The preset.
+        without: Names of flags that mean something else here.
+
+    Raises:
+        ConfigurationError: The changes can't be read, or don't fit.
+    """
+    overrides = overrides_of(given, preset, without=without)
+    if given.config is None:
+        return preset.configure(overrides), overrides
+    config = read_config(given.config)
+    config.check_preset(preset.reference.name)
+
+    def merged(values: Mapping[str, object]) -> dict[str, object]:
+        targets = dict(preset.setting(path, value) for path, value in values.items())
+        replaced = tuple(f"{path}." for path in overrides)
+        kept = {name: each for name, each in targets.items() if not f"{name}.".startswith(replaced)}
+        return kept | overrides
+
+    with config.blamed(lambda values: preset.configure(merged(values))):
+        return preset.configure(merged(config.values)), merged(config.values)
 
 
 def overrides_of(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from coach_rl.cli.parser import Given
-from coach_rl.cli.settings import overrides_of, settings
+from coach_rl.cli.settings import configured, overrides_of, settings
 from coach_rl.cli.terminal import console_of, program, short, table_console, word
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
@@ -45,8 +45,8 @@ def train_seeds(given: Given) -> int:
     name = given.experiment_name or preset.reference.name
     check_name(name)
     check_place(given.on or "local")
-    overrides = overrides_of(given, preset, without=["on"])
-    parameters = preset.configure(overrides).parameters
+    graph_manager, overrides = configured(given, preset, without=["on"])
+    parameters = graph_manager.parameters
     task = settings(given, Runtime)
     threads = task.threads or parameters.threads
     task = replace(task, device=resolved_device(task.device), threads=threads)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from coach_rl.cli.parser import Given
-from coach_rl.cli.settings import opening, overrides_of, run_settings, settings
+from coach_rl.cli.settings import configured, opening, overrides_of, run_settings, settings
 from coach_rl.cli.terminal import console_of, program, short, word
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
@@ -21,6 +21,7 @@ from coach_rl.runs.keeper import best_so_far
 from coach_rl.runs.manifest import Origin
 from coach_rl.sessions.data_parallel import follow_experiment, follow_resumed
 from coach_rl.sessions.loaded_levels import loading_report
+from coach_rl.sessions.repeating import repeat_experiment
 from coach_rl.sessions.session import (
     DEFAULT_ROOT,
     fork_experiment,
@@ -38,8 +39,7 @@ def train(given: Given) -> int:
     """Train a preset in a new run; the exit code."""
     with joined_processes() as group:
         preset = load_preset(find_preset(given.preset))
-        overrides = overrides_of(given, preset)
-        graph_manager = preset.configure(overrides)
+        graph_manager, overrides = configured(given, preset)
         panel = {name: value for name, value in overrides.items() if name in preset.panel}
         task = settings(given, Runtime)
         advice = _ResumeAdvice(group)
@@ -120,6 +120,27 @@ def fork(given: Given) -> int:
             seed=given.seed,
             **opening(given),
             restart_episodes=given.restart_episodes,
+            command=("coach", *given.words),
+            settings=run_settings(given),
+            audience=_audience(given, console, advice),
+        )
+    return _conclude(given, result)
+
+
+def repeat(given: Given) -> int:
+    """Train the experiment of another run from its beginning; the exit code."""
+    advice = _ResumeAdvice(ONE_PROCESS)
+    overrides = overrides_of(given)
+    with advice, closing(_console_sink(given)) as console:
+        result = repeat_experiment(
+            newest_run(given.source),
+            name=given.experiment_name,
+            root=given.experiment_path,
+            overrides=overrides,
+            seed=given.seed,
+            device=given.device,
+            threads=given.threads,
+            trust=given.trust or (),
             command=("coach", *given.words),
             settings=run_settings(given),
             audience=_audience(given, console, advice),

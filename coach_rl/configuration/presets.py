@@ -1,4 +1,4 @@
-"""Search for presets: by name in the shipped folder, or a file of the user's own.
+"""Search for presets: by name among the shipped ones and those of installed packages, or a file.
 
 Nothing here runs a preset: names and descriptions are read from the source, so listing them is
 quick and one broken preset does not hide the others.
@@ -6,11 +6,12 @@ quick and one broken preset does not hide the others.
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
+from coach_rl.configuration.entry_points import PRESETS, installed_entries, require_usable
 from coach_rl.core.errors import MOST_LISTED, ConfigurationError, UnknownNameError, near_names
 
 DEFAULT_FUNCTION = "graph_manager"
@@ -28,10 +29,14 @@ class PresetReference:
     """The preset's file."""
     function: str = DEFAULT_FUNCTION
     """The function (or ready-made GraphManager) in the file."""
+    title: str = ""
+    """The name that an installed package gives it; empty: that of its file and function."""
 
     @property
     def name(self) -> str:
         """Name in listings, and default name of its runs."""
+        if self.title:
+            return self.title
         plain = self.function == DEFAULT_FUNCTION
         return self.path.stem if plain else f"{self.path.stem}_{self.function}"
 
@@ -40,11 +45,13 @@ def find_preset(text: str) -> PresetReference:
     """The preset that `NAME`, `FILE.py` or either with `:FUNCTION` names.
 
     Args:
-        text: A shipped preset's name in any case, or a path.
+        text: The name of a shipped preset or of one in an installed package, in any case, or a
+            path.
 
     Raises:
-        UnknownNameError: No shipped preset has that name.
-        ConfigurationError: There is no such file, or it is no Python file.
+        UnknownNameError: No preset has that name.
+        ConfigurationError: There is no such file, or it is no Python file, or the package's entry
+            point is broken.
     """
     location, function = _split_function(text)
     path = Path(location).expanduser()
@@ -62,10 +69,8 @@ def find_preset(text: str) -> PresetReference:
         return PresetReference(path=path.resolve(), function=function or DEFAULT_FUNCTION)
     shipped = shipped_presets()
     by_lower = {name.lower(): preset for name, preset in shipped.items()}
-    if location.lower() not in by_lower:
-        raise _unknown(location, shipped)
-    found = by_lower[location.lower()]
-    return found if function is None else replace(found, function=function)
+    found = by_lower.get(location.lower()) or _installed(location, shipped)
+    return found if function is None else replace(found, function=function, title="")
 
 
 def shipped_presets() -> dict[str, PresetReference]:
@@ -83,10 +88,39 @@ def shipped_presets() -> dict[str, PresetReference]:
     return {preset.name: preset for preset in sorted(found, key=lambda preset: preset.name)}
 
 
+def any_task_presets() -> dict[str, PresetReference]:
+    """The presets that take any task, by algorithm: the functions of `any_task`."""
+    with resources.as_file(resources.files(SHIPPED)) as folder:
+        file = folder / "any_task.py"
+    return {name: PresetReference(path=file, function=name) for name in _functions(file)}
+
+
 def describe_presets() -> Iterator[tuple[str, str]]:
-    """Every shipped preset and the first line of its docstring."""
-    for name, preset in shipped_presets().items():
+    """Every preset and the first line of its docstring; those of installed packages come last.
+
+    Those also have the package's name, and the reason where they cannot be used.
+    """
+    shipped = shipped_presets()
+    for name, preset in shipped.items():
         yield name, _first_docstring_line(preset)
+    for entry in installed_entries(PRESETS, shipped):
+        text = f"cannot be used: {entry.problem}"
+        if entry.file is not None and not entry.problem:
+            reference = PresetReference(
+                path=entry.file, function=entry.attribute or DEFAULT_FUNCTION
+            )
+            text = _first_docstring_line(reference)
+        yield entry.name, f"{text} ({entry.package})".strip()
+
+
+def _installed(name: str, shipped: Collection[str]) -> PresetReference:
+    """The preset of that name in an installed package."""
+    entries = installed_entries(PRESETS, shipped)
+    entry = require_usable(entries, name)
+    if entry is None or entry.file is None:
+        raise _unknown(name, [*shipped, *(each.name for each in entries if not each.problem)])
+    function = entry.attribute or DEFAULT_FUNCTION
+    return PresetReference(path=entry.file, function=function, title=entry.name)
 
 
 def _unknown(name: str, shipped: Iterable[str]) -> UnknownNameError:
@@ -126,6 +160,8 @@ def _first_docstring_line(preset: PresetReference) -> str:
         module = ast.parse(preset.path.read_text(encoding="utf-8"))
     except SyntaxError as error:
         return f"(cannot be read: {error.msg}, line {error.lineno})"
+    except (OSError, ValueError) as error:
+        return f"(cannot be read: {error})"
     functions = [
         node
         for node in module.body

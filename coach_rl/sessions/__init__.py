@@ -11,15 +11,17 @@ from coach_rl.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from coach_rl.sessions.evaluation import evaluate_run, evaluate_untrained
     from coach_rl.sessions.loaded_levels import load_levels
+    from coach_rl.sessions.repeating import repeat_experiment
     from coach_rl.sessions.session import fork_experiment, resume_experiment, run_experiment
     from coach_rl.sessions.settings import Audience, RunResult, RunSettings
     from coach_rl.sessions.trained_agent import TrainedAgent, load
     from coach_rl.sessions.trained_opponent import TrainedOpponent
+    from coach_rl.sessions.training import train
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "Audience", "RunResult", "RunSettings", "TrainedAgent", "TrainedOpponent",
     "evaluate_run", "evaluate_untrained", "fork_experiment", "load", "load_levels",
-    "resume_experiment", "run_experiment",
+    "repeat_experiment", "resume_experiment", "run_experiment", "train",
 ]  # fmt: skip

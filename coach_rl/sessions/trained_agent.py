@@ -49,7 +49,8 @@ def load(
             be found here.
         CheckpointError: The manifest or the checkpoint cannot be read.
     """
-    return TrainedAgent(load_graph(run, checkpoint=checkpoint, **opening)[0])
+    graph, opened = load_graph(run, checkpoint=checkpoint, **opening)
+    return TrainedAgent(graph, opened.folder.path)
 
 
 def load_graph(
@@ -83,10 +84,13 @@ class TrainedAgent:
 
     Args:
         graph: The agents, built on an `OutsideParameters`, with what they have learned.
+        run: The folder of the run that they are from.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, run: Path) -> None:
         self._graph = graph
+        self.run = run
+        """The folder of its run."""
         self._seeds: Iterator[int] = count()
         self._actor: Actor | None = None
         self._begins: BoolArray = np.ones(0, np.bool_)  # [N] with the next observation

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import signal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol
@@ -320,32 +320,46 @@ class _Log:
 
 
 def _read_log(path: Path) -> _Log:
-    """Evaluations and the last record; a line that is being written is left out."""
+    """Evaluations and the last record."""
     evaluations: list[tuple[Json, dict[str, float]]] = []
     of_levels: dict[str, float] = {}
     last = b""
+    for number, line in _lines(path):
+        last = line
+        if b"evaluation" not in line:  # spares reading most of a log
+            continue
+        record = _record(line, path, number)
+        try:
+            if record["kind"] == "level":
+                of_levels |= _numbers(record["scalars"], record["level"])
+            elif record["kind"] == "evaluation":
+                evaluations.append((record, {**_numbers(record["scalars"]), **of_levels}))
+                of_levels = {}
+        except _OF_ANOTHER_SHAPE as error:
+            raise CheckpointError(f"{path} is damaged: line {number}: {_reason(error)}") from error
+    return _Log(evaluations, _record(last, path, -1) if last else None)
+
+
+def log_records(path: Path) -> Iterator[tuple[int, Json]]:
+    """The records of a log with the numbers of their lines; none where there is no such file.
+
+    Raises:
+        CheckpointError: A line is no record.
+    """
+    for number, line in _lines(path):
+        yield number, _record(line, path, number)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a log with their numbers, from 1; one that is being written is left out."""
     if not path.exists():
-        return _Log([], None)
+        return
     require_regular_file(path)
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
-                break
-            last = line
-            if b"evaluation" not in line:  # spares reading most of a log
-                continue
-            record = _record(line, path, number)
-            try:
-                if record["kind"] == "level":
-                    of_levels |= _numbers(record["scalars"], record["level"])
-                elif record["kind"] == "evaluation":
-                    evaluations.append((record, {**_numbers(record["scalars"]), **of_levels}))
-                    of_levels = {}
-            except _OF_ANOTHER_SHAPE as error:
-                raise CheckpointError(
-                    f"{path} is damaged: line {number}: {_reason(error)}"
-                ) from error
-    return _Log(evaluations, _record(last, path, -1) if last else None)
+                return
+            yield number, line
 
 
 def _record(line: bytes, path: Path, number: int) -> Json:

@@ -18,8 +18,9 @@ import coach_rl
 from coach_rl.cli import main as main_module
 from coach_rl.cli import values
 from coach_rl.cli.commands import COMMANDS, parse_arguments
-from coach_rl.cli.flags import COMPARE, RUNS, SORT_KEYS, STATES
+from coach_rl.cli.flags import RUNS, SORT_KEYS, STATES
 from coach_rl.cli.settings import overrides_of, settings, video_parameters
+from coach_rl.cli.study_flags import COMPARE
 from coach_rl.cli.terminal import program, word
 from coach_rl.configuration.overrides import parameter_paths
 from coach_rl.configuration.preset_file import load_preset
@@ -146,7 +147,7 @@ def test_choices_of_flags_are_those_of_what_they_choose() -> None:
 
 def test_flags_belong_to_commands_that_exist() -> None:
     takers = {name for each in RUNS for name in each.of.split()}
-    assert takers <= {*COMMANDS, "seeds", "untrained", "check_preset"}
+    assert takers <= {*COMMANDS, "seeds", "repeat", "untrained", "check_preset"}
 
 
 def test_former_flag_works_with_a_warning() -> None:

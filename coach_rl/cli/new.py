@@ -1,0 +1,78 @@
+"""`coach new`: files to begin with, from the templates beside this file."""
+
+import keyword
+import re
+import sys
+from importlib.machinery import PathFinder
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from coach_rl.cli.parser import Given
+from coach_rl.cli.terminal import program, word
+from coach_rl.core.errors import ConfigurationError
+
+_NEXT = {
+    "preset": "train:      {coach} train {file}",
+    "environment": "check:      {coach} check {module}:{name}",
+    "agent": "train:      {coach} train {file}",
+}
+"""The command that the file of each kind is for."""
+
+
+def write_new(given: Given) -> int:
+    """Write a file of a kind, and its test; the exit code."""
+    folder = given.to or Path()
+    names = _names(given.kind, given.name, folder)
+    file = folder / f"{names['module']}.py"
+    test = folder / f"test_{names['module']}.py"
+    for each in (file, test):
+        if each.exists():
+            raise ConfigurationError(
+                f"{each} exists, and nothing is written; choose another name, or another folder "
+                "with --to"
+            )
+    templates = files("coach_rl.cli").joinpath("templates")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, template in ((file, given.kind), (test, f"{given.kind}_test")):
+            text = templates.joinpath(f"{template}.py.txt").read_text("utf-8")
+            path.write_text(Template(text).substitute(names), encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot write to {folder}: {error.strerror}; choose another folder with --to"
+        ) from error
+    hint = _NEXT[given.kind].format(
+        coach=program("coach"),
+        file=word(file.absolute()),
+        module=names["module"],
+        name=names["Class"],
+    )
+    print(f"written:    {file}, {test}")
+    print(f"test:       {program('pytest')} {word(test.absolute())}")
+    print(hint)
+    return 0
+
+
+def _names(kind: str, name: str, folder: Path) -> dict[str, str]:
+    """The name as it was given, as that of a class, and as that of a module.
+
+    Raises:
+        ConfigurationError: It is no name in Python, or that of another module.
+    """
+    if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name):
+        raise ConfigurationError(
+            f"'{name}' is no name for {'an' if kind[0] in 'ae' else 'a'} {kind}: letters, digits "
+            "and underscores, such as Docking"
+        )
+    class_name = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+    module = name if kind == "preset" else snake
+    found = PathFinder.find_spec(module)
+    own = found is not None and found.origin is not None and Path(found.origin).parent == folder
+    if module in sys.stdlib_module_names or (found is not None and not own):
+        raise ConfigurationError(
+            f"there is a module {module} already, which Python would import instead; choose "
+            "another name"
+        )
+    return {"name": name, "Class": class_name, "module": module}

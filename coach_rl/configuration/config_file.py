@@ -1,0 +1,237 @@
+"""Changes of a preset in a TOML file, by the names and paths of `-cp`.
+
+    preset = "CartPole_PPO"                     # optional: the only preset that it is for
+    learning_rate = 3e-4
+    agent.algorithm.clip = 0.1
+    agent.exploration = "EpsilonGreedy(epsilon=0.1)"
+
+A table is a part of a path. A text is read as the command line reads it, and is itself where it is
+nothing else: `"None"` is no value, a component is written like a call.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, is_dataclass
+from datetime import date, datetime, time
+from pathlib import Path
+
+from coach_rl.configuration.overrides import Component, parameter_paths, parse_overrides, short_name
+from coach_rl.configuration.parameters_json import constructor_fields
+from coach_rl.configuration.preset_file import REQUIRED, Preset, documented
+from coach_rl.core.errors import ConfigurationError, ProblemsError
+from coach_rl.core.steps import EnvironmentSteps, StepUnit
+
+_PRESET = "preset"
+"""The key that names the preset."""
+_SIMPLE = (bool, int, float, str)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfigFile:
+    """The values in a TOML file."""
+
+    file: Path
+    """The file."""
+    values: Mapping[str, object]
+    """Values by panel name or path."""
+    preset: str | None
+    """The name of the preset that it is for; None: of any that has its paths."""
+
+    def place(self, *paths: str) -> str:
+        """The file, and the lines that set these paths."""
+        lines = [number for number, path in _keys(self.file) if path in paths]
+        known = f", line{'s' * (len(lines) > 1)} {' and '.join(map(str, lines))}" if lines else ""
+        return f"{self.file}{known}"
+
+    def check_preset(self, name: str) -> None:
+        """Raise `ConfigurationError` where it is for another preset."""
+        if self.preset not in (None, name):
+            raise ConfigurationError(
+                f"{self.place(_PRESET)}: the file is for the preset {self.preset}, not for {name}; "
+                f"`coach describe {name} --toml` writes one, or leave out its line '{_PRESET}'"
+            )
+
+    @contextmanager
+    def blamed(self, build: Callable[[Mapping[str, object]], object]) -> Iterator[None]:
+        """Errors of an experiment with the values; they name the lines that cause them.
+
+        Args:
+            build: Builds it again with some of the values by path.
+        """
+        try:
+            yield
+        except ConfigurationError as error:
+            causes = [
+                path
+                for path in self.values
+                if _message(build, {key: self.values[key] for key in self.values if key != path})
+                != str(error)
+            ]
+            if not causes:
+                raise
+            place = self.place(*causes)
+            if isinstance(error, ProblemsError):
+                raise ProblemsError([f"{place}: {each}" for each in error.problems]) from error
+            raise ConfigurationError(f"{place}: {error}") from error
+
+
+def read_config(file: Path) -> ConfigFile:
+    """The values in a TOML file.
+
+    Raises:
+        ConfigurationError: It cannot be read; the message has the file and the line.
+    """
+    try:
+        document = tomllib.loads(file.expanduser().read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise ConfigurationError(f"cannot read {file}: {reason}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{file} is no TOML: {error}") from error
+    preset = document.pop(_PRESET, None)
+    found = ConfigFile(file=file, values=dict(_flat(document)), preset=preset)
+    if preset is not None and not isinstance(preset, str):
+        raise ConfigurationError(f"{found.place(_PRESET)}: '{_PRESET}' must be a name")
+    for path, value in found.values.items():
+        if isinstance(value, date | datetime | time):
+            raise ConfigurationError(f"{found.place(path)}: {path} is a date, and no parameter is")
+    return found
+
+
+def config_text(preset: Preset, parameters: object, overrides: Mapping[str, object]) -> str:
+    """The text of a TOML file that gives a preset the values that it has.
+
+    The panel and what has been changed by path are set; all other parameters stand below in
+    comments.
+
+    Args:
+        preset: The preset.
+        parameters: The resolved parameters.
+        overrides: Changes that have been made, by panel name or path.
+    """
+    name = preset.reference.name
+    lines = [f"# coach train {name} --config FILE", f"{_PRESET} = {json.dumps(name)}", ""]
+    panel = preset.panel_values(
+        {path: value for path, value in overrides.items() if path in preset.panel}
+    )
+    for argument in preset.panel.values():
+        value = panel[argument.name]
+        text = None if value is REQUIRED else _toml(value)
+        lines += [f"# {argument.meaning}"] if argument.meaning else []
+        lines.append(f"# {argument.name} = ..." if text is None else f"{argument.name} = {text}")
+    by_path = {path: value for path, value in overrides.items() if path not in preset.panel}
+    if by_path:
+        lines += ["", "# changed parameters"]
+        lines += [f"{path} = {_required(path, value)}" for path, value in by_path.items()]
+    lines += ["", "# all other parameters: without the '# ' a line sets one"]
+    meanings: dict[str, str] = {}
+    for path, value, _ in parameter_paths(parameters):
+        if is_dataclass(value) and not isinstance(value, StepUnit):
+            meanings |= {f"{path}.{key}": text for key, text in documented(type(value)).items()}
+        is_covered = any(f"{path}.".startswith(f"{each}.") for each in (*by_path, *panel))
+        is_leaf = value is None or isinstance(value, (*_SIMPLE, tuple, StepUnit))
+        text = _toml(value) if is_leaf and not is_covered else None
+        if text is not None:
+            meaning = re.split(r"(?<=[.;]) ", meanings.get(path, ""), maxsplit=1)[0].rstrip(".;")
+            lines.append(f"# {path} = {text}" + (f"  # {meaning}" if meaning else ""))
+    return "\n".join(lines)
+
+
+def _message(build: Callable[[Mapping[str, object]], object], values: Mapping[str, object]) -> str:
+    """The message of the error of an experiment with some values; empty without one."""
+    try:
+        build(values)
+    except ConfigurationError as error:
+        return str(error)
+    return ""
+
+
+def _flat(document: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """The values of a document by path."""
+    for key, value in document.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", _read(value)
+
+
+def _read(value: object) -> object:
+    """A value as the command line has it."""
+    if isinstance(value, list):
+        return tuple(map(_read, value))
+    if isinstance(value, str):
+        try:
+            return parse_overrides(f"value={value}").get("value", value)
+        except ConfigurationError:
+            return value
+    return value
+
+
+def _keys(file: Path) -> Iterator[tuple[int, str]]:
+    """The numbers of the lines that set a value, each with its path."""
+    table = ""
+    lines = file.expanduser().read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, start=1):
+        header = re.match(r"\s*\[\s*([^\[\]]+?)\s*\]", line)
+        key = re.match(r"\s*([\w\"'.\s-]+?)\s*=", line)
+        if header:
+            table = f"{_plain(header[1])}."
+        elif key:
+            yield number, table + _plain(key[1])
+
+
+def _plain(key: str) -> str:
+    return re.sub(r"[\s\"']", "", key)
+
+
+def _required(path: str, value: object) -> str:
+    text = _toml(value)
+    if text is None:
+        raise ConfigurationError(f"the value of {path} cannot be written as TOML; leave it out")
+    return text
+
+
+def _toml(value: object) -> str | None:
+    """A value as TOML, from which `_read` makes it again; None where there is no such text."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case EnvironmentSteps():
+            return str(value.count)
+        case int():
+            return str(value)
+        case float():
+            return str(value)
+        case str():
+            return json.dumps(value if _read(value) == value else repr(value), ensure_ascii=False)
+        case tuple() if value and all(isinstance(part, _SIMPLE) for part in value):
+            return f"[{', '.join(str(_toml(part)) for part in value)}]"
+    text = _written(value)
+    return None if text is None else json.dumps(text, ensure_ascii=False)
+
+
+def _written(value: object) -> str | None:
+    """A value as the command line takes it; None where it cannot be written."""
+    if value is None or isinstance(value, (*_SIMPLE, Component)):
+        return repr(value)
+    if isinstance(value, tuple):
+        parts = [_written(part) for part in value]
+        whole = [part for part in parts if part is not None]
+        return f"({''.join(f'{part}, ' for part in whole)})" if whole == parts else None
+    if isinstance(value, Mapping):
+        entries = {repr(key): _written(part) for key, part in value.items()}
+        if None in entries.values():
+            return None
+        return f"{{{', '.join(f'{key}: {part}' for key, part in entries.items())}}}"
+    if is_dataclass(value) and not isinstance(value, type):
+        fields = {
+            each.name: _written(getattr(value, each.name))
+            for each in constructor_fields(type(value))
+        }
+        if None not in fields.values():
+            arguments = ", ".join(f"{name}={text}" for name, text in fields.items())
+            return f"{short_name(type(value))}({arguments})"
+    return None

@@ -1,0 +1,102 @@
+"""A new run of another run's experiment, from its beginning, with another seed or changes.
+
+    repeat_experiment(run_folder, seed=1)
+    repeat_experiment(run_folder, name="slower", overrides={"agent.optimizer.learning_rate": 1e-4})
+
+Without changes, and with the same seed, its numbers are those of the other run.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Unpack
+
+from coach_rl.configuration.overrides import apply_overrides, overrides_json
+from coach_rl.configuration.parameters_json import encode
+from coach_rl.configuration.strict_json import Json, read_text
+from coach_rl.configuration.trust import code_in_parameters, remember_own_code
+from coach_rl.configuration.user_modules import imported_folders, let_import_named
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.runs.folder import create_run_folder, find_folder
+from coach_rl.runs.manifest import Origin, check_importable, differences
+from coach_rl.sessions.opening import Opening, OpeningArguments, rebuild
+from coach_rl.sessions.session import Session
+from coach_rl.sessions.settings import Audience, RunResult, RunSettings
+
+
+def repeat_experiment(
+    run: Path | Opening,
+    *,
+    name: str | None = None,
+    overrides: Mapping[str, object] | None = None,
+    seed: int | None = None,
+    root: Path | None = None,
+    command: Sequence[str] = (),
+    settings: RunSettings | None = None,
+    audience: Audience | None = None,
+    **opening: Unpack[OpeningArguments],
+) -> RunResult:
+    """Train the experiment of another run from its beginning, in a new run folder.
+
+    Of the other run only its manifest and its copy of the preset are read; it may be unfinished.
+
+    Args:
+        run: The other run's folder.
+        name: The new experiment's name, the folder above the run's; None takes the other's.
+        overrides: Changed parameters by dotted path.
+        seed: The seed; None keeps the other's.
+        root: The folder of all experiments; None takes the other's.
+        command: The command line, for the manifest.
+        settings: How to run it; None takes the defaults.
+        audience: Receivers of its records besides the run's files; None for none.
+        **opening: `device`, `threads` and `trust` of `Opening`.
+
+    Raises:
+        ConfigurationError: There is no such run, or a parameter does not exist or fit.
+        CheckpointError: Its manifest is damaged.
+    """
+    how = Opening.of(run, opening)
+    other = find_folder(how.run)
+    before, runtime, old = rebuild(other, how.device, threads=how.threads, trust=how.trust)
+    changes = dict(overrides or {})
+    parameters = apply_overrides(before.parameters, changes)
+    let_import_named(code_in_parameters(parameters), Path.cwd())
+    graph_manager = type(before)(parameters)
+    if seed is not None:
+        runtime = replace(runtime, seed=seed)
+    if "threads" in changes and how.threads is None:
+        runtime = replace(runtime, threads=graph_manager.parameters.threads)
+    name = old["name"] if name is None else name
+    root = other.path.parent.parent if root is None else root
+    with Session(settings, audience, trust=tuple(how.trust)) as session:
+        session.build(graph_manager, runtime, name=name)
+        loaded = session.begin()
+        manifest = session.manifest(name, Origin(command=tuple(command)))
+        manifest |= {
+            "preset": old["preset"],
+            "panel": old["panel"],
+            "differences": _differences(before, graph_manager, old.get("differences", {})),
+            "repeats": {
+                "run": str(other.path),
+                "seed": old["task"]["seed"],
+                "changes": overrides_json(changes),
+            },
+            "loaded": loaded,
+        }
+        in_background = session.settings.background_evaluation
+        check_importable(graph_manager, manifest, in_background=in_background)
+        session.check(root / name)
+        known = set(code_in_parameters(before.parameters))
+        named = set(code_in_parameters(graph_manager.parameters)) - known
+        remember_own_code(named, None, imported_folders(named))
+        source = None if old["preset"] is None else read_text(other.preset)
+        folder = create_run_folder(root, name, manifest, source)
+        session.hold(folder.path)
+        return session.train(folder, session.keeper(folder))
+
+
+def _differences(before: GraphManager, now: GraphManager, known: Mapping[str, list[Json]]) -> Json:
+    """The differences from the preset's defaults, those of the other run included."""
+    new = differences(encode(before.parameters), encode(now.parameters))
+    usual = {path: known.get(path, (old, old))[0] for path, (old, _) in new.items()}
+    return {**known, **{path: [usual[path], value] for path, (_, value) in new.items()}}

@@ -1,0 +1,127 @@
+"""Settings in TOML files: `--config FILE`, and `coach describe --toml`, which writes one."""
+
+from pathlib import Path
+
+import pytest
+
+from coach_rl.configuration.config_file import config_text, read_config
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset, shipped_presets
+from coach_rl.core.steps import EnvironmentEpisodes
+from tests.cli.commands import coach, only_run
+from tests.small_runs import FAKE, manifest_of, preset
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def written(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    """The file that `coach describe --toml` writes."""
+    assert coach("describe", *words, "--toml") == 0
+    text = capsys.readouterr().out
+    Path("file.toml").write_text(text)
+    return text
+
+
+@pytest.mark.parametrize("name", sorted(shipped_presets()))
+def test_written_file_leaves_a_preset_as_it_is(name: str) -> None:
+    loaded = load_preset(find_preset(name))
+    usual = loaded.build().parameters
+    Path("file.toml").write_text(config_text(loaded, usual, {}))
+    config = read_config(Path("file.toml"))
+    assert config.preset == name
+    assert loaded.configure(config.values).parameters == usual
+
+
+def test_every_line_of_a_written_file_can_be_set(capsys: pytest.CaptureFixture[str]) -> None:
+    text = written(capsys, "CartPole_PPO")
+    above, _, below = text.partition("# all other parameters: without the '# ' a line sets one\n")
+    below = "\n".join(line.removeprefix("# ") for line in below.splitlines())
+    Path("file.toml").write_text(above + below)
+    values = read_config(Path("file.toml")).values
+    assert len(values) > 50
+    loaded = load_preset(find_preset("CartPole_PPO"))
+    assert loaded.configure(values).parameters == loaded.build().parameters
+
+
+def test_training_with_a_written_file_equals_training_without(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    changes = ("-cp", "learning_rate=0.5; agent.layers=(3, 4)", "--steps", 20)
+    written(capsys, FAKE, *changes)
+    assert coach("-p", FAKE, "-ntb", "-e", "plain", *changes) == 0
+    assert coach("-p", FAKE, "-ntb", "-e", "file", "--config", "file.toml") == 0
+    plain, file = manifest_of(only_run("plain")), manifest_of(only_run("file"))
+    for part in ("parameters", "panel", "differences"):
+        assert file[part] == plain[part]
+
+
+def test_flags_win_over_a_file() -> None:
+    Path("file.toml").write_text("learning_rate = 0.5\nsteps = 40\n[agent]\nlayers = [3]\n")
+    words = ("--config", "file.toml", "-cp", "learning_rate=0.25", "--steps", 20)
+    assert coach("-p", FAKE, "-ntb", *words) == 0
+    parameters = manifest_of(only_run())["parameters"]
+    assert parameters["agent"]["learning_rate"] == 0.25
+    assert parameters["schedule"]["training"]["count"] == 20
+    assert parameters["agent"]["layers"] == [3]
+
+
+def test_texts_are_read_as_on_the_command_line() -> None:
+    Path("file.toml").write_text(
+        "a = 'word'\nb = 'None'\nc = 'EnvironmentEpisodes(5)'\nd = 'two words'\ne = [1, 'None']\n"
+        "f = \"'None'\"\n"
+    )
+    values = dict(read_config(Path("file.toml")).values)
+    assert repr(values.pop("c")) == "EnvironmentEpisodes(count=5)"
+    assert values == {"a": "word", "b": None, "d": "two words", "e": (1, None), "f": "None"}
+
+
+def test_step_units_and_components_are_written_as_calls() -> None:
+    loaded = preset("CartPole_PPO")
+    changes = {"schedule.training": EnvironmentEpisodes(5), "load": "None"}
+    text = config_text(loaded, loaded.configure(changes).parameters, changes)
+    assert 'schedule.training = "EnvironmentEpisodes(count=5)"' in text
+    assert "load = \"'None'\"" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "cannot read file.toml: No such file or directory"),
+        ("learning_rate = x", "file.toml is no TOML: Invalid value (at line 1, column"),
+        ("\xff", "cannot read file.toml: it is no text in UTF-8"),
+        (
+            "steps = 20\npreset = 'other'",
+            "file.toml, line 2: the file is for the preset other, not for fake_preset; `coach "
+            "describe fake_preset --toml` writes one",
+        ),
+        ("preset = 3", "file.toml, line 1: 'preset' must be a name"),
+        (
+            "steps = 20\n[agent]\nlayrs = [3]",
+            "file.toml, line 3: unknown parameter 'layrs' of 'agent'; did you mean 'layers'",
+        ),
+        ("agent.layers = 'x'", "file.toml, line 1: agent.layers must be"),
+        ("learning_rat = 1", "file.toml, line 1: unknown parameter 'learning_rat'; did you mean"),
+        ("learning_rate = -1.0", "file.toml, line 1: "),
+        ("learning_rate = 2026-01-01", "file.toml, line 1: learning_rate is a date"),
+    ],
+)
+def test_config_invalid_file_error(
+    text: str | None, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if text is not None:
+        Path("file.toml").write_text(text, encoding="latin-1")
+    assert coach("-p", FAKE, "--config", "file.toml") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"coach: error: {message}")
+    assert not Path("experiments").exists()
+
+
+def test_mistake_on_the_command_line_is_not_blamed_on_the_file(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("file.toml").write_text("learning_rate = 0.5")
+    assert coach("-p", FAKE, "--config", "file.toml", "-cp", "agent.layrs=3") == 2
+    assert "file.toml" not in capsys.readouterr().err

@@ -1,0 +1,122 @@
+"""Presets and commands of installed packages, found by entry points."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from coach_rl.configuration.presets import find_preset
+from tests.cli.commands import coach, only_run
+from tests.small_runs import FAKE, manifest_of
+
+ENTRY_POINTS = """
+[coach.presets]
+Walk = gaits.presets.walk
+Jump = gaits.presets.walk:jump
+CartPole_PPO = gaits.presets.walk
+Lost = gaits.presets.lost
+
+[coach.commands]
+gait = gaits.commands:gait
+exact = gaits.commands:exact
+train = gaits.commands:gait
+lost_command = gaits.lost:gait
+moduleless = gaits.commands
+missing = gaits.commands:nothing
+number = gaits.commands:NUMBER
+"""
+COMMANDS = """
+NUMBER = 3
+
+
+def gait(words):
+    print("gait", *words)
+
+
+def exact(words):
+    raise ValueError(f"no {words[0]}")
+"""
+
+
+@pytest.fixture(autouse=True)
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An installed package, whose `__init__` fails where anything imports it too early."""
+    site = tmp_path / "site"
+    presets = site / "gaits" / "presets"
+    presets.mkdir(parents=True)
+    (site / "gaits" / "__init__.py").write_text("LOADED = True\n")
+    (presets / "__init__.py").write_text("raise ImportError('of no use')\n")
+    source = FAKE.read_text()
+    (presets / "walk.py").write_text(f"{source}\n\njump = graph_manager\n")
+    (site / "gaits" / "commands.py").write_text(COMMANDS)
+    metadata = site / "gaits-1.2.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: gaits\nVersion: 1.2\n")
+    (metadata / "entry_points.txt").write_text(ENTRY_POINTS)
+    monkeypatch.syspath_prepend(site)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for name in [each for each in sys.modules if each.partition(".")[0] == "gaits"]:
+        monkeypatch.delitem(sys.modules, name)
+    return site / "gaits"
+
+
+def test_list_names_presets_and_commands_with_their_package(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert coach("-l") == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    (walk,) = (line for line in lines if line.startswith("Walk "))
+    assert walk.endswith(" (gaits 1.2)")
+    for line in (
+        "CartPole_PPO cannot be used: coach_rl has one of that name (gaits 1.2)",
+        "Lost cannot be used: there is no module gaits.presets.lost (gaits 1.2)",
+        "coach gait command (gaits 1.2)",
+        "coach train cannot be used: coach_rl has one of that name (gaits 1.2)",
+        "coach lost_command cannot be used: there is no module gaits.lost (gaits 1.2)",
+        "coach moduleless cannot be used: 'gaits.commands' names no function; write "
+        "module:function (gaits 1.2)",
+    ):
+        assert line in lines
+    assert "gaits" not in sys.modules
+
+
+def test_preset_of_a_package_is_trained_and_resumed() -> None:
+    assert coach("train", "walk", "-ntb", "--steps", 20) == 0
+    run = only_run("Walk")
+    assert manifest_of(run)["preset"]["name"] == "Walk"
+    assert coach("resume", run, "--steps", 40) == 0
+    assert find_preset("Jump").function == "jump"
+    assert find_preset("Walk:jump").name == "walk_jump"
+    assert find_preset("CartPole_PPO").path.name == "CartPole_PPO.py"
+
+
+def test_broken_metadata_of_a_package_leaves_shipped_presets_alone(package: Path) -> None:
+    (package / "presets" / "walk.py").write_text("def graph_manager(:\n")
+    assert coach("describe", "CartPole_PPO", "--toml") == 0
+    assert coach("-l") == 0
+
+
+def test_command_of_a_package_gets_its_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert coach("gait", "--fast", "3") == 0
+    assert capsys.readouterr().out == "gait --fast 3\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ("train Lost", 2, "'Lost' of the package gaits 1.2 cannot be used: there is no module"),
+        ("train Wlak", 2, "unknown preset 'Wlak'; did you mean 'Walk'"),
+        ("lost_command", 2, "'lost_command' of the package gaits 1.2 cannot be used: there is no"),
+        ("missing", 2, "the command 'missing' of the package gaits 1.2 cannot be used: Attribute"),
+        ("number", 2, "the command 'number' of the package gaits 1.2 cannot be used: NUMBER is"),
+        ("exact word", 1, "ValueError: no word"),
+        ("gati", 2, "unknown command 'gati'"),
+    ],
+)
+def test_entry_point_invalid_error(
+    words: str, code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert coach(*words.split()) == code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line

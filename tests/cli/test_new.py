@@ -1,0 +1,84 @@
+"""`coach new`: the files that it writes run, and their tests pass."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import coach
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*words: str) -> None:
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", *words], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "module"),
+    [
+        ("preset", "Docking_PPO", "Docking_PPO"),
+        ("environment", "HarbourBasin", "harbour_basin"),
+        ("agent", "slow_q", "slow_q"),
+    ],
+)
+def test_written_file_passes_its_test(
+    kind: str, name: str, module: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert coach("new", kind, name) == 0
+    out = capsys.readouterr().out
+    assert f"written:    {module}.py, test_{module}.py\n" in out
+    assert {path.name for path in Path().iterdir()} == {f"{module}.py", f"test_{module}.py"}
+    run("pytest", "-q", "-p", "no:cacheprovider", f"test_{module}.py")
+    config = Path(__file__).parents[2] / "pyproject.toml"
+    rules = ("--select", "E,F,W,UP,B,SIM", "--config", str(config), "--no-cache")
+    run("ruff", "check", *rules, f"{module}.py", f"test_{module}.py")
+    run(
+        "ruff",
+        "format",
+        "--check",
+        "--no-cache",
+        "--config",
+        str(config),
+        f"{module}.py",
+        f"test_{module}.py",
+    )
+
+
+def test_written_environment_is_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert coach("new", "environment", "Docking", "--to", "there") == 0
+    assert Path("there/docking.py").exists()
+    assert "check docking:Docking" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("preset Mine", "Mine.py exists, and nothing is written; choose another name, or"),
+        ("agent tested", "test_tested.py exists, and nothing is written"),
+        ("environment 3rd", "'3rd' is no name for an environment: letters, digits and underscores"),
+        ("preset class", "'class' is no name for a preset"),
+        ("environment random", "there is a module random already"),
+        ("agent numpy", "there is a module numpy already"),
+        ("network Mine", "invalid choice: 'network'"),
+        ("preset", "the following arguments are required: NAME"),
+        ("preset Other --to Mine.py", "cannot write to Mine.py: "),
+    ],
+)
+def test_new_invalid_input_error(
+    words: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("Mine.py").touch()
+    Path("test_tested.py").touch()
+    assert coach("new", *words.split()) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+    assert {path.name for path in Path().iterdir()} == {"Mine.py", "test_tested.py"}
+    assert not Path("Mine.py").read_text()

@@ -1,0 +1,169 @@
+"""`coach_rl.train`: a run from the names of an algorithm and a task."""
+
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import coach_rl
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import any_task_presets, find_preset
+from coach_rl.core import errors
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.sessions.evaluation import evaluate_run
+from coach_rl.sessions.session import fork_experiment, resume_experiment
+from coach_rl.sessions.settings import Audience
+from tests.refusals import check_refused
+from tests.small_runs import QUIET, AtRecord, manifest_of
+
+SHORT = {
+    "agent.algorithm.rollout": 64,
+    "agent.algorithm.minibatch": 32,
+    "agent.algorithm.epochs": 1,
+    "agent.update_mode": "eager",
+    "schedule.evaluation_interval": None,
+}
+
+
+def trained(folder, *given, **arguments):
+    changes = {**SHORT, **arguments.pop("changes", {})}
+    return coach_rl.train(
+        *given, folder=folder, changes=changes, audience=Audience(), device="cpu", **arguments
+    )
+
+
+def built(algorithm, **panel):
+    return load_preset(any_task_presets()[algorithm]).build(panel)
+
+
+def test_train_returns_the_agent_of_an_ordinary_run(tmp_path):
+    agent = trained(tmp_path, "ppo", "CartPole-v1", steps=200, seed=3, num_envs=2, name="mine")
+    assert agent.run.parent == tmp_path / "mine"
+    assert agent.act(np.zeros((5, 4), np.float32)).shape == (5,)
+    manifest = manifest_of(agent.run)
+    assert manifest["task"]["seed"] == 3
+    assert manifest["parameters"]["num_envs"] == 2
+    assert manifest["parameters"]["agent"]["algorithm"]["minibatch"] == 32
+    program, option, code = manifest["command"]
+    assert (program, option) == ("python", "-c")
+    assert code.startswith("import coach_rl; coach_rl.train('ppo', 'CartPole-v1', steps=200, ")
+    compile(code, "command", "exec")
+
+
+def test_run_of_train_is_resumed_evaluated_and_forked(tmp_path):
+    run = trained(tmp_path, "PPO", "CartPole-v1", steps=200).run
+    result = resume_experiment(run, steps=EnvironmentSteps(300), settings=QUIET)
+    assert result.environment_steps >= 300
+    evaluate_run(run, episodes=coach_rl.EnvironmentEpisodes(1))
+    fork = fork_experiment(run, name="fork", steps=EnvironmentSteps(400), settings=QUIET)
+    assert json.loads(fork.folder.manifest.read_text())["preset"]["name"] == "any_task_PPO"
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "level", "preset"),
+    [
+        ("PPO", "CartPole-v1", "CartPole_PPO"),
+        ("DQN", "CartPole-v1", "CartPole_DQN"),
+        ("SAC", "Pendulum-v1", "Pendulum_SAC"),
+        ("SAC", "CartPole-v1", "CartPole_SAC"),
+        ("PPO", "hopper", "Mujoco_PPO"),
+        ("TD3", "Hopper-v5", "Mujoco_TD3"),
+        ("DDPG", "hopper", "Mujoco_DDPG"),
+    ],
+)
+def test_settings_of_a_task_with_a_preset_are_the_presets(algorithm, level, preset):
+    own = load_preset(find_preset(preset))
+    panel = {"steps": 5_000, **({"level": level} if "level" in own.panel else {})}
+    assert built(algorithm, level=level, steps=5_000).parameters == own.build(panel).parameters
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "level"),
+    [
+        ("PPO", "MountainCar-v0"),
+        ("PPO", "MountainCarContinuous-v0"),
+        ("PPO", "goal_pendulum"),
+        ("PPO", "FrozenLake-v1"),
+        ("DQN", "bit_flip"),
+        ("DDPG", "point_mass"),
+        ("TD3", "MountainCarContinuous-v0"),
+        ("SAC", "point_mass"),
+        ("SAC", "FrozenLake-v1"),
+    ],
+)
+def test_any_task_can_be_built(algorithm, level):
+    with built(algorithm, level=level, num_envs=2) as manager:
+        manager.create_graph(Runtime(device="cpu"))
+        assert manager.parameters.num_envs == 2
+        next(iter(manager.improve()))
+
+
+def test_vectors_alone_are_normalised():
+    (goals,) = built("PPO", level="goal_pendulum").parameters.levels
+    assert set(goals.agent.input_filter.observation) >= {"observation", "desired_goal"}
+    (discrete,) = built("PPO", level="FrozenLake-v1").parameters.levels
+    assert discrete.agent.input_filter is None
+
+
+def test_stopped_training_is_an_error_with_the_command_that_resumes_it(tmp_path):
+    stop = AtRecord(
+        lambda record: record.environment_steps >= 150,
+        lambda: os.kill(os.getpid(), signal.SIGINT),
+    )
+    audience = Audience(sinks=(stop,))
+    arguments = {"steps": 400, "changes": SHORT | {"schedule.progress_interval": 50}}
+    check_refused(
+        lambda: coach_rl.train(
+            "PPO", "CartPole-v1", folder=tmp_path, audience=audience, device="cpu", **arguments
+        ),
+        errors.RunError,
+        f"training was stopped by a signal ... resume it with: coach -crd {tmp_path}",
+    )
+
+
+C, P, U = errors.ConfigurationError, errors.ParameterError, errors.UnknownNameError
+
+
+@pytest.mark.parametrize(
+    ("given", "arguments", "kind", "message"),
+    [
+        (("PPOO", "CartPole-v1"), {}, U, "unknown algorithm 'PPOO'; did you mean 'PPO'"),
+        ((None, "CartPole-v1"), {}, U, "algorithm 'None' ... allowed: DDPG, DQN, PPO, SAC, TD3"),
+        (("PPO", "CartPole-v9"), {}, C, "unknown task 'CartPole-v9'; did you mean 'CartPole-v"),
+        (("PPO", 3), {}, P, "level must be ... got 3"),
+        (("PPO", "CartPole-v1"), {"steps": "many"}, P, "steps must be ... got 'many'"),
+        (("PPO", "CartPole-v1"), {"steps": 0}, P, "training must be ... > 0, got"),
+        (("PPO", "CartPole-v1"), {"seed": -1}, P, "seed must be ... got -1"),
+        (("PPO", "CartPole-v1"), {"num_envs": 0}, P, "num_envs must be ... got 0"),
+        (("DQN", "Pendulum-v1"), {}, errors.SpaceError, "Box"),
+        (("PPO", "CartPole-v1"), {"changes": "a=1"}, P, "changes must be ... got 'a=1'"),
+        (("PPO", "CartPole-v1"), {"name": "a/b"}, C, "the experiment name 'a/b' cannot name"),
+        (("PPO", "CartPole-v1"), {"device": "tpu"}, C, "tpu"),
+        (("PPO", "CartPole-v1"), {"audience": 3}, P, "audience must be Audience ... got 3"),
+        (
+            ("PPO", "CartPole-v1"),
+            {"changes": {"agent.algorithm.klip": 0.1}},
+            U,
+            "unknown parameter 'klip' of 'agent.algorithm'; did you mean 'clip'",
+        ),
+        (
+            ("PPO", "CartPole-v1"),
+            {"changes": {"schedule.training": 10}},
+            C,
+            "'schedule.training' is the argument steps of train()",
+        ),
+        (
+            ("PPO", "CartPole-v1"),
+            {"changes": {"checkpoints.enabled": False}},
+            C,
+            "checkpoints.enabled=False keeps none",
+        ),
+    ],
+)
+def test_train_invalid_input_error(tmp_path, given, arguments, kind, message):
+    arguments = {"folder": tmp_path, "audience": Audience(), **arguments}
+    check_refused(lambda: coach_rl.train(*given, **arguments), kind, message)
+    assert not list(tmp_path.iterdir())
