@@ -148,6 +148,7 @@ if TYPE_CHECKING:
         ParameterNoise,
         TruncatedNormalNoise,
     )
+    from coach_rl.exporting import export
     from coach_rl.filters import (
         BoxDiscretization,
         BoxMasking,
@@ -250,8 +251,8 @@ __all__ = [
     "TimedGoalSpace", "TorsoParameters", "TrackerParameters", "TrainedAgent", "TrainedOpponent",
     "TrainingSteps", "TruncatedNormalNoise", "UniformAgentParameters", "UnknownNameError",
     "ValidationParameters", "Variant", "VideoParameters", "__version__", "evaluate_run",
-    "find_preset", "fork_experiment", "load", "load_levels", "load_preset", "resume_experiment",
-    "run_experiment", "train", "watch",
+    "export", "find_preset", "fork_experiment", "load", "load_levels", "load_preset",
+    "resume_experiment", "run_experiment", "train", "watch",
 ]  # fmt: skip
 
 __version__ = "0.3.0"

@@ -29,7 +29,17 @@ ALLOWED: dict[str, set[str]] = {
         "sessions",
         "processes",
     },
+    "exporting": {
+        "core",
+        "functional",
+        "architectures",
+        "agents",
+        "filters",
+        "graph_managers",
+        "sessions",
+    },
     "cli": {
+        "exporting",
         "processes",
         "studies",
         "sessions",

@@ -356,8 +356,8 @@ class AgentGroup(MemberAgents):
         super().__init__(agents)
         by_part = _by_part(action_space)
         assert isinstance(by_part, spaces.Dict)
-        self._space = action_space
-        self._bound = bound
+        self.action_space = action_space
+        self.bound = bound
         self._bound_to = {
             name: [each for each in bound if each.agent_name == name] for name in agents
         }
@@ -370,7 +370,7 @@ class AgentGroup(MemberAgents):
                 name: agent.new_rows(num_envs * places[name], integer_seed(seed, "member", name))
                 for name, agent in self.members.items()
             },
-            playing={each.name: np.ones(num_envs, np.bool_) for each in self._bound},
+            playing={each.name: np.ones(num_envs, np.bool_) for each in self.bound},
             places=places,
         )
 
@@ -400,7 +400,7 @@ class AgentGroup(MemberAgents):
                     else:
                         action[key][here] = values
                 begin = end
-        return _whole(action, self._space)
+        return _whole(action, self.action_space)
 
     def observe(self, row_state: GroupRows, outcome: Outcome, clock: Clock) -> None:
         for name, agent in self.members.items():
@@ -417,7 +417,7 @@ class AgentGroup(MemberAgents):
                 agent.observe(row_state.members[name], _joined(outcomes), clock)
 
     def cut_off(self, row_state: GroupRows, rows: IntArray, clock: Clock) -> None:
-        for each in self._bound:
+        for each in self.bound:
             here = rows[row_state.playing[each.name][rows]]
             if len(here):
                 agent, name = self.members[each.agent_name], each.agent_name
@@ -432,7 +432,7 @@ class AgentGroup(MemberAgents):
     def description(self) -> str:
         """The members one after the other, for people."""
         lines = []
-        for each in self._bound:
+        for each in self.bound:
             lines += [
                 f"member {each.name}" + (f" (shares {each.agent_name})" * (each.places > 1)),
                 f"  observes {', '.join(each.observations)}",

@@ -38,8 +38,8 @@ class FlatParts:
     def __init__(self, parts: Mapping[str, Space], arguments: Arguments) -> None:
         discrete = {key: part for key, part in parts.items() if isinstance(part, DISCRETE)}
         boxes = {key: part for key, part in parts.items() if isinstance(part, spaces.Box)}
-        self._parts: dict[str, Space] = {**discrete, **boxes}
-        self._counts_from_0 = bool(discrete and boxes)
+        self.parts: dict[str, Space] = {**discrete, **boxes}
+        self.counts_from_0 = bool(discrete and boxes)
         self.space: Space
         """MultiDiscrete or Box; MixedSpace, whose choices count from 0, where there are both."""
         if not boxes:
@@ -62,10 +62,10 @@ class FlatParts:
         """The parts [R, ...] of flat actions, by name."""
         found = {}
         begin = 0
-        for key, part in self._parts.items():
+        for key, part in self.parts.items():
             end = begin + uniform_size(part)
             values = flat[:, begin:end].reshape(len(flat), *(part.shape or ()))
-            if self._counts_from_0:
+            if self.counts_from_0:
                 values = values + first_action(part)
             found[key] = values.astype(part.dtype, copy=False)
             begin = end
@@ -74,8 +74,8 @@ class FlatParts:
     def joined(self, parts: Mapping[str, Array]) -> Array:
         """The flat actions [R, A] of parts."""
         columns = []
-        for key, part in self._parts.items():
-            values = parts[key] - first_action(part) if self._counts_from_0 else parts[key]
+        for key, part in self.parts.items():
+            values = parts[key] - first_action(part) if self.counts_from_0 else parts[key]
             columns.append(values.reshape(len(values), -1))
         dtype = np.float32 if self.space.dtype is None else self.space.dtype
         return np.concatenate(columns, axis=1).astype(dtype, copy=False)
@@ -103,7 +103,7 @@ class FlattenedOutput(Saved):
     def __init__(
         self, inner: OutputFilter, space: Space, arguments: Arguments, *, agent: str
     ) -> None:
-        self._inner, self._space = inner, space
+        self._inner, self.space = inner, space
         parts = space.spaces if isinstance(space, spaces.Dict) else {_WHOLE: space}
         for key, part in parts.items():
             if not isinstance(part, DISCRETE) and not is_float_box(part):
@@ -116,18 +116,18 @@ class FlattenedOutput(Saved):
             raise SpaceError(f"agent '{agent}' has a Dict of actions without parts; add one")
         for key in arguments:
             _check_argument(key, arguments, space, agent=agent)
-        self._flat = FlatParts(parts, arguments)
-        self.agent_space = self._flat.space
+        self.flat = FlatParts(parts, arguments)
+        self.agent_space = self.flat.space
 
     def apply(self, action: Action) -> Action:
         assert not isinstance(action, dict), "flat actions are one array"
-        found = self._flat.split(action)
-        given = found if isinstance(self._space, spaces.Dict) else found[_WHOLE]
-        return self._inner.apply(clipped_to_space(self._space, given))
+        found = self.flat.split(action)
+        given = found if isinstance(self.space, spaces.Dict) else found[_WHOLE]
+        return self._inner.apply(clipped_to_space(self.space, given))
 
     def inverse(self, action: Action) -> Action:
         back = self._inner.inverse(action)
-        return self._flat.joined(back if isinstance(back, dict) else {_WHOLE: back})
+        return self.flat.joined(back if isinstance(back, dict) else {_WHOLE: back})
 
 
 def _check_argument(key: str, arguments: Arguments, space: Space, *, agent: str) -> None:

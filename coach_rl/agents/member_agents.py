@@ -40,24 +40,27 @@ class ActionPart:
     def __init__(self, keys: tuple[str, ...], whole: spaces.Dict) -> None:
         self.keys = keys
         parts: dict[str, Space] = {key: whole[key] for key in keys}
-        self._names, self._flat = {}, None
+        self.names: dict[str, str] = {}
+        """The agent's names of keys that stay a Dict."""
+        self.flat: FlatParts | None = None
+        """The form of keys that become one array."""
         if len(keys) == 1:
             self.space = parts[keys[0]]
         elif all(isinstance(part, DISCRETE) for part in parts.values()) or all(
             map(is_float_box, parts.values())
         ):
-            self._flat = FlatParts(parts, {})
-            self.space = self._flat.space
+            self.flat = FlatParts(parts, {})
+            self.space = self.flat.space
         else:
             prefix = f"{commonpath(keys)}/"
-            self._names = {key: key.removeprefix(prefix) for key in keys}
-            self.space = spaces.Dict({self._names[key]: part for key, part in parts.items()})
+            self.names = {key: key.removeprefix(prefix) for key in keys}
+            self.space = spaces.Dict({self.names[key]: part for key, part in parts.items()})
 
     def split(self, action: Action) -> dict[str, Array]:
         """The agent's actions [R, ...] by key, [R, ...] each."""
         if isinstance(action, dict):
-            return {key: action[name] for key, name in self._names.items()}
-        return {self.keys[0]: action} if self._flat is None else self._flat.split(action)
+            return {key: action[name] for key, name in self.names.items()}
+        return {self.keys[0]: action} if self.flat is None else self.flat.split(action)
 
 
 @dataclass(kw_only=True)

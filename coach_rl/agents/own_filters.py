@@ -99,14 +99,14 @@ class ScaledOutput(Saved):
 
     def __init__(self, inner: OutputFilter, space: Space) -> None:
         self._inner = inner
-        self._scaled: dict[str, tuple[BoolArray, spaces.Box, spaces.Box]] = {}
+        self.scaled: dict[str, tuple[BoolArray, spaces.Box, spaces.Box]] = {}
         """The elements that move, the scaled Box and the given one, by part."""
         for key, box in _boxes(space).items():
             moves, one = _moves(box), box.dtype.type(1)
             low, high = np.where(moves, -one, box.low), np.where(moves, one, box.high)
             scaled = spaces.Box(low, high, dtype=box.dtype.type)
-            self._scaled[key] = (moves, scaled, box)
-        scaled_parts = {key: scaled for key, (_, scaled, _) in self._scaled.items()}
+            self.scaled[key] = (moves, scaled, box)
+        scaled_parts = {key: scaled for key, (_, scaled, _) in self.scaled.items()}
         self.agent_space: Space = (
             spaces.Dict({**space.spaces, **scaled_parts})
             if isinstance(space, spaces.Dict)
@@ -125,9 +125,9 @@ class ScaledOutput(Saved):
         return self._mapped_part(_WHOLE, action, back)
 
     def _mapped_part(self, key: str, action: Array, back: bool) -> Array:
-        if key not in self._scaled:
+        if key not in self.scaled:
             return action
-        moves, given, wanted = self._scaled[key]
+        moves, given, wanted = self.scaled[key]
         if back:
             given, wanted = wanted, given
         mapped = action.astype(wanted.dtype)
@@ -209,7 +209,7 @@ class MaskedInput(Saved):
         agent: str,
         needed: IntArray | None = None,
     ) -> None:
-        self._inner, self.key, self._agent, self._needed = inner, key, agent, needed
+        self._inner, self.key, self._agent, self.needed = inner, key, agent, needed
         self._begins = np.cumsum((0, *sizes[:-1]))
         self.observation_space = inner.observation_space
         self.changed_keys = inner.changed_keys
@@ -237,8 +237,8 @@ class MaskedInput(Saved):
         if shown is None:
             return filtered
         mask: BoolArray = np.asarray(shown.reshape(len(rows), -1) > 0)
-        if self._needed is not None:
-            mask = np.logical_and.reduce(mask[:, self._needed], axis=2)
+        if self.needed is not None:
+            mask = np.logical_and.reduce(mask[:, self.needed], axis=2)
         return {**filtered, ALLOWED: mask}
 
     def reward(

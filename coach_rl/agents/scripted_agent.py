@@ -225,6 +225,9 @@ class ScriptedAgent(ActingOnly):
         super().__init__(params.name)
         self._space = space
         self._label = _label(params.policy)
+        is_name = isinstance(params.policy, str)
+        self.built_in = str(params.policy) if is_name and params.policy in BUILT_IN else None
+        """The name of the script, where it is one of `BUILT_IN`."""
         found = _found(params.policy) if isinstance(params.policy, str) else params.policy
         self._policy = _checked(found, self._label)
 

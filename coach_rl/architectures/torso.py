@@ -178,7 +178,7 @@ class OneHot(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         """One block of `size` columns per number."""
-        columns = values.to(torch.int64).reshape(len(values), len(self.sizes)).unbind(dim=1)
+        columns = values.to(torch.int64).reshape(-1, len(self.sizes)).unbind(dim=1)
         blocks = [
             nn.functional.one_hot(column - start, size)
             for column, size, start in zip(columns, self.sizes, self.start, strict=True)

@@ -95,6 +95,15 @@ _ALL = (
         flags=flags.CARD,
     ),
     Command(
+        "export",
+        "RUN FILE [flags]",
+        "Write the policy of a run to a file that acts without this package: FILE.zip holds any "
+        "stack of levels as ONNX graphs with a runtime, FILE.onnx or FILE.pt2 the graph of one "
+        "agent. Needs the extra `export`.",
+        run="export:export_policy",
+        flags=flags.EXPORT,
+    ),
+    Command(
         "compare",
         "FOLDER FOLDER ... [flags]  or  coach compare STUDY.py [flags]",
         "Compare groups of runs: by how much they differ, with a 95 % interval over "
@@ -256,6 +265,7 @@ COACH = _one_run(
        coach evaluate RUN [flags]       or  coach --evaluate -crd RUN [flags]
        coach play RUN [--to FILE] [flags]
        coach card RUN [--to FOLDER]
+       coach export RUN FILE [flags]
        coach describe PRESET [flags]
        coach check ENVIRONMENT          or  coach check -p PRESET
        coach new preset|environment|agent NAME

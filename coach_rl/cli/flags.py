@@ -395,6 +395,14 @@ CARD = (
     again("--last_good"),
     again("--trust"),
 )
+EXPORT = (
+    PLAY[0],
+    Flag("FILE", "the new file: .zip, .onnx or .pt2", Path),
+    Flag("--opset N", "version of the ONNX operators (default: 17)", values.positive),
+    Flag("--sampling", "in a single graph, draw actions by noise that is an input"),
+    again("--last_good"),
+    again("--trust"),
+)
 LIST_RUNS = (
     Flag("[FOLDER]", "the folder to list (default: ./experiments)", Path),
     Flag(

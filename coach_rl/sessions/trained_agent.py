@@ -24,7 +24,7 @@ from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.graph_managers.acting import Actor
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.torch_settings import torch_settings
-from coach_rl.sessions.opening import Opening, OpeningArguments, open_run
+from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments, open_run
 
 
 def load(
@@ -49,6 +49,17 @@ def load(
             be found here.
         CheckpointError: The manifest or the checkpoint cannot be read.
     """
+    graph, opened = load_graph(run, checkpoint=checkpoint, **opening)
+    return TrainedAgent(graph, opened.folder.path)
+
+
+def load_graph(
+    run: str | Path | Opening,
+    *,
+    checkpoint: str | int | None = None,
+    **opening: Unpack[OpeningArguments],
+) -> tuple[Graph, OpenedRun]:
+    """The agents of a run with what they have learned, and the run; see `load`."""
     how = Opening.of(run, opening)
     if checkpoint is not None:
         how = replace(how, run=Path(f"{how.run}@{checkpoint}"))
@@ -63,7 +74,7 @@ def load(
             if state["agents"].get(name) != {}:  # a script has nothing to load
                 agent.load_policy(state["agents"][name])
     graph.clock.load_state_dict(state["training"]["clock"])
-    return TrainedAgent(graph, opened.folder.path)
+    return graph, opened
 
 
 class TrainedAgent:

@@ -114,7 +114,7 @@ class Roadmap:
             to: A place that there is a way from.
         """
         away = squared_distances(position[None], self.places[:, : len(position)])[0]
-        away[self._parts != self._parts[to]] = np.inf
+        away[self.parts != self.parts[to]] = np.inf
         return np.flatnonzero(np.isclose(away, away.min()))
 
     @cached_property
@@ -138,7 +138,7 @@ class Roadmap:
         return order, self.begins[order].astype(np.int32), first.astype(np.int32)
 
     @cached_property
-    def _parts(self) -> IntArray:
+    def parts(self) -> IntArray:
         """The number of the connected part that each place belongs to, [M]."""
         from scipy.sparse import csr_matrix
         from scipy.sparse.csgraph import connected_components

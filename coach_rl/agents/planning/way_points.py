@@ -155,7 +155,7 @@ class WayPointGraph(Saved):
         ] = {}
         """Results of `_search`, by targets, caution and tries that have missed."""
         self._expected: dict[bool, tuple[FloatArray, FloatArray, FloatArray]] = {}
-        """Results of `_expect`, by caution."""
+        """Results of `expected`, by caution."""
 
     @property
     def tries(self) -> IntArray:
@@ -350,7 +350,7 @@ class WayPointGraph(Saved):
 
     def _costs(self, *, cautious: bool = False, missed: Tries = ()) -> FloatArray:
         """[E] expected costs of passing each edge."""
-        passed, try_missed, costs = self._expect(cautious=cautious)
+        passed, try_missed, costs = self.expected(cautious=cautious)
         passed, costs = passed.copy(), costs.copy()
         for begin, end in missed:
             tried = self._alike(begin, end)
@@ -361,7 +361,7 @@ class WayPointGraph(Saved):
             costs[pruned] += DETOUR + costs[~pruned].sum()
         return costs
 
-    def _expect(self, *, cautious: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def expected(self, *, cautious: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
         """[E] each edge's p, cost of a miss, and expected cost of passing it unless it is pruned.
 
         They are kept while nothing is learned: of many places they take longer than a search.

@@ -1,0 +1,15 @@
+"""Exporting: the policy of a run as ONNX graphs that act without this package.
+
+May import core, architectures, agents, filters, graph_managers and sessions. Start with `archive`.
+"""
+
+from typing import TYPE_CHECKING
+
+from coach_rl.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from coach_rl.exporting.archive import export
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
+
+__all__ = ["export"]

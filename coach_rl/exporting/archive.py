@@ -1,0 +1,329 @@
+"""A run's policy as a file: one graph, or an archive of graphs with its runtime.
+
+export("experiments/walk/hopper_seed0_2026-05-01_10-00-00", "hopper.zip")
+"""
+
+import importlib.util
+import json
+import zipfile
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+from gymnasium import spaces
+
+import coach_rl
+from coach_rl.agents.hierarchies.option_critic_agent import OptionCriticAgent
+from coach_rl.agents.planning.graph_agent import GraphAgent, GraphAgentParameters
+from coach_rl.core.agents import EndingAgent
+from coach_rl.core.errors import ConfigurationError, how_to_install
+from coach_rl.core.file_writing import replacing
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.levels import LevelDescription
+from coach_rl.core.options import OptionSpace
+from coach_rl.core.spaces import EnvironmentSpaces, Space, choice_sizes, first_action
+from coach_rl.exporting.decisions import Decision, decision_of
+from coach_rl.exporting.graphs import (
+    OPSETS,
+    Graph,
+    decision_graph,
+    ending_graph,
+    judge_graph,
+)
+from coach_rl.exporting.planner import PlanDecision
+from coach_rl.graph_managers.graph import Graph as AgentGraph
+from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments
+from coach_rl.sessions.trained_agent import load_graph
+
+FORMAT = 1
+"""Version of the archive; raised when an earlier runtime could misread it."""
+_KINDS = (".zip", ".onnx", ".pt2")
+
+
+def export(
+    run: str | Path | Opening,
+    path: str | Path,
+    *,
+    checkpoint: str | int | None = None,
+    opset: int = 17,
+    sampling: bool = False,
+    **opening: Unpack[OpeningArguments],
+) -> Path:
+    """Write the policy of a run to a file that acts without this package.
+
+    Args:
+        run: A run's folder, or one of its checkpoints.
+        path: The new file. `.zip`: an archive of graphs, their description and a runtime, for any
+            stack of levels; `.onnx` or `.pt2`: the graph of a single agent, as ONNX or as
+            `torch.export` writes it.
+        checkpoint: As of `load`.
+        opset: Version of the ONNX operators.
+        sampling: Whether a single graph draws actions by noise that is one of its inputs; an
+            archive has both graphs.
+        **opening: As of `load`.
+
+    Returns:
+        The file.
+
+    Raises:
+        ConfigurationError: A part of the policy cannot be exported, a package is missing, or the
+            file exists.
+    """
+    target = Path(path)
+    _check(target, opset)
+    opening.setdefault("device", "cpu")
+    graph, opened = load_graph(run, checkpoint=checkpoint, **opening)
+    stack = _Stack(graph)
+    card = _card(opened, stack)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.suffix == ".zip":
+        members = _archive(stack, card, opset)
+        with replacing(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in members.items():
+                archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content)
+        return target
+    single = stack.single(samples=sampling)
+    content = single.program() if target.suffix == ".pt2" else single.onnx(opset, card)
+    with replacing(target) as file:
+        file.write_bytes(content)
+    return target
+
+
+def _check(target: Path, opset: int) -> None:
+    """Raise ConfigurationError where nothing could be written, before anything is read."""
+    if target.suffix not in _KINDS:
+        raise ConfigurationError(
+            f"a policy is exported to {', '.join(_KINDS)}, got {target}; .zip holds any stack of "
+            "levels and its runtime"
+        )
+    if target.exists():
+        raise ConfigurationError(f"{target} exists; delete it, or choose another name")
+    if opset not in OPSETS:
+        allowed = f"{OPSETS.start} to {OPSETS.stop - 1}"
+        raise ConfigurationError(f"graphs are written in opset {allowed}, got {opset}")
+    for package in ("onnx", "onnxruntime"):
+        if target.suffix != ".pt2" and importlib.util.find_spec(package) is None:
+            raise ConfigurationError(
+                f"exporting needs the package {package}; {how_to_install('export')}"
+            )
+
+
+class _Stack:
+    """The levels of a run, as graphs.
+
+    Args:
+        graph: With its agents and their policies.
+    """
+
+    def __init__(self, graph: AgentGraph) -> None:
+        self.spaces: EnvironmentSpaces = graph.evaluation.simulators.spaces
+        self.levels: Sequence[LevelDescription] = graph.levels
+        self.agents = [graph.agents[level.name] for level in graph.levels]
+        for level, agent in zip(self.levels, self.agents, strict=True):
+            _check_level(level, agent)
+        lower = [level.goal_space for level in self.levels[1:]]
+        self._below = [*lower, None]
+        self.decisions: list[Decision] = []
+        for level, agent, below in zip(graph.levels, self.agents, self._below, strict=True):
+            own, acts_in = level.goal_space, self.spaces.action if below is None else below.space
+            params = level.agent
+            if isinstance(agent, GraphAgent) and isinstance(params, GraphAgentParameters):
+                assert isinstance(own, GoalSpace)
+                assert isinstance(below, GoalSpace)
+                made: Decision = PlanDecision(agent, params, own=own, sub_goal=below)
+            else:
+                made = decision_of(agent, acts_in=acts_in)
+            self.decisions.append(made)
+
+    def single(self, *, samples: bool) -> Graph:
+        """The graph of the only agent; ConfigurationError where there are several levels."""
+        if len(self.levels) > 1:
+            names = ", ".join(level.name for level in self.levels)
+            raise ConfigurationError(
+                f"one graph holds one agent, and the run has the levels {names}; export to a .zip"
+            )
+        if samples and not any(self.decisions[0].noise.values()):
+            raise ConfigurationError(
+                "the agent's policy is no distribution to sample from; leave out sampling"
+            )
+        return self.graphs(0, samples=samples)
+
+    def graphs(self, number: int, *, samples: bool) -> Graph:
+        """The graph of a level's decisions."""
+        return decision_graph(
+            self.decisions[number],
+            self.spaces,
+            self.levels[number],
+            is_top=number == 0,
+            below=self._below[number],
+            samples=samples,
+        )
+
+    def outer(self, number: int) -> list[GoalSpace]:
+        """The goals of the levels above, top first."""
+        above = (level.goal_space for level in self.levels[:number])
+        return [space for space in above if isinstance(space, GoalSpace)]
+
+    def mask(self) -> dict[str, object] | None:
+        """The key of the action mask and where its choices begin; None: there is none."""
+        masks = {each.key for agent in self.agents if (each := getattr(agent, "mask", None))}
+        if len(masks) != 1:
+            return None
+        begins: list[int] = np.cumsum((0, *choice_sizes(self.spaces.action)[:-1])).tolist()
+        return {"key": masks.pop(), "begins": begins}
+
+
+def _check_level(level: LevelDescription, agent: object) -> None:
+    """Raise ConfigurationError where a level needs what a graph cannot hold."""
+    space, reason = level.goal_space, None
+    if level.certify is not None and level.certify.during != "training":
+        reason = "it certifies its decisions, which needs a simulator"
+    elif level.horizon_of is not None:
+        reason = "its horizon is a function of Python"
+    elif isinstance(space, OptionSpace) and any(space.ends):
+        reason = "its options end by functions of Python"
+    elif isinstance(space, GoalSpace) and not type(space).__module__.startswith("coach_rl.core."):
+        reason = f"its goals are a {type(space).__name__} with methods of its own"
+    elif isinstance(agent, EndingAgent) and not isinstance(agent, OptionCriticAgent):
+        reason = f"its agent ends sub-episodes itself ({type(agent).__name__}.ends)"
+    if reason is not None:
+        raise ConfigurationError(f"level '{level.name}' cannot be exported: {reason}")
+
+
+def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes | str]:
+    """The content of an archive by file name."""
+    members: dict[str, bytes | str] = {}
+    levels = []
+    for number, level in enumerate(stack.levels):
+        decision, outer = stack.decisions[number], stack.outer(number)
+        can_sample = any(decision.noise.values())
+        graphs: dict[str, Graph | None] = {
+            "decisions": stack.graphs(number, samples=False),
+            "samples": stack.graphs(number, samples=True) if can_sample else None,
+            "judge": judge_graph(stack.spaces, level, outer),
+            "ends": ending_graph(decision, stack.spaces, level),
+        }
+        names: dict[str, str | None] = dict.fromkeys(graphs)
+        for kind, graph in graphs.items():
+            if graph is not None:
+                names[kind] = f"{level.name}_{kind}.onnx"
+                members[f"{level.name}_{kind}.onnx"] = graph.onnx(opset, card)
+        goals = {"level_goal": level.goal_space}
+        goals |= {f"outer_goal_{depth}": space for depth, space in enumerate(outer)}
+        sizes = {name: 0 if each is None else each.sent_size for name, each in goals.items()}
+        levels.append(
+            {
+                "name": level.name,
+                **names,
+                "state": {
+                    name: {"shape": shape, "dtype": str(dtype)}
+                    for name, (shape, dtype) in decision.state.items()
+                },
+                "noise": decision.noise,
+                "is_top": number == 0,
+                "horizon": level.horizon,
+                "stops_on_failure": level.stops_on_failure == "always",
+                "goals": sizes,
+                "timed": [
+                    name for name, each in goals.items() if each and each.sent_size > each.size
+                ],
+                "hands_on": isinstance(level.goal_space, GoalSpace),
+            }
+        )
+    about = {
+        "format": FORMAT,
+        "spaces": card["spaces"],
+        "mask": stack.mask(),
+        "levels": levels,
+        "card": card,
+    }
+    members["policy.json"] = json.dumps(about, indent=1)
+    members["README.md"] = _page(card)
+    runtime = files("coach_rl.exporting").joinpath("coach_policy.py")
+    members["coach_policy.py"] = runtime.read_text()
+    return members
+
+
+def _card(opened: OpenedRun, stack: _Stack) -> dict[str, Any]:
+    """Facts about a policy: spaces, task, score, seed, command, versions."""
+    manifest, checkpoint = opened.manifest, opened.require_checkpoint("export")
+    best = checkpoint.notes.get("best")
+    preset = manifest["preset"]
+    return {
+        "task": manifest["level"],
+        "preset": None if preset is None else preset["name"],
+        "levels": [
+            {"name": level.name, "agent": type(agent).__name__}
+            for level, agent in zip(stack.levels, stack.agents, strict=True)
+        ],
+        "checkpoint": checkpoint.path.name,
+        "best_evaluation": best,
+        "seed": opened.runtime.seed,
+        "command": manifest["command"],
+        "created": manifest["created"],
+        "versions": manifest["versions"],
+        "exported_by": coach_rl.__version__,
+        "spaces": {
+            "observation": {
+                key: _described(space) for key, space in stack.spaces.observation.spaces.items()
+            },
+            "action": _described(stack.spaces.action),
+        },
+    }
+
+
+def _described(space: Space) -> dict[str, Any]:
+    """A space as JSON; bounds that are not finite are null."""
+    if isinstance(space, spaces.Dict):
+        return {"kind": "Dict", "spaces": {k: _described(s) for k, s in space.spaces.items()}}
+    about: dict[str, Any] = {
+        "kind": type(space).__name__,
+        "dtype": str(np.dtype(space.dtype)),
+        "shape": list(space.shape or ()),
+    }
+    match space:
+        case spaces.Box():
+            about |= {"low": _bounds(space.low), "high": _bounds(space.high)}
+        case spaces.Discrete():
+            about |= {"n": int(space.n), "start": int(space.start)}
+        case spaces.MultiDiscrete():
+            about |= {"nvec": space.nvec.tolist(), "start": first_action(space).tolist()}
+    return about
+
+
+def _bounds(values: Any) -> Any:
+    """Bounds as nested lists, or one number where all are alike."""
+    first = values.reshape(-1)[0].item() if values.size else 0.0
+    if (values == first).all():
+        return first if np.isfinite(first) else None
+    listed: Any = np.where(np.isfinite(values), values, None)
+    return listed.tolist()
+
+
+def _page(card: dict[str, Any]) -> str:
+    """The card as a page in Markdown."""
+    best = card["best_evaluation"]
+    score = "no evaluation yet"
+    if best is not None:
+        score = f"{best['metric']} {best['value']:.4g} at step {best['environment_steps']:,}"
+    levels = ", ".join(f"{each['name']} ({each['agent']})" for each in card["levels"])
+    rows = {
+        "task": card["task"],
+        "preset": card["preset"],
+        "levels": levels,
+        "checkpoint": card["checkpoint"],
+        "best evaluation": score,
+        "seed": card["seed"],
+        "command": f"`{' '.join(card['command'] or ())}`",
+        "versions": ", ".join(f"{name} {version}" for name, version in card["versions"].items()),
+    }
+    table = "\n".join(f"| {name} | {value} |" for name, value in rows.items())
+    spaces_shown = json.dumps(card["spaces"], indent=1)
+    return (
+        f"# {card['preset'] or 'Policy'} on {card['task']}\n\n| | |\n| --- | --- |\n{table}\n\n"
+        f"Spaces:\n\n```json\n{spaces_shown}\n```\n\n"
+        "Use, with numpy and onnxruntime:\n\n```python\nfrom coach_policy import Policy\n\n"
+        'policy = Policy("THIS.zip")\npolicy.reset()\naction = policy.act(observation)\n```\n'
+    )

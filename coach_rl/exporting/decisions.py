@@ -1,0 +1,471 @@
+"""Decisions of agents as torch modules, from what the environment shows to what it is sent.
+
+A `Decision` holds all of an agent: filters, masks, networks, hidden states, the choice, filters of
+actions. Its modules are traced into graphs by `graphs`; what cannot be traced is refused here.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from coach_rl.agents.agent_group import AgentGroup
+from coach_rl.agents.flattened_output import FlatParts, FlattenedOutput
+from coach_rl.agents.hierarchies.option_critic_agent import OptionCriticAgent
+from coach_rl.agents.hierarchies.skill_agents import SkillAgents
+from coach_rl.agents.member_agents import ActionPart
+from coach_rl.agents.off_policy_agent import OffPolicyAgent
+from coach_rl.agents.own_filters import ScaledOutput
+from coach_rl.agents.ppo_agent import PPOAgent
+from coach_rl.agents.scripted_agent import ScriptedAgent, UniformAgent
+from coach_rl.architectures.action_masks import masked
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.goals import GOAL_KEY
+from coach_rl.core.options import OPTION_KEY
+from coach_rl.core.records import HIDDEN_STATE
+from coach_rl.core.spaces import Space, first_action, uniform_size
+from coach_rl.exporting.policies import Tensors, policy_of
+from coach_rl.exporting.torch_filters import torch_filter
+from coach_rl.filters import BoxMasking, LinearBoxToBoxMap
+from coach_rl.filters.stages import InputStage
+
+MOST_ACTIONS = 1_000_000
+"""Largest number of discrete actions whose meanings are written as a table."""
+Chosen = Tensor | Tensors
+"""Actions [R, ...], or by key."""
+
+
+class Request(NamedTuple):
+    """Input of a decision in R rows."""
+
+    seen: Tensors
+    """Observations of the level, [R, ...] each, unfiltered."""
+    state: Tensors
+    """Memory of the rows, [R, ...] each."""
+    starts: Tensor
+    """[R] where a sub-episode begins."""
+    episodes: Tensor
+    """[R] where a real episode begins."""
+    below: Tensor
+    """[R] reasons for which the level below has answered, bits of `coach_policy`."""
+    normal: Tensor | None
+    """Standard normal numbers to sample with, [R, K]; None: the choice is greedy."""
+    uniform: Tensor | None
+    """Numbers in [0, 1) to sample with, [R, K]."""
+
+
+class Decision(nn.Module, ABC):
+    """An agent's decision; `forward` returns actions and the states after it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
+        """Shape and dtype of what a row remembers, by name."""
+        self.noise = {"normal": 0, "uniform": 0}
+        """Number of random numbers that a sample takes, by kind."""
+
+    @abstractmethod
+    def forward(self, request: Request) -> tuple[Chosen, Tensors]:
+        """Actions [R, ...] for the environment, and the states after them."""
+
+    def chance_to_end(self, _seen: Tensors, /) -> Tensor | None:
+        """Chances [R] that an option ends in what is observed after a decision; None: never."""
+        return None
+
+
+def decision_of(agent: object, *, acts_in: Space, prefix: str = "") -> Decision:
+    """The decision of an agent.
+
+    Args:
+        agent: A built agent that has loaded its policy.
+        acts_in: The space of its actions, behind its filters.
+        prefix: Begins the names of what its rows remember.
+
+    Raises:
+        ConfigurationError: A part of it cannot be exported.
+    """
+    match agent:
+        case PPOAgent() | OffPolicyAgent() if type(agent).__module__.startswith("coach_rl."):
+            return NetworkDecision(agent, acts_in=acts_in, prefix=prefix)
+        case AgentGroup():
+            return GroupDecision(agent, prefix=prefix)
+        case SkillAgents():
+            return SkillsDecision(agent, acts_in=acts_in, prefix=prefix)
+        case ScriptedAgent() if agent.built_in is not None:
+            return ScriptDecision(agent.built_in, acts_in)
+        case ScriptedAgent():
+            raise refused(agent, "it acts by a function of Python")
+        case UniformAgent():
+            raise refused(agent, "it acts at random")
+    raise refused(agent, f"the exporter does not know a {type(agent).__name__}")
+
+
+def refused(agent: Any, reason: str) -> ConfigurationError:
+    """The error that an agent cannot be exported."""
+    return ConfigurationError(
+        f"agent '{agent.name}' cannot be exported: {reason}; coach_rl.load(RUN) acts with it"
+    )
+
+
+class NetworkDecision(Decision):
+    """Filters, one network and a choice.
+
+    Args:
+        agent: Whose.
+        acts_in: The space of its actions, behind its filters.
+        prefix: Begins the names of what its rows remember.
+    """
+
+    def __init__(self, agent: PPOAgent | OffPolicyAgent, *, acts_in: Space, prefix: str) -> None:
+        super().__init__()
+        if agent.symmetry is not None:
+            raise refused(agent, f"it has a symmetry ({agent.symmetry.description})")
+        self._agent, self._prefix = agent, prefix
+        self.observer = Observer(agent, prefix)
+        self.state |= self.observer.state
+        policy = policy_of(agent)
+        if isinstance(policy, str):
+            raise refused(agent, policy)
+        self.policy = policy
+        self.noise[self.policy.noise_kind] = self.policy.noise_size
+        if self.policy.hidden_size:
+            shape = (self.policy.hidden_size,)
+            self.state[f"{prefix}{HIDDEN_STATE}"] = shape, np.dtype(np.float32)
+        self._sent = _action_map(agent, acts_in)
+
+    def forward(self, request: Request) -> tuple[Chosen, Tensors]:
+        """Actions [R, ...] for the environment, and the states after them."""
+        filtered, mask, state = self.observer(request.seen, request.state, request.episodes)
+        name, hidden = f"{self._prefix}{HIDDEN_STATE}", self._agent.hidden_state
+        if hidden is not None:
+            begins = request.starts if hidden.reset == "sub_episode" else request.episodes
+            before = request.state[name]
+            filtered[HIDDEN_STATE] = torch.where(begins[:, None], before.new_zeros(()), before)
+        outputs, after = self.policy.outputs(filtered)
+        if after is not None:
+            state[name] = after
+        if mask is not None:
+            outputs = masked(outputs, mask)
+        noise = request.normal if self.policy.noise_kind == "normal" else request.uniform
+        if noise is not None and not self.policy.noise_size:
+            noise = None
+        return self._sent(self.policy.choice(outputs, noise, filtered)), state
+
+    def chance_to_end(self, seen: Tensors, /) -> Tensor | None:
+        """Chances [R] that an option ends in what is observed after a decision; None: never."""
+        agent = self._agent
+        if not isinstance(agent, OptionCriticAgent):
+            return None
+        if self.observer.state:
+            raise refused(agent, "a filter of its InputFilter remembers observations (a stack?)")
+        filtered, _, _ = self.observer(seen, {}, torch.zeros(0))
+        chance: Tensor = torch.sigmoid(agent.termination.module(filtered))
+        return chance
+
+
+class Observer(nn.Module):
+    """An agent's InputFilter and its mask.
+
+    Args:
+        agent: Whose.
+        prefix: Begins the names of what its rows remember.
+    """
+
+    def __init__(self, agent: PPOAgent | OffPolicyAgent, prefix: str) -> None:
+        super().__init__()
+        self._mask = agent.mask
+        chain: Any = agent.input_filter if agent.mask is None else agent.mask.parts()["inner"]
+        given = agent.params.input_filter
+        self.state: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
+        self._stages: dict[str, list[tuple[str | None, Callable[..., Any]]]] = {}
+        parts: Mapping[str, InputStage] = getattr(chain, "parts", dict)()
+        built = {each.partition(" ")[0]: stage for each, stage in parts.items()}
+        for key in agent.observation_space.spaces:
+            self._stages[key] = []
+            for number, params in enumerate(getattr(given, "observation", {}).get(key, ())):
+                stage = built[f"observation/{key}/{number}"]
+                function = torch_filter(params, stage)
+                if function is None:
+                    raise refused(agent, f"no graph for its {type(params).__name__} is known")
+                memory, name = stage.new_rows(1), None
+                if memory:
+                    name = f"{prefix}{key}/{number}"
+                    self.state[name] = memory["frames"].shape[1:], memory["frames"].dtype
+                self._stages[key].append((name, function))
+
+    def forward(
+        self, seen: Tensors, state: Tensors, episodes: Tensor
+    ) -> tuple[Tensors, Tensor | None, Tensors]:
+        """The filtered observations, the mask of the agent's actions if any, and the memory."""
+        filtered, after = {}, {}
+        for key, stages in self._stages.items():
+            values = seen[key]
+            for name, function in stages:
+                if name is None:
+                    values = function(values)
+                else:
+                    values, after[name] = function(values, state[name], episodes)
+            filtered[key] = values
+        if self._mask is None:
+            return filtered, None, after
+        allowed = seen[self._mask.key].flatten(1) > 0
+        if self._mask.needed is not None:
+            allowed = allowed[:, torch.from_numpy(self._mask.needed)].all(dim=2)
+        return filtered, allowed, after
+
+
+def _action_map(agent: PPOAgent | OffPolicyAgent, acts_in: Space) -> Callable[[Tensor], Chosen]:
+    """Map from actions [R, ...] in the agent's space to those for the environment."""
+    own, output = agent.action_space, agent.output_filter
+    if isinstance(own, spaces.Discrete) and own != acts_in:
+        if own.n > MOST_ACTIONS:
+            raise refused(agent, f"its OutputFilter maps {own} to {acts_in}")
+        first = int(own.start)
+        made = output.apply(np.arange(first, first + own.n, dtype=np.int64))
+        table = torch.from_numpy(np.ascontiguousarray(made))
+        return lambda action: table[action - first]
+    passed = _passed(output, agent, acts_in)
+    return lambda action: passed(_in_space(own, action))
+
+
+def _passed(
+    output: object, agent: PPOAgent | OffPolicyAgent, acts_in: Space
+) -> Callable[[Chosen], Chosen]:
+    """An OutputFilter as a function of tensors."""
+    if isinstance(output, FlattenedOutput):
+        inner, space = _passed(output.parts()["inner"], agent, acts_in), output.space
+        flat = output.flat
+
+        def parted(action: Chosen) -> Chosen:
+            assert isinstance(action, Tensor)
+            parts = _split(action, flat)
+            return inner(
+                _in_space(space, parts if isinstance(space, spaces.Dict) else parts["action"])
+            )
+
+        return parted
+    if isinstance(output, ScaledOutput):
+        inner, scaled = _passed(output.parts()["inner"], agent, acts_in), output.scaled
+
+        def moved(action: Chosen) -> Chosen:
+            if isinstance(action, Tensor):
+                (one,) = scaled.values()
+                return inner(_stretched(one[1], one[2], one[0], action))
+            return inner(
+                {
+                    key: _stretched(scaled[key][1], scaled[key][2], scaled[key][0], part)
+                    if key in scaled
+                    else part
+                    for key, part in action.items()
+                }
+            )
+
+        return moved
+    return _filters(agent, acts_in)
+
+
+def _filters(agent: PPOAgent | OffPolicyAgent, acts_in: Any) -> Callable[[Chosen], Chosen]:
+    """The filters of actions that an agent was given, all of Boxes."""
+    steps: list[Callable[[Any], Any]] = []
+    for params in getattr(agent.params.output_filter, "action", ()):  # from the environment on
+        given = params.build(acts_in).agent_space
+        if isinstance(params, LinearBoxToBoxMap):
+            steps.insert(0, partial(_stretched, given, acts_in, np.ones(given.shape, np.bool_)))
+        elif isinstance(params, BoxMasking):
+            steps.insert(0, partial(_clipped, given))
+        else:
+            raise refused(agent, f"no graph for its {type(params).__name__} is known")
+        acts_in = given
+
+    def sent(action: Any) -> Any:
+        for step in steps:
+            action = step(action)
+        return action
+
+    return sent
+
+
+def _in_space(space: Space, action: Chosen) -> Any:
+    """`core.spaces.clipped_to_space` of tensors, in the dtypes of the space."""
+    if isinstance(space, spaces.Dict) and not isinstance(action, Tensor):
+        return {key: _in_space(space[key], part) for key, part in action.items()}
+    assert isinstance(action, Tensor)
+    if isinstance(space, spaces.Box):
+        return _clipped(space, action)
+    return action if space.dtype is None else action.to(_dtype(space))
+
+
+def _dtype(space: Space) -> torch.dtype:
+    return torch.from_numpy(np.zeros(0, space.dtype)).dtype
+
+
+def _clipped(box: spaces.Box, values: Tensor) -> Tensor:
+    """Values [R, ...] within a Box, in its dtype."""
+    low, high = torch.from_numpy(box.low), torch.from_numpy(box.high)
+    return torch.minimum(torch.maximum(values, low), high).to(low.dtype)
+
+
+def _stretched(given: spaces.Box, wanted: spaces.Box, moves: Any, values: Tensor) -> Tensor:
+    """`core.spaces.stretched` of the elements that move."""
+    bounds = [given.low, given.high, wanted.low, wanted.high]
+    chosen = torch.from_numpy(moves)
+    with np.errstate(all="ignore"):
+        finite = [np.where(moves, bound, float(i % 2)) for i, bound in enumerate(bounds)]
+    low, high, to_low, to_high = (torch.from_numpy(each.astype(np.float64)) for each in finite)
+    share = ((values.to(torch.float64) - low) / (high - low)).clamp(0, 1)
+    dtype = torch.from_numpy(wanted.low).dtype
+    moved = (to_low * (1 - share) + to_high * share).to(dtype)
+    return torch.where(chosen, moved, values.to(dtype))
+
+
+class ScriptDecision(Decision):
+    """A script that is built in.
+
+    Args:
+        name: `still` or `desired_goal`.
+        space: Where it acts.
+    """
+
+    def __init__(self, name: str, space: Space) -> None:
+        super().__init__()
+        self._name, self._space = name, space
+
+    def forward(self, request: Request) -> tuple[Chosen, Tensors]:
+        """The goal it receives, or the action that is nearest to 0."""
+        space, rows = self._space, next(iter(request.seen.values()))
+        if self._name == "desired_goal":
+            assert isinstance(space, spaces.Box)
+            return _clipped(space, request.seen[GOAL_KEY].reshape(-1, *space.shape)), {}
+        if isinstance(space, spaces.Box):
+            still = np.clip(np.zeros(space.shape, space.dtype), space.low, space.high)
+        else:
+            still = np.asarray(first_action(space), space.dtype)
+        constant = torch.from_numpy(np.asarray(still))
+        zeros = torch.zeros_like(rows.reshape(rows.shape[0], -1)[:, 0], dtype=constant.dtype)
+        return constant + zeros.reshape(-1, *[1] * constant.ndim), {}
+
+
+class GroupDecision(Decision):
+    """Members that act together, each in some keys of the action.
+
+    Args:
+        group: The agents.
+        prefix: Begins the names of what their rows remember.
+    """
+
+    def __init__(self, group: AgentGroup, *, prefix: str) -> None:
+        super().__init__()
+        self._group, self.members, self._counts = group, nn.ModuleList(), []
+        for each in group.bound:
+            own = f"{prefix}{each.name}/"
+            agent = group.members[each.agent_name]
+            member = decision_of(agent, acts_in=each.part.space, prefix=own)
+            self.members.append(member)
+            self.state |= member.state
+            self._counts.append(dict(self.noise))
+            for kind, count in member.noise.items():
+                self.noise[kind] += count
+
+    def forward(self, request: Request) -> tuple[Chosen, Tensors]:
+        """Actions [R, ...] by key, or in the Box or MultiDiscrete that the keys stand for."""
+        parts: Tensors = {}
+        after: Tensors = {}
+        for each, member, begin in zip(self._group.bound, self.members, self._counts, strict=True):
+            assert isinstance(member, Decision)
+            action, state = member(own_request(request, each.observations, member, begin))
+            after |= state
+            parts |= _member_parts(action, each.part)
+        if isinstance(self._group.action_space, spaces.Dict):
+            return parts, after
+        columns = [parts[str(number)].flatten() for number in range(len(parts))]
+        return torch.stack(columns, dim=1).to(_dtype(self._group.action_space)), after
+
+
+def own_request(
+    request: Request, names: Mapping[str, str], member: Decision, begin: Mapping[str, int]
+) -> Request:
+    """A member's part of a request.
+
+    Args:
+        request: That of all members.
+        names: Keys that it sees, and its names for them.
+        member: Which.
+        begin: Where its random numbers begin, by kind.
+    """
+
+    def drawn(kind: str, noise: Tensor | None) -> Tensor | None:
+        count = member.noise[kind]
+        return None if noise is None else noise[:, begin[kind] : begin[kind] + count]
+
+    return request._replace(
+        seen={name: request.seen[key] for key, name in names.items()},
+        normal=drawn("normal", request.normal),
+        uniform=drawn("uniform", request.uniform),
+    )
+
+
+def _member_parts(action: Chosen, part: ActionPart) -> Tensors:
+    """`ActionPart.split` of tensors."""
+    if not isinstance(action, Tensor):
+        return {key: action[name] for key, name in part.names.items()}
+    return {part.keys[0]: action} if part.flat is None else _split(action, part.flat)
+
+
+def _split(action: Tensor, flat: FlatParts) -> Tensors:
+    """`FlatParts.split` of tensors."""
+    found, begin = {}, 0
+    for key, space in flat.parts.items():
+        end = begin + uniform_size(space)
+        values = action[:, begin:end].reshape(-1, *(space.shape or ()))
+        if flat.counts_from_0:
+            values = values + torch.from_numpy(np.asarray(first_action(space)))
+        found[key], begin = values.to(_dtype(space)), end
+    return found
+
+
+class SkillsDecision(Decision):
+    """An agent for each option, all of which are computed.
+
+    Args:
+        skills: The agents.
+        acts_in: The space of their actions, behind their filters.
+        prefix: Begins the names of what their rows remember.
+    """
+
+    def __init__(self, skills: SkillAgents, *, acts_in: Space, prefix: str) -> None:
+        super().__init__()
+        self._latest = f"{prefix}latest"
+        self.state[self._latest] = (), np.dtype(np.int64)
+        self.members = nn.ModuleList()
+        for name, agent in skills.members.items():
+            member = decision_of(agent, acts_in=acts_in, prefix=f"{prefix}{name}/")
+            self.members.append(member)
+            self.state |= member.state
+            self.noise = {k: max(count, member.noise[k]) for k, count in self.noise.items()}
+
+    def forward(self, request: Request) -> tuple[Chosen, Tensors]:
+        """Actions [R, ...] of the option's agent; the others remember what they did."""
+        option = request.seen[OPTION_KEY].argmax(dim=1)
+        latest = request.state[self._latest]  # counted from 1, as 0 stands for none
+        is_new = request.episodes | (latest != option + 1)
+        names = {key: key for key in request.seen if key != OPTION_KEY}
+        begin = dict.fromkeys(self.noise, 0)
+        actions, after = [], {self._latest: option + 1}
+        for number, member in enumerate(self.members):
+            assert isinstance(member, Decision)
+            own = own_request(request._replace(episodes=is_new), names, member, begin)
+            action, state = member(own)
+            assert isinstance(action, Tensor)
+            actions.append(action)
+            for name, values in state.items():
+                here = (option == number).reshape(-1, *[1] * (values.ndim - 1))
+                after[name] = torch.where(here, values, request.state[name])
+        stacked = torch.stack(actions, dim=1)  # [R, K, ...]
+        index = option.reshape(-1, *[1] * (stacked.ndim - 1))
+        chosen = stacked.gather(1, index.expand(-1, 1, *stacked.shape[2:]))
+        return chosen.squeeze(1), after

@@ -1,0 +1,92 @@
+"""Arithmetic of goals as functions of tensors [R, ...]."""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace
+from coach_rl.core.levels import LevelSpace
+from coach_rl.core.options import OPTION_KEY, OptionSpace
+from coach_rl.exporting.policies import Tensors
+
+
+def shown_goal(space: LevelSpace, goal: Tensor, seen: Tensors) -> Tensors:
+    """`GoalSpace.show` or `OptionSpace.show` of tensors."""
+    if isinstance(space, OptionSpace):
+        return {OPTION_KEY: goal}
+    shown = {GOAL_KEY: goal[:, : space.size]}
+    if space.observed == "relative":
+        shown = {GOAL_KEY: -difference_of(space, goal, seen).to(torch.float32)}
+    if space.sent_size > space.size:
+        shown[TIME_KEY] = goal[:, -1:] / _longest(space)
+    return shown
+
+
+def target(space: LevelSpace, action: Tensor, seen: Tensors) -> Tensor:
+    """`GoalSpace.target` or `OptionSpace.target` of tensors."""
+    if isinstance(space, OptionSpace):
+        return nn.functional.one_hot(action.to(torch.int64), space.count).to(torch.float32)
+    goal, size = action[:, : space.size], space.size
+    if space.relative:
+        goal = achieved(space, seen) + goal
+    low, high = (torch.tensor(bound, dtype=torch.float32) for bound in (space.low, space.high))
+    if space.angles:
+        turns = torch.round((goal - (low + high) / 2) / (2 * np.pi))
+        is_angle = torch.tensor([element in space.angles for element in range(size)])
+        is_outside = (goal < low) | (goal > high)
+        goal = torch.where(is_angle & is_outside, goal - 2 * np.pi * turns, goal)
+    goal = torch.minimum(torch.maximum(goal, low), high).to(torch.float32)
+    if space.sent_size == size:
+        return goal
+    time = torch.ceil(action[:, size:]).clamp(1, _longest(space)).to(torch.float32)
+    return torch.cat([goal, time], dim=1)
+
+
+def verdict(space: GoalSpace, goal: Tensor, seen: Tensors) -> tuple[Tensor, Tensor]:
+    """[R] whether goals are met, and whether nothing is left to do for them."""
+    met = is_near(space, difference_of(space, goal, seen))
+    if space.sent_size == space.size:
+        return met, met
+    is_up = goal[:, -1] <= 0
+    return met & is_up, is_up
+
+
+def is_near(space: GoalSpace, difference: Tensor) -> Tensor:
+    """`GoalSpace.reached_at` of tensors [..., G]."""
+    threshold = torch.tensor(space.threshold, dtype=torch.float64)
+    difference = difference.to(torch.float64)
+    if space.reached_within == "ball":
+        return ((difference / threshold) ** 2).sum(dim=-1) <= 1
+    return (difference.abs() <= threshold).all(dim=-1)
+
+
+def action_for(space: GoalSpace, goal: Tensor, seen: Tensors) -> Tensor:
+    """Actions of the level above that set these goals, which have no angles."""
+    low, high = (torch.tensor(bound, dtype=torch.float32) for bound in (space.low, space.high))
+    if space.relative:
+        goal = -difference_of(space, goal, seen)
+        high = high - low if space.reach is None else torch.tensor(space.reach)
+        low = -high
+    return torch.minimum(torch.maximum(goal, low), high).to(torch.float32)
+
+
+def achieved(space: GoalSpace, seen: Tensors) -> Tensor:
+    """`GoalSpace.achieved` of tensors."""
+    values = seen[space.key].flatten(1)
+    values = values if values.is_floating_point() else values.to(torch.float64)
+    return values if space.elements is None else values[:, list(space.elements)]
+
+
+def difference_of(space: GoalSpace, goal: Tensor, seen: Tensors) -> Tensor:
+    """Achieved minus wanted, angles within half a turn, [R, G]."""
+    difference = achieved(space, seen) - goal[:, : space.size]
+    if not space.angles:
+        return difference
+    is_angle = torch.tensor([element in space.angles for element in range(space.size)])
+    turned = difference - 2 * np.pi * torch.round(difference / (2 * np.pi))
+    return torch.where(is_angle, turned, difference)
+
+
+def _longest(space: GoalSpace) -> int:
+    longest: int = space.longest  # type: ignore[attr-defined]  # of goals with a time
+    return longest
