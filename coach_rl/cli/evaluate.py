@@ -1,5 +1,6 @@
 """The commands that use a trained agent: evaluate, play, card; or one before any training."""
 
+import warnings
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -9,10 +10,11 @@ from coach_rl.cli.terminal import console_of, program, short, word
 from coach_rl.cli.train import newest_run
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
-from coach_rl.core.errors import CheckpointError
+from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning
 from coach_rl.core.file_writing import require_no_links
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.exporting.archive import export
 from coach_rl.runs.folder import ONLY_POLICY, find_folder, find_run
 from coach_rl.runs.trained import score_text
 from coach_rl.sessions.evaluation import (
@@ -120,6 +122,10 @@ def write_card(given: Given) -> int:
         last_good=given.last_good,
         trust=given.trust or (),
     )
+    try:
+        export(run, to / "policy.zip", last_good=given.last_good, trust=given.trust or ())
+    except CoachError as error:
+        warnings.warn(f"the card has no export: {error}", CoachWarning, stacklevel=1)
     print(f"score:      {score_text(manifest[ONLY_POLICY]['score'])}")
     print(f"written to  {short(to.absolute())}")
     print(f"play:       {program('coach')} play {word(to.absolute())}")

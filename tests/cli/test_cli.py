@@ -230,7 +230,7 @@ def test_list_of_trained_agents_shows_their_scores(
     )
 
 
-@pytest.mark.filterwarnings("default:no episode is filmed")
+@pytest.mark.filterwarnings("default:no episode is filmed", "default:the card has no export")
 def test_card_is_a_new_folder(capsys: pytest.CaptureFixture[str]) -> None:
     assert coach("-p", str(FAKE), "-ntb", "-e", "walk") == 0
     assert coach("card", "experiments/walk", "--episodes", "2") == 0
