@@ -91,7 +91,7 @@ _ALL = (
         "RUN [flags]",
         "Write a run's policy into a folder that a model hub takes as it is: a card, weights as "
         "safetensors, the manifest and a film. Nothing is sent anywhere.",
-        run="evaluate:write_card",
+        run="card:write_card",
         flags=flags.CARD,
     ),
     Command(

@@ -1,22 +1,18 @@
-"""The commands that use a trained agent: evaluate, play, card; or one before any training."""
+"""The commands that use a trained agent: evaluate, play; or one before any training."""
 
-import warnings
 from contextlib import ExitStack, closing
-from pathlib import Path
 
 from coach_rl.cli.parser import Given
 from coach_rl.cli.settings import configured, opening, overrides_of, settings, video_parameters
-from coach_rl.cli.terminal import console_of, program, short, word
+from coach_rl.cli.terminal import console_of, short
 from coach_rl.cli.train import newest_run
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
-from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning
+from coach_rl.core.errors import CheckpointError
 from coach_rl.core.file_writing import require_no_links
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.exporting.archive import export
-from coach_rl.runs.folder import ONLY_POLICY, find_folder, find_run
-from coach_rl.runs.trained import score_text
+from coach_rl.runs.folder import find_run
 from coach_rl.sessions.evaluation import (
     FINAL_EPISODES,
     evaluate_run,
@@ -25,7 +21,6 @@ from coach_rl.sessions.evaluation import (
     play_run,
     video_of,
 )
-from coach_rl.sessions.policies import EPISODES, write_policy
 from coach_rl.telemetry.episode_recorder import Take
 from coach_rl.telemetry.summary import evaluation_table
 from coach_rl.telemetry.window import KEYS, Window, has_display
@@ -106,30 +101,6 @@ def play(given: Given) -> int:
         )
     if file is not None:
         print(f"written to {short(file)}")
-    return 0
-
-
-def write_card(given: Given) -> int:
-    """Write a policy with its card; the exit code."""
-    run = newest_run(given.run)
-    named = find_folder(run).path
-    to = given.to or Path(f"card_{named.name if 'trained:' in str(run) else named.parent.name}")
-    manifest = write_policy(
-        run,
-        to,
-        episodes=given.episodes or EPISODES,
-        film=not given.no_film,
-        last_good=given.last_good,
-        trust=given.trust or (),
-    )
-    try:
-        export(run, to / "policy.zip", last_good=given.last_good, trust=given.trust or ())
-    except CoachError as error:
-        warnings.warn(f"the card has no export: {error}", CoachWarning, stacklevel=1)
-    print(f"score:      {score_text(manifest[ONLY_POLICY]['score'])}")
-    print(f"written to  {short(to.absolute())}")
-    print(f"play:       {program('coach')} play {word(to.absolute())}")
-    print(f"upload:     hf upload USER/NAME {word(to.absolute())}    (hf: extra `hub`)")
     return 0
 
 
