@@ -278,7 +278,7 @@ CASES = {
     ],
     SpaceError: [
         *(
-            (actor_critic(action), "no stochastic policy ... OutputFilter")
+            (actor_critic(action), "no stochastic policy ... flattened as PPO does")
             for action in (
                 spaces.Box(-1, 1, (2, 2)),
                 spaces.Box(0, 9, (2,), np.int64),

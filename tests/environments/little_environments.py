@@ -519,5 +519,6 @@ class NoFinalObs(SyncVectorEnv):
         return *result, info
 
 
-gymnasium.register("LittlePlain-v0", entry_point="little_environments:Plain")
-gymnasium.register("LittleSettings-v0", entry_point="little_environments:KeepsSettings")
+if "LittlePlain-v0" not in gymnasium.registry:  # this module is imported under two names
+    gymnasium.register("LittlePlain-v0", entry_point="little_environments:Plain")
+    gymnasium.register("LittleSettings-v0", entry_point="little_environments:KeepsSettings")

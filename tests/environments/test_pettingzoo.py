@@ -246,7 +246,7 @@ def test_load_irreproducible_environment_error(monkeypatch):
             "little_parallel:Hint",
             UnknownNameError,
             "unknown environment 'little_parallel:Hint'; did you mean 'little_parallel:Hunt' or "
-            "'little_parallel:Nameless' or 'little_parallel:Louder'?",
+            "'little_parallel:Birds' or 'little_parallel:Nameless'?",
         ),
         (
             "little_parallel:Nameless",

@@ -66,6 +66,7 @@ from coach_rl.core.errors import (
     InspectionError,
     SpaceError,
 )
+from coach_rl.core.goals import TimedGoalSpace
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.run_warnings import warn_of_idle_learners
@@ -396,17 +397,18 @@ def resumed_by(**workers):
 
 
 ENDING = replace(LOW, agent=levels_of_a_graph.EndingParameters())
-ENDS = "level 'low': its agent ends ... (EndingAgent.ends) ... an OptionSpace"
+ENDS = "level 'low': its agent ends ... (EndingAgent.ends)"
+TIMED = replace(ENDING, goal_space=TimedGoalSpace.of(LOW.goal_space, longest=9))
 FORGOTTEN, DECLARED = STATE.format("state_dict"), STATE.format("SAVED: shift")
 GRAPHS = [
-    (stack(TOP, ENDING), C, ENDS),
-    (stack(replace(ENDING, goal_space=None, horizon=None)), C, ENDS),
+    (stack(TOP, TIMED), C, f"{ENDS} ... its goals end when their time is up"),
+    (stack(replace(ENDING, goal_space=None, horizon=None)), C, f"{ENDS} ... from a level above"),
     (
         stack(replace(TOP, agent=DQNAgentParameters()), LOW),
         C,
-        "level 'top': this agent chooses among Discrete actions, got Box",
+        "level 'top': this agent acts in a Discrete or a flat MultiDiscrete space, got Box",
     ),
-    (stack(replace(TOP, agent=DQNAgentParameters())), C, "this agent chooses"),
+    (stack(replace(TOP, agent=DQNAgentParameters())), C, "this agent acts in a Discrete or"),
     (
         stack(
             replace(TOP, agent=levels_of_a_graph.ddpg()),
