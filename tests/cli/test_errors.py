@@ -74,7 +74,7 @@ OF_FLAGS = [
     ("-p FAKE -crd run --evaluate", "`coach evaluate` ignores -p: it trains nothing"),
     ("-crd run --evaluate --print_networks_summary", "ignores --print_networks_summary"),
     ("-crd run", "is neither a run's folder"),
-    ("-l -p FAKE", "`coach list` ignores -p: it lists the presets and does nothing else"),
+    ("-l -p FAKE", "`coach list` ignores -p: it lists what comes with it and does nothing else"),
     ("describe", "`coach describe` needs a preset"),
     ("describe FAKE --seed 1", "`coach describe` ignores --seed"),
     ("-p x --seeds 2 --seed 3", "`coach train` ignores --seed: with --seeds it begins a run"),
