@@ -1,6 +1,6 @@
 # An image without a GPU; MuJoCo draws without a display.
 #     docker build -t coach_rl .
-#     docker run --rm -v "$PWD/experiments:/work/experiments" coach_rl train CartPole_PPO
+#     docker run --rm -v "$PWD/experiments:/data/experiments" coach_rl train CartPole_PPO
 FROM python:3.13-slim
 
 RUN apt-get update \
@@ -11,6 +11,6 @@ COPY . /source
 RUN pip install --no-cache-dir torch --index-url https://download.pytorch.org/whl/cpu \
     && pip install --no-cache-dir -c /source/constraints.txt "/source[video,plot,sweep]" \
     && rm -rf /source
-WORKDIR /work
+WORKDIR /data
 ENTRYPOINT ["coach"]
 CMD ["selftest"]
