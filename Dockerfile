@@ -8,7 +8,9 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 ENV MUJOCO_GL=egl OMP_NUM_THREADS=1
 COPY . /source
-RUN pip install --no-cache-dir torch --index-url https://download.pytorch.org/whl/cpu \
+# The address of PyTorch's wheels for CPUs makes a smaller image: --build-arg TORCH_INDEX=...
+ARG TORCH_INDEX=
+RUN pip install --no-cache-dir torch ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} \
     && pip install --no-cache-dir -c /source/constraints.txt "/source[video,plot,sweep]" \
     && rm -rf /source
 WORKDIR /data

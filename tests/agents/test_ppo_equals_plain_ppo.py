@@ -66,8 +66,8 @@ class Rows:
     """Rows that take any time to answer, and whose episodes end in every way there is.
 
     An end may be that of a real episode, behind which the row starts elsewhere, or only the agent's
-    (a horizon), behind which it continues from where it was. With `choices` each observation ends in
-    a mask, which allows one action or more of each choice.
+    (a horizon), behind which it continues there. With `choices` each observation ends in a mask,
+    which allows one action or more of each choice.
     """
 
     def __init__(self, agent, num_envs, seed, choices=()):
