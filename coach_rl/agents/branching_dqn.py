@@ -10,9 +10,7 @@ from torch import Tensor
 
 from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNLearner
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
-from coach_rl.architectures.action_masks import masked
 from coach_rl.architectures.gradient_step import Numbers
-from coach_rl.core.records import ALLOWED
 from coach_rl.core.spaces import Space, choice_sizes
 from coach_rl.exploration_policies import AnyExplorationPolicy, ExplorationPolicyParameters
 from coach_rl.exploration_policies.independent_choices import IndependentChoices
@@ -37,13 +35,8 @@ class BranchingLearner(DQNLearner):
     ) -> tuple[Tensor, Numbers]:
         """Mean over the branches of DQN's loss; targets by equation 6 or each branch's own."""
         network, returns, algorithm = self.network, self._returns, self._algorithm
-        after = batch.next_observation
         with torch.no_grad():
-            judged = network.call(network.target, after)  # [B, M, K]
-            chooser = network.call(network.online, after) if algorithm.double else judged
-            values = returns.mean(chooser)
-            if ALLOWED in after:
-                values = masked(values, after[ALLOWED])
+            judged, values = self.next_values(batch)  # [B, M, K] and [B, M]
             best = self._of(judged, greedy_choices(values, self._sizes))
             reward, discount = self._repeated(batch.reward), self._repeated(batch.discount)
             flat_best = best.flatten(0, 1)  # [B * D, K]

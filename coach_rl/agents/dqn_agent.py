@@ -131,13 +131,8 @@ class DQNLearner:
     ) -> tuple[Tensor, Numbers]:
         """Distance from r + gamma Q'(s', argmax Q(s', .)); the argmax of Q' unless `double`."""
         network, returns, algorithm = self.network, self._returns, self._algorithm
-        after = batch.next_observation
         with torch.no_grad():
-            judged = network.call(network.target, after)  # [B, n, K]
-            chooser = network.call(network.online, after) if algorithm.double else judged
-            values = returns.mean(chooser)
-            if ALLOWED in after:
-                values = masked(values, after[ALLOWED])
+            judged, values = self.next_values(batch)
             best = of_actions(judged, values.argmax(dim=1))
             target = returns.target(best, batch.reward, batch.discount, algorithm.clip_targets)
         taken = batch.action.to(torch.int64) - self._first_action
@@ -148,6 +143,17 @@ class DQNLearner:
             "q_value": batch.mean(returns.mean(numbers)),
             "td_error": error,
         }
+
+    def next_values(self, batch: TransitionBatch) -> tuple[Tensor, Tensor]:
+        """The target network's numbers [B, n, K] after transitions, and values to choose by [B, n].
+
+        The values are those of the online network if `double`; forbidden actions are masked.
+        """
+        network, after = self.network, batch.next_observation
+        judged = network.call(network.target, after)
+        chooser = network.call(network.online, after) if self._algorithm.double else judged
+        values = self._returns.mean(chooser)
+        return judged, masked(values, after[ALLOWED]) if ALLOWED in after else values
 
 
 def _learner(params: DQNAgentParameters, agent: OffPolicyAgent) -> DQNLearner:

@@ -164,6 +164,11 @@ class GymnasiumParameters(SingleEnvironmentsParameters):
             "GymnasiumParameters.action_mask cannot be set for a ready vector environment; let it "
             "show masks under the observation key 'action_mask'",
         )
+        require(
+            self.action_repeat == 1 or self.action_mask is None,
+            "GymnasiumParameters.action_repeat repeats actions, which action_mask may forbid then; "
+            "leave one of them out",
+        )
 
     def drawable(self) -> Self:
         """The same environments with `render_mode="rgb_array"`, where no render mode is given."""

@@ -112,6 +112,8 @@ def test_mask_of_a_box_or_of_a_ready_vector_environment_is_refused():
         GymnasiumParameters(level="Pendulum-v1", action_mask="info:action_mask").build(num_envs=1)
     with pytest.raises(ParameterError, match="ready vector environment"):
         parameters(action_mask="info:action_mask", vectorization="vector")
+    with pytest.raises(ParameterError, match="may forbid then"):
+        parameters(action_mask="info:action_mask", action_repeat=2)
 
 
 def test_environment_that_shows_its_masks_under_another_key_has_none_by_default():
