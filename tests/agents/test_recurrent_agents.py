@@ -140,9 +140,16 @@ class Rows:
 
 
 def sequence_of(agent, seen):
-    """One sequence from the start of an episode, as networks see it."""
+    """One sequence from the start of an episode, as networks see it.
+
+    Args:
+        agent: Its agent.
+        seen: Observations, by key where there are several.
+    """
     state = torch.zeros(1, agent.hidden_state.size)
-    return {"x": torch.from_numpy(np.array(seen)), HIDDEN_STATE: state}
+    keyed = [each if isinstance(each, dict) else {"x": each} for each in seen]
+    shown = {key: np.stack([each[key] for each in keyed]) for key in keyed[0]}
+    return {key: torch.from_numpy(each) for key, each in shown.items()} | {HIDDEN_STATE: state}
 
 
 def greedy_action(agent, seen):
