@@ -7,6 +7,7 @@ with equal numbers.
 import importlib
 import re
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,11 +18,16 @@ import coach_rl as rl
 from coach_rl.core.parts import trajectories_of
 from coach_rl.core.runtime import Runtime
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
+from coach_rl.sessions.opening import rebuild
+from coach_rl.sessions.session import run_experiment
 from coach_rl.testing import assert_same_state
+from tests.small_runs import QUIET, preset, state_of
 
 FOLDER = Path(__file__).parents[2] / "docs" / "research"
 PROGRAMS = sorted(file.stem for file in FOLDER.glob("*.py") if file.stem != "two_levels")
 MOST_LINES = 40
+DRAWN = {"chosen_horizons"}
+"""Programs that draw numbers in evaluations, which a loaded agent draws from streams of its own."""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -121,6 +127,29 @@ def test_research_program_evaluated_elsewhere_equals_its_own_evaluation(name):
     own = trained.evaluations.scores_of(policies)
     assert scores(found) == scores(own)
     assert scores(found) != scores(untrained)
+
+
+@pytest.mark.parametrize("name", sorted({*PROGRAMS} - DRAWN))
+@pytest.mark.filterwarnings("ignore:.*would learn nothing")
+def test_research_program_loaded_from_its_run_acts_as_in_evaluations(name, tmp_path):
+    manager = preset(FOLDER / f"{name}.py").configure({"steps": 500})
+    run = run_experiment(
+        manager, Runtime(seed=1, device="cpu"), name=name, root=tmp_path, settings=QUIET
+    ).folder
+    rebuilt, task, _ = rebuild(run, learns=False)
+    with rebuilt:
+        rebuilt.create_graph(task, training=False, evaluation_envs=2)
+        rebuilt.evaluations.load_agents(state_of(run.path))
+        evaluation, agent = rebuilt.graph.evaluation, rl.load(run.path)
+        evaluation.reset(5)
+        with closing(rl.GoalPointMassParameters().build(num_envs=2)) as outside:
+            answer = outside.reset(5)
+            for _ in range(110):
+                outside.send(agent.act(answer.first_observation))
+                answer, expected = outside.recv(), evaluation.tick()
+                for key, values in expected.observation.items():
+                    np.testing.assert_array_equal(answer.observation[key], values)
+                agent.reset(answer.terminated | answer.truncated)
 
 
 def stored(name, level, **changes):
