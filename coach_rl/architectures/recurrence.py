@@ -26,7 +26,7 @@ NumpyStep = Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
 
 
 class RecurrenceParameters(Protocol):
-    """A frozen description of a recurrent layer: `GRU`, `LSTM`, `MinGRU`."""
+    """A frozen description of a recurrent layer: `GRU`, `LSTM`, `MinGRU`, `Attention`."""
 
     @property
     def reset(self) -> Reset:
@@ -61,6 +61,12 @@ class RecurrentLayerParameters:
     skip: bool = False
     """The layer's input is part of its output, so that what follows sees the newest observation
     beside what is remembered."""
+
+
+@parameter_class
+class GatedLayerParameters(RecurrentLayerParameters):
+    """Settings of layers whose gates decide what they keep."""
+
     span: Annotated[int, Ge(3)] | None = None
     """Longest time, in decisions, over which the initial gates keep a state: chrono initialisation
     (Tallec & Ollivier 2018, arXiv:1804.11188). None: gates start half open, which keeps it for two

@@ -7,9 +7,7 @@ import coach_rl as rl
 from coach_rl.core import FloatArray, IntArray
 
 
-def by_distance(
-    observation: rl.Observation, goal: FloatArray, uniform: FloatArray
-) -> IntArray:
+def by_distance(observation: rl.Observation, goal: FloatArray, uniform: FloatArray) -> IntArray:
     """3 to 12 decisions."""
     distance = np.linalg.norm(goal - observation["achieved_goal"], axis=1)
     return np.clip(10 * distance * (1 + uniform), 3, 12).astype(np.int64)

@@ -1,4 +1,4 @@
-"""A planner above a learning level, with notes on each row: a script, a search, a language model."""
+"""A planner with notes on each row above a learning level: a script, a search, a language model."""
 
 from dataclasses import dataclass, replace
 
@@ -25,10 +25,14 @@ class Tour:
     """Sends the level below to the corners in turn, and stays at one until it is reached."""
 
     name: str = "tour"
-    build = lambda self, context: _Tour(self.name)  # noqa: E731
+
+    def build(self, context):
+        return Touring(self.name)
 
 
-class _Tour(ActingOnly):
+class Touring(ActingOnly):
+    """The agent."""
+
     def new_rows(self, num_envs, seed):
         return Notes(np.zeros(num_envs, np.int64))
 

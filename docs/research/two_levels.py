@@ -36,6 +36,9 @@ def stack(panel: RunPanel, **changes: Any) -> rl.GraphManager:
     """SAC above TD3; `top=` and `low=` change settings of a level."""
     top = {"name": "top", "agent": rl.SACAgentParameters(**SMALL), **changes.get("top", {})}
     low = {"name": "low", "agent": rl.TD3AgentParameters(**SMALL), **changes.get("low", {})}
-    levels = rl.LevelParameters(**top), rl.LevelParameters(**{"goal_space": PLACES, "horizon": 12} | low)
+    levels = (
+        rl.LevelParameters(**top),
+        rl.LevelParameters(**{"goal_space": PLACES, "horizon": 12} | low),
+    )
     schedule = panel.schedule(evaluation_interval=panel.steps // 4, heatup=200)
     return hrl(panel, levels, rl.GoalPointMassParameters(), schedule, validation=None)

@@ -15,6 +15,7 @@ from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters, TD3Batch
 from coach_rl.architectures.actor_critic import ActorCriticParameters
+from coach_rl.architectures.attention import Attention
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.gated_recurrence import GRU, LSTM
 from coach_rl.architectures.linear_recurrence import MinGRU
@@ -182,7 +183,13 @@ def final_state(agent, seen):
 
 @pytest.mark.parametrize("algorithm", ["PPO", "DQN", "DDPG", "TD3", "SAC"])
 @pytest.mark.parametrize(
-    "recurrence", [GRU(size=4), LSTM(size=3, reset="episode"), MinGRU(size=4, reset="episode")]
+    "recurrence",
+    [
+        GRU(size=4),
+        LSTM(size=3, reset="episode"),
+        MinGRU(size=4, reset="episode"),
+        Attention(size=4, heads=2, window=5),
+    ],
 )
 def test_acting_equals_passing_over_the_episode(algorithm, recurrence):
     agent = build(parameters(algorithm, recurrence))
@@ -333,7 +340,9 @@ def test_dqn_loss_equals_single_steps(prioritised):
         )
 
 
-@pytest.mark.parametrize("recurrence", [GRU(size=4), MinGRU(size=5)])
+@pytest.mark.parametrize(
+    "recurrence", [GRU(size=4), MinGRU(size=5), Attention(size=4, heads=2, window=3)]
+)
 def test_td3_losses_equal_single_steps(recurrence):
     agent = build(parameters("TD3", recurrence, middleware=(6, 5)))
     batch, learner = learned_batch(agent), agent.learner
@@ -387,7 +396,9 @@ def test_td3_losses_equal_single_steps(recurrence):
 
 
 @pytest.mark.parametrize("algorithm", ["PPO", "DQN", "DDPG", "TD3", "SAC"])
-@pytest.mark.parametrize("recurrence", [GRU(size=4), LSTM(size=4), MinGRU(size=4)])
+@pytest.mark.parametrize(
+    "recurrence", [GRU(size=4), LSTM(size=4), MinGRU(size=4), Attention(size=4)]
+)
 def test_recurrent_agents_learn_finite_parameters(algorithm, recurrence):
     agent = build(parameters(algorithm, recurrence))
     rows, trained = Rows(agent, seed=3), 0
@@ -440,7 +451,9 @@ def test_recurrent_agent_refuses_an_observation_with_the_name_of_its_state():
     ],
 )
 @pytest.mark.parametrize("algorithm", ["PPO", "DQN", "SAC"])
-@pytest.mark.parametrize("recurrence", [GRU(size=4), LSTM(size=4), MinGRU(size=4)])
+@pytest.mark.parametrize(
+    "recurrence", [GRU(size=4), LSTM(size=4), MinGRU(size=4), Attention(size=4)]
+)
 def test_update_modes_learn_the_same(algorithm, recurrence, mode, device):
     agents = [
         build(parameters(algorithm, recurrence, update_mode=each), device=device)
