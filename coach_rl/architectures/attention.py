@@ -66,28 +66,29 @@ class AttentionCell(Cell):
         self.query, self.key, self.value = (layer(inputs, size) for _ in range(3))
         self.whole = layer(size, size)
         self.bias = nn.Parameter(torch.zeros(params.heads, params.window))
-        """Of each head, for the oldest input in the window first."""
+        """Biases of each head, that of the oldest input in the window first."""
 
     def step(self, values: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         outputs, state = self.sequence(values[:, None], state)
         return outputs[:, 0], state
 
     def sequence(self, values: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        past, known = state[:, :-1], state[:, -1:].clamp(min=0)
-        past = past.reshape(len(values), self.window - 1, values.shape[2])
-        seen = torch.cat([past, values], dim=1)
-        query = self.query(values).unflatten(2, (self.heads, -1))  # [S, L, heads, d]
-        keys, contents = (
-            layer(seen).unflatten(2, (self.heads, -1)).unfold(1, self.window, 1)
-            for layer in (self.key, self.value)
-        )  # [S, L, heads, d, window]
-        scores = (query[..., None] * keys).sum(dim=3) / math.sqrt(keys.shape[3]) + self.bias
-        place = torch.arange(seen.shape[1], device=values.device).unfold(0, self.window, 1)
-        is_known = place >= (self.window - 1 - known)[..., None]  # [S, L, window]
+        known = state[:, -1:].clamp(min=0)
+        past = state[:, :-1].reshape(-1, self.window - 1, values.shape[2])
+        seen, length = torch.cat([past, values], dim=1), values.shape[1]
+        place = torch.arange(length)[:, None] + torch.arange(self.window)  # [L, window]
+        place = place.to(values.device)
+        query, keys, contents = (
+            layer(each).reshape(-1, each.shape[1], self.heads, self.output_size // self.heads)
+            for layer, each in ((self.query, values), (self.key, seen), (self.value, seen))
+        )  # [S, L or T, heads, d]
+        scores = torch.einsum("slhd,slwhd->slhw", query, keys[:, place])
+        scores = scores / math.sqrt(query.shape[3]) + self.bias
+        is_known = place >= (self.window - 1 - known)[:, :, None]  # [S, L, window]
         scores = scores.masked_fill(~is_known[:, :, None], -math.inf)
-        attended = (contents * scores.softmax(dim=3)[:, :, :, None]).sum(dim=4)
-        kept = seen[:, 1 - self.window :].flatten(1)
-        count = (known + values.shape[1]).clamp(max=self.window - 1)
+        attended = torch.einsum("slhw,slwhd->slhd", scores.softmax(dim=3), contents[:, place])
+        kept = seen[:, length:].flatten(1)
+        count = (known + length).clamp(max=self.window - 1)
         return self.whole(attended.flatten(2)), torch.cat([kept, count], dim=1)
 
     def numpy_step(self) -> NumpyStep | None:

@@ -144,7 +144,7 @@ class Recurrence(nn.Module):
         if BURN_IN_MASK in observation:
             with torch.no_grad():
                 state = self._burnt_in(state, observation, embed)
-        if len(state) == len(values):
+        if state.shape[0] == values.shape[0]:  # `len` would fix the number in an export
             outputs, state = self.cell.step(values, state)
         else:
             shaped = values.view(len(state), -1, values.shape[1])
