@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import coach_rl as rl
-from coach_rl.presets.panels import RunPanel, hrl
+from coach_rl.presets.panels import RunPanel
 
 PLACES = rl.GoalSpace(
     key="achieved_goal",
@@ -32,13 +32,29 @@ class Panel(RunPanel):
     steps: int = 20_000
 
 
-def stack(panel: RunPanel, **changes: Any) -> rl.GraphManager:
-    """SAC above TD3; `top=` and `low=` change settings of a level."""
-    top = {"name": "top", "agent": rl.SACAgentParameters(**SMALL), **changes.get("top", {})}
-    low = {"name": "low", "agent": rl.TD3AgentParameters(**SMALL), **changes.get("low", {})}
+def stack(
+    panel: RunPanel,
+    *,
+    top: dict[str, Any] | None = None,
+    low: dict[str, Any] | None = None,
+    **changes: Any,
+) -> rl.GraphManager:
+    """SAC above TD3, with changed settings of the top, of the low level, of the graph."""
+    above = {"name": "top", "agent": rl.SACAgentParameters(**SMALL)}
+    below = {
+        "name": "low",
+        "agent": rl.TD3AgentParameters(**SMALL),
+        "goal_space": PLACES,
+        "horizon": 12,
+    }
     levels = (
-        rl.LevelParameters(**top),
-        rl.LevelParameters(**{"goal_space": PLACES, "horizon": 12} | low),
+        rl.LevelParameters(**above | (top or {})),
+        rl.LevelParameters(**below | (low or {})),
     )
-    schedule = panel.schedule(evaluation_interval=panel.steps // 4, heatup=200)
-    return hrl(panel, levels, rl.GoalPointMassParameters(), schedule, validation=None)
+    graph = {
+        "levels": levels,
+        "environment": rl.GoalPointMassParameters(),
+        "num_envs": panel.num_envs,
+        "schedule": panel.schedule(evaluation_interval=panel.steps // 4, heatup=200),
+    }
+    return rl.HRLGraphManager(rl.GraphParameters(**graph | changes))

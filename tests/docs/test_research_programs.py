@@ -24,7 +24,8 @@ from coach_rl.testing import assert_same_state
 from tests.small_runs import QUIET, preset, state_of
 
 FOLDER = Path(__file__).parents[2] / "docs" / "research"
-PROGRAMS = sorted(file.stem for file in FOLDER.glob("*.py") if file.stem != "two_levels")
+OTHERS = {"two_levels", "compared_rewards"}
+PROGRAMS = sorted({file.stem for file in FOLDER.glob("*.py")} - OTHERS)
 MOST_LINES = 40
 DRAWN = {"chosen_horizons"}
 """Programs that draw numbers in evaluations, which a loaded agent draws from streams of its own."""
@@ -142,7 +143,7 @@ def test_research_program_loaded_from_its_run_acts_as_in_evaluations(name, tmp_p
         rebuilt.evaluations.load_agents(state_of(run.path))
         evaluation, agent = rebuilt.graph.evaluation, rl.load(run.path)
         evaluation.reset(5)
-        with closing(rl.GoalPointMassParameters().build(num_envs=2)) as outside:
+        with closing(rebuilt.parameters.environment.build(num_envs=2)) as outside:
             answer = outside.reset(5)
             for _ in range(110):
                 outside.send(agent.act(answer.first_observation))
@@ -180,3 +181,31 @@ def test_direction_reward_is_what_is_stored():
     cosine = (moved * wanted).sum(axis=1) / np.maximum(lengths, 1e-8)
     np.testing.assert_allclose(columns["rewards"], cosine, atol=2e-6)
     assert (np.abs(cosine) > 0.5).any()
+
+
+def test_map_of_goals_is_noted_in_pictures_and_histograms():
+    manager = manager_of("map_of_goals")
+    notes = [record for record in manager.improve() if record.kind == "note"]
+    assert len(notes) == 2
+    assert all(note.images["goals/map"].shape == (32, 32) for note in notes)
+    assert all(note.images["goals/map"].max() == 255 for note in notes)
+    assert all(note.arrays["goals/distance"][:, 2].sum() > 300 for note in notes)
+
+
+def test_moved_low_level_is_taken_from_the_run_and_stays(tmp_path):
+    def run_of(changes, name):
+        manager = preset(FOLDER / "moved_low_level.py").configure({"steps": 400, **changes})
+        runtime = Runtime(seed=1, device="cpu")
+        return run_experiment(manager, runtime, name=name, root=tmp_path, settings=QUIET).folder
+
+    first = run_of({}, "first")
+    second = run_of({"trained": str(first.path)}, "second")
+    one, other = (state_of(folder.path)["agents"]["low"] for folder in (first, second))
+    assert one["training_steps"] > 0
+    assert_same_state(one["networks"], other["networks"])
+
+
+def test_compared_rewards_is_a_study_of_programs_of_the_folder():
+    study = importlib.import_module("compared_rewards").study()
+    assert [len(study.variants), len(study.seeds)] == [2, 3]
+    assert all(Path(variant.preset).is_file() for variant in study.variants)
