@@ -1,6 +1,6 @@
 """Properties of a level that don't depend on its agent."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -116,6 +116,12 @@ class LevelDescription:
     turn: Positive[EnvironmentSteps] | None = None
     """Environment steps for which the agent learns while others with a turn are frozen, before it
     is their turn; the lowest level begins. None: it takes no turns."""
+    below: tuple[str, ...] | None = None
+    """Names of the levels directly below. Of several, each decision selects the one that carries it
+    out. None: the next level of the stack; empty: the environment."""
+    preempt: bool = False
+    """If True, the level decides again after each decision of the level that carries out its
+    decision: that one continues under an equal decision, and is cut off under another."""
 
     def __post_init__(self) -> None:
         scheduled = [name for name in _SCHEDULE if getattr(self, name) is not None]
@@ -140,6 +146,27 @@ class LevelDescription:
     def ends_frozen(self) -> bool:
         """True if the agent does not learn at the end of the run, however long it is."""
         return self.frozen or (self.frozen_from is not None and self.frozen_until is None)
+
+
+def links_of(levels: Sequence[LevelDescription]) -> tuple[tuple[int, ...], ...]:
+    """Return the levels directly below each level, by number; empty above the environment.
+
+    Args:
+        levels: Top first, each before those below it.
+    """
+    numbers = {level.name: number for number, level in enumerate(levels)}
+
+    def below(number: int, level: LevelDescription) -> tuple[int, ...]:
+        if level.below is None:
+            return (number + 1,) if number + 1 < len(levels) else ()
+        return tuple(numbers[name] for name in level.below)
+
+    return tuple(below(number, level) for number, level in enumerate(levels))
+
+
+def is_chain(levels: Sequence[LevelDescription]) -> bool:
+    """Return whether each level acts through the next alone, and waits for it."""
+    return all(level.below is None and not level.preempt for level in levels)
 
 
 @dataclass(frozen=True, kw_only=True)

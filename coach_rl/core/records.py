@@ -58,6 +58,9 @@ class End(IntFlag):
     """The option ended by a condition of its own, or the level's agent ended its option or goal."""
     FAILURE = 64
     """The level below missed its goal, and this level stops where that happens."""
+    SWITCHED = 128
+    """The level above took control back before any other end, and gave it to another level or to
+    another goal."""
 
 
 def missed(end: npt.NDArray[np.uint8]) -> BoolArray:

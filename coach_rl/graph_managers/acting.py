@@ -112,7 +112,7 @@ class Actor:
             begins: Where an episode begins with it, [N]; everywhere at the first call.
             greedy: Whether to leave out exploration.
         """
-        levels, environment = self._stack.levels, self._environment
+        environment = self._environment
         self._clock.samples = not greedy
         if self._has_begun:
             answer = EnvResponse.step(
@@ -124,11 +124,9 @@ class Actor:
                 truncated=begins,
                 info=self._info,
             )
-            for level in reversed(levels):
-                answer = level.process(answer)
+            self._stack.pass_up(answer)
         else:
             environment.first, self._has_begun = observation, True
-            levels[0].reset()
-        for level in levels:
-            level.decide()
+            self._stack.levels[0].reset()
+        self._stack.decide()
         return environment.action

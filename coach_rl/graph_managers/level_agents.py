@@ -1,13 +1,12 @@
 """Building the agents of a stack's levels."""
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.inspection import stand_before
-from coach_rl.core.levels import LevelDescription
+from coach_rl.core.levels import LevelDescription, links_of
 from coach_rl.core.parts import walk
 from coach_rl.core.records import Action, ActionRequest
 from coach_rl.core.runtime import Runtime
@@ -39,13 +38,13 @@ class LevelAgents:
     def __call__(self, index: int, spaces: EnvironmentSpaces) -> AnyAgent:
         """The agent of a level, given what it sees and where it acts."""
         levels, runtime = self._parameters.levels, self._runtime
-        level, below = levels[index], levels[index + 1 : index + 2]
+        level, below = levels[index], [levels[each] for each in links_of(levels)[index]]
         if level.name not in self.built:
             with _naming(level, levels):
                 place = LevelPlace(
                     level=level,
-                    below=below[0] if below else None,
-                    agent_below=self.built[below[0].name] if below else None,
+                    below=below[0] if len(below) == 1 else None,
+                    agent_below=self.built[below[0].name] if len(below) == 1 else None,
                 )
                 planned = self._parameters.schedule.training
                 context = self.contexts[level.name] = AgentContext(
@@ -67,7 +66,14 @@ def _decisions(levels: Sequence[LevelDescription], index: int, length: RunLength
     An episode, and a gradient update, counts as one environment step, a second as a hundred.
     """
     steps = int(length.count * 3600 * 100) if isinstance(length, Hours) else length.count
-    return steps // math.prod(level.horizon or 1 for level in levels[index + 1 :])
+    links = links_of(levels)
+
+    def longest(number: int) -> int:
+        """Steps that a decision of a level takes at most."""
+        steps_below = ((levels[each].horizon or 1) * longest(each) for each in links[number])
+        return max(steps_below, default=1)
+
+    return steps // longest(index)
 
 
 @contextmanager

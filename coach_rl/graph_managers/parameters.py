@@ -18,7 +18,7 @@ from coach_rl.core.errors import (
 from coach_rl.core.goals import GoalSpace, TimedGoalSpace
 from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.interfaces import EnvironmentParameters
-from coach_rl.core.levels import LevelDescription
+from coach_rl.core.levels import LevelDescription, is_chain, links_of
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive, UnitInterval
 from coach_rl.core.runtime import DivergenceParameters
@@ -31,6 +31,7 @@ from coach_rl.core.steps import (
 )
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters, require_callbacks
 from coach_rl.graph_managers.forks import require_certifiable
+from coach_rl.graph_managers.level_links import problems_of_links
 from coach_rl.graph_managers.level_phases import check_level_phases
 from coach_rl.graph_managers.stack import SignalParameters
 from coach_rl.levels.sub_episodes import METRICS as LEVEL_METRICS
@@ -377,8 +378,7 @@ class GraphParameters:
         """The rules between its parts that are broken, each with what to do."""
         yield from problems_of(require_callbacks, self.callbacks)
         yield from self._problems_of_names()
-        for level, below in zip(self.levels, (*self.levels[1:], None), strict=True):
-            yield from _problems_of_level(level, below, is_top=level is self.levels[0])
+        yield from self._problems_of_links()
         yield from problems_of(require_certifiable, self.levels, workers=self.collection.workers)
         yield from self._problems_of_size()
         yield from self._problems_of_schedule()
@@ -393,6 +393,24 @@ class GraphParameters:
                 f"run's own ({', '.join(sorted(taken - {''}))}); name it otherwise"
             )
         yield from problems_of(self.checkpoints.require_known_metric, names)
+
+    def _problems_of_links(self) -> Iterator[str | ConfigurationError]:
+        levels = self.levels
+        if not is_chain(levels):
+            broken = list(problems_of_links(levels))
+            if self.collection.workers:
+                broken.append(
+                    f"collection.workers ({self.collection.workers}) collect for levels in a "
+                    "chain, and these form a graph; leave out the workers"
+                )
+            if broken:
+                yield from broken
+                return
+        for index, (level, below) in enumerate(zip(levels, links_of(levels), strict=True)):
+            needs_goals = index > 0 and is_chain(levels)  # of a graph that is known by now
+            yield from _problems_of_level(
+                level, [levels[each] for each in below], needs_goals=needs_goals
+            )
 
     def _problems_of_size(self) -> Iterator[str]:
         workers = self.collection.workers
@@ -438,11 +456,11 @@ class GraphParameters:
 
 
 def _problems_of_level(
-    level: LevelParameters, below: LevelParameters | None, *, is_top: bool
+    level: LevelParameters, below: Sequence[LevelParameters], *, needs_goals: bool
 ) -> Iterator[str]:
-    if level.goal_space is None and not is_top:
+    if level.goal_space is None and needs_goals:
         yield f"level '{level.name}' needs a goal_space: the level above acts in it"
-    has_goals = below is not None and isinstance(below.goal_space, GoalSpace)
+    has_goals = any(isinstance(each.goal_space, GoalSpace) for each in below)
     if level.stops_on_failure != "never" and not has_goals:
         yield (
             f"level '{level.name}' stops_on_failure='{level.stops_on_failure}', and no level below "
@@ -453,7 +471,7 @@ def _problems_of_level(
             f"level '{level.name}' has failure_reward={level.failure_reward} and never stops on "
             "failures; set stops_on_failure, or leave it out"
         )
-    if below is None and level.testing_rate:
+    if not below and level.testing_rate:
         yield (
             f"level '{level.name}' has testing_rate={level.testing_rate} and no level below it to "
             "test; leave it out"
@@ -512,9 +530,12 @@ class HACGraphParameters(GraphParameters):
                 f"level '{level.name}' of a HAC stack needs a horizon, or goals with a time: that "
                 "bounds its values",
             )
-        tested = (
-            replace(level, testing_rate=self.testing_rate) if level.testing_rate is None else level
-            for level in self.stack[:-1]
+        lowest = [level.below == () for level in self.stack[:-1]] + [True]
+        levels = (
+            replace(level, testing_rate=self.testing_rate)
+            if level.testing_rate is None and not is_lowest
+            else level
+            for level, is_lowest in zip(self.stack, lowest, strict=True)
         )
-        object.__setattr__(self, "levels", (*tested, *self.stack[-1:]))
+        object.__setattr__(self, "levels", tuple(levels))
         super().__post_init__()

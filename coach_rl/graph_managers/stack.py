@@ -176,15 +176,28 @@ class Stack:
     def tick_of(self, among: BoolArray | None) -> EnvResponse:
         """A tick of these rows [N] alone; None for all."""
         self.signals.listen()
-        for level in self.levels:  # decisions go down ...
-            level.decide(among)
-        response = answer = self.simulators.recv()
+        self.decide(among)  # decisions go down ...
+        response = self.simulators.recv()
         self.signals.note(response)
-        for level in reversed(self.levels):  # ... and answers go up
-            answer = level.process(answer)
+        self.pass_up(response)  # ... and answers go up
         if self.clock.phase is not Phase.TEST:  # schedules do not advance where nothing learns
             self.clock.environment_steps += int(np.add.reduce(response.duration))
         return response
+
+    def decide(self, among: BoolArray | None = None) -> None:
+        """Send the decisions of all levels that are due, the top's first, in these rows [N]."""
+        for level in self.levels:
+            level.decide(among)
+
+    def pass_up(self, response: EnvResponse) -> None:
+        """Let each level process what the simulators answered, the lowest first."""
+        answer = response
+        for level in reversed(self.levels):
+            answer = level.process(answer)
+
+    def path(self, row: int) -> Sequence[LevelManager]:  # noqa: ARG002 - of a graph of levels
+        """The levels that act in a row, top first."""
+        return self.levels
 
     def begin_counting(self, rows: BoolArray) -> None:
         """Clear signals and sub-episodes so far, and continue with those of the rows [N] alone."""
@@ -206,24 +219,33 @@ class Stack:
             with_simulators: False where they cannot be saved; their state is None then.
         """
         state = self.simulators.state_dict() if with_simulators else None
-        for level in reversed(self.levels):
-            state = {"environment": state, **level.own_state_dict()}
         return {
-            "top": state,
+            "top": self._levels_state(state),
             "clock": self.clock.state_dict(),
             "signals": self.signals.state_dict(),
         }
 
     def load_state_dict(self, state: State, *, with_simulators: bool = True) -> None:
         """Load a saved state; without the simulators, `restart` must follow."""
-        below = state["top"]
-        for level in self.levels:
-            level.load_own_state_dict(below)
-            below = below["environment"]
+        below = self._load_levels(state["top"])
         if with_simulators:
             self._load_simulators(below)
         self.clock.load_state_dict(state["clock"])
         self.signals.load_state_dict(state["signals"])
+
+    def _levels_state(self, state: State | None) -> State:
+        """The state of all levels, around that of the simulators."""
+        for level in reversed(self.levels):
+            state = {"environment": state, **level.own_state_dict()}
+        assert state is not None
+        return state
+
+    def _load_levels(self, state: State) -> State:
+        """Load the state of all levels; returns that of the simulators."""
+        for level in self.levels:
+            level.load_own_state_dict(state)
+            state = state["environment"]
+        return state
 
     def _load_simulators(self, state: State) -> None:
         if "workers" in state:

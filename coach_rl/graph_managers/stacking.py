@@ -5,6 +5,7 @@ from collections.abc import Callable
 from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.interfaces import Environment
+from coach_rl.core.levels import is_chain
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.graph_managers.forks import Forks, certifies, check_certifying
@@ -42,6 +43,20 @@ def build_stack(
         discount: Of rewards per simulator step, when a level adds them up for the one above.
         forks: Simulators in which levels certify their decisions; None: none does.
     """
+    if not is_chain(levels):
+        # Here, so that a chain does not load what only a graph needs.
+        from coach_rl.graph_managers.graph_stack import build_graph_stack
+
+        return build_graph_stack(
+            levels,
+            environment,
+            agent=agent,
+            clock=clock,
+            seed=seed,
+            purpose=purpose,
+            signals=signals,
+            discount=discount,
+        )
 
     def stacked(environment: Environment, clock: Clock, highest: int) -> tuple[LevelManager, ...]:
         """The levels from number `highest` down; top first."""

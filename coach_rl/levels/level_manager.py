@@ -1,6 +1,7 @@
 """One level: passes observations to its agent and the agent's actions to its environment."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from gymnasium import spaces
@@ -18,7 +19,9 @@ from coach_rl.core.records import (
     Array,
     BoolArray,
     Directive,
+    End,
     EnvResponse,
+    FloatArray,
     IntArray,
     Observation,
     Outcome,
@@ -33,6 +36,7 @@ from coach_rl.levels.goal_rewards import GoalRewards
 from coach_rl.levels.horizons import Horizons
 from coach_rl.levels.judging import (
     Judgement,
+    end_bits,
     failure_reward,
     judged,
     moved_goals,
@@ -42,6 +46,9 @@ from coach_rl.levels.judging import (
 from coach_rl.levels.level_clock import LevelClock, SubGoalTesting
 from coach_rl.levels.rows import LevelRows, RowIndex
 from coach_rl.levels.sub_episodes import SubEpisodes
+
+if TYPE_CHECKING:
+    from coach_rl.levels.junction import Junction
 
 
 def agent_spaces(below: EnvironmentSpaces, space: LevelSpace | None) -> EnvironmentSpaces:
@@ -83,19 +90,26 @@ def check_ending(params: LevelDescription, agent: AnyAgent, *, is_top: bool) -> 
         )
 
 
-def check_level(params: LevelDescription, below: EnvironmentSpaces, *, is_top: bool) -> None:
+def check_level(
+    params: LevelDescription,
+    below: EnvironmentSpaces,
+    *,
+    is_top: bool,
+    needs_goals: bool = True,
+) -> None:
     """Raise a ConfigurationError that names the level unless it fits on what is below.
 
     Args:
         params: What the level is like.
         below: What the simulator or the level below shows and takes.
         is_top: Whether no level is above.
+        needs_goals: Whether the levels above do not select among several.
     """
     name, space = params.name, params.goal_space
     if params.stops_on_failure != "never":
         failure_reward(params)
     if space is None:
-        if not is_top:
+        if needs_goals and not is_top:
             raise ConfigurationError(
                 f"level '{name}' needs a goal_space: the level above acts in it"
             )
@@ -130,6 +144,7 @@ class LevelManager:
         above: The levels above, top first.
         discount: Of rewards per simulator step, when they are added up for the level above.
         certifier: Tries the agent's decisions before they are sent; None sends them untried.
+        junction: Where the level stands in a graph; None in a chain.
 
     Raises:
         ConfigurationError: Something does not fit; the line names the level.
@@ -146,12 +161,16 @@ class LevelManager:
         above: Sequence[LevelDescription] = (),
         discount: float = 1.0,
         certifier: Certifier | None = None,
+        junction: "Junction | None" = None,
     ) -> None:
-        check_level(params, environment.spaces, is_top=not above)
+        is_selected = junction is not None and junction.is_selected
+        check_level(params, environment.spaces, is_top=not above, needs_goals=not is_selected)
         self.params, self.agent, self.environment = params, agent, environment
-        self.certifier = certifier
+        self.certifier, self._junction = certifier, junction
         self.sub_episodes = SubEpisodes.of_level(
-            params, own_ends=bool(above) and isinstance(agent, EndingAgent)
+            params,
+            own_ends=bool(above) and isinstance(agent, EndingAgent),
+            preempted=junction is not None and junction.is_preempted,
         )
         """Statistics of sub-episodes, for the logs."""
         self.on_decision: Callable[[Observation, Action], None] | None = None
@@ -198,6 +217,11 @@ class LevelManager:
         return EnvironmentSpaces(observation=below.observation, action=action)
 
     @property
+    def rows(self) -> LevelRows:
+        """The position of each row in its sub-episode."""
+        return self._rows
+
+    @property
     def goals(self) -> LevelGoals | None:
         """The current goals from the level above; None at the top and under options."""
         rows, space = self._rows, self.params.goal_space
@@ -228,14 +252,40 @@ class LevelManager:
         if not isinstance(directive, Directive):
             directive = Directive(action=directive)
         space = self.params.goal_space
-        if self._rows.is_top or space is None or isinstance(directive.action, dict):
+        takes_nothing = space is None and self._junction is None
+        if self._rows.is_top or takes_nothing or isinstance(directive.action, dict):
             raise ActionError(f"level '{self.name}' takes goals of its goal space, got {directive}")
         is_open = self._rows.open[rows]
         if np.count_nonzero(is_open):
             busy = int(rows[is_open][0])
             raise ActionError(f"level '{self.name}': row {busy} is still busy with its goal")
-        goal = space.target(directive.action, take(self._rows.observation, rows))
-        self._rows.begin(rows, goal, directive)
+        self._rows.begin(rows, self.target(directive.action, rows), directive)
+
+    def target(self, action: Array, rows: IntArray) -> FloatArray:
+        """The goals that an action of the level above sets in some rows, [R, G]; G 0 for none."""
+        space = self.params.goal_space
+        if space is None:
+            return np.zeros((len(rows), 0), np.float32)
+        return space.target(action, take(self._rows.observation, rows))
+
+    def switch(self, rows: IntArray) -> None:
+        """End open sub-episodes before their next decision: the level above takes control back."""
+        sums, clock, space = self._rows, self._clock.now(), self.params.goal_space
+        self.agent.cut_off(self.agent_rows, rows, clock)
+        everywhere, difference = np.ones(len(rows), np.bool_), None
+        if isinstance(space, GoalSpace):
+            difference = space.difference(sums.goal[rows], take(sums.observation, rows))
+        ended = Judgement(
+            reward=np.zeros(len(rows), np.float64),
+            terminated=~everywhere,
+            truncated=everywhere,
+            end=end_bits(everywhere, End.SWITCHED),
+            is_over=everywhere,
+            difference=difference,
+        )
+        self.sub_episodes.note(sums, rows, np.arange(len(rows)), ended, phase=clock.phase)
+        sums.open[rows] = sums.waiting[rows] = False
+        sums.starts[rows] = True
 
     def recv(self) -> EnvResponse:
         """One tick: decide where due, step the environment and process its answer."""
@@ -322,13 +372,16 @@ class LevelManager:
         agent = self.agent
         plans = agent.planning(self.agent_rows) if isinstance(agent, DrawnAgent) else {}
         forks = {} if self.certifier is None else self.certifier.drain()
-        return self.sub_episodes.drain() | plans | forks
+        shares = {} if self._junction is None else self._junction.drain()
+        return self.sub_episodes.drain() | plans | forks | shares
 
     def count_only(self, rows: BoolArray) -> None:
         """Leave out the statistics of other rows than these, [N], until they are drained."""
         self.sub_episodes.count_only(rows)
         if self.certifier is not None:
             self.certifier.count_only(rows)
+        if self._junction is not None:
+            self._junction.count_only(rows)
 
     def decisions(self) -> State:
         """Return the decision that each row made last, as a level elsewhere can `follow` it."""
@@ -383,6 +436,7 @@ class LevelManager:
             "certifier": self.certifier,
             "horizons": self._horizons,
             "goal_rewards": self._rewards,
+            "junction": self._junction,
         }
         return parts | {name: part for name, part in more.items() if part is not None}
 

@@ -23,11 +23,12 @@ _ENDS = {
     "truncated": End.TRUNCATED,
     "failure": End.FAILURE,
     "own_end": End.OPTION,
+    "switched": End.SWITCHED,
 }
 _FOLD_AT = 1_000
 _DISTANCES = ("distance_at_start", "distance")
 _MEANS = (*_DISTANCES, "decisions", "return")
-_SUMS = ("count", *_ENDS, *_MEANS, "steps", "decided", "tested", "penalised")
+_COUNTS = ("steps", "decided", "tested", "penalised")
 METRICS = (
     "sub_episodes",
     *(f"{name}_share" for name in _ENDS),
@@ -54,6 +55,7 @@ class SubEpisodes:
         stops_on_failure: Whether the level stops where the one below misses its goal; only then is
             the share of sub-episodes that ended so among the means.
         own_ends: The same for an agent that ends its goals itself.
+        preempted: The same for a level above that takes control back.
     """
 
     def __init__(
@@ -63,12 +65,19 @@ class SubEpisodes:
         goals: bool = True,
         stops_on_failure: bool = False,
         own_ends: bool = False,
+        preempted: bool = False,
     ) -> None:
-        is_shown = {"goal": goals, "failure": stops_on_failure, "own_end": own_ends and goals}
+        is_shown = {
+            "goal": goals,
+            "failure": stops_on_failure,
+            "own_end": own_ends and goals,
+            "switched": preempted,
+        }
         left_out = [name for name, shown in is_shown.items() if not shown]
         self._shown = tuple(name for name in _ENDS if name not in left_out)
         self._means = tuple(name for name in _MEANS if goals or name not in _DISTANCES)
-        self._sums = dict.fromkeys(_SUMS, 0.0)
+        self._ends = {name: bit for name, bit in _ENDS.items() if preempted or name != "switched"}
+        self._sums = dict.fromkeys(("count", *self._ends, *_MEANS, *_COUNTS), 0.0)
         self._of_options = np.zeros((options, len(_OF_OPTIONS)), np.float64)
         """[K, 4]: sub-episodes, those that ended by themselves, decisions, returns."""
         self._new: list[tuple[Array, Differences | None, IntArray, IntArray, FloatArray]] = []
@@ -78,8 +87,10 @@ class SubEpisodes:
         """True for each of the last sub-episodes that reached its goal."""
 
     @classmethod
-    def of_level(cls, level: LevelDescription, *, own_ends: bool = False) -> Self:
-        """The statistics of a level, whose agent may end its sub-episodes itself."""
+    def of_level(
+        cls, level: LevelDescription, *, own_ends: bool = False, preempted: bool = False
+    ) -> Self:
+        """The statistics of a level, whose agent, or a level above, may end its sub-episodes."""
         space = level.goal_space
         is_numbered = isinstance(space, OptionSpace) and isinstance(space.space, Discrete)
         return cls(
@@ -87,6 +98,7 @@ class SubEpisodes:
             goals=isinstance(space, GoalSpace),
             stops_on_failure=level.stops_on_failure != "never",
             own_ends=own_ends,
+            preempted=preempted,
         )
 
     def remember(self, count: int) -> None:
@@ -206,7 +218,7 @@ class SubEpisodes:
         if sums["decided"]:
             scalars["tested_share"] = sums["tested"] / sums["decided"]
             scalars["penalised_share"] = sums["penalised"] / sums["decided"]
-        self._sums, self._counted = dict.fromkeys(_SUMS, 0.0), None
+        self._sums, self._counted = dict.fromkeys(sums, 0.0), None
         self._of_options[:] = 0.0
         return scalars
 
@@ -216,7 +228,7 @@ class SubEpisodes:
         return {**self._sums, **options, "last": list(self._last)}
 
     def load_state_dict(self, state: State) -> None:
-        self._sums, self._new = {name: state.get(name, 0.0) for name in _SUMS}, []
+        self._sums, self._new = {name: state.get(name, 0.0) for name in self._sums}, []
         if len(self._of_options):
             self._of_options[:] = state["options"]
         self._last = deque(state["last"], maxlen=self._last.maxlen)
@@ -237,7 +249,7 @@ class SubEpisodes:
         ends, differences, decisions, steps, returns = zip(*self._new, strict=True)
         self._new, sums, end = [], self._sums, np.concatenate(ends)
         sums["count"] += len(end)
-        for name, bit in _ENDS.items():
+        for name, bit in self._ends.items():
             sums[name] += np.count_nonzero(end & np.uint8(bit))
         if differences[0] is not None:
             for name, parts in zip(_DISTANCES, zip(*differences, strict=True), strict=True):

@@ -71,6 +71,8 @@ class Level:
     frozen_from: Moment | None = None
     frozen_until: Moment | None = None
     turn: EnvironmentSteps | None = None
+    below: tuple[str, ...] | None = None
+    preempt: bool = False
 
     @property
     def is_scheduled(self):
@@ -80,7 +82,8 @@ class Level:
     @property
     def bits(self):
         """The reasons of an end that the level's logs count."""
-        return [bit for bit in End if bit != End.FAILURE or self.stops_on_failure != "never"]
+        unseen = {End.SWITCHED} | ({End.FAILURE} if self.stops_on_failure == "never" else set())
+        return [bit for bit in End if bit not in unseen]
 
 
 class Walk:
