@@ -136,6 +136,7 @@ if TYPE_CHECKING:
         PointMassParameters,
         SteadyPayParameters,
         TMazeParameters,
+        WorkshopParameters,
     )
     from coach_rl.exploration_policies import (
         Boltzmann,
@@ -251,9 +252,9 @@ __all__ = [
     "TD3AlgorithmParameters", "TMazeParameters", "TargetSync", "TerminationParameters",
     "TimedGoalSpace", "TorsoParameters", "TrackerParameters", "TrainedAgent", "TrainedOpponent",
     "TrainingSteps", "TruncatedNormalNoise", "UniformAgentParameters", "UnknownNameError",
-    "ValidationParameters", "Variant", "VideoParameters", "__version__", "evaluate_run", "export",
-    "find_preset", "fork_experiment", "load", "load_levels", "load_preset", "resume_experiment",
-    "run_experiment", "train", "watch",
+    "ValidationParameters", "Variant", "VideoParameters", "WorkshopParameters", "__version__",
+    "evaluate_run", "export", "find_preset", "fork_experiment", "load", "load_levels",
+    "load_preset", "resume_experiment", "run_experiment", "train", "watch",
 ]  # fmt: skip
 
 __version__ = "0.3.0"

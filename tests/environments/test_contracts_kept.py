@@ -16,6 +16,7 @@ from coach_rl.environments.toy import (
     PointMassParameters,
     SteadyPayParameters,
     TMazeParameters,
+    WorkshopParameters,
 )
 from coach_rl.testing import ENVIRONMENT_CHECKS, EnvironmentContract, Trial
 
@@ -34,6 +35,8 @@ TOYS = {
     "point_mass": PointMassParameters(max_episode_steps=8),
     "platform": PlatformParameters(max_episode_steps=8),
     "t_maze": TMazeParameters(length=2, max_episode_steps=6),
+    "workshop": WorkshopParameters(max_episode_steps=12),
+    "workshop_push": WorkshopParameters(task="push", max_episode_steps=12),
     "gates": GatesParameters(max_episode_steps=12),
     "goal_point_mass": GoalPointMassParameters(max_episode_steps=8),
     "ending_goals": GoalPointMassParameters(threshold=0.4, terminate=True, max_episode_steps=20),

@@ -1,0 +1,70 @@
+"""A selector above three agents of the workshop: one walks, one presses, one pushes."""
+
+from dataclasses import dataclass
+
+import coach_rl as rl
+from coach_rl.presets.panels import RunPanel, arrives, ppo_optimizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel(RunPanel):
+    """Settings to change with -cp."""
+
+    walk: str | None = None
+    """Run of `Workshop_PPO` that has learned to walk; its agent only acts. None: it learns here."""
+    press: str | None = None
+    """The same for pressing the plate."""
+    push: str | None = None
+    """The same for pushing the block."""
+    horizon: int = 10
+    """Steps for which the selected agent acts."""
+    preempt: bool = False
+    """If True, the selector decides at every step."""
+    num_envs: int = 64
+    steps: int = 200_000
+    learning_rate: float = 1e-3
+
+
+def ppo(panel: Panel, rollout: int, discount: float) -> rl.PPOAgentParameters:
+    """An agent of any level."""
+    return rl.PPOAgentParameters(
+        algorithm=rl.PPOAlgorithmParameters(
+            rollout=rl.EnvironmentSteps(rollout),
+            epochs=6,
+            minibatch=256,
+            discount=discount,
+            entropy_coefficient=0.001,
+        ),
+        optimizer=ppo_optimizer(panel.learning_rate),
+    )
+
+
+def graph_manager(panel: Panel) -> rl.GraphManager:
+    """Of three agents, trained elsewhere, a selector learns which acts for the next steps."""
+    parts = {"walk": panel.walk, "press": panel.press, "push": panel.push}
+    selector = rl.LevelParameters(
+        name="select",
+        agent=ppo(panel, rollout=1024, discount=0.95),
+        below=tuple(parts),
+        preempt=panel.preempt,
+    )
+    acting = (
+        rl.LevelParameters(
+            name=name,
+            agent=ppo(panel, rollout=4096, discount=0.97),
+            horizon=panel.horizon,
+            below=(),
+            load=None if run is None else f"{run}:main",
+            frozen=run is not None,
+        )
+        for name, run in parts.items()
+    )
+    return rl.GraphManager(
+        rl.GraphParameters(
+            levels=(selector, *acting),
+            environment=rl.WorkshopParameters(),
+            num_envs=panel.num_envs,
+            schedule=panel.schedule(evaluation_interval=20_000, evaluation_episodes=100),
+            validation=arrives(0.9, within=panel.steps),
+        )
+    )
