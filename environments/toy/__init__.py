@@ -1,4 +1,4 @@
-"""Toy worlds: bandits, a chain, bits, gates, platforms, masses, a T-maze, cables, Connect Four.
+"""Toy worlds: bandits, a chain, bits, gates, platforms, masses, mazes, a workshop, cables, games.
 
 Everything is numpy over all rows at once: a world is a few pure functions over rows (`World` in
 `coach_rl.environments.world`), and `WorldEnvironment` adds seeds,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from coach_rl.environments.toy.platform import Platform, PlatformParameters
     from coach_rl.environments.toy.point_mass import PointMass, PointMassParameters
     from coach_rl.environments.toy.t_maze import TMaze, TMazeParameters
+    from coach_rl.environments.toy.workshop import Workshop, WorkshopParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
@@ -43,5 +44,5 @@ __all__ = [
     "ConnectFour", "ConnectFourParameters", "Gates", "GatesParameters", "GoalPointMass",
     "GoalPointMassParameters", "OneStepParameters", "Opponent", "OpponentParameters", "Platform",
     "PlatformParameters", "PointMass", "PointMassParameters", "SteadyPay", "SteadyPayParameters",
-    "TMaze", "TMazeParameters",
+    "TMaze", "TMazeParameters", "Workshop", "WorkshopParameters",
 ]  # fmt: skip
