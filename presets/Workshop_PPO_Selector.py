@@ -21,7 +21,7 @@ class Panel(RunPanel):
     preempt: bool = False
     """If True, the selector decides at every step."""
     num_envs: int = 64
-    steps: int = 200_000
+    steps: int = 300_000
     learning_rate: float = 1e-3
 
 

@@ -7,7 +7,7 @@ from gymnasium import spaces
 
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
-from coach_rl.core.records import Action, Array, BoolArray, FloatArray, Observation
+from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
 
@@ -29,8 +29,9 @@ class WorkshopParameters:
     """Do three tasks in an order that each episode draws and shows, or one of them alone.
 
     All three: each task done in its turn is rewarded with 1, and the last ends the episode. One
-    done before its turn undoes those before, and the block slides back. One task alone: the reward
-    is the progress towards it, and 1 when it is done, which ends the episode.
+    done before its turn undoes those before, which costs as much, and the block slides back. One
+    task alone: the reward is the progress towards it, and 1 when it is done, which ends the
+    episode.
     """
 
     task: Literal["all", "walk", "press", "push"] = "all"
@@ -118,27 +119,18 @@ class Workshop:
         arrives = (after["stayed"] == STAYS) & (state["stayed"] < STAYS)
         was_off = np.abs(state["block"] - state["mark"]) > NEAR
         pushed = was_off & (np.abs(after["block"] - after["mark"]) <= NEAR)
-        finished: BoolArray = np.stack([arrives[:, 0], arrives[:, 1], pushed], axis=1)
+        finished = np.stack([arrives[:, 0], arrives[:, 1], pushed], axis=1)
         if self._task is not None:
             success = finished[:, self._task]
             reward = self._potential(after) - self._potential(state) + success
             return WorldStep(after, reward, success, {"is_success": success})
-        right, success = self._in_order(state, after, finished)
-        return WorldStep(after, right.astype(np.float64), success, {"is_success": success})
-
-    def _in_order(
-        self, state: WorldState, after: WorldState, finished: BoolArray
-    ) -> tuple[BoolArray, BoolArray]:
-        """Count what is done in its turn, and undo everything where something is not."""
-        every, done = np.arange(len(finished)), state["done"]
-        place = state["order"].argsort(axis=1)  # [R, 3] when it is a task's turn
-        right = finished[every, state["order"][every, np.minimum(done, 2)]]
-        early = (finished & (place > done[:, None])).any(axis=1)
-        after["done"] = np.where(early, 0, done + right)
-        after["stayed"] = np.where(early[:, None], 0, after["stayed"])
-        after["block"] = np.where(early, state["block_start"], after["block"])
-        in_turn: BoolArray = right & ~early
-        return in_turn, after["done"] == 3
+        done, is_early = _counted(state, finished)
+        after["done"] = done
+        after["stayed"] = np.where(is_early[:, None], 0, after["stayed"])
+        after["block"] = np.where(is_early, state["block_start"], after["block"])
+        success = after["done"] == len(TASKS)
+        reward = (after["done"] - state["done"]).astype(np.float64)
+        return WorldStep(after, reward, success, {"is_success": success})
 
     def _potential(self, state: WorldState) -> FloatArray:
         """How near the only task is to being done, at most 0."""
@@ -162,6 +154,21 @@ def _moved(state: WorldState, action: Array) -> WorldState:
     side = np.where(from_left, 1.0, -1.0)
     block = np.where(touches, np.clip(ball[:, 0] + side * HALF_WIDTH, -0.8, 0.8), state["block"])
     return {"ball": ball, "block": block}
+
+
+def _counted(state: WorldState, finished: BoolArray) -> tuple[IntArray, BoolArray]:
+    """How many tasks are done in order, and where one was finished before its turn, [R] each.
+
+    Args:
+        state: Before the step.
+        finished: [R, 3] the task was finished in the step.
+    """
+    order, done = state["order"], state["done"]
+    due = np.take_along_axis(order, done[:, None], axis=1)
+    turn = order.argsort(axis=1)  # [R, 3] of each task
+    is_early: BoolArray = (finished & (turn > done[:, None])).any(axis=1)
+    counted = done + np.take_along_axis(finished, due, axis=1)[:, 0]
+    return np.where(is_early, 0, counted), is_early
 
 
 def _distance(one: Array, other: Array) -> FloatArray:
