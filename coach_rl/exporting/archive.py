@@ -21,7 +21,7 @@ from coach_rl.core.agents import EndingAgent
 from coach_rl.core.errors import ConfigurationError, how_to_install
 from coach_rl.core.file_writing import replacing
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.levels import LevelDescription
+from coach_rl.core.levels import LevelDescription, is_chain
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.spaces import EnvironmentSpaces, Space, choice_sizes, first_action
 from coach_rl.exporting.decisions import Decision, decision_of
@@ -118,6 +118,12 @@ class _Stack:
     """
 
     def __init__(self, graph: AgentGraph) -> None:
+        if not is_chain(graph.levels):
+            raise ConfigurationError(
+                "levels that form a graph cannot be exported, only a chain, in which each acts "
+                "through the next; export the runs that its levels were loaded from, or load the "
+                "run itself with coach_rl.load()"
+            )
         self.spaces: EnvironmentSpaces = graph.evaluation.simulators.spaces
         self.levels: Sequence[LevelDescription] = graph.levels
         self.agents = [graph.agents[level.name] for level in graph.levels]

@@ -19,6 +19,7 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CoachWarning, ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalSpace, TimedGoalSpace
 from coach_rl.core.interfaces import EnvironmentParameters
+from coach_rl.core.levels import links_of
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parts import description_of
 from coach_rl.core.records import EnvResponse
@@ -306,20 +307,24 @@ def describe_stack(
         unloaded: Names of the levels that are still to be loaded from another run.
     """
     lines: list[str] = []
-    for depth, (level, params, agent) in enumerate(zip(levels, described, agents, strict=True)):
-        spaces = agent_spaces(level.environment.spaces, params.goal_space)
-        below = described[depth + 1] if depth + 1 < len(described) else None
+    links, depths = links_of(described), [0] * len(described)
+    for index, (level, params, agent) in enumerate(zip(levels, described, agents, strict=True)):
+        spaces, depth = agent_spaces(level.environment.spaces, params.goal_space), depths[index]
+        for each in links[index]:
+            depths[each] = max(depths[each], depth + 1)
+        below = [described[each] for each in links[index]]
         about = [
             f"level {level.name}: {params.agent.name}",
-            *(f"  {line}" for line in _of_level(params, depth == 0, level.name in unloaded)),
+            *(f"  {line}" for line in _of_level(params, index == 0, level.name in unloaded)),
             f"  observes {spaces.observation}",
             f"  acts in {spaces.action}",
             *(f"  {line}" for line in description_of(agent).splitlines()),
-            *([] if below is None else [f"  acts through level {below.name}: {_orders(below)}"]),
+            *(["  selects for each decision:"] if len(below) > 1 else []),
+            *(f"  acts through level {each.name}: {_orders(each)}" for each in below),
         ]
         lines += _at(depth, about)
     bottom = [f"environment {shown_level(environment.level)} x {levels[0].num_envs}"]
-    return "\n".join([*lines, *_at(len(levels), bottom)])
+    return "\n".join([*lines, *_at(max(depths) + 1, bottom)])
 
 
 def _at(depth: int, lines: Sequence[str]) -> list[str]:
@@ -345,6 +350,8 @@ def _of_level(params: LevelParameters, is_top: bool, is_unloaded: bool) -> Itera
         yield f"stops{when} where the level below misses its goal"
     if not params.goal_is_terminal:
         yield "its goals are to be held"
+    if params.preempt:
+        yield "takes control back after each decision below"
     if params.testing_rate:
         yield f"tests {params.testing_rate:.4g} of its decisions"
     if params.frozen:
@@ -366,7 +373,8 @@ def _of_schedule(params: LevelParameters) -> Iterator[str]:
 
 
 def _orders(below: LevelParameters) -> str:
-    assert below.goal_space is not None
+    if below.goal_space is None:
+        return "the reward of the environment"
     return _goal_text(below.goal_space)
 
 

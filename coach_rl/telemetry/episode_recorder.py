@@ -94,6 +94,10 @@ class FilmedStack(Protocol):
         """The levels."""
         ...
 
+    def path(self, row: int) -> Sequence[FilmedLevel]:
+        """The levels that act in a row, top first."""
+        ...
+
 
 class Camera:
     """Draws a row of a stack's environment, with the goals and marks of its levels where it can.
@@ -116,7 +120,7 @@ class Camera:
                 f"there is no row {row} to film: there are {stack.num_envs} environments in "
                 f"parallel, rows 0 to {stack.num_envs - 1}"
             )
-        self._row, self._levels = row, stack.levels
+        self._row, self._levels, self._path = row, stack.levels, stack.path
         self._plain = environment if isinstance(environment, Renderable) else None
         self._marking = environment if isinstance(environment, MarkRenderable) else None
         self._pictures = self._drawn_pictures()
@@ -167,7 +171,8 @@ class Camera:
 
     def _marks(self, environment: MarkRenderable) -> list[Mark]:
         marks: list[Mark] = []
-        for index, (above, level) in enumerate(pairwise(self._levels)):
+        colours = {id(level): level_colour(n) for n, level in enumerate(self._levels[1:])}
+        for above, level in pairwise(self._path(self._row)):
             goals = level.goals
             if goals is None or not goals.given[self._row]:
                 continue
@@ -176,7 +181,7 @@ class Camera:
             marks += above.marks(self._row, place_of)
             place = place_of(goals.goal[self._row, : space.size])
             if place is not None and not space.overridden("achieved"):  # else it is elsewhere
-                red, green, blue = (part / 255 for part in level_colour(index))
+                red, green, blue = (part / 255 for part in colours[id(level)])
                 # Names are drawn on top: readable where a goal lies inside a wall.
                 colour = (red, green, blue, 1.0)
                 marks.append(Mark(place=place, colour=colour, label=level.name))
@@ -274,6 +279,8 @@ class Take:
             for index, level in enumerate(stack.levels[1:])
             if level.goals is not None
         ]
+        self._path = stack.path if _selects(stack) else None
+        self._row = row
         self._last = camera.frame(has_goals=False)
         self.reel.add(self._last, self._caption())
 
@@ -297,9 +304,14 @@ class Take:
             self.reel.add(self._last, self._caption())
 
     def _caption(self) -> list[CaptionLine]:
-        """Step and return, and a line for each level that has goals."""
+        """Step and return, who acts, and a line for each level that has goals."""
         words = [f"step {self.step}", f"return {self.reward:.5g}", *filter(None, [self.ending])]
-        return [CaptionLine(", ".join(words)), *(level.line() for level in self._levels)]
+        acting = [] if self._path is None else [level.name for level in self._path(self._row)]
+        return [
+            CaptionLine(", ".join(words)),
+            *([CaptionLine(f"acting: {' > '.join(acting)}")] if acting else []),
+            *(level.line() for level in self._levels),
+        ]
 
 
 class _LevelState:
@@ -343,6 +355,11 @@ class _LevelState:
             f"reached {self._reached} of {self._over}"
         )
         return CaptionLine(text, self._colour, has_dot=True)
+
+
+def _selects(stack: FilmedStack) -> bool:
+    """Return whether a level of a stack has several below it, of which one acts at a time."""
+    return any(len(level.params.below or ()) > 1 for level in stack.levels)
 
 
 def level_colour(index: int) -> RGB:

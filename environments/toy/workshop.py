@@ -166,8 +166,8 @@ def _counted(state: WorldState, finished: BoolArray) -> tuple[IntArray, BoolArra
     order, done = state["order"], state["done"]
     due = np.take_along_axis(order, done[:, None], axis=1)
     turn = order.argsort(axis=1)  # [R, 3] of each task
-    is_early: BoolArray = (finished & (turn > done[:, None])).any(axis=1)
-    counted = done + np.take_along_axis(finished, due, axis=1)[:, 0]
+    is_early = np.asarray((finished & (turn > done[:, None])).any(axis=1))
+    counted: IntArray = done + np.take_along_axis(finished, due, axis=1)[:, 0]
     return np.where(is_early, 0, counted), is_early
 
 
