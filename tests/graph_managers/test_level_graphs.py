@@ -1,0 +1,240 @@
+"""Runs of levels that form a graph: learning, resuming, evaluating, filming and describing them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import coach_rl as rl
+from coach_rl.core.clock import Phase
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.graph_managers.stack import Stack
+from coach_rl.telemetry.episode_recorder import FilmedRow
+from coach_rl.testing.states import assert_same_state
+from tests.refusals import check_refused
+
+GOALS = rl.GoalSpace(
+    low=(-1, -1), high=(1, 1), threshold=(0.2, 0.2), elements=(0, 1), key="observation"
+)
+PPO = rl.PPOAgentParameters(
+    algorithm=rl.PPOAlgorithmParameters(rollout=rl.EnvironmentSteps(40), minibatch=20, epochs=2)
+)
+SAC = rl.SACAgentParameters()
+
+
+def level(name, below=(), **settings):
+    """A level that learns by PPO."""
+    return rl.LevelParameters(**{"name": name, "agent": PPO, "below": below, **settings})
+
+
+SELECTOR = level("top", ("left", "right"))
+LEFT = level("left", ("low",), goal_space=GOALS, horizon=3)
+RIGHT = level("right", ("low",), horizon=2, goal_space=rl.OptionSpace(count=2))
+LOW = level("low", (), goal_space=GOALS, horizon=4)
+DIAMOND = (SELECTOR, LEFT, RIGHT, LOW)
+
+
+def manager_of(*levels, **settings):
+    """A run of these levels on point masses."""
+    schedule = rl.ScheduleParameters(
+        training=rl.EnvironmentSteps(800),
+        evaluation_interval=None,
+        evaluation_episodes=rl.EnvironmentEpisodes(2),
+        progress_interval=rl.EnvironmentSteps(400),
+    )
+    given = {
+        "levels": levels,
+        "environment": rl.PointMassParameters(max_episode_steps=30),
+        "num_envs": 4,
+        "schedule": schedule,
+        **settings,
+    }
+    return rl.GraphManager(rl.GraphParameters(**given))
+
+
+def training(*levels):
+    """A graph that trains."""
+    manager = manager_of(*levels)
+    manager.create_graph(rl.Runtime(seed=3))
+    return manager
+
+
+@pytest.mark.parametrize("preempt", [False, True])
+def test_diamond_with_networks_resumed_in_mid_decision_continues_bit_for_bit(preempt):
+    levels = (replace(SELECTOR, preempt=preempt), *DIAMOND[1:])
+    one, other = training(*levels), training(*levels)
+    for manager in (one, other):
+        manager.graph.clock.phase = Phase.TRAIN
+    for _ in range(103):
+        one.graph.tick()
+    other.graph.load_state_dict(one.graph.state_dict())
+    for _ in range(60):
+        for manager in (one, other):
+            manager.graph.tick()
+    assert_same_state(one.graph.state_dict(), other.graph.state_dict())
+    assert one.graph.clock.training_steps > 0
+    one.close()
+    other.close()
+
+
+def test_shared_level_has_one_agent_that_learns_from_all_its_parents():
+    manager = training(*DIAMOND)
+    graph = manager.graph
+    graph.clock.phase = Phase.TRAIN
+    for _ in range(60):
+        graph.tick()
+    path = {tuple(each.name for each in graph.training.path(row)) for row in range(4)}
+    assert path <= {("top", "left", "low"), ("top", "right", "low")}
+    figures = {each.name: each.drain() for each in graph.training.levels}
+    shares = [figures["top"][f"selected_share/{name}"] for name in ("left", "right")]
+    assert sum(shares) == pytest.approx(1.0)
+    assert min(shares) > 0
+    assert "selected_share/low" not in figures["left"]
+    manager.close()
+
+
+def test_frozen_level_loaded_from_a_flat_run_keeps_its_parameters(tmp_path):
+    flat = rl.run_experiment(
+        manager_of(rl.LevelParameters(name="main", agent=PPO)), name="flat", root=tmp_path
+    )
+    low = level("walk", horizon=5, load=f"{flat.folder.path}:main", frozen=True)
+    manager = manager_of(level("top", ("walk", "wait")), low, level("wait", horizon=5))
+    manager.create_graph(rl.Runtime(seed=3))
+    rl.load_levels(manager)
+    before = manager.graph.agents["walk"].policy_state_dict()
+    manager.run()
+    assert_same_state(manager.graph.agents["walk"].policy_state_dict(), before)
+
+
+def test_film_of_a_graph_shows_who_acts():
+    manager = training(*DIAMOND)
+    stack, captions = manager.graph.evaluation, []
+
+    class Reel:
+        def add(self, frame, caption):
+            captions.append([line.text for line in caption])
+
+        def wants(self, step):
+            return True
+
+        end = add
+
+    stack.reset(0)
+    for each in stack.levels:
+        each.picture = lambda row: np.zeros((4, 4, 3), np.uint8)
+    row = FilmedRow(stack, 0, wants=lambda number: number == 0, new_reel=Reel)
+    for _ in range(20):
+        row.note_tick(stack.tick())
+    acting = {line for caption in captions for line in caption if line.startswith("acting: top > ")}
+    assert acting
+    assert acting <= {"acting: top > left > low", "acting: top > right > low"}
+    manager.close()
+
+
+def test_description_names_every_level_once_and_what_it_selects():
+    manager = training(*DIAMOND)
+    text = manager.graph.description()
+    lines = [line.strip() for line in text.splitlines()]
+    starts = [line for line in lines if "level " in line and line.lstrip("└─ ").startswith("level")]
+    assert [line.lstrip("└─ ") for line in starts] == [
+        f"level {each.name}: {each.agent.name}" for each in DIAMOND
+    ]
+    assert lines.count("selects for each decision:") == 1
+    assert "acts through level right: one of 2 options" in lines
+    manager.close()
+
+
+def test_chain_written_as_a_graph_makes_the_same_transitions():
+    top, low = level("top", None), level("low", None, goal_space=GOALS, horizon=4)
+    one = training(top, low)
+    other = training(replace(top, below=("low",)), replace(low, below=()))
+    assert type(one.graph.training) is Stack
+    assert type(other.graph.training) is not Stack
+    for manager in (one, other):
+        manager.graph.clock.phase = Phase.TRAIN
+        for _ in range(120):
+            manager.graph.tick()
+    mine, others = (
+        {name: agent.state_dict() for name, agent in manager.graph.agents.items()}
+        for manager in (one, other)
+    )
+    assert_same_state(mine, others)
+    one.close()
+    other.close()
+
+
+P, U = rl.ParameterError, rl.UnknownNameError
+REFUSED = [
+    (lambda: manager_of(level("top", ("lwo",)), LOW), U, "unknown level 'lwo' in below of 'top'"),
+    (lambda: manager_of(SELECTOR, LEFT, RIGHT, replace(LOW, below=("left",))), P, "a cycle has no"),
+    (lambda: manager_of(SELECTOR, LEFT, RIGHT, replace(LOW, below=("low",))), P, "names itself"),
+    (lambda: manager_of(*DIAMOND, level("idle", ())), P, "level 'idle' is never reached"),
+    (
+        lambda: manager_of(level("top", ("low", "low")), LOW),
+        P,
+        "names 'low' 2 times in below, and the later ones could never be selected",
+    ),
+    (
+        lambda: manager_of(level("top", ("low",)), replace(LOW, goal_space=None)),
+        P,
+        "level 'low' needs a goal_space: level 'top' above acts in it",
+    ),
+    (
+        lambda: manager_of(level("top", ("a", "b")), level("a", horizon=2), level("b")),
+        P,
+        "level 'b' receives no goals and has no horizon",
+    ),
+    (lambda: manager_of(SELECTOR, LEFT, RIGHT, replace(LOW, preempt=True)), P, "no level below"),
+    (
+        lambda: manager_of(SELECTOR, LEFT, RIGHT, replace(LOW, warmup=rl.EnvironmentSteps(9))),
+        P,
+        "has warmup",
+    ),
+    (
+        lambda: manager_of(SELECTOR, replace(LEFT, turn=rl.EnvironmentSteps(9)), RIGHT, LOW),
+        P,
+        "has turn",
+    ),
+    (
+        lambda: manager_of(
+            SELECTOR, replace(LEFT, certify=rl.CertifyParameters(candidates=2)), RIGHT, LOW
+        ),
+        P,
+        "level 'left' has certify",
+    ),
+    (
+        lambda: manager_of(*DIAMOND, collection=rl.CollectionParameters(workers=2)),
+        P,
+        "collection.workers (2) collect for levels in a chain",
+    ),
+    (
+        lambda: training(
+            SELECTOR, LEFT, RIGHT, replace(LOW, goal_space=replace(GOALS, key="place"))
+        ),
+        ConfigurationError,
+        "level 'low': the goal's key 'place' is not observed",
+    ),
+    (
+        lambda: training(replace(SELECTOR, agent=SAC), LEFT, RIGHT, LOW),
+        ConfigurationError,
+        "level 'top'",
+    ),
+    (
+        lambda: training(
+            level("top", ("choice", "right")), replace(LEFT, name="choice"), RIGHT, LOW
+        ),
+        ConfigurationError,
+        "level 'choice' has the name of the part",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "parts"), REFUSED)
+def test_graph_that_does_not_fit_is_refused_in_one_line(call, kind, parts):
+    check_refused(call, kind, parts)
+
+
+def test_export_of_a_graph_is_refused(tmp_path):
+    result = rl.run_experiment(manager_of(*DIAMOND), name="graph", root=tmp_path)
+    with pytest.raises(ConfigurationError, match="levels that form a graph cannot be exported"):
+        rl.export(result.folder.path, tmp_path / "policy.zip")
