@@ -92,7 +92,10 @@ class Panel(TaskPanel):
     @property
     def task(self) -> TaskSettings:
         """The task's own settings, but for those that are given."""
-        return with_given(TASKS.get(self.task_name, TaskSettings()), self)
+        own = TASKS.get(self.task_name, TaskSettings())
+        if self.recurrence != "none":  # which larger steps make unstable
+            own = replace(own, learning_rate=3e-4, final_learning_rate=0.0)
+        return with_given(own, self)
 
 
 @dataclass(frozen=True, kw_only=True)
