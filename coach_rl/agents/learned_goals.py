@@ -49,7 +49,6 @@ from coach_rl.memories.changing_goals import (
     LATER,
     OF_GOALS,
     SENT,
-    SENT_VERSION,
     ChangingGoals,
 )
 
@@ -87,8 +86,8 @@ class LearnedGoalSpace(GoalSpace):
     """Rate at which the bounds follow the smallest and the largest latents of batches; actions of
     the level above are between -1 and 1 then. None: low and high stay as they are."""
     recomputed: bool = True
-    """If True, rewards, ends and sub-goals that are stored are recomputed when they are drawn,
-    where the goals have learned since. False uses them as they were."""
+    """If True, rewards, ends and goals that are stored are recomputed when they are drawn, where
+    the goals have learned since. False uses them as they were."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -244,17 +243,10 @@ class LearnedGoals(ChangingGoals, Saved):
         return {key: spaces.Box(-np.inf, np.inf, (self.size,), np.float32) for key in super().shown}
 
     def target(self, action: Array, observation: Observation) -> FloatArray:
-        if self._range is not None:
-            middle, half = self._scale
-            action = np.asarray(middle + action * half, np.float32)
-        return super().target(action, observation)
+        return super().target(self._meant(action), observation)
 
     def asked_by(self, goal: FloatArray, observation: Observation) -> FloatArray:
-        action = super().asked_by(goal, observation)
-        if self._range is None:
-            return action
-        middle, half = self._scale
-        return np.asarray((action - middle) / np.maximum(half, 1e-8), np.float32)
+        return self.scaled(super().asked_by(goal, observation))
 
     def attach(self, agent: "OffPolicyAgent") -> tuple[str, ...]:
         """Let the level's agent keep what the goals need, and train them after each of its steps.
@@ -293,32 +285,39 @@ class LearnedGoals(ChangingGoals, Saved):
         stand_before(agent, "metrics", all_metrics)
         return (*_keep_raw(agent, raw), GIVEN, GIVEN_VERSION)
 
-    def attach_above(self, agent: "OffPolicyAgent", *, known: tuple[str, ...]) -> tuple[str, ...]:
-        """Let the agent one level up keep the goals that its actions set.
-
-        Args:
-            agent: One level up.
-            known: Extras that its memory keeps already.
+    def attach_above(self, agent: "OffPolicyAgent") -> tuple[str, ...]:
+        """Let the agent one level up keep what its actions stand for, where bounds are learned.
 
         Returns:
-            Further extras that its memory has to keep.
+            Extras that its memory has to keep.
         """
+        if self._range is None:
+            return ()
         act = agent.act
-        raw = self._raw(agent) if self.relative else ()
 
         def acted(row_state: Any, request: ActionRequest, clock: Clock) -> Action:
             action = act(row_state, request, clock)
             assert not isinstance(action, dict), "a level's goal is one array"
-            kept: dict[str, Array] = {
-                SENT: self.target(action, request.observation),
-                SENT_VERSION: np.full(len(request.rows), self.version, np.int64),
-            }
+            kept: dict[str, Array] = {SENT: self._meant(action)}
             write_rows(row_state.choice, request.rows, kept, len(row_state.heatup))
             return action
 
         stand_before(agent, "act", acted)
-        missing = tuple(key for key in raw if f"{BEFORE}{key}" not in known)
-        return (*_keep_raw(agent, missing), SENT, SENT_VERSION)
+        return (SENT,)
+
+    def scaled(self, sent: FloatArray) -> FloatArray:
+        """Actions of the level above [R, G] that stand for these goals or displacements now."""
+        if self._range is None:
+            return sent
+        middle, half = self._scale
+        return np.clip((sent - middle) / np.maximum(half, 1e-8), -1, 1).astype(np.float32)
+
+    def _meant(self, action: FloatArray) -> FloatArray:
+        """The goals or displacements that actions of the level above [R, G] stand for."""
+        if self._range is None:
+            return action
+        middle, half = self._scale
+        return np.asarray(middle + action * half, np.float32)
 
     def _batch(self, batch: TransitionBatch, own: Tensors, raw: tuple[str, ...]) -> GoalBatch:
         """The part of a batch that the goals learn from."""

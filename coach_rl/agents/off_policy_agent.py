@@ -258,7 +258,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         if self.goals is not None:
             extras += self.goals.attach(self)
         if (sub_goals := _learning(context.place.sub_goal)) is not None:
-            extras += sub_goals.attach_above(self, known=extras)
+            extras += sub_goals.attach_above(self)
         keeping = _keeping(params.memory, extras)
         if context.runtime.acts_only and isinstance(keeping, KeepingParameters):
             keeping = keeping.keeping_nothing()

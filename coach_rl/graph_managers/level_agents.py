@@ -103,8 +103,9 @@ def _check_learning(
         sent = each.goal_space
         if level.certify is not None and isinstance(sent, GoalSpace) and sent.learns:
             raise ConfigurationError(
-                f"certify sends other goals than the agent chose, and those of level '{each.name}' "
-                f"learn ({type(sent).__name__}) from what was chosen; leave out certify"
+                f"certify sends other goals than the agent chose, and its memory keeps what it "
+                f"chose for level '{each.name}', whose goals learn ({type(sent).__name__}); leave "
+                "out certify"
             )
     goals = level.goal_space
     if not isinstance(goals, GoalSpace) or not goals.learns:

@@ -1,9 +1,9 @@
 """Stored transitions of goals that learn: rewards, ends and goals as the goals judge now.
 
 What a memory keeps under such goals becomes stale as they learn: rewards and ends, goals that are
-shown relative to the state, and, one level up, the actions that set them. Each transition is kept
-with the absolute goal and the version that judged it. When it is drawn and the version is newer, it
-is judged once more.
+shown relative to the state, and, one level up, actions within bounds that are learned. Each
+transition is kept with the absolute goal and the version at its decision. When it is drawn and the
+version is newer, it is judged once more.
 """
 
 from dataclasses import dataclass, fields
@@ -52,8 +52,8 @@ LATER = f"{OF_GOALS}later/"
 """Extras of unfiltered observations, a key follows: before and after decisions, and later."""
 HAS_LATER, GOAL = f"{OF_GOALS}has_later", f"{OF_GOALS}goal"
 """Extras: whether the later observation is as much later as it should be, and the goal."""
-SENT, SENT_VERSION = f"{OF_GOALS}sent", f"{OF_GOALS}sent_version"
-"""Extras, one level up: the absolute goal that an action set, and the version that did."""
+SENT = f"{OF_GOALS}sent"
+"""Extra, one level up: the goal or displacement that an action stood for."""
 GIVEN, GIVEN_VERSION = f"{BEFORE}given", f"{BEFORE}given_version"
 """Extras: the absolute goal of a decision, and the version of the goals when it was made."""
 
@@ -97,10 +97,19 @@ class ChangingGoals(GoalSpace):
         return ChangingHindsight(**{**values, "goal": self}, raw=_raw(self.keys, extras))
 
     def units_above(
-        self, store: RingStore, output_filter: OutputFilter | None, extras: tuple[str, ...]
+        self, output_filter: OutputFilter | None, extras: tuple[str, ...]
     ) -> list[SamplerUnit]:
-        """The units of the memory one level up, whose actions set these goals."""
-        return [ResentGoals(store, self, output_filter, _raw(self.keys, extras))]
+        """The units of the memory one level up, whose actions set these goals.
+
+        Args:
+            output_filter: What actions pass on their way out; None: nothing.
+            extras: What that memory keeps with transitions.
+        """
+        return [ScaledActions(self, output_filter)] if SENT in extras and self.recomputes else []
+
+    def scaled(self, sent: FloatArray) -> FloatArray:
+        """Actions of the level above [R, G] that stand for these goals or displacements now."""
+        return sent
 
 
 def _raw(keys: tuple[str, ...], extras: tuple[str, ...]) -> frozenset[str]:
@@ -315,45 +324,25 @@ class GoalColumns(SamplerUnit):
         return columns
 
 
-class ResentGoals(SamplerUnit):
-    """Actions of the level above, as they set the same absolute goals now.
+class ScaledActions(SamplerUnit):
+    """Actions of the level above, as they stand for the same goals or displacements now.
 
     Args:
-        store: The memory's.
-        goal: The goals that the actions set.
+        goal: The goals that the actions set, within bounds that are learned.
         output_filter: What actions pass on their way out; None: nothing.
-        raw: Observation keys that are kept unfiltered, beside those that the agent sees.
     """
 
     name = "sub_goals"
+    inputs = (ACTIONS, extra(SENT))
     outputs = (ACTIONS,)
 
-    def __init__(
-        self,
-        store: RingStore,  # noqa: ARG002 - as others
-        goal: ChangingGoals,
-        output_filter: OutputFilter | None,
-        raw: frozenset[str],
-    ) -> None:
+    def __init__(self, goal: ChangingGoals, output_filter: OutputFilter | None) -> None:
         self._goal, self._filter = goal, output_filter
-        self._paths = {
-            key: extra(f"{BEFORE}{key}") if key in raw else f"{OBSERVATIONS}{key}"
-            for key in (goal.keys if goal.relative else ())
-        }
-        self.inputs = (ACTIONS, extra(SENT), extra(SENT_VERSION), *self._paths.values())
         if output_filter is not None:
             output_filter.inverse(np.zeros((1, goal.size), np.float32))  # SpaceError: no way back
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
-        versions = batch[extra(SENT_VERSION)].cpu().numpy()
-        stale = versions < self._goal.version  # [B]
-        actions = batch[ACTIONS]
-        if not (self._goal.recomputes and stale.any()):
-            return {ACTIONS: actions}
-        seen = {key: batch[path].cpu().numpy() for key, path in self._paths.items()}
-        sent: Any = self._goal.asked_by(batch[extra(SENT)].cpu().numpy(), seen)
+        actions: Any = self._goal.scaled(batch[extra(SENT)].cpu().numpy())
         if self._filter is not None:
-            sent = self._filter.inverse(sent)
-        now = torch.from_numpy(np.asarray(sent, np.float32)).to(actions)
-        chosen = torch.from_numpy(stale).to(actions.device)[:, None]
-        return {ACTIONS: torch.where(chosen, now, actions)}
+            actions = self._filter.inverse(actions)
+        return {ACTIONS: torch.from_numpy(np.asarray(actions, np.float32)).to(batch[ACTIONS])}

@@ -1,5 +1,6 @@
 """The parameters of a replay memory, and how it is put together from them."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
@@ -155,10 +156,11 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             hindsight_actions=actions,
         )
         check_size(layout.size, capacity=self.capacity, device=device)
-        above = None if place.sub_goal is None or not place.sub_goal.learns else place.sub_goal
-        memory = self._memory(
-            layout, device=device, seed=seed, discount=discount, sets=above, filters=output_filter
-        )
+        above: Any = place.sub_goal
+        units: list[SamplerUnit] = []
+        if above is not None and above.learns:
+            units = above.units_above(output_filter, self.extras)
+        memory = self._memory(layout, device=device, seed=seed, discount=discount, more=units)
         if self.prefill is not None and self.storage != "none":
             memory.prefill(self.prefill)
         return memory
@@ -240,8 +242,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         device: torch.device,
         seed: int,
         discount: float,
-        sets: Any = None,
-        filters: OutputFilter | None = None,
+        more: Sequence[SamplerUnit] = (),
     ) -> ReplayMemory:
         store = RingStore(
             num_rows=layout.num_rows,
@@ -272,9 +273,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         if layout.hindsight is not None and layout.hindsight.goal.learns:
             changing: Any = layout.hindsight
             units += changing.columns(store)
-        if sets is not None:
-            units += sets.units_above(store, filters, self.extras)
-        units = self._with_own(units, store, rng, device)
+        units = self._with_own([*units, *more], store, rng, device)
         return ReplayMemory(
             layout,
             store=store,

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 from resuming import after, amid, assert_resumes
 
 import coach_rl as rl
@@ -172,29 +173,33 @@ def test_rewards_as_they_are_observed_are_those_of_the_networks_then(space):
     manager.close()
 
 
-@pytest.mark.parametrize("space", ["relative", "scaled", "absolute"])
-def test_drawn_actions_above_set_the_goals_that_were_sent(space):
-    manager = built(of(SPACES[space], training=900))
+@pytest.mark.parametrize("space", [SCALED, replace(SCALED, relative=False)])
+def test_drawn_actions_above_stand_for_what_was_sent(space):
+    manager = built(of(space, training=900))
+    top, low = agents_of(manager)
+    level, sent = manager.graph.training.levels[1], []
+    send = level.send
+
+    def note(directive, rows=None):
+        send(directive, rows)
+        middle, half = low.goals._scale
+        sent.extend((middle + directive.action.astype(np.float64) * half).tolist())
+
+    level.send = note
     for _ in manager.improve():
         pass
-    top, low = agents_of(manager)
+    assert low.goals.space == spaces.Box(-1, 1, (3,), np.float32)
     found = top.memory.sampler(100)
-    sent = found["/goal_space/sent"].numpy()
-    observed = found[f"/observations/{KEY}"].numpy()
-    action, bounds = found["/actions"].numpy(), low.goals._bounds
-    if space == "absolute":
-        np.testing.assert_allclose(action, sent, rtol=0, atol=1e-6)
-        return
-    wanted = sent - latents(manager, observed)
-    if space == "scaled":
-        wanted = wanted / (bounds[1] - bounds[0]).astype(np.float64)
-        reach = 1.0
-    else:
-        reach = 4.0
-    clipped = np.clip(wanted, -reach, reach)
-    stale = found["/goal_space/sent_version"].numpy() < low.goals.version
-    assert stale.sum() > 50
-    np.testing.assert_allclose(action[stale], clipped[stale], rtol=0, atol=2e-6)
+    kept = found["/goal_space/sent"].numpy()
+    assert np.abs(np.array(sent)[:, None] - kept).max(axis=2).min(axis=0).max() < 1e-6
+    low_bound, high_bound = (each.astype(np.float64) for each in low.goals._range)
+    middle, half = (low_bound + high_bound) / 2, (high_bound - low_bound) / 2
+    if space.relative:
+        middle, half = 0.0, 2 * half
+    wanted = np.clip((kept - middle) / half, -1, 1)
+    np.testing.assert_allclose(found["/actions"], wanted, rtol=0, atol=2e-6)
+    positions = found["/positions"].numpy()
+    assert np.abs(top.memory.store.read("/actions", positions) - wanted).max() > 0.05
     manager.close()
 
 
@@ -438,7 +443,7 @@ REFUSED = [  # call, kind of error, message
     (
         changed(of(LINEAR), certify=rl.CertifyParameters(candidates=2)),
         ConfigurationError,
-        "certify sends other goals than the agent chose",
+        "certify sends other goals than the agent chose ... level 'low'",
     ),
     (
         lambda: built(
