@@ -196,10 +196,7 @@ class LearnedGoals(ChangingGoals, Saved):
     def achieved(self, observation: Observation) -> FloatArray:
         """The latents of observations, float32 [R, G]."""
         with torch.no_grad():
-            tensors = {
-                key: torch.from_numpy(np.ascontiguousarray(observation[key])).to(self.device)
-                for key in self.keys
-            }
+            tensors = {key: _tensor(observation[key]).to(self.device) for key in self.keys}
             return np.asarray(self.latents(tensors).cpu().numpy(), np.float32)
 
     def learned(self, batch: GoalBatch) -> None:
@@ -367,6 +364,12 @@ class LearnedGoals(ChangingGoals, Saved):
     @property
     def _farthest(self) -> FloatArray:
         return self._widest if self.reach is None else np.array(self.reach, np.float32)
+
+
+def _tensor(values: Array) -> Tensor:
+    """Values as memories keep them: float64 becomes float32."""
+    dtype = np.float32 if values.dtype == np.float64 else values.dtype
+    return torch.from_numpy(np.ascontiguousarray(values, dtype))
 
 
 def _saved_names(kind: type) -> list[str]:
