@@ -33,7 +33,7 @@ class Panel(HIROPanel):
     size: int = 2
     """Number of features."""
     reach: float = 4.0
-    """Largest change of a feature that a sub-goal asks for."""
+    """Largest change of a feature in a sub-goal."""
     feature_learning_rate: float = 1e-4
     """Learning rate of the features."""
     batch: int = 128

@@ -166,6 +166,10 @@ class LearnedGoals(ChangingGoals, Saved):
         if params.bounds_rate is not None:
             self._range = np.array((params.low, params.high), np.float32)
 
+    def build(self, context: GoalContext) -> "LearnedGoals":
+        """Equal goals that have learned nothing."""
+        return self.params.build(context)
+
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
@@ -307,7 +311,7 @@ class LearnedGoals(ChangingGoals, Saved):
         if self._range is None:
             return sent
         middle, half = self._scale
-        return np.clip((sent - middle) / np.maximum(half, 1e-8), -1, 1).astype(np.float32)
+        return np.asarray(np.clip((sent - middle) / np.maximum(half, 1e-8), -1, 1), np.float32)
 
     def _meant(self, action: FloatArray) -> FloatArray:
         """The goals or displacements that actions of the level above [R, G] stand for."""
