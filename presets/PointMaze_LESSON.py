@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import coach_rl as rl
-from coach_rl.presets.goal_hierarchies import POINT_MAZES, HIROPanel, hiro_experiment
-from coach_rl.presets.PointMaze_HIRO import learner_of
+from coach_rl.presets.goal_hierarchies import (
+    POINT_MAZES,
+    HIROPanel,
+    hiro_experiment,
+    point_maze_learner,
+)
 
 VALIDATION: dict[str, rl.ValidationParameters] = {}
 """Acceptance tests, by maze."""
@@ -76,7 +80,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
     return hiro_experiment(
         panel,
         panel.world(),
-        learner_of(panel),
+        point_maze_learner(panel),
         subgoals=features,
         reward_scale=panel.reward_scale,
         schedule=panel.schedule(heatup=panel.heatup),
