@@ -19,7 +19,7 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CoachWarning, ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalSpace, TimedGoalSpace
 from coach_rl.core.interfaces import EnvironmentParameters
-from coach_rl.core.levels import links_of
+from coach_rl.core.levels import LevelDescription, links_of
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parts import description_of
 from coach_rl.core.records import EnvResponse
@@ -309,10 +309,13 @@ def describe_stack(
     lines: list[str] = []
     links, depths = links_of(described), [0] * len(described)
     for index, (level, params, agent) in enumerate(zip(levels, described, agents, strict=True)):
-        spaces, depth = agent_spaces(level.environment.spaces, params.goal_space), depths[index]
+        spaces, depth = (
+            agent_spaces(level.environment.spaces, level.params.goal_space),
+            depths[index],
+        )
         for each in links[index]:
             depths[each] = max(depths[each], depth + 1)
-        below = [described[each] for each in links[index]]
+        below = [levels[each].params for each in links[index]]
         about = [
             f"level {level.name}: {params.agent.name}",
             *(f"  {line}" for line in _of_level(params, index == 0, level.name in unloaded)),
@@ -372,7 +375,7 @@ def _of_schedule(params: LevelParameters) -> Iterator[str]:
         yield f"learns in turns of {params.turn}"
 
 
-def _orders(below: LevelParameters) -> str:
+def _orders(below: LevelDescription) -> str:
     if below.goal_space is None:
         return "the reward of the environment"
     return _goal_text(below.goal_space)
@@ -384,6 +387,8 @@ def _goal_text(space: GoalSpace | OptionSpace) -> str:
         return f"one of {space.count} options" + f" with {' and '.join(own)} of their own" * bool(
             own
         )
+    if space.learns:
+        return f"goals: {_learned_text(space)}"
     elements = space.elements or range(space.size)
     bounds = zip(elements, space.low, space.high, space.threshold, strict=True)
     parts = [
@@ -405,6 +410,15 @@ def _goal_text(space: GoalSpace | OptionSpace) -> str:
     elif callable(space.reward):
         parts.append(f"rewarded by {space.reward_named.partition('=')[2]}")
     return "goals: " + "; ".join(parts)
+
+
+def _learned_text(space: GoalSpace) -> str:
+    low, high = min(space.low), max(space.high)
+    relative = ", as changes" if space.relative else ""
+    return (
+        f"{space.size} latents of {type(space).__name__} in [{low:.4g}, {high:.4g}] by "
+        f"'{space.key}'{relative}"
+    )
 
 
 def _require_exploring(
