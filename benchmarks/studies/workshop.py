@@ -70,7 +70,7 @@ def run_of(task: str, seed: int) -> Path:
     Raises:
         ConfigurationError: There is none.
     """
-    runs = sorted(Path("experiments/workshop_parts").glob(f"{task}*/*_seed{seed}_*"))
+    runs = sorted(Path("experiments/workshop_parts").glob(f"workshop_{task}_seed{seed}_*"))
     if not runs:
         raise ConfigurationError(
             f"no run has learned to {task} with seed {seed}; train it with `coach study run "
