@@ -310,6 +310,22 @@ RUNS = {
         package="popgym",
     ),
     "Platform_PPO": GoldenRun(preset="Platform_PPO", steps=256, changes=PPO),
+    "Workshop_PPO": GoldenRun(
+        preset="Workshop_PPO",
+        steps=256,
+        changes=PPO + "task=push; environment.max_episode_steps=20",
+    ),
+    "Workshop_PPO_Selector": GoldenRun(
+        preset="Workshop_PPO_Selector",
+        steps=400,
+        changes="schedule.evaluation_interval=400; schedule.evaluation_episodes=2; num_envs=4; "
+        "preempt=True; horizon=4; environment.max_episode_steps=20; "
+        + "".join(
+            f"levels.{level}.agent.algorithm.rollout=80; "
+            f"levels.{level}.agent.algorithm.minibatch=20; levels.{level}.agent.algorithm.epochs=2; "
+            for level in range(4)
+        ),
+    ),
     "TMaze_PPO": GoldenRun(
         preset="TMaze_PPO",
         steps=300,
