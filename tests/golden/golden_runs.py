@@ -312,19 +312,18 @@ RUNS = {
     "Platform_PPO": GoldenRun(preset="Platform_PPO", steps=256, changes=PPO),
     "Workshop_PPO": GoldenRun(
         preset="Workshop_PPO",
-        steps=256,
-        changes=PPO + "task=push; environment.max_episode_steps=20",
+        steps=64,
+        changes=ONE + "num_envs=1; schedule.evaluation_interval=64; task=push; "
+        "agent.algorithm.rollout=8; agent.algorithm.epochs=1; agent.algorithm.minibatch=8; "
+        "environment.max_episode_steps=20",
     ),
     "Workshop_PPO_Selector": GoldenRun(
         preset="Workshop_PPO_Selector",
-        steps=400,
-        changes="schedule.evaluation_interval=400; schedule.evaluation_episodes=2; num_envs=4; "
-        "preempt=True; horizon=4; environment.max_episode_steps=20; "
-        + "".join(
-            f"levels.{level}.agent.algorithm.rollout=80; "
-            f"levels.{level}.agent.algorithm.minibatch=20; levels.{level}.agent.algorithm.epochs=2; "
-            for level in range(4)
-        ),
+        steps=128,
+        changes=ONE + "schedule.evaluation_interval=128; num_envs=1; preempt=True; horizon=4; "
+        "environment.max_episode_steps=20; levels.0.agent.algorithm.rollout=12; "
+        "levels.0.agent.algorithm.minibatch=12; levels.1.agent=UniformAgentParameters(); "
+        "levels.2.agent=UniformAgentParameters(); levels.3.agent=UniformAgentParameters(); ",
     ),
     "TMaze_PPO": GoldenRun(
         preset="TMaze_PPO",
