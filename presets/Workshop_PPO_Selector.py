@@ -40,7 +40,7 @@ def ppo(panel: Panel, rollout: int, discount: float) -> rl.PPOAgentParameters:
 
 
 def graph_manager(panel: Panel) -> rl.GraphManager:
-    """Of three agents, trained elsewhere, a selector learns which acts for the next steps."""
+    """A selector learns which of three agents, trained elsewhere, acts for the next steps."""
     parts = {"walk": panel.walk, "press": panel.press, "push": panel.push}
     selector = rl.LevelParameters(
         name="select",

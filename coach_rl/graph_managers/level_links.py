@@ -1,4 +1,4 @@
-"""What the names in `LevelDescription.below` must be like: no cycle, each level reached."""
+"""Rules for the names in `LevelDescription.below`: no cycle, and each level is reached."""
 
 from collections.abc import Iterator, Sequence
 

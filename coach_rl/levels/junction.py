@@ -1,4 +1,4 @@
-"""Junctions: what each level of a graph acts on, where levels are no chain.
+"""Junctions, the environments of levels that form a graph.
 
 routes = Routes(simulators, descriptions)           # of all levels, lowest built first
 junction = Junction(routes, index)
@@ -60,7 +60,7 @@ class Routes(Saved):
         self.levels: dict[int, LevelManager] = {}
         """The levels by number, as far as they are built."""
         self.junctions: dict[int, Junction] = {}
-        """What they act on."""
+        """The environments of these levels."""
         count, n = len(described), simulators.num_envs
         self._sender = np.full((count + 1, n), -1, np.int64)
         """[L + 1, N] the level that sent each level its last directive, behind them the simulators;
@@ -84,7 +84,7 @@ class Routes(Saved):
         return sorted(found)
 
     def spaces(self, index: int) -> EnvironmentSpaces:
-        """What a level sees and where it acts.
+        """The spaces in which a level observes and acts.
 
         Raises:
             SpaceError: A level that takes goals has the name that the choice has.
@@ -158,7 +158,7 @@ class Routes(Saved):
             self._answers[index].append(_of(response, senders == index))
 
     def answer(self, index: int) -> EnvResponse | None:
-        """What has come for a level since the last call; None for nothing."""
+        """The answers for a level since the last call, as one; None where none came."""
         parts, self._answers[index] = self._answers[index], []
         if len(parts) < 2:
             return parts[0] if parts else None
@@ -192,7 +192,7 @@ class Routes(Saved):
         return found[::-1]
 
     def _choice(self, sender: int, action: Action) -> IntArray | None:
-        """Which of several levels carries each decision out, [R]; None where there is only one."""
+        """The place in `below` of the selected levels, [R]; None where there is only one."""
         if len(self.links[sender]) == 1:
             return None
         choice: IntArray = action[CHOICE] if isinstance(action, dict) else action
@@ -251,7 +251,7 @@ class Routes(Saved):
 
 
 class Junction(Saved):
-    """What a level of a graph acts on: the levels below it, or the simulators.
+    """The environment of a level of a graph: the levels below it, or the simulators.
 
     It implements the environment contract; the stack calls its routes in turn.
 

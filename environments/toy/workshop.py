@@ -74,7 +74,7 @@ class Workshop:
         block = np.where(np.abs(block - mark) < 0.3, mark - side * 0.4, block)
         order = _ORDERS[(6 * uniform[:, 9]).astype(np.int64)]
         done = np.zeros(len(uniform), np.int64)
-        if self._task is not None:  # what is shown of the other tasks says nothing
+        if self._task is not None:  # what is shown of the other tasks means nothing
             done = (3 * uniform[:, 10]).astype(np.int64)
         return {
             "ball": place[:, 0:2],
@@ -90,7 +90,7 @@ class Workshop:
         }
 
     def observe(self, state: WorldState) -> Observation:
-        """Where everything is, how long the ball has stayed, the order, and what is done of it."""
+        """The places, the steps that the ball has stayed, the order, and the number done of it."""
         ball, rows = state["ball"], len(state["ball"])
         block = np.stack([state["block"], state["rail"]], axis=1)
         whose = np.eye(3)[state["order"]].reshape(rows, 9)
@@ -133,7 +133,7 @@ class Workshop:
         return WorldStep(after, reward, success, {"is_success": success})
 
     def _potential(self, state: WorldState) -> FloatArray:
-        """How near the only task is to being done, at most 0."""
+        """The potential of the only task, at most 0: the nearer to being done, the higher."""
         ball = state["ball"]
         if self._task != TASKS.index("push"):
             return -_distance(ball, state["point" if self._task == 0 else "plate"])
@@ -157,7 +157,7 @@ def _moved(state: WorldState, action: Array) -> WorldState:
 
 
 def _counted(state: WorldState, finished: BoolArray) -> tuple[IntArray, BoolArray]:
-    """How many tasks are done in order, and where one was finished before its turn, [R] each.
+    """The number of tasks done in order, and whether one was finished too early, [R] each.
 
     Args:
         state: Before the step.

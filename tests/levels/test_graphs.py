@@ -203,6 +203,8 @@ def test_graph_resumed_between_any_ticks_continues_bit_for_bit(tick):
             advanced(stack, clock, phases[tick:])
         for part in ("levels", "routes"):
             assert_same_state(other.state_dict()["top"][part], whole.state_dict()["top"][part])
+        for level, resumed_level in zip(whole.levels, other.levels, strict=True):
+            assert level.drain() == resumed_level.drain()
         for first, agent, continued in zip(before, agents, resumed, strict=True):
             for row, made in agent.transitions.items():
                 assert first.get(row, []) + continued.transitions.get(row, []) == made
