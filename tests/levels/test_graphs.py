@@ -63,6 +63,7 @@ class GraphScripted(Scripted):
         return action
 
     def observe(self, row_state, outcome, clock):
+        assert (np.diff(outcome.rows) > 0).all(), "rows in another order"
         super().observe(row_state, outcome, clock)
         for row in outcome.rows:
             del self.transitions[int(row)][-1]["told next"]
@@ -71,6 +72,15 @@ class GraphScripted(Scripted):
         for row in rows.tolist():
             row_state.decisions.pop(row, None)  # open where a simulator has failed
             self.transitions.setdefault(row, []).append({"cut off": clock.phase})
+
+
+class OrderedWalks(Walks):
+    """Walks that are sent one action of each row, in the order of rows."""
+
+    def send(self, directive, rows=None):
+        assert len(self.sent[1]) == 0, "sent twice in a tick"
+        assert (np.diff(rows) > 0).all(), "rows in another order"
+        super().send(directive, rows)
 
 
 def built(levels, seeds, clock, discount, walks=None):
@@ -86,7 +96,7 @@ def built(levels, seeds, clock, discount, walks=None):
 
     stack = build_graph_stack(
         levels,
-        Walks(seeds) if walks is None else walks,
+        OrderedWalks(seeds) if walks is None else walks,
         agent=agent,
         clock=clock,
         seed=SEED,
