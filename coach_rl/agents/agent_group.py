@@ -21,7 +21,7 @@ from gymnasium import spaces
 from coach_rl.agents.member_agents import ActionPart, MemberAgents, MemberRows
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.clock import Clock
-from coach_rl.core.errors import RunError, SpaceError, UnknownNameError, require
+from coach_rl.core.errors import ConfigurationError, RunError, SpaceError, UnknownNameError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.parts import description_of
 from coach_rl.core.ranges import NonEmpty
@@ -60,6 +60,10 @@ class GroupMember:
     MultiDiscrete are the numbers of its elements: `0`, `1`."""
     observations: tuple[str, ...] | None = None
     """The observation keys it sees, named in the same way; None: all of them."""
+    critic_observations: tuple[str, ...] = ()
+    """Further observation keys that the critic of its PPO sees, and its policy does not: a central
+    critic (MAPPO, Yu et al. 2022, arXiv:2103.01955). Members that share an agent see them as
+    `critic/0`, `critic/1` and so on, in this order. Empty: the critic sees what the policy does."""
     reward: str | None = None
     """The info array that holds its own reward; None: it gets the level's reward."""
     terminated: str | None = None
@@ -147,7 +151,7 @@ class AgentGroupParameters:
         own: dict[str, list[EnvironmentSpaces]] = {}
         seen = [_observed(member, whole.observation) for member in self.members]
         for member, keys, part in zip(self.members, seen, parts, strict=True):
-            shown = {name: whole.observation[key] for key, name in keys.items()}
+            shown = {name: whole.observation[key] for key, name in (keys[0] | keys[1]).items()}
             spaces_of_member = EnvironmentSpaces(observation=spaces.Dict(shown), action=part.space)
             own.setdefault(member.agent_name, []).append(spaces_of_member)
             if spaces_of_member != own[member.agent_name][0]:
@@ -161,7 +165,7 @@ class AgentGroupParameters:
             name = member.agent_name
             count = len(own[name])
             if name not in agents:
-                agents[name] = _named(member.agent, name).build(
+                agents[name] = _named(_with_central_critic(member, *keys), name).build(
                     replace(
                         context,
                         spaces=own[name][0],
@@ -172,7 +176,13 @@ class AgentGroupParameters:
                 )
             place = sum(each.agent_name == name for each in bound)
             bound.append(
-                BoundMember(member=member, observations=keys, part=part, place=place, places=count)
+                BoundMember(
+                    member=member,
+                    observations=keys[0] | keys[1],
+                    part=part,
+                    place=place,
+                    places=count,
+                )
             )
         return AgentGroup(agents, tuple(bound), whole.action)
 
@@ -445,8 +455,8 @@ class AgentGroup(MemberAgents):
         return "\n".join(lines)
 
 
-def _observed(member: GroupMember, space: spaces.Dict) -> dict[str, str]:
-    """The keys that a member sees, and the names under which its agent does."""
+def _observed(member: GroupMember, space: spaces.Dict) -> tuple[dict[str, str], dict[str, str]]:
+    """The keys that a member sees and those of its critic alone, with its agent's names of them."""
     keys = tuple(space.spaces)
     if member.observations is not None:
         keys = _keys(member.observations, space, kind="observation key", member=member)
@@ -455,8 +465,14 @@ def _observed(member: GroupMember, space: spaces.Dict) -> dict[str, str]:
             f"member '{member.agent.name}' has no observation keys; "
             f"allowed: {', '.join(space.spaces)}; None for all"
         )
+    critic = _keys(member.critic_observations, space, kind="observation key", member=member)
+    if again := [key for key in critic if key in keys]:
+        raise SpaceError(
+            f"member '{member.agent.name}' has '{again[0]}' among its critic_observations, and its "
+            "policy sees it already; leave it out there, or name its `observations`"
+        )
     if member.shares is None:
-        return {key: key for key in keys}
+        return {key: key for key in keys}, {key: key for key in critic}
     own = member.agent.name
     names = {key: "observation" if key == own else key.removeprefix(f"{own}/") for key in keys}
     twice = [key for key, name in names.items() if list(names.values()).count(name) > 1]
@@ -466,7 +482,37 @@ def _observed(member: GroupMember, space: spaces.Dict) -> dict[str, str]:
             f"'{names[twice[0]]}' to the agent '{member.shares}' that it shares; leave one of them "
             "out of its observations"
         )
-    return names
+    return names, {key: f"critic/{number}" for number, key in enumerate(critic)}
+
+
+def _with_central_critic(
+    member: GroupMember, policy: Mapping[str, str], critic: Mapping[str, str]
+) -> AgentParameters:
+    """The member's agent, whose critic alone sees some keys.
+
+    Args:
+        member: The member.
+        policy: The keys that policy and critic see, and the agent's names of them.
+        critic: The same of those that the critic alone sees.
+    """
+    if not critic:
+        return member.agent
+    described: Any = member.agent
+    network = getattr(described, "network", None)
+    if not hasattr(network, "critic_torso") or network.shared_torso:
+        raise ConfigurationError(
+            f"member '{member.agent.name}' has critic_observations, which need an agent whose "
+            f"network has a torso for the critic alone, as PPO's, got {type(described).__name__}"
+            f"{' with shared_torso' * hasattr(network, 'critic_torso')}; leave them out"
+        )
+    own = tuple(policy.values())
+    of_policy, of_critic = network.torso, network.critic_torso or network.torso
+    split = replace(
+        network,
+        torso=replace(of_policy, keys=of_policy.keys or own),
+        critic_torso=replace(of_critic, keys=of_critic.keys or (*own, *critic.values())),
+    )
+    return cast(AgentParameters, replace(described, network=split))
 
 
 def _keys(
