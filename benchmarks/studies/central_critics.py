@@ -16,9 +16,7 @@ def study() -> Study:
     return Study(
         name="central_critics",
         variants=tuple(
-            Variant(
-                name=preset, preset=preset, changes={"steps": STEPS}, steps=STEPS
-            )
+            Variant(name=preset, preset=preset, steps=STEPS)
             for preset in ("SpeakerListener_MAPPO", "SpeakerListener_PPO")
         ),
         seeds=range(5),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from coach_rl.agents.agent_group import AgentGroup, AgentGroupParameters, GroupMember
+    from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
     from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
     from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
     from coach_rl.agents.filtered_agent import FilteredAgent
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         SubGoalGuideParameters,
     )
     from coach_rl.agents.learner import ActingPolicy, Guide, Learner
+    from coach_rl.agents.member_agents import AgentGroup
     from coach_rl.agents.off_policy_agent import (
         LearningParameters,
         OffPolicyAgent,

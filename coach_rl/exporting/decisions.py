@@ -14,11 +14,10 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.agents.agent_group import AgentGroup
 from coach_rl.agents.flattened_output import FlatParts, FlattenedOutput
 from coach_rl.agents.hierarchies.option_critic_agent import OptionCriticAgent
 from coach_rl.agents.hierarchies.skill_agents import SkillAgents
-from coach_rl.agents.member_agents import ActionPart
+from coach_rl.agents.member_agents import ActionPart, AgentGroup
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.own_filters import ScaledOutput
 from coach_rl.agents.ppo_agent import PPOAgent
@@ -92,10 +91,10 @@ def decision_of(agent: object, *, acts_in: Space, prefix: str = "") -> Decision:
     match agent:
         case PPOAgent() | OffPolicyAgent() if type(agent).__module__.startswith("coach_rl."):
             return NetworkDecision(agent, acts_in=acts_in, prefix=prefix)
-        case AgentGroup():
-            return GroupDecision(agent, prefix=prefix)
         case SkillAgents():
             return SkillsDecision(agent, acts_in=acts_in, prefix=prefix)
+        case AgentGroup():
+            return GroupDecision(agent, prefix=prefix)
         case ScriptedAgent() if agent.built_in is not None:
             return ScriptDecision(agent.built_in, acts_in)
         case ScriptedAgent():

@@ -11,7 +11,7 @@ import pytest
 from gymnasium import spaces
 
 import coach_rl as rl
-from coach_rl.agents.agent_group import AgentGroupParameters, BoundMember, GroupMember
+from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.agents.agent_rows import InfoColumns
 from coach_rl.agents.ddpg_agent import DDPGAlgorithmParameters
 from coach_rl.agents.dqn_agent import DQNAlgorithmParameters
@@ -106,7 +106,7 @@ def long_decision(**changes):
         info={"dead": np.array([0.0, 1.0]), "pay": np.ones(2)},
     )
     member = replace(groups.LEFT, **{"reward": None, "terminated": None, **changes})
-    return lambda: BoundMember(member=member, observations={}, part=None).outcome(outcome)
+    return lambda: member.bound(observations={}, part=None).outcome(outcome)
 
 
 TWINS = shared.sharing(shared.ddpg).members
