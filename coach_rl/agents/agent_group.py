@@ -115,8 +115,8 @@ class AgentGroupParameters:
     """The members; every action key belongs to exactly one of them, or to one at least where they
     act in turn."""
     arbiter: ArbiterParameters | None = None
-    """Chooses the one that acts in each row: `Turns`, `EnvironmentTurns` or `Selector`. Keys of
-    those that don't act hold a filler. None: all of them act at every decision."""
+    """Chooses who acts in each row: `Turns`, `EnvironmentTurns` or `SelectedTurns`. Keys of those
+    that don't act hold a filler. None: all of them act at every decision."""
     discount: UnitInterval = 1.0
     """Discount per simulator step of the rewards that are added up until a member acts again."""
     name: NonEmpty[str] = "group"
@@ -290,7 +290,7 @@ def _with_central_critic(
     if not critic:
         return member.agent
     described: Any = member.agent
-    network = getattr(described, "network", None)
+    network: Any = getattr(described, "network", None)
     if not hasattr(network, "critic_torso") or network.shared_torso:
         raise ConfigurationError(
             f"member '{member.agent.name}' has critic_observations, which need an agent whose "

@@ -2,7 +2,7 @@
 
     AgentGroupParameters(members=(...), arbiter=Turns(order=("left", "left", "right")))
     AgentGroupParameters(members=(...), arbiter=EnvironmentTurns())
-    AgentGroupParameters(members=(...), arbiter=Selector(agent=PPOAgentParameters(name="chooser")))
+    AgentGroupParameters(members=(...), arbiter=SelectedTurns(agent=chooser))
 
 A member's decision lasts until it acts again: the rewards until then are added up, and its next
 observation is the one that it acts on then. Its own end, and that of the (sub-)episode, close it
@@ -29,6 +29,7 @@ from coach_rl.core.errors import (
     require,
 )
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.parts import description_of
 from coach_rl.core.ranges import NonEmpty, Positive
 from coach_rl.core.records import ActionRequest, Array, BoolArray, FloatArray, IntArray, Outcome
 from coach_rl.core.saved import Saved, SavedAttribute
@@ -63,8 +64,7 @@ class Turns:
                     f"member '{name}' never acts: the order of Turns is {', '.join(order)}; add it "
                     "there, or leave the member out"
                 )
-        numbers = np.array([names.index(name) for name in order])
-        arbiter, action = _Order(numbers), context.spaces.action
+        arbiter, action = _Order(order, names), context.spaces.action
         return TurnGroup(agents, bound, action, arbiter=arbiter, discount=discount)
 
 
@@ -98,7 +98,7 @@ class EnvironmentTurns:
 
 
 @parameter_class
-class Selector:
+class SelectedTurns:
     """An agent chooses which member acts; a `ScriptedAgentParameters` makes it a function."""
 
     agent: AgentParameters
@@ -269,6 +269,9 @@ class TurnRows(MemberRows):
 
 class Arbiter(Protocol):
     """Chooses the member that acts."""
+
+    description: str
+    """Who acts, for people."""
 
     def new_rows(self, num_envs: int) -> dict[str, Array]:
         """Arrays [N, ...] by name that it keeps."""
@@ -450,12 +453,21 @@ class TurnGroup(AgentGroup):
         for decisions in row_state.decisions_of.values():
             decisions.open[:] = False
 
+    def description(self) -> str:
+        """Who acts, and the members one after the other, for people."""
+        lines = [self.arbiter.description, super().description()]
+        for each in self._deciding[len(self.bound) :]:
+            own = description_of(self.members[each.name]).splitlines()
+            lines += [f"selector {each.name}", *(f"  {line}" for line in own)]
+        return "\n".join(lines)
+
 
 class _Order:
-    """Members in a fixed order, [L] numbers."""
+    """Members in a fixed order."""
 
-    def __init__(self, order: IntArray) -> None:
-        self._order = order
+    def __init__(self, order: tuple[str, ...], names: list[str]) -> None:
+        self._order = np.array([names.index(name) for name in order])  # [L]
+        self.description = f"acts: {', '.join(order)}, in this order"
 
     def new_rows(self, num_envs: int) -> dict[str, Array]:
         return {"place": np.zeros(num_envs, np.int64)}
@@ -486,6 +498,7 @@ class _Shown:
 
     def __init__(self, keys: list[str]) -> None:
         self._keys = keys
+        self.description = f"acts: the member whose turn is shown by {', '.join(keys)}"
 
     def new_rows(self, num_envs: int) -> dict[str, Array]:
         return {}
@@ -517,6 +530,7 @@ class _Chosen:
 
     def __init__(self, chooser: BoundMember, *, every: int) -> None:
         self._chooser, self._every = chooser, every
+        self.description = f"acts: the member that {chooser.name} chooses, every {every} decisions"
 
     def new_rows(self, num_envs: int) -> dict[str, Array]:
         return {"choice": np.zeros(num_envs, np.int64), "since": np.zeros(num_envs, np.int64)}

@@ -217,7 +217,8 @@ class MemberRows(Saved):
             name: The member's.
             rows: [R].
         """
-        return self.playing[name][rows] & (self.latest[rows] == number)
+        acted: BoolArray = self.playing[name][rows] & (self.latest[rows] == number)
+        return acted
 
     def decisions(self) -> State:
         made = {name: following(rows, name).decisions() for name, rows in self.members.items()}
@@ -461,12 +462,16 @@ class AgentGroup(Saved):
         """The members one after the other, for people."""
         lines = []
         for each in self.bound:
-            lines += [
-                f"member {each.name}" + (f" (shares {each.agent_name})" * (each.places > 1)),
-                f"  observes {', '.join(each.observations or ())}",
-                f"  acts under {', '.join(each.part.keys)} in {each.part.space}",
-                f"  reward: {each.reward or 'the level'}",
-            ]
+            lines.append(
+                f"member {each.name}" + (f" (shares {each.agent_name})" * (each.places > 1))
+            )
+            if each.observations is not None and each.part is not None:
+                lines += [
+                    f"  observes {', '.join(each.observations)}",
+                    f"  acts under {', '.join(filter(None, each.part.keys)) or 'all keys'} in "
+                    f"{each.part.space}",
+                ]
+            lines.append(f"  reward: {each.reward or 'the level'}")
             if each.place == each.places - 1:
                 agent = self.members[each.agent_name]
                 lines += [f"  {line}" for line in description_of(agent).splitlines()]
