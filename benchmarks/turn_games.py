@@ -3,9 +3,9 @@
     python benchmarks/turn_games.py RUN [RUN ...]
 
 RUN is the folder of a run of TicTacToe_PPO, on either of the games. A table has the shares of 1,000
-games that its agent won, drew and lost, greedy, the first ones of 100 environments, half of them as the first player: against a
-player that moves at random, and in tic-tac-toe against one that plays perfectly (exact minimax),
-which draws among its best moves.
+games that its agent won, drew and lost, greedy, the first ones of 100 environments, half of them as
+the first player. Opponents: a player that moves at random and, in tic-tac-toe, one that plays
+perfectly (exact minimax) and draws among its best moves.
 """
 
 import argparse
