@@ -10,8 +10,9 @@ from coach_rl.presets.panels import FlatPanel, flat, ppo_optimizer
 class Panel(FlatPanel):
     """Settings to change with -cp."""
 
-    level: str = "pettingzoo.classic.tictactoe_v3"
-    """A game of two players, turn-based, of PettingZoo's `classic`."""
+    level: str = "pettingzoo.classic.tictactoe.tictactoe"
+    """The module of a turn-based game of two players, here `tictactoe_v3`; for `connect_four_v3`
+    `pettingzoo.classic.connect_four.connect_four` and the players `player_0` and `player_1`."""
     players: tuple[str, str] = ("player_1", "player_2")
     """The players' names there."""
     num_envs: int = 16
