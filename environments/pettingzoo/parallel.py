@@ -47,8 +47,8 @@ class PettingZooParameters(SingleEnvironmentsParameters):
 
     level: str = field(metadata={ADVICE: name_of_class})
     """A module that has a `parallel_env` (`mpe2.simple_spread_v3`) or else an `env`
-    (`pettingzoo.classic.tictactoe.tictactoe`), or the `module:Class` of a `pettingzoo.ParallelEnv` or
-    `AECEnv`, or a `module:function` annotated to return one."""
+    (`pettingzoo.classic.tictactoe.tictactoe`), or the `module:Class` of a `pettingzoo.ParallelEnv`
+    or `AECEnv`, or a `module:function` annotated to return one."""
     max_episode_steps: int | None = None
     """All agents are truncated after this many steps; None and -1: only by the environment."""
     vectorization: Literal["sync", "subprocess"] = "sync"
