@@ -129,6 +129,13 @@ class AgentGroupParameters:
             f"the members of group '{self.name}' need different names, got {names}",
         )
         for member in self.members:
+            memory = getattr(member.agent, "memory", None)
+            require(
+                self.arbiter is None or getattr(memory, "hindsight", None) is None,
+                f"member '{member.agent.name}' has a memory with hindsight, which computes the "
+                "reward of a single decision, and its decisions last until it acts again; leave "
+                "out hindsight or the arbiter",
+            )
             if member.shares is None:
                 continue
             require(
@@ -196,19 +203,7 @@ class AgentGroupParameters:
             )
         if self.arbiter is None:
             return AgentGroup(agents, tuple(bound), whole.action)
-        self._require_no_hindsight()
         return self.arbiter.build(agents, tuple(bound), context, discount=self.discount)
-
-    def _require_no_hindsight(self) -> None:
-        """Raise `ConfigurationError` where hindsight would compute the reward of one step alone."""
-        for member in self.members:
-            memory = getattr(member.agent, "memory", None)
-            if getattr(memory, "hindsight", None) is not None:
-                raise ConfigurationError(
-                    f"member '{member.agent.name}' has a memory with hindsight, which computes "
-                    "the reward of a single decision, and its decisions last until it acts again; "
-                    "leave out hindsight or the arbiter"
-                )
 
     def _parts(self, space: spaces.Dict) -> list[ActionPart]:
         """Each member's part of the action; every key belongs to a member, or to exactly one."""

@@ -14,11 +14,13 @@ from coach_rl.agents.arbiters import EnvironmentTurns, SelectedTurns, Turns
 from coach_rl.agents.scripted_agent import ActingOnly, ScriptedAgentParameters, ScriptedRows
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.parts import trajectories_of
 from coach_rl.core.records import ActionRequest, Outcome, agent_info
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import WorldEnvironment, WorldStep
+from coach_rl.environments.pettingzoo import PettingZooParameters
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
@@ -474,3 +476,42 @@ def test_group_stopped_in_mid_decision_resumes_bit_for_bit(kind, shares, tmp_pat
 
     build = partial(running, RUNNING[kind], shares=shares)
     assert_resumes(build, tmp_path, after(100, amid_decisions), check=check)
+
+
+def heard(maker, arbiter, steps):
+    """The transitions of speaker and listener in an environment of that kind."""
+    agents = (ppo(name, 1_000, normalised=False) for name in ("speaker_0", "listener_0"))
+    manager = BasicRLGraphManager(
+        BasicGraphParameters(
+            agent=AgentGroupParameters(
+                members=tuple(GroupMember.of(agent) for agent in agents), arbiter=arbiter
+            ),
+            environment=PettingZooParameters(
+                level=f"mpe2.simple_speaker_listener_v4:{maker}", kwargs={"max_cycles": 5}
+            ),
+            num_envs=2,
+            schedule=ScheduleParameters(
+                training=EnvironmentSteps(2 * steps), evaluation_interval=None
+            ),
+        )
+    )
+    with manager:
+        manager.create_graph(Runtime(seed=3, device="cpu"))
+        manager.run()
+        members = manager.graph.agents["main"].members
+        return {name: trajectories_of(agent) for name, agent in members.items()}
+
+
+def test_speaker_and_listener_in_turn_equal_those_at_once():
+    """In AEC's form both act before the world moves, so each has the transitions of the parallel
+    form, but for the simulator steps that a decision lasts: two, and one where the episode ends.
+    """
+    pytest.importorskip("mpe2")
+    at_once, in_turn = heard("parallel_env", None, 20), heard("env", EnvironmentTurns(), 40)
+    for name, expected in at_once.items():
+        assert expected["/mask"].sum() == 40
+        assert in_turn[name].keys() == expected.keys()
+        for path, values in expected.items():
+            if path != "/durations":
+                np.testing.assert_array_equal(in_turn[name][path], values, err_msg=path)
+        assert set(in_turn[name]["/durations"].ravel()) <= {1, 2}
