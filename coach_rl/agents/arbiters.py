@@ -158,7 +158,7 @@ class SelectedTurns:
 
 @dataclass(kw_only=True)
 class OpenDecisions(Saved):
-    """What one member's decisions have led to so far; the first axis of every array is N."""
+    """One member's open decisions and their results so far; the first axis of every array is N."""
 
     SAVED = (
         "open",
@@ -271,7 +271,7 @@ class Arbiter(Protocol):
     """Chooses the member that acts."""
 
     description: str
-    """Who acts, for people."""
+    """A line that names who acts, for people."""
 
     def new_rows(self, num_envs: int) -> dict[str, Array]:
         """Arrays [N, ...] by name that it keeps."""
@@ -366,11 +366,11 @@ class TurnGroup(AgentGroup):
     ) -> Array:
         """The selector's choices [R], numbers of members."""
         was_open = row_state.decisions_of[each.name].open[request.rows]
-        asked = replace(request, starts=~was_open, episode_start=~was_open & request.episode_start)
+        own = replace(request, starts=~was_open, episode_start=~was_open & request.episode_start)
         everywhere = np.ones(len(was_open), np.bool_)
-        self._begin([(each, everywhere)], row_state, asked, clock)
+        self._begin([(each, everywhere)], row_state, own, clock)
         agent = self.members[each.name]
-        chosen = agent.act(row_state.members[each.name], each.request(asked), clock)
+        chosen = agent.act(row_state.members[each.name], each.request(own), clock)
         if isinstance(chosen, dict) or ((chosen < 0) | (chosen >= len(self.bound))).any():
             raise ActionError(
                 f"the selector '{each.name}' chose {np.unique(np.asarray(chosen))}; allowed are "
@@ -454,7 +454,7 @@ class TurnGroup(AgentGroup):
             decisions.open[:] = False
 
     def description(self) -> str:
-        """Who acts, and the members one after the other, for people."""
+        """The order, and the members one after the other, for people."""
         lines = [self.arbiter.description, super().description()]
         for each in self._deciding[len(self.bound) :]:
             own = description_of(self.members[each.name]).splitlines()
@@ -549,9 +549,9 @@ class _Chosen:
         plays = playing[choice[rows], np.arange(len(rows))]
         due = request.starts | (since[rows] >= self._every) | ~plays
         if due.any():
-            asked = rows[due]
-            choice[asked] = group.choose(self._chooser, row_state, request.rows_of(due), clock)
-            since[asked] = 0
+            chooses = rows[due]
+            choice[chooses] = group.choose(self._chooser, row_state, request.rows_of(due), clock)
+            since[chooses] = 0
         since[rows] += 1
         turns: IntArray = choice[rows]
         return turns

@@ -235,7 +235,7 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         self.parallel.close()
 
     def _observation(self) -> dict[str, object]:
-        """What every agent sees, and whose turn it is."""
+        """The observations of all agents, and whose turn it is."""
         if not self._shows_turns:
             return dict(self._seen)
         turn = self.parallel.aec_env.agent_selection
