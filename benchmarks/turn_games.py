@@ -20,6 +20,8 @@ import numpy as np
 
 import coach_rl as rl
 from coach_rl.core.records import agent_info
+from coach_rl.runs.folder import RunFolder
+from coach_rl.sessions.opening import rebuild
 
 Move = Callable[[np.ndarray, np.ndarray, np.random.Generator], int]
 """A player: (board, mask of allowed moves, generator) to its move."""
@@ -51,11 +53,17 @@ def minimax_move(board: np.ndarray, _mask: np.ndarray, rng: np.random.Generator)
     return int(rng.choice(best_moves(own, other)[1]))
 
 
+def game_of(run: str) -> rl.EnvironmentParameters:
+    """The game that a run was trained on."""
+    graph_manager, *_ = rebuild(RunFolder(Path(run)), learns=False)
+    return graph_manager.parameters.environment
+
+
 def shares(run: str, move: Move) -> tuple[float, float, float]:
     """Shares of games that a run's agent won, drew and lost against a player's moves."""
     agent, rng = rl.load(run), np.random.default_rng(SEED)
     players = sorted(agent.spaces.action.spaces)
-    environment = rl.PettingZooParameters(level=level_of(run)).build(num_envs=ENVIRONMENTS)
+    environment = game_of(run).build(num_envs=ENVIRONMENTS)
     results = []
     for side, (own, other) in enumerate((players, players[::-1])):
         seen = environment.reset(seed=SEED + side).observation
@@ -81,11 +89,6 @@ def shares(run: str, move: Move) -> tuple[float, float, float]:
     return float((result > 0).mean()), float((result == 0).mean()), float((result < 0).mean())
 
 
-def level_of(run: str) -> str:
-    """The game that a run was trained on."""
-    return Path(run).absolute().name.partition("_seed")[0]
-
-
 def main() -> None:
     """Print a line for each run and opponent."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -94,7 +97,7 @@ def main() -> None:
     print("| --- | --- | ---: | ---: | ---: |")
     for run in parser.parse_args().runs:
         opponents = {"random": random_move}
-        if "tictactoe" in level_of(run):
+        if "tictactoe" in game_of(run).level:
             opponents["minimax"] = minimax_move
         for name, move in opponents.items():
             figures = " | ".join(f"{100 * each:.1f} %" for each in shares(run, move))

@@ -24,6 +24,8 @@ class Panel(FlatPanel):
     """Gain of the speaker's last layer at the start. A large one makes it use different words for
     different goals before it has learned anything, so there is something for the listener to find
     out. With PPO's usual 0.01 the listener learns to ignore it first, and it stays mute."""
+    central: bool = False
+    """If True, each critic sees what both agents see, as in SpeakerListener_MAPPO."""
 
 
 AGENTS = ("speaker_0", "listener_0")
@@ -35,12 +37,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
     Lowe et al. 2017's cooperative communication (arXiv:1706.02275), in MPE2's version. Needs the
     extra `pettingzoo`.
     """
-    return experiment(panel, central=False)
-
-
-def experiment(panel: Panel, *, central: bool) -> rl.GraphManager:
-    """The experiment, with critics that see what both agents see if they are central."""
-    members = tuple(_member(panel, name, central=central) for name in AGENTS)
+    members = tuple(_member(panel, name) for name in AGENTS)
     return flat(
         panel,
         rl.AgentGroupParameters(members=members),
@@ -50,8 +47,8 @@ def experiment(panel: Panel, *, central: bool) -> rl.GraphManager:
     )
 
 
-def _member(panel: Panel, name: str, *, central: bool) -> rl.GroupMember:
-    others = tuple(other for other in AGENTS if other != name) if central else ()
+def _member(panel: Panel, name: str) -> rl.GroupMember:
+    others = tuple(other for other in AGENTS if other != name) if panel.central else ()
     agent = rl.PPOAgentParameters(
         name=name,
         network=rl.ActorCriticParameters(policy_gain=panel.voice if name == "speaker_0" else 0.01),
