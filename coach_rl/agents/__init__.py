@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         farthest_points,
         path_costs,
     )
+    from coach_rl.agents.hierarchies.lesson_goals import LESSONGoals, LESSONGoalSpace
     from coach_rl.agents.hierarchies.option_critic_agent import (
         OptionCriticAgent,
         OptionCriticAgentParameters,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         AdjacencyParameters,
         SubGoalGuideParameters,
     )
+    from coach_rl.agents.learned_goals import GoalBatch, LearnedGoals, LearnedGoalSpace
     from coach_rl.agents.learner import ActingPolicy, Guide, Learner
     from coach_rl.agents.member_agents import AgentGroup
     from coach_rl.agents.off_policy_agent import (
@@ -69,9 +71,10 @@ __all__ = [
     "ActingPolicy", "AdjacencyParameters", "AgentGroup", "AgentGroupParameters", "CriticSteps",
     "DDPGAgentParameters", "DDPGAlgorithmParameters", "DIAYNAgentParameters", "DQNAgentParameters",
     "DQNAlgorithmParameters", "DiscriminatorParameters", "EdgeLengths", "EnvironmentTurns",
-    "FarthestPoints", "FilteredAgent", "GraphAgent", "GraphAgentParameters", "GridPlaces",
-    "GroupMember", "Guide", "HACAgentParameters", "HIROAgent", "HIROAgentParameters",
-    "LandmarkParameters", "Learner", "LearningParameters", "NoveltyParameters", "OffPolicyAgent",
+    "FarthestPoints", "FilteredAgent", "GoalBatch", "GraphAgent", "GraphAgentParameters",
+    "GridPlaces", "GroupMember", "Guide", "HACAgentParameters", "HIROAgent", "HIROAgentParameters",
+    "LESSONGoalSpace", "LESSONGoals", "LandmarkParameters", "LearnedGoalSpace", "LearnedGoals",
+    "Learner", "LearningParameters", "NoveltyParameters", "OffPolicyAgent",
     "OffPolicyAgentParameters", "OptionCriticAgent", "OptionCriticAgentParameters", "PPOAgent",
     "PPOAgentParameters", "PPOAlgorithmParameters", "SACAgentParameters", "SACAlgorithmParameters",
     "ScriptedAgent", "ScriptedAgentParameters", "SelectedTurns", "SkillAgents",

@@ -270,6 +270,15 @@ class DrawnAgent(Protocol[Held]):
         ...
 
 
+@runtime_checkable
+class PicturedAgent(Protocol[Held]):
+    """An agent with a picture of its own, which films show beside the scene."""
+
+    def picture(self, row_state: Held, row: int) -> Array:
+        """Return the picture of a row, uint8 [height, width, 3], of one size for all frames."""
+        ...
+
+
 AnyAgent: TypeAlias = Agent[Any]
 """An agent with any row state; only the agent itself reads it."""
 
@@ -321,6 +330,11 @@ class LevelPlace:
             owner: What turns goals that were achieved, or planned, into actions.
         """
         goal = self.sub_goal
+        if goal is not None and goal.learns:
+            raise ConfigurationError(
+                f"{owner} keeps goals that the level below achieved, and {type(goal).__name__} "
+                "moves them as it learns; give the level below a GoalSpace"
+            )
         if goal is None or goal.overridden("asked_in_hindsight"):
             return
         if goal.space.shape != (goal.sent_size,):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.agents import AnyAgent, DrawnAgent, EndingAgent, following
+from coach_rl.core.agents import AnyAgent, DrawnAgent, EndingAgent, PicturedAgent, following
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
@@ -161,6 +161,9 @@ class LevelManager:
         self._rewards: GoalRewards | None = None
         if isinstance(space, GoalSpace) and callable(space.reward):
             self._rewards = GoalRewards(space.reward, level=params.name, num_envs=n)
+        self._uses_before = isinstance(space, GoalSpace) and (
+            space.uses_before or self._rewards is not None
+        )
         self._horizons: Horizons | None = None
         if params.horizon_of is not None and params.horizon is not None:
             self._horizons = Horizons(
@@ -345,6 +348,11 @@ class LevelManager:
         agent = self.agent
         return agent.marks(self.agent_rows, row, place) if isinstance(agent, DrawnAgent) else ()
 
+    def picture(self, row: int) -> Array | None:
+        """Return the agent's picture of a row, uint8 [H, W, 3]; None where it has none."""
+        agent = self.agent
+        return agent.picture(self.agent_rows, row) if isinstance(agent, PicturedAgent) else None
+
     def state_dict(self) -> State:
         return {"environment": self.environment.state_dict(), **self.own_state_dict()}
 
@@ -412,10 +420,10 @@ class LevelManager:
     def _judged(
         self, answer: EnvResponse, index: RowIndex, stopped: BoolArray | None = None
     ) -> Judgement:
-        rows, options = self._rows, self.params.goal_space
-        has_rewards = isinstance(options, OptionSpace) and options.rewards
+        rows, space = self._rows, self.params.goal_space
+        uses_before = space.rewards if isinstance(space, OptionSpace) else self._uses_before
         before = None
-        if has_rewards or self._rewards is not None:
+        if uses_before:
             before = take(rows.observation, answer.rows)
         earned = None
         if self._rewards is not None and before is not None:
