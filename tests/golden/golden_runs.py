@@ -91,6 +91,15 @@ ADJACENT = "".join(
     for change in ("every=100", "epochs=2", "cell=0.1", "near=0.01", "far=0.03")
 )
 
+TWO_MEMBERS = (
+    ONE
+    + "num_envs=2; schedule.evaluation_interval=100; "
+    + "".join(
+        f"agent.members.{number}.agent.algorithm.{change}; "
+        for number in range(2)
+        for change in ("rollout=50", "epochs=2", "minibatch=25")
+    )
+)
 RUNS = {
     "Acrobot_PPO": GoldenRun(preset="Acrobot_PPO", steps=256, changes=PPO),
     "AntMaze_Graph": GoldenRun(
@@ -285,17 +294,14 @@ RUNS = {
         steps=180,
         changes=HIRO + "levels.1.goal_space.torso.middleware=(8, 8)",
     ),
+    "SpeakerListener_MAPPO": GoldenRun(
+        preset="SpeakerListener_MAPPO", steps=200, changes=TWO_MEMBERS, package="mpe2"
+    ),
     "SpeakerListener_PPO": GoldenRun(
-        preset="SpeakerListener_PPO",
-        steps=200,
-        changes=ONE
-        + "num_envs=2; schedule.evaluation_interval=100; "
-        + "".join(
-            f"agent.members.{number}.agent.algorithm.{change}; "
-            for number in range(2)
-            for change in ("rollout=50", "epochs=2", "minibatch=25")
-        ),
-        package="mpe2",
+        preset="SpeakerListener_PPO", steps=200, changes=TWO_MEMBERS, package="mpe2"
+    ),
+    "TicTacToe_PPO": GoldenRun(
+        preset="TicTacToe_PPO", steps=200, changes=TWO_MEMBERS, package="pettingzoo"
     ),
     "TMaze_PPO_Options": GoldenRun(
         preset="TMaze_PPO_Options",
