@@ -1,21 +1,21 @@
 """PPO learns tic-tac-toe against itself: both players are members that share an agent."""
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import coach_rl as rl
 from coach_rl.presets.panels import FlatPanel, flat, ppo_optimizer
+
+PLAYERS = {"tictactoe": ("player_1", "player_2"), "connect_four": ("player_0", "player_1")}
+"""The players' names in each game."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Panel(FlatPanel):
     """Settings to change with -cp."""
 
-    level: str = "pettingzoo.classic.tictactoe.tictactoe:raw_env"
-    """A turn-based game of two players, here `tictactoe_v3` without PettingZoo's checks of moves,
-    which take half of the time; `pettingzoo.classic.connect_four.connect_four:raw_env`, with the
-    players `player_0` and `player_1`, is `connect_four_v3`."""
-    players: tuple[str, str] = ("player_1", "player_2")
-    """The players' names there."""
+    game: Literal["tictactoe", "connect_four"] = "tictactoe"
+    """The game, one of PettingZoo's."""
     num_envs: int = 64
     steps: int = 400_000
     learning_rate: float = 1e-3
@@ -26,7 +26,7 @@ class Panel(FlatPanel):
 
 
 def graph_manager(panel: Panel) -> rl.GraphManager:
-    """One policy plays both sides of tic-tac-toe, each in its turn.
+    """One policy plays both sides of a game, each in its turn.
 
     Needs the extra `pettingzoo`.
     """
@@ -46,12 +46,15 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
     )
     members = tuple(
         replace(rl.GroupMember.of(replace(agent, name=name)), shares="player")
-        for name in panel.players
+        for name in PLAYERS[panel.game]
     )
     return flat(
         panel,
         rl.AgentGroupParameters(members=members, arbiter=rl.EnvironmentTurns()),
-        rl.PettingZooParameters(level=panel.level),
+        rl.PettingZooParameters(
+            # raw_env: without checks of moves, which masks make, and which take half of the time
+            level=f"pettingzoo.classic.{panel.game}.{panel.game}:raw_env"
+        ),
         panel.schedule(50_000, evaluation_episodes=20, progress_interval=10_000),
         validation=None,
     )

@@ -29,6 +29,8 @@ from coach_rl.environments.gymnasium.recipe import (
 
 PARALLEL, TURN_BASED = "parallel_env", "env"
 """Names of the functions that make an environment in modules of PettingZoo's."""
+ACTIVE = "active_agent"
+"""Key of an agent's own info in turn-based environments."""
 TURN = "turn"
 """Prefix of the observations that show whose turn it is."""
 OWN_INFO = "info"
@@ -293,14 +295,21 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
     def _info(
         self, rewards: dict[str, float], infos: dict[str, dict[str, object]]
     ) -> dict[str, object]:
-        """The info of each agent, by the names of `core.agent_info`."""
+        """The info of each agent, by the names of `core.agent_info`.
+
+        Without `active_agent`, PettingZoo's text of whose turn it is.
+        """
         return {
             AGENTS: {
                 name: {
                     REWARD: rewards[name],
                     TERMINATED: self._terminated[name],
                     TRUNCATED: self._truncated[name],
-                    OWN_INFO: dict(infos.get(name, {})),
+                    OWN_INFO: {
+                        key: value
+                        for key, value in infos.get(name, {}).items()
+                        if not (self._shows_turns and key == ACTIVE)
+                    },
                 }
                 for name in self.names
             }

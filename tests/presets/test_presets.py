@@ -230,7 +230,8 @@ def test_preset_carries_its_acceptance_test(name):
         "Gates_HiTS",
         "AntMaze_HAC",
         "AntMaze_HIRO",
-    }:  # no reward; no run that learned it
+        "TicTacToe_PPO",
+    }:  # no reward, or that of both players together, 0; no run that learned it
         assert validation is None
         return
     assert validation is not None
