@@ -580,3 +580,16 @@ def test_description_names_the_learned_space():
     text = manager.graph.description()
     assert "goals: 3 latents of LESSONGoals in [-2, 2] by 'observation'" in text
     manager.close()
+
+
+def test_forks_share_the_goals_of_the_run():
+    params = levels_of((PLAIN, LINEAR), training=60)
+    top, *below = params.levels
+    certified = replace(top, certify=rl.CertifyParameters(candidates=2))
+    manager = built(replace(params, levels=(certified, *below)))
+    fork = manager.graph.training.levels[0].certifier._fork._levels[-1]
+    assert fork.params.goal_space is manager.graph.agents["low"].goals
+    for _ in manager.improve():
+        pass
+    assert fork.params.goal_space.version > 1
+    manager.close()
