@@ -27,7 +27,7 @@ FOLDER = Path(__file__).parents[2] / "docs" / "research"
 OTHERS = {"two_levels", "compared_rewards"}
 PROGRAMS = sorted({file.stem for file in FOLDER.glob("*.py")} - OTHERS)
 MOST_LINES = 40
-DRAWN = {"chosen_horizons"}
+DRAWN = {"chosen_horizons", "discriminated_skills"}
 """Programs that draw numbers in evaluations, which a loaded agent draws from streams of its own."""
 
 
