@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import coach_rl as rl
-from coach_rl.presets.goal_hierarchies import POINT_MAZES, GuidedPanel, hiro_experiment, ways_to_go
+from coach_rl.presets.goal_hierarchies import (
+    POINT_MAZES,
+    GuidedPanel,
+    HIROPanel,
+    hiro_experiment,
+    ways_to_go,
+)
 
 VALIDATION = {
     # The way is about 25 steps long on average; an episode that never gets there costs 200.
@@ -43,13 +49,9 @@ class Panel(GuidedPanel):
     evaluation_interval: int = 5_000
 
 
-def graph_manager(panel: Panel) -> rl.GraphManager:
-    """Push a ball from anywhere in a maze to anywhere else in it.
-
-    A step is worth -1 until the goal is reached, and 0 there, where the episode ends.
-    """
-    world = panel.world()
-    learner = rl.TD3AgentParameters(
+def learner_of(panel: HIROPanel) -> rl.TD3AgentParameters:
+    """TD3 for the lower level, or for an agent alone."""
+    return rl.TD3AgentParameters(
         algorithm=rl.TD3AlgorithmParameters(
             discount=panel.discount, huber=1.0, target_noise=0.2, target_noise_clip=0.5
         ),
@@ -65,10 +67,18 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         actor_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
         critic_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
     )
+
+
+def graph_manager(panel: Panel) -> rl.GraphManager:
+    """Push a ball from anywhere in a maze to anywhere else in it.
+
+    A step is worth -1 until the goal is reached, and 0 there, where the episode ends.
+    """
+    world = panel.world()
     return hiro_experiment(
         panel,
         world,
-        learner,
+        learner_of(panel),
         subgoals=ways_to_go(world.task.subgoal_space, panel.reach),
         reward_scale=panel.reward_scale,
         schedule=panel.schedule(heatup=panel.heatup),

@@ -307,7 +307,7 @@ def describe_stack(
     """
     lines: list[str] = []
     for depth, (level, params, agent) in enumerate(zip(levels, described, agents, strict=True)):
-        spaces = agent_spaces(level.environment.spaces, params.goal_space)
+        spaces = agent_spaces(level.environment.spaces, level.params.goal_space)
         below = described[depth + 1] if depth + 1 < len(described) else None
         about = [
             f"level {level.name}: {params.agent.name}",

@@ -42,6 +42,7 @@ from coach_rl.memories.batches import (
     MASK,
     NEXT_OBSERVATIONS,
     OBSERVATIONS,
+    RAW,
     REWARDS,
     ROWS,
     TERMINATED,
@@ -50,6 +51,7 @@ from coach_rl.memories.batches import (
     columns_of,
     extra,
     shown_as,
+    under,
 )
 from coach_rl.memories.frame_ring import frames_per_row
 from coach_rl.memories.hindsight import Hindsight, HindsightGoals
@@ -251,8 +253,8 @@ class ReplayLayout:
         if self.hindsight is None:
             return {}
         seen, followed = (
-            {key: columns[f"{prefix}{key}"] for key in self.observations}
-            for prefix in (OBSERVATIONS, NEXT_OBSERVATIONS)
+            {key: columns[f"{prefix}{key}"] for key in self.observations} | under(raw, columns)
+            for prefix, raw in ((OBSERVATIONS, RAW[0]), (NEXT_OBSERVATIONS, RAW[1]))
         )
         kept = self.hindsight.ledger_values(
             seen, followed, terminated=columns[TERMINATED], below=below

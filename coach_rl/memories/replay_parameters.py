@@ -1,7 +1,8 @@
 """The parameters of a replay memory, and how it is put together from them."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from coach_rl.core.ranges import Positive
 from coach_rl.core.records import HIDDEN_STATE
 from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space
-from coach_rl.memories.hindsight import HindsightParameters, HindsightUnits
+from coach_rl.memories.hindsight import Hindsight, HindsightParameters, HindsightUnits
 from coach_rl.memories.hindsight_actions import (
     HindsightActionParameters,
     HindsightActionsShown,
@@ -38,6 +39,9 @@ from coach_rl.memories.samplers import (
 from coach_rl.memories.sequences import GatherSequences, SequenceParameters, Sequences
 from coach_rl.memories.tables import DeviceTable, HostTable, PinnedTable, Table
 from coach_rl.memories.timed_hindsight import timed
+
+if TYPE_CHECKING:
+    from coach_rl.memories.changing_goals import ChangingGoals
 
 Storage = Literal["cpu", "pinned", "device", "none"]
 
@@ -130,7 +134,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         output_filter: OutputFilter | None = None,
     ) -> ReplayMemory:
         self._check(observation_space, num_envs, device)
-        hindsight = None if self.hindsight is None else timed(self.hindsight.at(place))
+        hindsight = self._relabelling(place)
         actions = None
         if hindsight is not None:
             hindsight.check(observation_space)
@@ -152,7 +156,11 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             hindsight_actions=actions,
         )
         check_size(layout.size, capacity=self.capacity, device=device)
-        memory = self._memory(layout, device=device, seed=seed, discount=discount)
+        above: Any = place.sub_goal
+        units: list[SamplerUnit] = []
+        if above is not None and above.learns:
+            units = above.units_above(output_filter, self.extras)
+        memory = self._memory(layout, device=device, seed=seed, discount=discount, more=units)
         if self.prefill is not None and self.storage != "none":
             memory.prefill(self.prefill)
         return memory
@@ -214,8 +222,27 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
                 "lower sequences.length"
             )
 
+    def _relabelling(self, place: LevelPlace) -> Hindsight | None:
+        """The relabelling of a level's goals; None where they stay as they were."""
+        goal: Any = place.goal
+        if goal is None or not goal.learns:
+            return None if self.hindsight is None else timed(self.hindsight.at(place))
+        if self.n_step > 1 or self.sequences is not None or self.prefill is not None:
+            raise ConfigurationError(
+                f"{type(goal).__name__} learns from single transitions, which it judges when they "
+                f"are drawn; leave out n_step={self.n_step}, sequences and prefill"
+            )
+        changing: ChangingGoals = goal
+        return changing.relabelling(self.hindsight, place, self.extras)
+
     def _memory(
-        self, layout: ReplayLayout, *, device: torch.device, seed: int, discount: float
+        self,
+        layout: ReplayLayout,
+        *,
+        device: torch.device,
+        seed: int,
+        discount: float,
+        more: Sequence[SamplerUnit] = (),
     ) -> ReplayMemory:
         store = RingStore(
             num_rows=layout.num_rows,
@@ -243,7 +270,10 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             units.append(relabel.observations)
         if layout.hindsight_actions is not None:
             units.append(HindsightActionsShown(store, layout.hindsight_actions))
-        units = self._with_own(units, store, rng, device)
+        if layout.hindsight is not None and layout.hindsight.goal.learns:
+            changing: Any = layout.hindsight
+            units += changing.columns(store)
+        units = self._with_own([*units, *more], store, rng, device)
         return ReplayMemory(
             layout,
             store=store,
