@@ -253,9 +253,11 @@ class ReplayLayout:
         if self.hindsight is None:
             return {}
         seen, followed = (
-            {key: columns[f"{prefix}{key}"] for key in self.observations} | under(raw, columns)
-            for prefix, raw in ((OBSERVATIONS, RAW[0]), (NEXT_OBSERVATIONS, RAW[1]))
+            {key: columns[f"{prefix}{key}"] for key in self.observations}
+            for prefix in (OBSERVATIONS, NEXT_OBSERVATIONS)
         )
+        if self.hindsight.goal.learns:  # what it reads is kept unfiltered
+            seen, followed = (seen | under(RAW[0], columns), followed | under(RAW[1], columns))
         kept = self.hindsight.ledger_values(
             seen, followed, terminated=columns[TERMINATED], below=below
         )

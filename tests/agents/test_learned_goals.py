@@ -16,12 +16,19 @@ from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
 from coach_rl.core.goals import Verdict
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.saved import SavedAttribute
 from coach_rl.core.seeding import integer_seed
+from coach_rl.environments import parameters
+from coach_rl.exporting import export
 from coach_rl.graph_managers import CollectionParameters
+from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
+from coach_rl.sessions.session import run_experiment
+from coach_rl.sessions.settings import RunSettings
 from coach_rl.testing.states import assert_same_state
 from tests.agents.hierarchies.test_sub_goal_guide import SETTINGS, agents_of, built, stack
 from tests.refusals import check_refused
+from tests.small_runs import lines_of
 
 KEY = "observation"
 TD3 = rl.TD3AgentParameters(**SETTINGS)
@@ -463,3 +470,98 @@ REFUSED = [  # call, kind of error, message
 @pytest.mark.parametrize(("call", "kind", "message"), REFUSED)
 def test_what_does_not_fit_goals_that_learn_is_refused(call, kind, message):
     check_refused(call, kind, message)
+
+
+QUICK = RunSettings(tensorboard=False, final_episodes=rl.EnvironmentEpisodes(2))
+
+
+def run_of(params, root, **settings):
+    """The folder of a finished run with evaluations."""
+    schedule = replace(
+        params.schedule,
+        evaluation_interval=rl.EnvironmentSteps(100),
+        evaluation_episodes=rl.EnvironmentEpisodes(2),
+    )
+    manager = rl.HRLGraphManager(replace(params, schedule=schedule))
+    task = Runtime(seed=2, device="cpu")
+    settings = replace(QUICK, **settings)
+    return run_experiment(manager, task, name="run", root=root, settings=settings).folder.path
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory):
+    return run_of(levels_of((SLOW, SCALED), training=400), tmp_path_factory.mktemp("runs"))
+
+
+def networks_of(folder):
+    """The saved goals of the levels below the top, by name."""
+    found = read_checkpoint(find_checkpoint(folder / "checkpoints", "last")).state["agents"]
+    return {name: found[name]["goal_space"] for name in ("middle", "low")}
+
+
+def test_loaded_agents_judge_by_what_was_learned(run_folder):
+    saved = networks_of(run_folder)
+    graph = rl.load(run_folder)._graph
+    for name, level in zip(("top", "middle", "low"), graph.evaluation.levels, strict=True):
+        if name == "top":
+            continue
+        goals = graph.agents[name].goals
+        assert level.params.goal_space is goals
+        assert goals.version == saved[name]["version"] > 5
+    online = saved["low"]["matrix"]["online"]
+    np.testing.assert_array_equal(graph.agents["low"].goals.matrix.module.weight, online["weight"])
+    np.testing.assert_array_equal(graph.agents["low"].goals._range, saved["low"]["bounds"])
+
+
+def test_frozen_levels_of_other_runs_keep_their_goals(run_folder):
+    top, *below = levels_of((SLOW, SCALED)).levels
+    frozen = tuple(replace(each, load=str(run_folder), frozen=True) for each in below)
+    manager = built(replace(levels_of((SLOW, SCALED)), levels=(top, *frozen)), seed=5)
+    rl.load_levels(manager)
+    for _ in manager.improve():
+        pass
+    for name, saved in networks_of(run_folder).items():
+        goals = manager.graph.agents[name].goals
+        assert goals.version == saved["version"]
+        network = goals.matrix if name == "low" else goals.features
+        for key, values in network.state_dict()["online"].items():
+            assert torch.equal(
+                values, saved["matrix" if name == "low" else "features"]["online"][key]
+            )
+    manager.close()
+
+
+def test_background_evaluations_equal_those_of_the_run(run_folder, tmp_path):
+    params = levels_of((SLOW, SCALED), training=400)
+    aside = run_of(params, tmp_path, background_evaluation=True)
+    here, there = (
+        [line for line in lines_of(each) if line["kind"] == "evaluation"]
+        for each in (run_folder, aside)
+    )
+    assert len(here) >= 4
+    assert [each["environment_steps"] for each in here] == [
+        each["environment_steps"] for each in there
+    ]
+    for one, other in zip(here, there, strict=True):
+        assert one["scalars"] == other["scalars"]
+
+
+def test_films_of_learned_goals_have_no_mark_for_them(tmp_path):
+    params = of(LINEAR, training=60)
+    low = replace(params.levels[1], goal_space=replace(LINEAR, relative=True))
+    world = parameters("point_maze_u", max_episode_steps=15)
+    filmed = replace(params, levels=(params.levels[0], low), environment=world)
+    folder = run_of(filmed, tmp_path, video=rl.VideoParameters(frame_skip=5))
+    assert list(folder.glob("videos/**/*.gif"))
+
+
+def test_learned_goals_are_not_exported(run_folder, tmp_path):
+    call = partial(export, run_folder, tmp_path / "policy.zip")
+    check_refused(call, ConfigurationError, "level 'middle' cannot be exported: its goals are a")
+
+
+def test_description_names_the_learned_space():
+    manager = built(of(SLOW))
+    text = manager.graph.description()
+    assert "goals: 3 latents of LESSONGoals in [-2, 2] by 'observation'" in text
+    manager.close()
