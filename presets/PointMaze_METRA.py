@@ -44,6 +44,8 @@ class Panel(RunPanel):
     """task=goals: steps for which a skill is followed."""
     num_envs: int = 32
     steps: int = 40_000
+    entropy: float = -1.0
+    """Target entropy of SAC in nats."""
     batch: int = 128
     """Transitions per gradient step."""
     updates_per_step: float = 0.25
@@ -74,7 +76,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         actor_optimizer=adam,
         critic_optimizer=adam,
         temperature_optimizer=adam,
-        algorithm=rl.SACAlgorithmParameters(initial_temperature=0.1),
+        algorithm=rl.SACAlgorithmParameters(initial_temperature=0.1, target_entropy=panel.entropy),
         learning=rl.LearningParameters(batch=panel.batch, updates_per_step=panel.updates_per_step),
         memory=rl.ReplayMemoryParameters(capacity=500_000),
     )

@@ -87,7 +87,7 @@ class Actor:
             graph.evaluation.simulators.spaces, num_envs=num_envs
         )
         self._stack = build_stack(
-            graph.levels,
+            tuple(level.params for level in graph.evaluation.levels),  # with goals that are built
             self._environment,
             agent=lambda index, _spaces: agents[graph.levels[index].name],
             clock=self._clock,

@@ -164,7 +164,7 @@ class METRAGoals(LearnedGoals):
         latents: Tensor = self.phi.module(observation)
         return latents
 
-    def target(self, action: Array, observation: Observation) -> FloatArray:  # noqa: ARG002 - as GoalSpace
+    def target(self, action: Array, observation: Observation) -> FloatArray:
         """Skills [R, G] that actions stand for: unit vectors, or centred one-hot ones."""
         if self.settings.discrete:
             chosen = np.arange(self.size) == np.argmax(action, axis=1, keepdims=True)
