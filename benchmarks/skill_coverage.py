@@ -1,9 +1,9 @@
-"""Coverage of skills: cells of the four rooms that their greedy episodes visit.
+"""Coverage of skills: cells of the hall that their greedy episodes visit.
 
     coach study run benchmarks/studies/skills.py:discovery
     python benchmarks/skill_coverage.py experiments/skills_discovery/*
 
-48 episodes a run, all from the same corner, each with a skill drawn at random. Prints the number of
+48 episodes a run, all from the middle, each with a skill drawn at random. Prints the number of
 distinct cells that each run visits, then mean and standard deviation of each variant.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import coach_rl as rl
-from coach_rl.presets.PointMaze_METRA import four_rooms
+from coach_rl.presets.PointMaze_METRA import hall
 
 EPISODES = 48
 """As many as the trajectories that METRA's paper evaluates."""
@@ -25,7 +25,7 @@ CELL = 0.5
 
 def visits(run: Path) -> np.ndarray:
     """Places of the greedy episodes of a run's last checkpoint, [T, N, 2]."""
-    world = four_rooms(terminate=False)
+    world = hall(terminate=False)
     environment, agent = world.build(num_envs=EPISODES), rl.load(run)
     observation = environment.reset(seed=1_000).observation
     agent.reset(seed=1_000)

@@ -1,6 +1,6 @@
-"""Skills are discovered in four rooms without any reward, and used to reach goals there.
+"""Skills are discovered in a hall without any reward, and used to reach goals there.
 
-`task=skills` discovers them from one corner. `task=goals` learns to choose among the skills of
+`task=skills` discovers them. `task=goals` learns to choose among the skills of
 another run (`skills`), `task=flat` learns the same without any.
 """
 
@@ -11,17 +11,19 @@ import coach_rl as rl
 from coach_rl.presets.panels import RunPanel, hrl
 
 MAP = (
-    "#########",
-    "#S..#...#",
-    "#.......#",
-    "#...#...#",
-    "##.###.##",
-    "#...#...#",
-    "#.......#",
-    "#...#...#",
-    "#########",
+    "###########",
+    "#.........#",
+    "#.##...##.#",
+    "#.#.....#.#",
+    "#.........#",
+    "#....S....#",
+    "#.........#",
+    "#.#.....#.#",
+    "#.##...##.#",
+    "#.........#",
+    "###########",
 )
-"""Four rooms; every episode starts in the upper left corner."""
+"""A hall with a wall before each corner; every episode starts in its middle."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,21 +31,23 @@ class Panel(RunPanel):
     """Settings to change with -cp."""
 
     task: Literal["skills", "goals", "flat"] = "skills"
-    """skills: discover them without reward. goals: choose among those of another run to reach goals
-    in the other rooms. flat: reach goals without skills."""
+    """skills: discover them without reward. goals: reach goals by choosing among the skills of
+    another run. flat: reach goals without skills."""
     method: Literal["metra", "diayn", "random"] = "metra"
     """How skills are discovered. random: the control, which acts at random."""
     constraint: Literal["temporal", "euclidean", "none"] = "temporal"
     """METRA: largest distance of the latents of two neighbouring states: 1, as far as they are
     apart in the observation (LSD), or any."""
     size: int = 2
-    """METRA: elements of a skill. DIAYN: half as many as there are skills."""
+    """METRA: elements of a skill."""
+    count: int = 8
+    """DIAYN: number of skills."""
     skills: str | None = None
     """task=goals: the run whose skills are used."""
     horizon: int = 20
     """task=goals: steps for which a skill is followed."""
     num_envs: int = 32
-    steps: int = 40_000
+    steps: int = 30_000
     entropy: float = -1.0
     """Target entropy of SAC in nats."""
     batch: int = 128
@@ -56,15 +60,15 @@ class Panel(RunPanel):
     """Hidden layers of all networks."""
 
 
-def four_rooms(*, terminate: bool) -> rl.GoalWorldParameters:
+def hall(*, terminate: bool) -> rl.GoalWorldParameters:
     """The world; `terminate` ends episodes at their goals."""
     return rl.GoalWorldParameters(
-        level="point_maze_u", kwargs={"maze": MAP, "terminate": terminate}, max_episode_steps=150
+        level="point_maze_u", kwargs={"maze": MAP, "terminate": terminate}, max_episode_steps=100
     )
 
 
 def graph_manager(panel: Panel) -> rl.GraphManager:
-    """A ball in a corner of four rooms discovers skills, or reaches goals in the other rooms.
+    """A ball in the middle of a hall discovers skills, or reaches goals anywhere in it.
 
     With goals, a step is worth -1 until the goal is reached, and 0 there, where the episode ends.
     """
@@ -104,7 +108,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
             learning=sac.learning,
             memory=sac.memory,
         )
-        low = replace(low, agent=diayn, goal_space=rl.OptionSpace(count=4 * panel.size))
+        low = replace(low, agent=diayn, goal_space=rl.OptionSpace(count=panel.count))
     top = rl.LevelParameters(name="top", agent=rl.UniformAgentParameters())
     if panel.task == "goals":
         per_decision = panel.updates_per_step * panel.horizon
@@ -114,7 +118,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
     return hrl(
         panel,
         (replace(top, agent=sac),) if panel.task == "flat" else (top, low),
-        four_rooms(terminate=panel.task != "skills"),
-        panel.schedule(evaluation_interval=20_000, evaluation_episodes=10),
+        hall(terminate=panel.task != "skills"),
+        panel.schedule(evaluation_interval=10_000, evaluation_episodes=10),
         validation=None,
     )

@@ -285,6 +285,13 @@ RUNS = {
         steps=180,
         changes=HIRO + "levels.1.goal_space.torso.middleware=(8, 8)",
     ),
+    "PointMaze_METRA": GoldenRun(
+        preset="PointMaze_METRA",
+        steps=300,
+        changes=STACK
+        + "schedule.evaluation_interval=300; levels.1.agent.memory.capacity=1000; "
+        + "levels.1.agent.learning.learning_starts=60; levels.1.agent.learning.report_every=20",
+    ),
     "SpeakerListener_PPO": GoldenRun(
         preset="SpeakerListener_PPO",
         steps=200,

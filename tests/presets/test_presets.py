@@ -224,6 +224,7 @@ def test_preset_carries_its_acceptance_test(name):
     validation = load_graph_manager(name, {}).parameters.validation
     if name in {
         "PointMass_DIAYN",
+        "PointMaze_METRA",
         "Gates_HiTS",
         "AntMaze_HAC",
         "AntMaze_HIRO",

@@ -8,7 +8,7 @@ trained to make that large, while neighbouring states stay within a distance of 
 from collections.abc import Mapping
 from dataclasses import field
 from functools import partial
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -32,7 +32,7 @@ from coach_rl.architectures.torso import (
     require_memoryless,
 )
 from coach_rl.architectures.update_engine import UpdateEngine
-from coach_rl.core.errors import require
+from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.goals import GoalContext, Verdict
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
@@ -40,6 +40,9 @@ from coach_rl.core.records import Array, FloatArray, Observation
 from coach_rl.core.saved import SavedAttribute, SavedNames
 from coach_rl.core.seeding import integer_seed
 from coach_rl.functional.temporal_metric import directed_change
+
+if TYPE_CHECKING:
+    from coach_rl.agents.off_policy_agent import OffPolicyAgent
 
 
 def _torso() -> TorsoParameters:
@@ -160,6 +163,14 @@ class METRAGoals(LearnedGoals):
             runtime=context.runtime,
         )
 
+    def attach(self, agent: "OffPolicyAgent") -> tuple[str, ...]:
+        if getattr(agent.params.memory, "hindsight", None) is not None:
+            raise ConfigurationError(
+                "METRAGoalSpace has directions, and hindsight takes places that were achieved as "
+                "goals; leave out memory.hindsight"
+            )
+        return super().attach(agent)
+
     def latents(self, observation: Mapping[str, Tensor]) -> Tensor:
         latents: Tensor = self.phi.module(observation)
         return latents
@@ -203,8 +214,8 @@ class METRAGoals(LearnedGoals):
             self.multiplier.online.exp(),
             slack=self.settings.slack,
         )
-        step = (after - before).square().sum(dim=1).mean().sqrt()
-        return loss, {"kept": kept, "step": step.detach()}
+        length = (after - before).square().sum(dim=1).mean().sqrt()
+        return loss, {"kept": kept, "length": length.detach()}
 
     def _multiplier_loss(
         self, flat: Tensor, batch: GoalBatch, scalars: Numbers

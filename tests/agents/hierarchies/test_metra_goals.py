@@ -11,7 +11,7 @@ from resuming import after, amid, assert_resumes
 
 import coach_rl as rl
 from coach_rl.agents import GoalBatch
-from coach_rl.core.errors import ParameterError
+from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.goals import GoalContext
 from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers import CollectionParameters
@@ -33,6 +33,7 @@ METRA = rl.METRAGoalSpace(
 )
 LINEAR = replace(METRA, torso=rl.TorsoParameters(middleware=()))
 SAC = rl.SACAgentParameters(**SETTINGS)
+HER = rl.ReplayMemoryParameters(hindsight=rl.HindsightParameters())
 
 
 def goals_of(space, seed=0):
@@ -80,7 +81,7 @@ def test_gradients_of_phi_and_lambda_equal_formulas(constraint):
     np.testing.assert_allclose(found, by_change.T @ moved, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(learned["gradients/phi/head.bias"], 0, atol=1e-6)
     metrics = goals.metrics()
-    np.testing.assert_allclose(metrics["step"], np.sqrt(square.mean()), rtol=1e-5)
+    np.testing.assert_allclose(metrics["length"], np.sqrt(square.mean()), rtol=1e-5)
     if constraint == "none":
         assert not any("multiplier" in name for name in learned)
         return
@@ -261,6 +262,11 @@ REFUSED = [  # call, kind of error, message
     (lambda: replace(METRA, relative=True), ParameterError, "leave out relative, observed"),
     (lambda: replace(METRA, bounds_rate=0.1), ParameterError, "leave out relative, observed"),
     (lambda: replace(METRA, multiplier=0.0), ParameterError, "multiplier"),
+    (
+        lambda: built(of(low=replace(SAC, memory=HER))).close(),
+        ConfigurationError,
+        "hindsight takes places that were achieved as goals; leave out memory.hindsight",
+    ),
 ]
 
 
