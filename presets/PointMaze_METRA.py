@@ -47,7 +47,7 @@ class Panel(RunPanel):
     horizon: int = 20
     """task=goals: steps for which a skill is followed."""
     num_envs: int = 32
-    steps: int = 30_000
+    steps: int = 20_000
     entropy: float = -1.0
     """Target entropy of SAC in nats."""
     batch: int = 128
@@ -113,7 +113,8 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
     if panel.task == "goals":
         per_decision = panel.updates_per_step * panel.horizon
         learning = replace(sac.learning, updates_per_step=per_decision, learning_starts=panel.batch)
-        top = replace(top, agent=replace(sac, learning=learning))
+        algorithm = replace(sac.algorithm, discount=sac.algorithm.discount**panel.horizon)
+        top = replace(top, agent=replace(sac, algorithm=algorithm, learning=learning))
         low = replace(low, horizon=panel.horizon, load=panel.skills, frozen=True)
     return hrl(
         panel,

@@ -12,7 +12,7 @@ runs of METRA of the first, with their checkpoints.
 from coach_rl import Study, Variant
 
 SEEDS = range(10, 15)
-DISCOVERY, GOALS = 30_000, 20_000
+DISCOVERY, GOALS = 20_000, 20_000
 """Environment steps of discovery, and of learning with skills."""
 
 
@@ -20,10 +20,9 @@ def discovery() -> Study:
     """How many places do the skills lead to that are discovered from the middle of a hall?"""
     variants: dict[str, dict[str, object]] = {
         "METRA": {},
+        "METRA, no constraint": {"constraint": "none"},
         "DIAYN": {"method": "diayn"},
         "random actions": {"method": "random"},
-        "METRA, Euclidean constraint": {"constraint": "euclidean"},
-        "METRA, no constraint": {"constraint": "none"},
     }
     return Study(
         name="skills_discovery",
