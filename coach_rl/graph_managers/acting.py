@@ -8,6 +8,7 @@ The levels are those of an evaluation and take the same decisions.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -86,8 +87,9 @@ class Actor:
         self._environment = OutsideEnvironment(
             graph.evaluation.simulators.spaces, num_envs=num_envs
         )
+        built = {each.params.name: each.params.goal_space for each in graph.evaluation.levels}
         self._stack = build_stack(
-            tuple(level.params for level in graph.evaluation.levels),  # with goals that are built
+            tuple(replace(level, goal_space=built[level.name]) for level in graph.levels),
             self._environment,
             agent=lambda index, _spaces: agents[graph.levels[index].name],
             clock=self._clock,

@@ -287,10 +287,12 @@ RUNS = {
     ),
     "PointMaze_METRA": GoldenRun(
         preset="PointMaze_METRA",
-        steps=300,
-        changes=STACK
-        + "schedule.evaluation_interval=300; levels.1.agent.memory.capacity=1000; "
-        + "levels.1.agent.learning.learning_starts=60; levels.1.agent.learning.report_every=20",
+        steps=160,
+        changes=ONE
+        + SMALL
+        + "num_envs=2; environment.max_episode_steps=30; schedule.evaluation_interval=160; "
+        + "levels.1.agent.memory.capacity=1000; levels.1.agent.learning.learning_starts=40; "
+        + "levels.1.agent.learning.report_every=10",
     ),
     "SpeakerListener_PPO": GoldenRun(
         preset="SpeakerListener_PPO",

@@ -182,9 +182,9 @@ class METRAGoals(LearnedGoals):
             return np.where(chosen, 1.0, -1.0 / (self.size - 1)).astype(np.float32)
         # Normal numbers of uniform ones: their directions are uniform, those of a cube's are not.
         inside = torch.from_numpy(np.asarray(action, np.float64)).clamp(-1 + 1e-7, 1 - 1e-7)
-        normal = torch.erfinv(inside).numpy()
-        length = np.linalg.norm(normal, axis=1, keepdims=True)
-        return (normal / np.maximum(length, 1e-12)).astype(np.float32)
+        normal = torch.erfinv(inside)
+        direction = nn.functional.normalize(normal, dim=1)
+        return np.asarray(direction.numpy(), np.float32)
 
     def judge(
         self, goal: FloatArray, achieved: FloatArray, before: FloatArray | None = None
