@@ -10,8 +10,8 @@ import coach_rl as rl
 from coach_rl.presets.goal_hierarchies import (
     POINT_MAZES,
     GuidedPanel,
-    HIROPanel,
     hiro_experiment,
+    point_maze_learner,
     ways_to_go,
 )
 
@@ -49,26 +49,6 @@ class Panel(GuidedPanel):
     evaluation_interval: int = 5_000
 
 
-def learner_of(panel: HIROPanel) -> rl.TD3AgentParameters:
-    """TD3 for the lower level, or for an agent alone."""
-    return rl.TD3AgentParameters(
-        algorithm=rl.TD3AlgorithmParameters(
-            discount=panel.discount, huber=1.0, target_noise=0.2, target_noise_clip=0.5
-        ),
-        learning=rl.LearningParameters(
-            batch=panel.batch,
-            updates_per_step=panel.updates_per_step,
-            learning_starts=max(panel.batch, 1_000),
-        ),
-        memory=rl.ReplayMemoryParameters(capacity=panel.memory),
-        exploration=rl.GaussianNoise(scale=rl.ConstantSchedule(value=panel.noise)),
-        actor=rl.ActorParameters(torso=panel.torso),
-        critic=rl.CriticParameters(torso=panel.torso),
-        actor_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
-        critic_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
-    )
-
-
 def graph_manager(panel: Panel) -> rl.GraphManager:
     """Push a ball from anywhere in a maze to anywhere else in it.
 
@@ -78,7 +58,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
     return hiro_experiment(
         panel,
         world,
-        learner_of(panel),
+        point_maze_learner(panel),
         subgoals=ways_to_go(world.task.subgoal_space, panel.reach),
         reward_scale=panel.reward_scale,
         schedule=panel.schedule(heatup=panel.heatup),

@@ -443,6 +443,11 @@ REFUSED = [  # call, kind of error, message
         "keeps goals that the level below achieved, and LinearGoals moves them",
     ),
     (
+        made(Directions(**BOX, key=KEY), HAC),
+        ConfigurationError,
+        "level 'low': values are bounded ... DirectionGoals.judge makes others",
+    ),
+    (
         changed(of(LINEAR, top=rl.GraphAgentParameters()), **GOALS_ON_TOP),
         ConfigurationError,
         "keeps goals that the level below achieved, and LinearGoals moves them",

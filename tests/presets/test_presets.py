@@ -69,6 +69,7 @@ THRESHOLDS = [
     ("SpeakerListener_PPO", {}),
     ("PointMass_PPO_Skills", {}),
     ("PointMaze_HIRO", {}),
+    ("PointMaze_LESSON", {}),
     ("AntMaze_Graph", {"level": "ant_maze_u12", "steps": 300_000}),
 ]
 
