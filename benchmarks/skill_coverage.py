@@ -49,8 +49,8 @@ def main() -> None:
     parser.add_argument("runs", nargs="+", type=Path)
     counts: dict[str, list[int]] = defaultdict(list)
     for run in parser.parse_args().runs:
-        labels = json.loads((run / "manifest.json").read_text()).get("labels", {})
-        name = labels.get("variant", run.parent.name)
+        job = json.loads((run / "manifest.json").read_text()).get("job", {"labels": {}})
+        name = job["labels"].get("variant", run.parent.name)
         counts[name].append(cells(visits(run)))
         print(f"{run.name}: {counts[name][-1]} cells", flush=True)
     print("| skills | seeds | cells | of each seed |\n| --- | ---: | ---: | --- |")

@@ -34,7 +34,7 @@ class Panel(RunPanel):
     """skills: discover them without reward. goals: reach goals by choosing among the skills of
     another run. flat: reach goals without skills."""
     method: Literal["metra", "diayn", "random"] = "metra"
-    """How skills are discovered. random: the control, which acts at random."""
+    """Method of discovery. random: the control, which acts at random."""
     constraint: Literal["temporal", "euclidean", "none"] = "temporal"
     """METRA: largest distance of the latents of two neighbouring states: 1, as far as they are
     apart in the observation (LSD), or any."""
@@ -111,6 +111,11 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         low = replace(low, agent=diayn, goal_space=rl.OptionSpace(count=panel.count))
     top = rl.LevelParameters(name="top", agent=rl.UniformAgentParameters())
     if panel.task == "goals":
+        if panel.skills is None:
+            raise rl.ParameterError(
+                "task=goals chooses among skills that were discovered; set skills to a run of "
+                "task=skills"
+            )
         per_decision = panel.updates_per_step * panel.horizon
         learning = replace(sac.learning, updates_per_step=per_decision, learning_starts=panel.batch)
         algorithm = replace(sac.algorithm, discount=sac.algorithm.discount**panel.horizon)
