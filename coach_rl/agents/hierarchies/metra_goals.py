@@ -7,12 +7,10 @@ trained to make that large, while neighbouring states stay within a distance of 
 
 from collections.abc import Mapping
 from dataclasses import field
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import torch
-from gymnasium import spaces
 from torch import Tensor, nn
 
 from coach_rl.agents.learned_goals import GoalBatch, LearnedGoals, LearnedGoalSpace
@@ -23,14 +21,8 @@ from coach_rl.architectures.gradient_step import (
     Objective,
     OptimizerParameters,
 )
-from coach_rl.architectures.layers import linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.torso import (
-    AnyTorsoParameters,
-    TorsoParameters,
-    last_layer,
-    require_memoryless,
-)
+from coach_rl.architectures.torso import AnyTorsoParameters, LatentNetwork, TorsoParameters
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.goals import GoalContext, Verdict
@@ -102,24 +94,6 @@ class METRAGoalSpace(LearnedGoalSpace):
         return METRAGoals(self, context)
 
 
-class Phi(nn.Module):
-    """A network from one observation key to latents."""
-
-    def __init__(
-        self, params: METRAGoalSpace, space: spaces.Space[object], rng: torch.Generator
-    ) -> None:
-        super().__init__()
-        self.key = params.key
-        self.torso = params.torso.build(spaces.Dict({self.key: space}), rng)
-        layer = partial(linear, rng=rng, gain=1.0, orthogonal=False)
-        self.head = last_layer(self.torso, params.size, layer)
-
-    def forward(self, observation: Mapping[str, Tensor]) -> Tensor:
-        """Latents [B, G] of observations [B, ...] each."""
-        latents: Tensor = self.head(self.torso({self.key: observation[self.key]}))
-        return latents
-
-
 class METRAGoals(LearnedGoals):
     """Skills as directions, phi, and the dual variable of its constraint.
 
@@ -140,8 +114,13 @@ class METRAGoals(LearnedGoals):
         self.settings = params
         self.check(context.observation)
         rng = torch.Generator().manual_seed(integer_seed(context.runtime.seed, "phi"))
-        module = Phi(params, context.observation[params.key], rng)
-        require_memoryless((module,), "a goal space")
+        module = LatentNetwork(
+            params.torso,
+            key=params.key,
+            space=context.observation[params.key],
+            size=params.size,
+            rng=rng,
+        )
         self.phi = NetworkWrapper(module, device=self.device)
         self.multiplier = NetworkWrapper(Temperature(params.multiplier), device=self.device)
         objectives: tuple[Objective[GoalBatch], ...] = (
