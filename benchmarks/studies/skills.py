@@ -6,12 +6,16 @@
     coach study report benchmarks/studies/skills.py:goals --write
 
 `skill_coverage.py` counts the cells that the skills of the first study visit. The second needs the
-runs of METRA of the first, with their checkpoints.
+runs of METRA of the first, with their checkpoints: the newest of each seed.
 """
+
+import json
+from pathlib import Path
 
 from coach_rl import Study, Variant
 
 SEEDS = range(10, 15)
+RUNS = Path("experiments/skills_discovery")
 DISCOVERY, GOALS = 20_000, 20_000
 """Environment steps of discovery, and of learning with skills."""
 
@@ -41,7 +45,7 @@ def goals() -> Study:
 
     Skills count: those who choose among them train for so many steps less than the agent alone.
     """
-    runs = {seed: f"experiments/skills_discovery/METRA_seed{seed}" for seed in SEEDS}
+    skills = {seed: {"skills": run} for seed in SEEDS if (run := discovered(seed)) is not None}
     return Study(
         name="skills_goals",
         variants=(
@@ -49,7 +53,7 @@ def goals() -> Study:
                 name="METRA's skills",
                 preset="PointMaze_METRA",
                 changes={"task": "goals"},
-                changes_by_seed={seed: {"skills": run} for seed, run in runs.items()},
+                changes_by_seed=skills,
                 steps=GOALS,
             ),
             Variant(
@@ -65,3 +69,11 @@ def goals() -> Study:
         device="cpu",
         pages=("../results/skills.md",),
     )
+
+
+def discovered(seed: int) -> str | None:
+    """The run of METRA in the first study with this seed; None: it has not been made."""
+    for file in sorted(RUNS.glob(f"*_seed{seed}_*/manifest.json"), reverse=True):
+        if json.loads(file.read_text())["job"]["labels"]["variant"] == "METRA":
+            return str(file.parent)
+    return None
