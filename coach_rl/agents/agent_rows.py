@@ -8,7 +8,16 @@ import numpy as np
 
 from coach_rl.core.agents import RowState
 from coach_rl.core.errors import CoachWarning, EnvironmentFault, NonFiniteError, SpaceError
-from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation, Outcome
+from coach_rl.core.records import (
+    Action,
+    ActionInfo,
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Observation,
+    Outcome,
+)
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
 from coach_rl.core.spaces import Space, inside
@@ -152,3 +161,19 @@ def write_rows(
         if array is None:
             array = store[name] = np.zeros((num_rows, *value.shape[1:]), value.dtype)
         array[rows] = value
+
+
+def flat_choice(info: ActionInfo) -> dict[str, Array]:
+    """A decision as `AgentRows` keep it: the action, or its parts, and what is kept with it."""
+    if isinstance(info.action, dict):
+        parts = {f"action/{key}": values for key, values in info.action.items()}
+        return {**parts, **info.extras}
+    return {"action": info.action, **info.extras}
+
+
+def action_of(choice: dict[str, Array]) -> Action:
+    """Take the action out of a flat choice; what remains are the extras."""
+    if "action" in choice:
+        return choice.pop("action")
+    names = [name for name in choice if name.startswith("action/")]
+    return {name.removeprefix("action/"): choice.pop(name) for name in names}

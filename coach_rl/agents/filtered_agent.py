@@ -13,8 +13,10 @@ from coach_rl.agents.agent_rows import (
     AgentRows,
     Exploration,
     InfoColumns,
+    action_of,
     check_counted,
     check_finite,
+    flat_choice,
     write_rows,
 )
 from coach_rl.agents.own_filters import (
@@ -315,7 +317,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         elif clock.phase is Phase.HEATUP:
             uniform = row_state.heatup_noise.draw(rows)
             random = actions_from_uniform(self.action_space, uniform, mask)
-            choice = _flat(ActionInfo(action=random))
+            choice = flat_choice(ActionInfo(action=random))
             if self.hidden_state is not None:
                 choice[HIDDEN_STATE] = self._chosen(row_state, request, clock)[HIDDEN_STATE]
         else:
@@ -343,7 +345,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             episode_start=everywhere,
             greedy=~everywhere,
         )
-        choice = _flat(self.choose(alternatives, repeated, clock))
+        choice = flat_choice(self.choose(alternatives, repeated, clock))
         write_rows(alternatives.choice, rows, choice, total)
         action = self._sent(choice, take(request.observation, np.arange(len(rows)) // count))
         assert not isinstance(action, dict), "a level's goal is one array"
@@ -431,7 +433,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             observation=take(row_state.pending, request.rows),
             greedy=request.greedy if explores else np.ones_like(request.greedy),
         )
-        return _flat(self.choose(row_state, filtered, clock))
+        return flat_choice(self.choose(row_state, filtered, clock))
 
     def _rows(self, num_envs: int, seed: int, exploration: Exploration) -> AgentRows[Exploration]:
         return AgentRows(
@@ -511,7 +513,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
 
     def _sent(self, choice: dict[str, Array], observation: Observation) -> Action:
         """The actions [R, ...] for the environment of rows that see this; empties the choice."""
-        action = self.output_filter.apply(clipped_to_space(self.action_space, _action(choice)))
+        action = self.output_filter.apply(clipped_to_space(self.action_space, action_of(choice)))
         return action if self.symmetry is None else self.symmetry.restored(action, observation)
 
     def _store(
@@ -533,7 +535,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         follows = row_state.follows[rows]
         row_state.follows[rows] = True
         choice = {name: values[rows] for name, values in row_state.choice.items()}
-        action = _action(choice)
+        action = action_of(choice)
         choice |= self._infos.of(outcome, kept)
         observation = take(row_state.pending, rows)
         if self.hidden_state is not None:
@@ -548,6 +550,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
                 terminated=outcome.terminated[kept],
                 truncated=outcome.truncated[kept],
                 duration=outcome.duration[kept],
+                end=outcome.end[kept],
                 below=outcome.below[kept],
                 tested=outcome.tested[kept],
                 follows=follows,
@@ -583,18 +586,3 @@ def combined(
 def _shallow(key: str) -> Callable[[State], State]:
     """Return a function to the compared part of a state: of networks the names alone."""
     return dict.fromkeys if key == "networks" else dict
-
-
-def _flat(info: ActionInfo) -> dict[str, Array]:
-    if isinstance(info.action, dict):
-        parts = {f"action/{key}": values for key, values in info.action.items()}
-        return {**parts, **info.extras}
-    return {"action": info.action, **info.extras}
-
-
-def _action(choice: dict[str, Array]) -> Action:
-    """Take the action out of a flat choice; what remains are the extras."""
-    if "action" in choice:
-        return choice.pop("action")
-    names = [name for name in choice if name.startswith("action/")]
-    return {name.removeprefix("action/"): choice.pop(name) for name in names}

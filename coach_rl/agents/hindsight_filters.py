@@ -14,7 +14,8 @@ from coach_rl.core.agents import LevelPlace, RowState
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.interfaces import OutputFilter
-from coach_rl.memories.memory import MemoryParameters
+from coach_rl.memories.memory import Memory, MemoryParameters
+from coach_rl.memories.replay_memory import ReplayMemory
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 
 _PROBES = np.array([[0.0], [0.3], [1.0]])
@@ -59,6 +60,24 @@ def check_filters(
                 f"the OutputFilter has no exact way back to the agent's space: {reason}; use "
                 "LinearBoxToBoxMap or none, or show sub-goals as they were requested (hindsight "
                 "actions None)"
+            )
+
+
+def check_units(agent: FilteredAgent[RowState], memory: Memory) -> None:
+    """Raise `ConfigurationError` where filters change what sampler units need unfiltered.
+
+    Args:
+        agent: The owner of the filters.
+        memory: Its memory.
+    """
+    units = memory.sampler.units if isinstance(memory, ReplayMemory) else ()
+    for unit in units:
+        changed = set(unit.unfiltered) & agent.input_filter.changed_keys
+        if changed:
+            raise ConfigurationError(
+                f"agent '{agent.name}': its sampler unit '{unit.name}' needs {_named(changed)} as "
+                "the environment shows it, and the InputFilter changes that; use "
+                "normalise_observations instead"
             )
 
 

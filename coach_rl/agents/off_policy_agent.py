@@ -19,7 +19,7 @@ from coach_rl.agents.filtered_agent import (
     FilteredAgentParameters,
     combined,
 )
-from coach_rl.agents.hindsight_filters import check_filters
+from coach_rl.agents.hindsight_filters import check_filters, check_units
 from coach_rl.agents.learner import Guide, Learner
 from coach_rl.agents.points import points_of_replay
 from coach_rl.architectures.action_masks import masked_forward
@@ -263,6 +263,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             place=context.place,
             output_filter=self.output_filter,
         )
+        check_units(self, self.memory)
         if self.memory.capacity < params.learning.learning_starts:
             raise ConfigurationError(
                 f"agent '{params.name}' would never learn: its memory holds "
