@@ -16,11 +16,7 @@ from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space
 from coach_rl.memories.batches import extra
 from coach_rl.memories.hindsight import HindsightParameters, HindsightUnits
-from coach_rl.memories.hindsight_actions import (
-    HindsightActionParameters,
-    HindsightActionsShown,
-    SubGoalTests,
-)
+from coach_rl.memories.hindsight_actions import HindsightActionParameters
 from coach_rl.memories.prioritised import PrioritisedParameters, PrioritisedPositions
 from coach_rl.memories.replay_memory import (
     RECORDED,
@@ -224,6 +220,8 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     def _memory(self, layout: ReplayLayout, context: UnitContext, discount: float) -> ReplayMemory:
         store, rng = context.store, context.rng
         own = [(each.after, each.build(context)) for each in self.units]
+        if layout.hindsight is not None and layout.hindsight_actions is not None:
+            own = [*layout.hindsight_actions.units(context, layout.hindsight.ratio), *own]
         read = {path.removeprefix("/") for _, unit in own for path in unit.inputs}
         more = tuple(sorted((RECORDED & read) - set(self.extras)))
         if more and self.prefill is not None:
@@ -239,16 +237,14 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         units: list[SamplerUnit] = [priorities or UniformPositions(store, rng)]
         columns = layout.gathered, layout.gathered_next
         if self.sequences is None:
-            units += self._return_units(context, layout, relabel, discount)
+            units += self._return_units(store, relabel, discount)
             units.append(Gather(store, *columns))
         else:
             units.append(Sequences(store, self.sequences))
-            units += self._return_units(context, layout, relabel, discount)
+            units += self._return_units(store, relabel, discount)
             units.append(GatherSequences(store, *columns, burn_in=self.sequences.burn_in))
         if relabel is not None:
             units.append(relabel.observations)
-        if layout.hindsight_actions is not None:
-            units.append(HindsightActionsShown(store, layout.hindsight_actions))
         return ReplayMemory(
             layout,
             store=store,
@@ -260,30 +256,22 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         )
 
     def _return_units(
-        self,
-        context: UnitContext,
-        layout: ReplayLayout,
-        relabel: HindsightUnits | None,
-        discount: float,
+        self, store: RingStore, relabel: HindsightUnits | None, discount: float
     ) -> list[SamplerUnit]:
         """Build the units from positions to rewards, discounts and the ends of the returns."""
-        store, by_duration = context.store, self.discount_by_duration
+        by_duration = self.discount_by_duration
         if self.n_step == 1 and relabel is None:
             return [OneStep(store, discount=discount, by_duration=by_duration)]
         units: list[SamplerUnit] = [Window(store, self.n_step)]
-        if relabel is not None and layout.hindsight is not None:
-            units.append(relabel.goals)
-            if layout.hindsight_actions is not None:
-                ratio = layout.hindsight.ratio
-                units.append(SubGoalTests(store, context.rng, layout.hindsight_actions, ratio))
-            units.append(relabel.rewards)
+        if relabel is not None:
+            units += [relabel.goals, relabel.rewards]
         return [*units, NStep(store, discount=discount, by_duration=by_duration)]
 
 
 def _with_own(
     units: list[SamplerUnit], own: list[tuple[str, SamplerUnit]], device: torch.device
 ) -> list[SamplerUnit]:
-    """The units with the way to the device, and the user's own behind the ones they name."""
+    """The units with the way to the device, and others behind the ones that they name."""
     units = [*units, ToDevice((), device)]
     for after, unit in own:
         units = inserted(units, unit, after=after)
