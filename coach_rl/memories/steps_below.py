@@ -212,6 +212,10 @@ def _level_below(place: LevelPlace, owner: str) -> tuple[GoalSpace, RowHistory, 
         raise ConfigurationError(
             f"{below} changes '{GOAL_KEY}' by its InputFilter; use normalise_observations instead"
         )
+    if getattr(low, "stores", None) is not None:
+        raise ConfigurationError(
+            f"{below} holds back or drops what it did (`stores`); leave one of them out"
+        )
     if low.hidden_state is not None:
         raise ConfigurationError(
             f"{below} has a recurrent network, and steps are judged one by one; leave out its "
