@@ -157,7 +157,7 @@ class TransitionFilter(Stateful, Protocol):
         ...
 
     def drop(self, rows: IntArray) -> None:
-        """Drop what is held back of these rows: their episodes do not go on."""
+        """Drop what is held back of these rows: their episodes stop here."""
         ...
 
 
