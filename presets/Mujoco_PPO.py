@@ -82,8 +82,10 @@ class Panel(TaskPanel):
     """Batch size."""
     recurrence: Recurrence = "none"
     """The recurrent layer of policy and critic, for tasks that hide velocities."""
-    sequence: int = 16
+    sequence: int = 8
     """Steps of a sequence that recurrent networks learn from."""
+    frames: int = 1
+    """Observations that the networks see at once, the newest ones."""
     evaluation_interval: int = 20_000
     """Environment steps between evaluations."""
 
@@ -149,6 +151,7 @@ def _algorithm(panel: Panel) -> rl.PPOAlgorithmParameters:
 
 def _experiment(panel: Panel, algorithm: rl.PPOAlgorithmParameters) -> rl.GraphManager:
     task = panel.task
+    frames = (rl.ObservationStackingFilter(stack_size=panel.frames),) if panel.frames > 1 else ()
     scaled_rewards = (rl.RewardReturnScalingFilter(discount=task.discount),)
     agent = rl.PPOAgentParameters(
         algorithm=algorithm,
@@ -156,9 +159,9 @@ def _experiment(panel: Panel, algorithm: rl.PPOAlgorithmParameters) -> rl.GraphM
             torso=rl.TorsoParameters()
             if panel.recurrence == "none"
             else rl.TorsoParameters(
-                embedder=(64,),
+                embedder=(),
                 recurrence=recurrent_layer(panel.recurrence, size=64, skip=True),
-                middleware=(64,),
+                middleware=(64, 64),
             ),
             initial_log_std=task.initial_log_std,
         ),
@@ -166,7 +169,7 @@ def _experiment(panel: Panel, algorithm: rl.PPOAlgorithmParameters) -> rl.GraphM
             learning_rate=task.learning_rate, epsilon=1e-8, max_gradient_norm=0.5
         ),
         input_filter=rl.InputFilter(
-            observation={"observation": (rl.ObservationNormalizationFilter(clip=10.0),)},
+            observation={"observation": (rl.ObservationNormalizationFilter(clip=10.0), *frames)},
             reward=() if task.scale_returns else scaled_rewards,
         ),
         output_filter=rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=-1.0, high=1.0),)),

@@ -125,14 +125,17 @@ def value_bounds(discount: float) -> tuple[float, float] | None:
     return (-1 / (1 - discount), 0.0) if discount < 1 else None
 
 
-Recurrence = Literal["none", "gru", "lstm", "min_gru"]
+Recurrence = Literal["none", "gru", "lstm", "min_gru", "attention"]
 """Kinds of recurrent layers, for panels."""
 
 
 def recurrent_layer(
     kind: Recurrence, size: int, *, skip: bool = False, span: int | None = None
-) -> rl.GRU | rl.LSTM | rl.MinGRU | None:
-    """The recurrent layer of a torso; None where there is none."""
+) -> rl.GRU | rl.LSTM | rl.MinGRU | rl.Attention | None:
+    """The recurrent layer of a torso; None where there is none.
+
+    Attention sees the newest 16 inputs, and has no use for a span.
+    """
     match kind:
         case "gru":
             return rl.GRU(size=size, skip=skip, span=span)
@@ -140,6 +143,8 @@ def recurrent_layer(
             return rl.LSTM(size=size, skip=skip, span=span)
         case "min_gru":
             return rl.MinGRU(size=size, skip=skip, span=span)
+        case "attention":
+            return rl.Attention(size=size, skip=skip)
     return None
 
 

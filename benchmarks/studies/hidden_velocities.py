@@ -1,4 +1,4 @@
-"""Recurrent PPO on MuJoCo tasks without velocities in the observation, and without recurrence.
+"""PPO on MuJoCo tasks without velocities in the observation: recurrent, plain, with two frames.
 
     coach study run benchmarks/studies/hidden_velocities.py --jobs 1
     coach study report benchmarks/studies/hidden_velocities.py --write
@@ -9,7 +9,12 @@ velocities are in benchmarks/results/ppo_mujoco.md.
 
 from coach_rl import Study, Variant
 
-TASKS = ("hopper_p", "half_cheetah_p", "walker2d_p")
+TASKS = ("half_cheetah_p", "hopper_p", "walker2d_p")
+KINDS: dict[str, dict[str, object]] = {
+    "min_gru": {"recurrence": "min_gru"},
+    "none": {},
+    "two frames": {"frames": 2},
+}
 
 
 def study() -> Study:
@@ -21,9 +26,9 @@ def study() -> Study:
                 name=f"{task}, {kind}",
                 preset="Mujoco_PPO",
                 level=task,
-                changes={"recurrence": kind},
+                changes=changes,
             )
-            for kind in ("gru", "none")
+            for kind, changes in KINDS.items()
             for task in TASKS
         ),
         seeds=range(3),

@@ -202,7 +202,11 @@ class ScriptedAgentParameters(CodeNamingParameters):
 
 
 class ScriptedRows(Saved):
-    """A script remembers nothing of its rows."""
+    """Row state of an agent whose decisions are a function of what it sees, and of this state.
+
+    A worker's copy then decides as the agent itself. A subclass adds what is kept of rows; one
+    whose agent draws random numbers or calls a service returns decisions, and follows a copy's.
+    """
 
     def decisions(self) -> State:
         return {}

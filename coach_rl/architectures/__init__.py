@@ -13,6 +13,7 @@ from coach_rl.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
     from coach_rl.architectures.adamw import AdamWParameters
+    from coach_rl.architectures.attention import Attention
     from coach_rl.architectures.continuous_control import (
         ActorParameters,
         CriticParameters,
@@ -46,8 +47,8 @@ else:
 
 __all__ = [
     "GRU", "LSTM", "ActorCritic", "ActorCriticParameters", "ActorParameters", "AdamParameters",
-    "AdamWParameters", "CategoricalHead", "CriticParameters", "Critics", "DeterministicActor",
-    "MeanHead", "MinGRU", "ModuleParameters", "NetworkWrapper", "Objective",
+    "AdamWParameters", "Attention", "CategoricalHead", "CriticParameters", "Critics",
+    "DeterministicActor", "MeanHead", "MinGRU", "ModuleParameters", "NetworkWrapper", "Objective",
     "ObservationNormaliser", "OptimizerParameters", "QNetwork", "QNetworkParameters",
     "QuantileHead", "RMSpropParameters", "SquashedGaussianActor", "TargetSync", "Torso",
     "TorsoParameters", "UpdateEngine",

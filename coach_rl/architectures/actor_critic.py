@@ -109,7 +109,7 @@ class ActorCritic(nn.Module):
             outputs = masked(outputs, observation[ALLOWED])
         if self.log_std is None:
             return outputs
-        return torch.cat([outputs, self.log_std.expand(len(outputs), -1)], dim=-1)
+        return torch.cat([outputs, self.log_std.expand(outputs.shape[0], -1)], dim=-1)
 
     def _value(self, features: Tensor) -> Tensor:
         value: Tensor = self.value_head(features)

@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from coach_rl.architectures.recurrence import Cell, NumpyStep, RecurrentLayerParameters
+from coach_rl.architectures.recurrence import Cell, GatedLayerParameters, NumpyStep
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import FloatArray
 
 
 @parameter_class
-class GRU(RecurrentLayerParameters):
+class GRU(GatedLayerParameters):
     """A gated recurrent unit (Cho et al. 2014, arXiv:1406.1078), as `torch.nn.GRU` computes it."""
 
     def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "GRUCell":
@@ -24,7 +24,7 @@ class GRU(RecurrentLayerParameters):
 
 
 @parameter_class
-class LSTM(RecurrentLayerParameters):
+class LSTM(GatedLayerParameters):
     """A long short-term memory (Hochreiter & Schmidhuber 1997), as `torch.nn.LSTM` computes it.
 
     Its state, of output and cell, has twice `size` numbers.

@@ -6,13 +6,13 @@ from torch import Tensor
 
 from coach_rl.architectures.gated_recurrence import chrono_bias
 from coach_rl.architectures.layers import linear
-from coach_rl.architectures.recurrence import Cell, NumpyStep, RecurrentLayerParameters
+from coach_rl.architectures.recurrence import Cell, GatedLayerParameters, NumpyStep
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import FloatArray
 
 
 @parameter_class
-class MinGRU(RecurrentLayerParameters):
+class MinGRU(GatedLayerParameters):
     """A GRU whose gates see the input alone (Feng et al. 2024, arXiv:2410.01201, section 3.1)."""
 
     def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "MinGRUCell":

@@ -135,9 +135,10 @@ def compiled(step: GradientStep[Batch]) -> Step[Batch]:
                         raise
                     result = fast_step(batch, index, scalars)
         except torch._dynamo.exc.TorchDynamoException as error:
+            reason = " ".join(str(error).split("\n", 2)[:2]).strip()
             raise ConfigurationError(
-                f"this step cannot be compiled: {str(error).strip().splitlines()[0]}; change the "
-                "network, or set update_mode='eager'"
+                f"this step cannot be compiled: {reason}; change the network, or set "
+                "update_mode='eager'"
             ) from error
         if is_new:
             is_new = False

@@ -26,7 +26,7 @@ NumpyStep = Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
 
 
 class RecurrenceParameters(Protocol):
-    """A frozen description of a recurrent layer: `GRU`, `LSTM`, `MinGRU`."""
+    """A frozen description of a recurrent layer: `GRU`, `LSTM`, `MinGRU`, `Attention`."""
 
     @property
     def reset(self) -> Reset:
@@ -61,6 +61,12 @@ class RecurrentLayerParameters:
     skip: bool = False
     """The layer's input is part of its output, so that what follows sees the newest observation
     beside what is remembered."""
+
+
+@parameter_class
+class GatedLayerParameters(RecurrentLayerParameters):
+    """Settings of layers whose gates decide what they keep."""
+
     span: Annotated[int, Ge(3)] | None = None
     """Longest time, in decisions, over which the initial gates keep a state: chrono initialisation
     (Tallec & Ollivier 2018, arXiv:1804.11188). None: gates start half open, which keeps it for two
@@ -138,7 +144,7 @@ class Recurrence(nn.Module):
         if BURN_IN_MASK in observation:
             with torch.no_grad():
                 state = self._burnt_in(state, observation, embed)
-        if len(state) == len(values):
+        if state.shape[0] == values.shape[0]:  # `len` would fix the number in an export
             outputs, state = self.cell.step(values, state)
         else:
             shaped = values.view(len(state), -1, values.shape[1])

@@ -46,7 +46,7 @@ class TorsoParameters:
     auto: bytes are images with the channels last, others need an explicit choice.
     """
     recurrence: RecurrenceParameters | None = None
-    """Recurrent layer between embedder and middleware: GRU, LSTM or MinGRU; None: the features
+    """Recurrent layer between embedder and middleware: GRU, LSTM, MinGRU, Attention; None: features
     depend on the newest observation alone."""
     middleware: tuple[Positive[int], ...] = (64, 64)
     """Dense layers after the keys are merged."""

@@ -270,6 +270,15 @@ class DrawnAgent(Protocol[Held]):
         ...
 
 
+@runtime_checkable
+class PicturedAgent(Protocol[Held]):
+    """An agent with a picture of its own, which films show beside the scene."""
+
+    def picture(self, row_state: Held, row: int) -> Array:
+        """Return the picture of a row, uint8 [height, width, 3], of one size for all frames."""
+        ...
+
+
 AnyAgent: TypeAlias = Agent[Any]
 """An agent with any row state; only the agent itself reads it."""
 

@@ -85,7 +85,7 @@ def export(
                 archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content)
         return target
     single = stack.single(samples=sampling)
-    content = single.program() if target.suffix == ".pt2" else single.onnx(opset, card)
+    content = single.program(card) if target.suffix == ".pt2" else single.onnx(opset, card)
     with replacing(target) as file:
         file.write_bytes(content)
     return target

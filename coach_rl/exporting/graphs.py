@@ -98,14 +98,19 @@ class Graph(nn.Module):
         self._try(content)
         return content
 
-    def program(self) -> bytes:
-        """The graph as `torch.export` saves it."""
+    def program(self, notes: Mapping[str, object]) -> bytes:
+        """The graph as `torch.export` saves it.
+
+        Args:
+            notes: Are kept in its file `policy.json`, with the names of its inputs and outputs.
+        """
         example, file = self.examples(_TRACED), io.BytesIO()
         rows = tuple({0: torch.export.Dim.DYNAMIC} for _ in example)
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")  # of weights that are views of one tensor
             made = torch.export.export(self, tuple(example.values()), dynamic_shapes=(rows,))
-            torch.export.save(made, file)
+            about = {**notes, "inputs": self._inputs, "outputs": self.outputs}
+            torch.export.save(made, file, extra_files={"policy.json": json.dumps(about)})
         return file.getvalue()
 
     def _try(self, content: bytes) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.agents import AnyAgent, DrawnAgent, EndingAgent, following
+from coach_rl.core.agents import AnyAgent, DrawnAgent, EndingAgent, PicturedAgent, following
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
@@ -344,6 +344,11 @@ class LevelManager:
         """Return what the agent draws into a frame of a row; see `core.agents.DrawnAgent`."""
         agent = self.agent
         return agent.marks(self.agent_rows, row, place) if isinstance(agent, DrawnAgent) else ()
+
+    def picture(self, row: int) -> Array | None:
+        """Return the agent's picture of a row, uint8 [H, W, 3]; None where it has none."""
+        agent = self.agent
+        return agent.picture(self.agent_rows, row) if isinstance(agent, PicturedAgent) else None
 
     def state_dict(self) -> State:
         return {"environment": self.environment.state_dict(), **self.own_state_dict()}

@@ -108,6 +108,11 @@ class RunFolder:
         return self.path / "videos"
 
     @property
+    def images(self) -> Path:
+        """The folder of pictures of notes; exists once there are some."""
+        return self.path / "images"
+
+    @property
     def inspections(self) -> Path:
         """The folder of data of failed inspections; exists once there are some."""
         return self.path / "inspections"

@@ -389,7 +389,7 @@ def file_sinks(
     files: dict[str, Callable[[], Sink]] = {
         "log.jsonl": lambda: JsonlSink(folder / "log.jsonl"),
         "the CSV files": lambda: CsvSink(folder),
-        "the pictures of notes": lambda: ImageSink(folder / "images"),
+        "the pictures of notes": lambda: ImageSink(run.images),
     }
     if tensorboard:
         about = introduction(run, graph_manager.graph.description())

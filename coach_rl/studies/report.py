@@ -4,6 +4,7 @@ It is that of a study, or of groups of runs without one. It needs no server, and
 forbids it to load anything. The page is `report.html.jinja`, which shows the tables of a `_Report`.
 """
 
+import base64
 import io
 import re
 import shlex
@@ -13,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,6 +56,10 @@ DARK_COLOURS = (
     "#4da9e8", "#ff8a4c", "#2cc295", "#e79ac4", "#f0b429", "#8ad0f5", "#e8e8e8", "#d19a5b",
 )  # fmt: skip
 """The colours of groups on a dark page, in the order of the light ones."""
+_MOST_PICTURES = 24
+"""Pictures of notes that a page has at most."""
+_LARGEST_PICTURE = 1_000_000
+"""Bytes of one of their files at most."""
 _WIDTH = 4.6
 """Inches of a picture, so that letters are large enough on a phone."""
 _CAPTIONS = {
@@ -184,6 +190,18 @@ class _Report:
             scored=self.scored,
             comparisons=self.comparisons,
         )
+
+    def noted_pictures(self) -> "list[NotedPicture]":
+        """The newest picture of each kind that notes have, from the first run of each variant."""
+        found = []
+        for variant in self.study.variants:
+            own = [run for run in self._begun if run.variant == variant.name and run.folder]
+            for run in sorted(own, key=lambda each: each.seed):
+                pictures = newest_pictures(run)
+                if pictures:
+                    found += pictures
+                    break
+        return found[:_MOST_PICTURES]
 
     def variants(self) -> Table:
         """A row for each variant, in columns where something differs."""
@@ -396,6 +414,34 @@ class Picture:
     svg: str
     """Its markup, which is safe as it is."""
     caption: str
+
+
+@dataclass(frozen=True)
+class NotedPicture:
+    """A picture of a run's notes inside the page."""
+
+    source: str
+    """The PNG file as a data URI."""
+    caption: str
+
+
+def newest_pictures(run: StudyRun) -> list[NotedPicture]:
+    """The newest picture of each kind in a run's folder; larger files than 1 MB are left out."""
+    newest: dict[str, tuple[int, Path]] = {}
+    folder = None if run.folder is None else run.folder.images
+    for file in [] if folder is None else sorted(folder.glob("step_*.png")):
+        named = re.fullmatch(r"step_(\d+)_(.+)", file.stem)
+        if named is None or file.stat().st_size > _LARGEST_PICTURE:
+            continue
+        step, kind = int(named[1]), named[2]
+        newest[kind] = max(newest.get(kind, (step, file)), (step, file))
+    return [
+        NotedPicture(
+            source=f"data:image/png;base64,{base64.b64encode(file.read_bytes()).decode()}",
+            caption=f"{run.variant}, seed {run.seed}: {kind} after {step:,} steps.",
+        )
+        for kind, (step, file) in sorted(newest.items())
+    ]
 
 
 def report_pictures(

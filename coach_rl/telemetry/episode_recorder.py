@@ -36,6 +36,7 @@ from coach_rl.telemetry.video import (
     Shot,
     VideoParameters,
     require_writable,
+    side_by_side,
 )
 
 LEVEL_COLOURS: tuple[RGB, ...] = (
@@ -70,6 +71,10 @@ class FilmedLevel(Protocol):
         """Marks that its agent adds to a frame of a row."""
         ...
 
+    def picture(self, row: int) -> Array | None:
+        """Its agent's picture of a row, uint8 [H, W, 3]; None where it has none."""
+        ...
+
 
 class FilmedStack(Protocol):
     """Levels, top first, above the environment that is drawn."""
@@ -93,41 +98,72 @@ class FilmedStack(Protocol):
 class Camera:
     """Draws a row of a stack's environment, with the goals and marks of its levels where it can.
 
+    Pictures of the levels' agents stand at the right of the scene, the top's first.
+
     Args:
         stack: Whose.
         row: Which.
 
     Raises:
-        ConfigurationError: The environment has no pictures, or no such row.
+        ConfigurationError: Neither the environment nor an agent has pictures, or there is no such
+            row.
     """
 
     def __init__(self, stack: FilmedStack, row: int) -> None:
         environment = stack.simulators
-        if not isinstance(environment, Renderable):
-            raise ConfigurationError(
-                f"episodes cannot be filmed: a {type(environment).__name__} has no pictures; "
-                "leave out the video flags (-dg, -dm)"
-            )
         if row >= stack.num_envs:
             raise ConfigurationError(
                 f"there is no row {row} to film: there are {stack.num_envs} environments in "
                 f"parallel, rows 0 to {stack.num_envs - 1}"
             )
-        self._row, self._plain = row, environment
+        self._row, self._levels = row, stack.levels
+        self._plain = environment if isinstance(environment, Renderable) else None
         self._marking = environment if isinstance(environment, MarkRenderable) else None
-        self._levels = stack.levels
+        self._pictures = self._drawn_pictures()
+        if self._plain is None and not self._pictures:
+            raise ConfigurationError(
+                f"episodes cannot be filmed: a {type(environment).__name__} has no pictures; "
+                "leave out the video flags (-dg, -dm)"
+            )
 
     def frame(self, *, has_goals: bool = True) -> Array:
         """Render the current state; before the first decision of an episode there are no goals."""
-        if self._marking is None:
-            return self._plain.render(self._row)
-        return self._marking.render(self._row, self._marks(self._marking) if has_goals else [])
+        self._pictures, scene = self._drawn_pictures(), None
+        if self._marking is not None:
+            marks = self._marks(self._marking) if has_goals else []
+            scene = self._marking.render(self._row, marks)
+        elif self._plain is not None:
+            scene = self._plain.render(self._row)
+        return side_by_side([*([] if scene is None else [scene]), *self._pictures])
 
     def ended_frame(self) -> Array | None:
-        """The end of the episode that the last tick ended; None if it can no longer be drawn."""
+        """The end of the episode that the last tick ended; None if it can no longer be drawn.
+
+        The pictures beside it are those of the frame before.
+        """
         if self._marking is None:
             return None
-        return self._marking.render_ended(self._row, self._marks(self._marking))
+        scene = self._marking.render_ended(self._row, self._marks(self._marking))
+        return side_by_side([scene, *self._pictures])
+
+    def _drawn_pictures(self) -> list[Array]:
+        """The pictures of the levels that have one.
+
+        Raises:
+            RunError: One of them is no picture.
+        """
+        found = []
+        for level in self._levels:
+            picture = level.picture(self._row)
+            if picture is None:
+                continue
+            if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3:
+                raise RunError(
+                    f"the picture of level '{level.name}' must be uint8 [height, width, 3], got "
+                    f"{picture.dtype} of shape {picture.shape}"
+                )
+            found.append(picture)
+        return found
 
     def _marks(self, environment: MarkRenderable) -> list[Mark]:
         marks: list[Mark] = []

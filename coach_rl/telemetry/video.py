@@ -148,6 +148,18 @@ def scaled(frame: Array, max_side: int) -> Array:
     return np.asarray(image)
 
 
+def side_by_side(pictures: Sequence[Array]) -> Array:
+    """Pictures uint8 [H, W, 3] in one, from left to right, on the ground of captions."""
+    if len(pictures) == 1:
+        return pictures[0]
+    height = max(len(picture) for picture in pictures)
+    widths = [picture.shape[1] for picture in pictures]
+    whole = np.full((height, sum(widths), 3), _BACKGROUND, np.uint8)
+    for picture, end in zip(pictures, np.cumsum(widths), strict=True):
+        whole[: len(picture), end - picture.shape[1] : end] = picture
+    return whole
+
+
 class _FrameFile:
     """Frames of one size in a temporary file, which is gone with the object or the process."""
 
@@ -155,12 +167,22 @@ class _FrameFile:
         file = tempfile.TemporaryFile(prefix="coach_film_")  # noqa: SIM115 - closed with the object
         weakref.finalize(self, file.close)
         self._number = file.fileno()
-        self._like = np.empty(0, np.uint8)
+        self._like: Array = np.empty(0, np.uint8)
         self._free: list[int] = []
         self._places = 0
 
     def keep(self, frame: Array) -> int:
-        """Write a frame; its place."""
+        """Write a frame; its place.
+
+        Raises:
+            RunError: It has another size than those before.
+        """
+        if self._places and frame.shape != self._like.shape:
+            raise RunError(
+                "the frames of a film must have one size, got "
+                f"{frame.shape[1]} x {frame.shape[0]} after {self._like.shape[1]} x "
+                f"{self._like.shape[0]}"
+            )
         self._like = np.empty_like(frame)
         if not self._free:
             self._free.append(self._places)

@@ -368,6 +368,8 @@ class RecurrentActorCritic(PlainActorCritic):
         weights = self.of_cell(torso)
         if "gate.bias" in weights:
             return len(weights["gate.bias"])
+        if "bias" in weights:
+            return (weights["bias"].shape[1] - 1) * weights["query.weight"].shape[1] + 1
         size = weights["weight_hh"].shape[1]
         return 2 * size if len(weights["weight_hh"]) == 4 * size else size
 
@@ -387,6 +389,8 @@ class RecurrentActorCritic(PlainActorCritic):
             new = weights["candidate.weight"] @ seen + weights["candidate.bias"]
             after = (1 - z) * state + z * new
             return after, after
+        if "bias" in weights:
+            return self.attended(weights, seen, state)
         before = state[: weights["weight_hh"].shape[1]]
         inner = weights["weight_ih"] @ seen + weights["bias_ih"]
         outer = weights["weight_hh"] @ before + weights["bias_hh"]
@@ -399,6 +403,27 @@ class RecurrentActorCritic(PlainActorCritic):
         kept = torch.sigmoid(f) * state[len(before) :] + torch.sigmoid(i) * torch.tanh(g)
         output = torch.sigmoid(o) * torch.tanh(kept)
         return output, torch.cat([output, kept])
+
+    def attended(self, weights, seen: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Attention over the inputs that are known, head by head."""
+        heads, window = weights["bias"].shape
+        known = int(state[-1])
+        past = state[:-1].view(window - 1, len(seen))
+        inputs = torch.cat([past[window - 1 - known :], seen[None]])
+        query, keys, values = (
+            each @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
+            for name, each in (("query", seen), ("key", inputs), ("value", inputs))
+        )
+        size = len(query) // heads
+        found = []
+        for head in range(heads):
+            own = slice(head * size, (head + 1) * size)
+            score = keys[:, own] @ query[own] / size**0.5
+            weight = (score + weights["bias"][head, window - len(inputs) :]).softmax(dim=0)
+            found.append(weight @ values[:, own])
+        output = weights["whole.weight"] @ torch.cat(found) + weights["whole.bias"]
+        kept = torch.cat([past[1:], seen[None]]).flatten()
+        return output, torch.cat([kept, torch.tensor([min(known + 1.0, window - 1)])])
 
 
 class RecurrentPPO(PlainPPO):

@@ -9,6 +9,7 @@ from plain_ppo import PlainPPO, RecurrentPPO
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
+from coach_rl.architectures.attention import Attention
 from coach_rl.architectures.gated_recurrence import GRU, LSTM
 from coach_rl.architectures.gradient_step import AdamParameters
 from coach_rl.architectures.linear_recurrence import MinGRU
@@ -186,7 +187,7 @@ SETTINGS = [
 OBJECTIVES = [{"objective": "clip", "clip": 0.1}, {"objective": "kl", "kl_target": 0.004}]
 
 
-RECURRENCES = [GRU(size=5), LSTM(size=4), MinGRU(size=6)]
+RECURRENCES = [GRU(size=5), LSTM(size=4), MinGRU(size=6), Attention(size=4, heads=2, window=3)]
 
 
 @pytest.mark.parametrize(

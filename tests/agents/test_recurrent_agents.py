@@ -15,6 +15,7 @@ from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters, TD3Batch
 from coach_rl.architectures.actor_critic import ActorCriticParameters
+from coach_rl.architectures.attention import Attention
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.gated_recurrence import GRU, LSTM
 from coach_rl.architectures.linear_recurrence import MinGRU
@@ -140,9 +141,16 @@ class Rows:
 
 
 def sequence_of(agent, seen):
-    """One sequence from the start of an episode, as networks see it."""
+    """One sequence from the start of an episode, as networks see it.
+
+    Args:
+        agent: Its agent.
+        seen: Observations, by key where there are several.
+    """
     state = torch.zeros(1, agent.hidden_state.size)
-    return {"x": torch.from_numpy(np.array(seen)), HIDDEN_STATE: state}
+    keyed = [each if isinstance(each, dict) else {"x": each} for each in seen]
+    shown = {key: np.stack([each[key] for each in keyed]) for key in keyed[0]}
+    return {key: torch.from_numpy(each) for key, each in shown.items()} | {HIDDEN_STATE: state}
 
 
 def greedy_action(agent, seen):
@@ -175,7 +183,13 @@ def final_state(agent, seen):
 
 @pytest.mark.parametrize("algorithm", ["PPO", "DQN", "DDPG", "TD3", "SAC"])
 @pytest.mark.parametrize(
-    "recurrence", [GRU(size=4), LSTM(size=3, reset="episode"), MinGRU(size=4, reset="episode")]
+    "recurrence",
+    [
+        GRU(size=4),
+        LSTM(size=3, reset="episode"),
+        MinGRU(size=4, reset="episode"),
+        Attention(size=4, heads=2, window=5),
+    ],
 )
 def test_acting_equals_passing_over_the_episode(algorithm, recurrence):
     agent = build(parameters(algorithm, recurrence))
@@ -326,7 +340,9 @@ def test_dqn_loss_equals_single_steps(prioritised):
         )
 
 
-@pytest.mark.parametrize("recurrence", [GRU(size=4), MinGRU(size=5)])
+@pytest.mark.parametrize(
+    "recurrence", [GRU(size=4), MinGRU(size=5), Attention(size=4, heads=2, window=3)]
+)
 def test_td3_losses_equal_single_steps(recurrence):
     agent = build(parameters("TD3", recurrence, middleware=(6, 5)))
     batch, learner = learned_batch(agent), agent.learner
@@ -380,7 +396,9 @@ def test_td3_losses_equal_single_steps(recurrence):
 
 
 @pytest.mark.parametrize("algorithm", ["PPO", "DQN", "DDPG", "TD3", "SAC"])
-@pytest.mark.parametrize("recurrence", [GRU(size=4), LSTM(size=4), MinGRU(size=4)])
+@pytest.mark.parametrize(
+    "recurrence", [GRU(size=4), LSTM(size=4), MinGRU(size=4), Attention(size=4)]
+)
 def test_recurrent_agents_learn_finite_parameters(algorithm, recurrence):
     agent = build(parameters(algorithm, recurrence))
     rows, trained = Rows(agent, seed=3), 0
@@ -433,7 +451,9 @@ def test_recurrent_agent_refuses_an_observation_with_the_name_of_its_state():
     ],
 )
 @pytest.mark.parametrize("algorithm", ["PPO", "DQN", "SAC"])
-@pytest.mark.parametrize("recurrence", [GRU(size=4), LSTM(size=4), MinGRU(size=4)])
+@pytest.mark.parametrize(
+    "recurrence", [GRU(size=4), LSTM(size=4), MinGRU(size=4), Attention(size=4)]
+)
 def test_update_modes_learn_the_same(algorithm, recurrence, mode, device):
     agents = [
         build(parameters(algorithm, recurrence, update_mode=each), device=device)

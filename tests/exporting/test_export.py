@@ -395,6 +395,28 @@ def test_program_of_torch_acts_on_a_batch(walker, tmp_path):
     assert_same(action.detach().numpy(), agent.act(seen))
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["TMaze_PPO", "TMaze_DQN", "Mujoco_SAC", "Pendulum_DDPG", "CartPole_DQN_dueling_three_steps"],
+)
+def test_program_of_torch_computes_what_the_onnx_graph_does(name, tmp_path):
+    run, about = unpacked(name, tmp_path / "run"), {"policy.json": ""}
+    program = torch.export.load(rl.export(run, tmp_path / "policy.pt2"), extra_files=about)
+    about = json.loads(about["policy.json"])
+    graph = onnxruntime.InferenceSession(rl.export(run, tmp_path / "policy.onnx"))
+    assert about["outputs"] == [each.name for each in graph.get_outputs()]
+    read, rng = {each.name for each in graph.get_inputs()}, np.random.default_rng(0)
+    examples = program.example_inputs[0]
+    for rows in (1, 2, 5):
+        given = {
+            name: torch.from_numpy(rng.normal(size=(rows, *like.shape[1:]))).to(like.dtype)
+            for name, like in zip(about["inputs"], examples, strict=True)
+        }
+        wanted = graph.run(None, {name: given[name].numpy() for name in read})
+        for one, other in zip(program.module()(*given.values()), wanted, strict=True):
+            assert_same(one.detach().numpy(), other)
+
+
 def test_policy_samples_repeat_with_the_seed(walker, tmp_path):
     policy = exported(walker, tmp_path / "policy.zip")
     seen = np.zeros((3, 17))

@@ -7,13 +7,14 @@ import maze_walkers
 import numpy as np
 import pytest
 
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.core.errors import CoachWarning, RunError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import parameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import batch
+from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
@@ -270,3 +271,59 @@ def test_a_gymnasium_environment_is_made_to_be_drawn(lamp):
         "step 5, return 10, the end",
     ]
     assert len(recorder.shots[0].caption) == 1
+
+
+def drawn_diary(decisions):
+    """A picture of how many decisions there were."""
+    return np.full((6, 2, 3), decisions, np.uint8)
+
+
+def with_picture(monkeypatch, picture):
+    """Give scripted agents a picture of a row."""
+
+    def of_agent(self, row_state, row):
+        return picture(len(self.seen))
+
+    monkeypatch.setattr(maze_walkers.Scripted, "picture", of_agent, raising=False)
+
+
+def test_pictures_of_agents_stand_beside_the_scene(easel, monkeypatch):
+    with_picture(monkeypatch, drawn_diary)
+    recorder, agents, _ = film(maze_walkers.maze_experiment())
+    shots = recorder.shots
+    assert {shot.frame.shape for shot in shots} == {(6, 6 + 2 + 2, 3)}
+    scenes = [int(shot.frame[0, 0, 0]) for shot in shots]
+    assert scenes == sorted(scenes), "the scene is at the left"
+    assert (shots[0].frame[4:, :6] == shots[0].frame[4, 0]).all(), "below it is nothing"
+    low = [int(shot.frame[0, -1, 0]) for shot in shots]
+    assert low[:3] == [0, 1, 2], "the lowest level decides at each step"
+    assert low[-1] == low[-2], "the picture of the end is the one before"
+    top = [int(shot.frame[0, 6, 0]) for shot in shots]
+    assert top[-1] < low[-1] <= len(agents[1].seen)
+
+
+def test_agents_with_pictures_are_filmed_in_worlds_without_any(monkeypatch):
+    def picture(self, row_state, row):
+        return np.full((6, 4, 3), 9, np.uint8)
+
+    monkeypatch.setattr(PPOAgent, "picture", picture, raising=False)
+    recorder, _, _ = film(replace(learning(), environment=PointMassParameters()))
+    assert {shot.frame.shape for shot in recorder.shots} == {(6, 4, 3)}
+    assert len(recorder.shots) > 3
+
+
+@pytest.mark.parametrize(
+    ("picture", "message"),
+    [
+        (lambda decisions: np.zeros((4, 4)), "must be uint8 .* got float64 of shape \\(4, 4\\)"),
+        (
+            lambda decisions: np.zeros((4, 4 + decisions, 3), np.uint8),
+            "frames of a film must have one size, got 16 x 4 after 14 x 4",
+        ),
+    ],
+)
+def test_unfit_pictures_end_the_film_with_a_warning(easel, monkeypatch, picture, message):
+    with_picture(monkeypatch, picture)
+    with pytest.warns(CoachWarning, match=message):
+        recorder, _, _ = film(maze_walkers.maze_experiment())
+    assert recorder.take_film() is None

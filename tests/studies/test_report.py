@@ -1,5 +1,7 @@
 """The report of a study as an HTML page."""
 
+import base64
+import io
 import re
 import shlex
 import shutil
@@ -9,7 +11,9 @@ from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from coach_rl import Study, Variant
 from coach_rl.configuration.overrides import parse_overrides
@@ -62,6 +66,10 @@ GRAPH = Study(
 )
 
 
+VOID = ("meta", "path", "use", "rect", "img")
+"""Tags that nothing closes."""
+
+
 class Page(HTMLParser):
     """What a page consists of."""
 
@@ -74,14 +82,14 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
-        if tag not in ("meta", "path", "use", "rect"):
+        if tag not in VOID:
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
 
     def handle_endtag(self, tag: str) -> None:
-        if tag not in ("meta", "path", "use", "rect"):
+        if tag not in VOID:
             assert self.open.pop() == tag
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
@@ -140,6 +148,28 @@ def test_report_stands_alone_and_can_be_read_aloud(text: str) -> None:
     assert len(page.all("table")) == len(page.all("caption")) == 5
     names = [own["id"] for _, own in page.tags if "id" in own]
     assert len(names) == len(set(names))
+
+
+def test_newest_noted_pictures_of_each_variants_first_run_are_in_the_report(
+    root: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(root / "walks", tmp_path / "walks")
+    for run in study_runs(STUDY, root=tmp_path):
+        assert run.folder is not None
+        run.folder.images.mkdir()
+        for step, side in ((20, 3), (100, 4), (40, 5)):
+            picture = Image.fromarray(np.full((side, side, 3), run.seed, np.uint8))
+            picture.save(run.folder.images / f"step_{step}_low_map.png")
+        (run.folder.images / "step_5_low_large.png").write_bytes(bytes(1_000_001))
+    page = Page(page_of(STUDY, tmp_path))
+    shown = page.all("img")
+    assert [each["alt"] for each in shown] == [
+        f"{variant}, seed 1: low_map after 100 steps." for variant in ("slow", "fast & far")
+    ]
+    _, data = (shown[0]["src"] or "").split("data:image/png;base64,")
+    with Image.open(io.BytesIO(base64.b64decode(data))) as picture:
+        assert picture.size == (4, 4)
+        assert picture.getpixel((0, 0)) == (1, 1, 1)
 
 
 def test_pictures_take_the_colours_of_the_page(text: str) -> None:

@@ -1,0 +1,211 @@
+"""The programs of docs/research: short, public, and right in all that surrounds a run.
+
+Each is resumed bit for bit, collects with a worker, is evaluated in the background and is loaded,
+with equal numbers.
+"""
+
+import importlib
+import re
+import sys
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import coach_rl as rl
+from coach_rl.core.parts import trajectories_of
+from coach_rl.core.runtime import Runtime
+from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
+from coach_rl.sessions.opening import rebuild
+from coach_rl.sessions.session import run_experiment
+from coach_rl.testing import assert_same_state
+from tests.small_runs import QUIET, preset, state_of
+
+FOLDER = Path(__file__).parents[2] / "docs" / "research"
+OTHERS = {"two_levels", "compared_rewards"}
+PROGRAMS = sorted({file.stem for file in FOLDER.glob("*.py")} - OTHERS)
+MOST_LINES = 40
+DRAWN = {"chosen_horizons"}
+"""Programs that draw numbers in evaluations, which a loaded agent draws from streams of its own."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def importable():
+    sys.path.insert(0, str(FOLDER))
+    yield
+    sys.path.remove(str(FOLDER))
+
+
+def manager_of(name, *, seed=0, steps=700, **changes):
+    """The program's graph manager, built; changes are of the graph's parameters."""
+    module = importlib.import_module(name)
+    panel = getattr(module, "Panel", importlib.import_module("two_levels").Panel)
+    manager = module.graph_manager(panel(steps=steps))
+    schedule = replace(
+        manager.parameters.schedule,
+        evaluation_interval=rl.EnvironmentSteps(300),
+        evaluation_episodes=rl.EnvironmentEpisodes(2),
+        progress_interval=rl.EnvironmentSteps(50),
+    )
+    manager = type(manager)(replace(manager.parameters, schedule=schedule, **changes))
+    manager.create_graph(Runtime(seed=seed, device="cpu"))
+    return manager
+
+
+def figures(records):
+    """Figures of training's records, without times and speeds."""
+    return [
+        (
+            each.kind,
+            each.level,
+            each.environment_steps,
+            {k: v for k, v in each.scalars.items() if not k.startswith(("time/", "collection/"))},
+        )
+        for each in records
+        if not any(name.startswith("evaluation") for name in each.scalars)
+    ]
+
+
+def scores(found):
+    """Scores in a form that compares."""
+    episodes = found.episodes
+    return found.levels, episodes.reward.tolist(), episodes.length.tolist()
+
+
+def code_lines(text):
+    """Lines of a program, without imports, docstrings and empty lines."""
+    bare = re.sub(r'""".*?"""', "", text, flags=re.DOTALL)
+    bare = re.sub(r"^from \S+ import \([^)]*\)|^(from|import) .*$", "", bare, flags=re.MULTILINE)
+    return [line for line in bare.splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_research_program_is_short_and_uses_public_names(name):
+    text = (FOLDER / f"{name}.py").read_text()
+    assert len(code_lines(text)) <= MOST_LINES
+    assert not re.findall(r"(?<!self)\._[a-z]\w*", text), "private names"
+    assert not re.findall(r"def (achieved|verdict)\(", text)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_research_program_resumed_equals_whole_run(name, tmp_path):
+    whole = manager_of(name)
+    records = list(whole.improve())
+    middle = next(i for i, each in enumerate(records) if each.environment_steps > 350)
+    first = manager_of(name)
+    running, count = first.improve(), 0
+    while count <= middle or not first.progress.is_settled:
+        next(running)
+        count += 1
+    write_checkpoint(tmp_path / "half", first.state_dict(), {})
+    second = manager_of(name, seed=99)
+    second.load_state_dict(read_checkpoint(tmp_path / "half").state)
+    assert figures(second.improve()) == figures(records[count:])
+    assert_same_state(second.state_dict(), whole.state_dict())
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_research_program_with_a_worker_equals_one_without(name):
+    alone = manager_of(name)
+    records = figures(alone.improve())
+    workers = rl.CollectionParameters(workers=1, on="inline", ticks=7)
+    collected = manager_of(name, collection=workers)
+    assert figures(collected.improve()) == records
+    assert_same_state(alone.state_dict()["agents"], collected.state_dict()["agents"])
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_research_program_evaluated_elsewhere_equals_its_own_evaluation(name):
+    trained = manager_of(name)
+    list(trained.improve())
+    policies = trained.evaluations.policies()
+    elsewhere = manager_of(name)
+    clock = trained.graph.clock.state_dict()
+    untrained = elsewhere.evaluations.scores_of(elsewhere.evaluations.policies(), clock=clock)
+    found = elsewhere.evaluations.scores_of(policies, clock=clock)
+    own = trained.evaluations.scores_of(policies)
+    assert scores(found) == scores(own)
+    assert scores(found) != scores(untrained)
+
+
+@pytest.mark.parametrize("name", sorted({*PROGRAMS} - DRAWN))
+@pytest.mark.filterwarnings("ignore:.*would learn nothing")
+def test_research_program_loaded_from_its_run_acts_as_in_evaluations(name, tmp_path):
+    manager = preset(FOLDER / f"{name}.py").configure({"steps": 500})
+    run = run_experiment(
+        manager, Runtime(seed=1, device="cpu"), name=name, root=tmp_path, settings=QUIET
+    ).folder
+    rebuilt, task, _ = rebuild(run, learns=False)
+    with rebuilt:
+        rebuilt.create_graph(task, training=False, evaluation_envs=2)
+        rebuilt.evaluations.load_agents(state_of(run.path))
+        evaluation, agent = rebuilt.graph.evaluation, rl.load(run.path)
+        evaluation.reset(5)
+        with closing(rebuilt.parameters.environment.build(num_envs=2)) as outside:
+            answer = outside.reset(5)
+            for _ in range(110):
+                outside.send(agent.act(answer.first_observation))
+                answer, expected = outside.recv(), evaluation.tick()
+                for key, values in expected.observation.items():
+                    np.testing.assert_array_equal(answer.observation[key], values)
+                agent.reset(answer.terminated | answer.truncated)
+
+
+def stored(name, level, **changes):
+    """What a level has stored in a run, [T, ...] each, and what of it belongs to each row."""
+    manager = manager_of(name, **changes)
+    list(manager.improve())
+    found = trajectories_of(manager.graph.agents[level])
+    flat = {path: values.reshape(-1, *values.shape[2:]) for path, values in found.items()}
+    columns = {path.rsplit("/", 1)[-1]: flat[path] for path in flat if "next" not in path}
+    after = {path.rsplit("/", 1)[-1]: flat[path] for path in flat if "next" in path}
+    kept = columns["mask"]
+    return {k: v[kept] for k, v in columns.items()}, {k: v[kept] for k, v in after.items()}
+
+
+def test_potential_reward_is_what_is_stored():
+    columns, after = stored("potential_reward", "low")
+    before = -np.linalg.norm(columns["desired_goal"], axis=1)
+    then = -np.linalg.norm(after["desired_goal"], axis=1)
+    np.testing.assert_allclose(columns["rewards"], 0.99 * then - before, atol=1e-6)
+    assert len(before) > 600
+
+
+def test_direction_reward_is_what_is_stored():
+    columns, after = stored("direction_reward", "low")
+    moved = (after["achieved_goal"] - columns["achieved_goal"]).astype(np.float64)
+    wanted = columns["desired_goal"].astype(np.float64)
+    lengths = np.linalg.norm(moved, axis=1) * np.linalg.norm(wanted, axis=1)
+    cosine = (moved * wanted).sum(axis=1) / np.maximum(lengths, 1e-8)
+    np.testing.assert_allclose(columns["rewards"], cosine, atol=2e-6)
+    assert (np.abs(cosine) > 0.5).any()
+
+
+def test_map_of_goals_is_noted_in_pictures_and_histograms():
+    manager = manager_of("map_of_goals")
+    notes = [record for record in manager.improve() if record.kind == "note"]
+    assert len(notes) == 2
+    assert all(note.images["goals/map"].shape == (32, 32) for note in notes)
+    assert all(note.images["goals/map"].max() == 255 for note in notes)
+    assert all(note.arrays["goals/distance"][:, 2].sum() > 300 for note in notes)
+
+
+def test_moved_low_level_is_taken_from_the_run_and_stays(tmp_path):
+    def run_of(changes, name):
+        manager = preset(FOLDER / "moved_low_level.py").configure({"steps": 400, **changes})
+        runtime = Runtime(seed=1, device="cpu")
+        return run_experiment(manager, runtime, name=name, root=tmp_path, settings=QUIET).folder
+
+    first = run_of({}, "first")
+    second = run_of({"trained": str(first.path)}, "second")
+    one, other = (state_of(folder.path)["agents"]["low"] for folder in (first, second))
+    assert one["training_steps"] > 0
+    assert_same_state(one["networks"], other["networks"])
+
+
+def test_compared_rewards_is_a_study_of_programs_of_the_folder():
+    study = importlib.import_module("compared_rewards").study()
+    assert [len(study.variants), len(study.seeds)] == [2, 3]
+    assert all(Path(variant.preset).is_file() for variant in study.variants)
