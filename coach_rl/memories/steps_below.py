@@ -74,7 +74,7 @@ class SubGoalRelabelling(SamplerUnit):
 
     Args:
         context: The unit's surroundings.
-        owner: The unit in messages, e.g. `HIRO`.
+        owner: The unit in messages, e.g. `HIRO`; empty: the name of its class.
 
     Raises:
         ConfigurationError: The level below does not keep its steps, or its goals are of a kind that
@@ -83,7 +83,8 @@ class SubGoalRelabelling(SamplerUnit):
 
     outputs = (ACTIONS,)
 
-    def __init__(self, context: UnitContext, owner: str) -> None:
+    def __init__(self, context: UnitContext, owner: str = "") -> None:
+        owner = owner or type(self).__name__
         self.goal, self._history, self._half_range = _level_below(context.place, owner)
         self.low: ReplayingAgent = cast(Any, context.place.agent_below)
         """The agent below."""

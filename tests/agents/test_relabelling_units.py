@@ -25,9 +25,6 @@ class Halves(SubGoalRelabelling):
 
     name = "halves"
 
-    def __init__(self, context):
-        super().__init__(context, "Halves")
-
     def relabelled(self, low):
         half = np.float32(0.5) * low.sent
         whole_fits, half_fits = self.log_likelihood(np.stack((low.sent, half), axis=1), low).T
