@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import coach_rl as rl
-from coach_rl.presets.goal_hierarchies import POINT_MAZES, GuidedPanel, hiro_experiment, ways_to_go
+from coach_rl.presets.goal_hierarchies import (
+    POINT_MAZES,
+    GuidedPanel,
+    hiro_experiment,
+    point_maze_learner,
+    ways_to_go,
+)
 
 VALIDATION = {
     # The way is about 25 steps long on average; an episode that never gets there costs 200.
@@ -49,26 +55,10 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
     A step is worth -1 until the goal is reached, and 0 there, where the episode ends.
     """
     world = panel.world()
-    learner = rl.TD3AgentParameters(
-        algorithm=rl.TD3AlgorithmParameters(
-            discount=panel.discount, huber=1.0, target_noise=0.2, target_noise_clip=0.5
-        ),
-        learning=rl.LearningParameters(
-            batch=panel.batch,
-            updates_per_step=panel.updates_per_step,
-            learning_starts=max(panel.batch, 1_000),
-        ),
-        memory=rl.ReplayMemoryParameters(capacity=panel.memory),
-        exploration=rl.GaussianNoise(scale=rl.ConstantSchedule(value=panel.noise)),
-        actor=rl.ActorParameters(torso=panel.torso),
-        critic=rl.CriticParameters(torso=panel.torso),
-        actor_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
-        critic_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
-    )
     return hiro_experiment(
         panel,
         world,
-        learner,
+        point_maze_learner(panel),
         subgoals=ways_to_go(world.task.subgoal_space, panel.reach),
         reward_scale=panel.reward_scale,
         schedule=panel.schedule(heatup=panel.heatup),

@@ -378,6 +378,26 @@ class GuidedPanel(HIROPanel):
         return None
 
 
+def point_maze_learner(panel: HIROPanel) -> rl.TD3AgentParameters:
+    """TD3 for the lower of two levels in a point maze, or for an agent alone."""
+    return rl.TD3AgentParameters(
+        algorithm=rl.TD3AlgorithmParameters(
+            discount=panel.discount, huber=1.0, target_noise=0.2, target_noise_clip=0.5
+        ),
+        learning=rl.LearningParameters(
+            batch=panel.batch,
+            updates_per_step=panel.updates_per_step,
+            learning_starts=max(panel.batch, 1_000),
+        ),
+        memory=rl.ReplayMemoryParameters(capacity=panel.memory),
+        exploration=rl.GaussianNoise(scale=rl.ConstantSchedule(value=panel.noise)),
+        actor=rl.ActorParameters(torso=panel.torso),
+        critic=rl.CriticParameters(torso=panel.torso),
+        actor_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
+        critic_optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),
+    )
+
+
 def ways_to_go(places: rl.GoalSpace, reach: float) -> rl.GoalSpace:
     """HIRO's sub-goals as ways to go, as far as `reach` along each axis; all hold to the end."""
     return replace(

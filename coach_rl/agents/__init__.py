@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         farthest_points,
         path_costs,
     )
+    from coach_rl.agents.hierarchies.lesson_goals import LESSONGoals, LESSONGoalSpace
     from coach_rl.agents.hierarchies.option_critic_agent import (
         OptionCriticAgent,
         OptionCriticAgentParameters,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         AdjacencyParameters,
         SubGoalGuideParameters,
     )
+    from coach_rl.agents.learned_goals import GoalBatch, LearnedGoals, LearnedGoalSpace
     from coach_rl.agents.learner import ActingPolicy, Guide, Learner
     from coach_rl.agents.off_policy_agent import (
         LearningParameters,
@@ -67,12 +69,13 @@ __all__ = [
     "ActingPolicy", "AdjacencyParameters", "AgentGroup", "AgentGroupParameters", "CriticSteps",
     "DDPGAgentParameters", "DDPGAlgorithmParameters", "DIAYNAgentParameters", "DQNAgentParameters",
     "DQNAlgorithmParameters", "DiscriminatorParameters", "EdgeLengths", "FarthestPoints",
-    "FilteredAgent", "GraphAgent", "GraphAgentParameters", "GridPlaces", "GroupMember", "Guide",
-    "HACAgentParameters", "HIROAgent", "HIROAgentParameters", "LandmarkParameters", "Learner",
-    "LearningParameters", "NoveltyParameters", "OffPolicyAgent",
-    "OffPolicyAgentParameters", "OptionCriticAgent", "OptionCriticAgentParameters", "PPOAgent",
-    "PPOAgentParameters", "PPOAlgorithmParameters", "SACAgentParameters", "SACAlgorithmParameters",
-    "ScriptedAgent", "ScriptedAgentParameters", "SkillAgents", "SkillAgentsParameters",
+    "FilteredAgent", "GoalBatch", "GraphAgent", "GraphAgentParameters", "GridPlaces", "GroupMember",
+    "Guide", "HACAgentParameters", "HIROAgent", "HIROAgentParameters", "LESSONGoalSpace",
+    "LESSONGoals", "LandmarkParameters", "LearnedGoalSpace", "LearnedGoals", "Learner",
+    "LearningParameters", "NoveltyParameters", "OffPolicyAgent", "OffPolicyAgentParameters",
+    "OptionCriticAgent", "OptionCriticAgentParameters", "PPOAgent", "PPOAgentParameters",
+    "PPOAlgorithmParameters", "SACAgentParameters", "SACAlgorithmParameters", "ScriptedAgent",
+    "ScriptedAgentParameters", "SkillAgents", "SkillAgentsParameters",
     "SubGoalCorrectionParameters", "SubGoalGuideParameters", "TD3AgentParameters",
     "TD3AlgorithmParameters", "TerminationParameters", "UniformAgent", "UniformAgentParameters",
     "costs_to", "farthest_points", "path_costs",

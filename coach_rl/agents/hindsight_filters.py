@@ -39,28 +39,34 @@ def check_filters(
         memory: Parameters of its memory.
         place: Its place in the stack.
     """
-    if not isinstance(memory, ReplayMemoryParameters) or memory.hindsight is None:
+    learned = place.goal is not None and place.goal.learns
+    if not isinstance(memory, ReplayMemoryParameters):
+        return
+    if memory.hindsight is None and not learned:
         return
     sub_goal = None if memory.hindsight_actions is None else place.sub_goal
-    keys = {GOAL_KEY, memory.hindsight.at(place).goal.key}
+    keys = {GOAL_KEY}
+    if memory.hindsight is not None and not learned:
+        keys.add(memory.hindsight.at(place).goal.key)
     if sub_goal is not None:
         keys.add(sub_goal.key)
+    reader = "its memory, as its goals learn," if learned else "hindsight"
     changed = keys & agent.input_filter.changed_keys
     if changed:
         raise ConfigurationError(
-            f"agent '{agent.name}': hindsight reads goals from {_named(keys)} as the environment "
+            f"agent '{agent.name}': {reader} reads goals from {_named(keys)} as the environment "
             f"shows them, and the InputFilter has filters for {_named(changed)}; leave those out "
             "and set normalise_observations, which normalises inside the networks"
         )
     if agent.input_filter.changes_reward:
         raise ConfigurationError(
-            f"agent '{agent.name}': hindsight rewards a part of each batch as its goals do, which "
+            f"agent '{agent.name}': {reader} rewards a part of each batch as its goals do, which "
             "the reward filters of the InputFilter would not see; leave InputFilter.reward out"
         )
     if agent.bonus is not None:
         raise ConfigurationError(
-            f"agent '{agent.name}': hindsight rewards a part of each batch as its goals do, "
-            "without the bonus; set hindsight=None, or leave the bonus out"
+            f"agent '{agent.name}': {reader} rewards a part of each batch as its goals do, without "
+            "the bonus; leave the bonus out"
         )
     if sub_goal is not None:
         reason = _no_way_back(agent.output_filter, sub_goal.space)

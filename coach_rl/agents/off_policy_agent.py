@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
 import torch
@@ -35,6 +35,7 @@ from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, RowState, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
 from coach_rl.core.errors import ConfigurationError, NonFiniteError, require
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.inspection import PointsFunction
 from coach_rl.core.parameter_classes import (
     KeepingParameters,
@@ -187,11 +188,13 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         new_engine: Makes an `UpdateEngine` of objectives and targets.
         noise: Draws standard normal numbers [...] of a shape for losses, the same on every device.
         guide: Terms of the actor's loss beside the critic's value; None: none.
+        goals: The goals of its level if they learn, which it saves and trains; None: they don't.
     """
 
     SAVED: ClassVar[SavedNames] = (
         SavedAttribute("_networks", policy=True),
         SavedAttribute("_normaliser", policy=True),
+        SavedAttribute("goals", key="goal_space", optional=True, policy=True),
         SavedAttribute("guide", optional=True),
         SavedAttribute("stores", optional=True, policy=False),
         "_engine",
@@ -251,6 +254,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             runtime=context.runtime,
         )
         self.guide = None if context.runtime.acts_only else params.build_guide(self, context)
+        self.goals = _learning(context.place.goal)
         self.learner = make_learner(self)
         self._engine = self.learner.engine
         if self.mask is not None:
@@ -260,7 +264,12 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             self._check_recurrence()
         self.explores = self.proposes = self.learner.acting.explores
         check_filters(self, params.memory, context.place)
-        keeping = _keeping(params.memory, self._infos.extras)
+        extras = self._infos.extras
+        if self.goals is not None:
+            extras += self.goals.attach(self)
+        if (sub_goals := _learning(context.place.sub_goal)) is not None:
+            extras += sub_goals.attach_above(self)
+        keeping = _keeping(params.memory, extras)
         if context.runtime.acts_only and isinstance(keeping, KeepingParameters):
             keeping = keeping.keeping_nothing()
         self.memory: Memory = keeping.build(
@@ -414,7 +423,12 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         return self.memory.metrics() | self.learner.acting.metrics(clock) | guide
 
     def parts(self) -> Mapping[str, object]:
-        own = {"engine": self.learner.engine, "memory": self.memory, "guide": self.guide}
+        own = {
+            "engine": self.learner.engine,
+            "memory": self.memory,
+            "guide": self.guide,
+            "goal_space": self.goals,
+        }
         return {**super().parts(), **self.learner.networks, **own}
 
     def note_loaded(self) -> None:
@@ -448,6 +462,11 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         return {f"train/{name}": value for name, value in own.items()} | self.metrics(clock)
 
 
+def _learning(goals: GoalSpace | None) -> Any:
+    """The goals, `LearnedGoals`, if they learn; else None."""
+    return goals if goals is not None and goals.learns else None
+
+
 def _normal(rng: torch.Generator, device: torch.device, *shape: int) -> Tensor:
     """Standard normal numbers, drawn on the CPU."""
     return torch.randn(shape, generator=rng).to(device, non_blocking=True)
@@ -463,7 +482,8 @@ def _keeping(memory: MemoryParameters, extras: tuple[str, ...]) -> MemoryParamet
         return memory
     require(
         isinstance(memory, ReplayMemoryParameters),
-        f"an agent with `infos` needs a memory of ReplayMemoryParameters, got {memory!r:.80}",
+        "an agent with `infos`, or with goals that learn, needs a memory of "
+        f"ReplayMemoryParameters, got {memory!r:.80}",
     )
     assert isinstance(memory, ReplayMemoryParameters)
     return replace(memory, extras=(*memory.extras, *extras))

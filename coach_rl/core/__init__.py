@@ -43,7 +43,15 @@ if TYPE_CHECKING:
         SpaceError,
         UnknownNameError,
     )
-    from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace, GoalStep, TimedGoalSpace
+    from coach_rl.core.goals import (
+        GOAL_KEY,
+        TIME_KEY,
+        GoalContext,
+        GoalSpace,
+        GoalStep,
+        TimedGoalSpace,
+        Verdict,
+    )
     from coach_rl.core.inspection import InspectParameters, parse_inspections
     from coach_rl.core.interfaces import (
         DrawableParameters,
@@ -105,18 +113,18 @@ __all__ = [
     "GOAL_KEY", "OPTION_KEY", "TIME_KEY", "Action", "ActionError", "ActionInfo", "ActionRequest",
     "ActionUnit", "Agent", "AgentContext", "AgentParameters", "AnyAgent", "Appended", "Array",
     "BoolArray", "CertifyParameters", "CheckpointError", "Clock", "CoachError", "CoachWarning",
-    "ConfigurationError", "ConstantSchedule", "Directive", "DivergedError",
-    "DivergenceParameters", "DrawableParameters", "End", "EnvResponse", "Environment",
-    "EnvironmentEpisodes", "EnvironmentFault", "EnvironmentParameters", "EnvironmentSpaces",
-    "EnvironmentSteps", "ExponentialSchedule", "Fault", "FloatArray", "GoalSpace", "GoalStep",
+    "ConfigurationError", "ConstantSchedule", "Directive", "DivergedError", "DivergenceParameters",
+    "DrawableParameters", "End", "EnvResponse", "Environment", "EnvironmentEpisodes",
+    "EnvironmentFault", "EnvironmentParameters", "EnvironmentSpaces", "EnvironmentSteps",
+    "ExponentialSchedule", "Fault", "FloatArray", "GoalContext", "GoalSpace", "GoalStep",
     "HasTimedCalls", "Hours", "InputFilter", "InputFilterParameters", "InspectParameters",
     "IntArray", "KeepingParameters", "LearnerParameters", "LevelDescription", "LevelPlace",
     "LinearSchedule", "Mark", "MarkRenderable", "MovableParameters", "NonFiniteError",
     "Observation", "OptionSpace", "Outcome", "OutputFilter", "OutputFilterParameters",
     "ParameterError", "Phase", "PiecewiseSchedule", "Renderable", "RowNoise", "RowState",
-    "RunError", "RunLength", "RunningStatistics", "Runtime", "Saved", "SavedAttribute",
-    "Schedule", "Signals", "Space", "SpaceError", "State", "Stateful", "StepUnit", "SuccessRate",
-    "Symmetry", "SymmetryParameters", "TimedCall", "TimedGoalSpace", "TrainingReport",
-    "TrainingSteps", "Transition", "UnknownNameError", "generator", "parameter_class",
+    "RunError", "RunLength", "RunningStatistics", "Runtime", "Saved", "SavedAttribute", "Schedule",
+    "Signals", "Space", "SpaceError", "State", "Stateful", "StepUnit", "SuccessRate", "Symmetry",
+    "SymmetryParameters", "TimedCall", "TimedGoalSpace", "TrainingReport", "TrainingSteps",
+    "Transition", "UnknownNameError", "Verdict", "generator", "parameter_class",
     "parse_inspections",
 ]  # fmt: skip

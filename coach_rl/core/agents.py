@@ -330,6 +330,11 @@ class LevelPlace:
             owner: What turns goals that were achieved, or planned, into actions.
         """
         goal = self.sub_goal
+        if goal is not None and goal.learns:
+            raise ConfigurationError(
+                f"{owner} keeps goals that the level below achieved, and {type(goal).__name__} "
+                "moves them as it learns; give the level below a GoalSpace"
+            )
         if goal is None or goal.overridden("asked_in_hindsight"):
             return
         if goal.space.shape != (goal.sent_size,):

@@ -6,9 +6,9 @@
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Annotated, Literal, NamedTuple, Self, cast
+from typing import Annotated, ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
 from annotated_types import Interval
@@ -18,6 +18,7 @@ from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray, Observation
+from coach_rl.core.runtime import Runtime
 
 GOAL_KEY = "desired_goal"
 """The observation key under which a level's own goal stands."""
@@ -61,6 +62,18 @@ GoalReward = Callable[[GoalStep], FloatArray]
 file."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class GoalContext:
+    """Context known only when a level's goals are built."""
+
+    level: str
+    """The level's name."""
+    observation: spaces.Dict
+    """The simulator's observation space."""
+    runtime: Runtime
+    """The run's settings and services, with the seed of these goals."""
+
+
 @parameter_class
 class GoalSpace:
     """A level's goals: the level is rewarded by them, the level above acts in them.
@@ -68,9 +81,16 @@ class GoalSpace:
     Goals are compared in raw coordinates. The achieved goal is a selection of the elements of one
     observation key; `reached_within` is the distance at which it is reached.
 
-    A subclass may override `achieved` (another goal of an observation) and `judge` (another reward
-    or end, from achieved goals alone, as hindsight needs it).
+    A subclass may override `achieved` (another goal of an observation), `judge` (another reward or
+    end, from achieved goals alone, as hindsight needs it) and `build` (an object that may learn,
+    see `LearnedGoals`).
     """
+
+    learns: ClassVar[bool] = False
+    """True if what observations achieve may change while a run trains."""
+    uses_before: ClassVar[bool] = False
+    """True if rewards of `judge` depend on what was achieved before the decision, too; ends may
+    not."""
 
     low: NonEmpty[tuple[float, ...]]
     """Lower bound of each goal element; goals from above are clipped to the bounds."""
@@ -141,6 +161,10 @@ class GoalSpace:
             f"{type(self).__name__}.reward must be 'sparse', 'dense' or a function of a GoalStep, "
             f"got {getattr(self.reward, '__qualname__', self.reward)}",
         )
+
+    def build(self, context: GoalContext) -> "GoalSpace":  # noqa: ARG002 - some are built
+        """The goals that the levels of a graph share, in training and in evaluations."""
+        return self
 
     @property
     def space(self) -> spaces.Box:
@@ -301,14 +325,35 @@ class GoalSpace:
         """Return which rows have nothing left to do for the goal, [R] bool."""
         return self.verdict(goal, observation).is_final
 
-    def verdict(self, goal: FloatArray, observation: Observation) -> Verdict:
-        """Judge the states of R rows by their goals."""
-        return self.judge(goal, self.achieved(observation))
+    def verdict(
+        self, goal: FloatArray, observation: Observation, before: Observation | None = None
+    ) -> Verdict:
+        """Judge the states of R rows by their goals.
 
-    def judge(self, goal: FloatArray, achieved: FloatArray) -> Verdict:
+        Args:
+            goal: [R, G].
+            observation: What decisions led to, [R, ...] each.
+            before: What they were made on; needed for rewards if the goals have `uses_before`.
+        """
+        achieved = self.achieved(observation)
+        if not self.uses_before:
+            return self.judge(goal, achieved)
+        return self.judge(goal, achieved, achieved if before is None else self.achieved(before))
+
+    def judge(
+        self,
+        goal: FloatArray,
+        achieved: FloatArray,
+        before: FloatArray | None = None,  # noqa: ARG002 - for subclasses with `uses_before`
+    ) -> Verdict:
         """Judge achieved goals [R, G] by the wanted ones [R, G]; hindsight judges by this alone.
 
         Rewards by a function are NaN here: it needs more than achieved goals.
+
+        Args:
+            goal: [R, G].
+            achieved: After the decisions, [R, G].
+            before: Achieved before them, [R, G]; given where the goals have `uses_before`.
         """
         difference = self.difference_of(goal, achieved)
         reached = self.reached_at(difference)
@@ -516,7 +561,12 @@ class TimedGoalSpace(GoalSpace):
         """Return for which rows the time is up, [R] bool."""
         return goal[:, -1] <= 0
 
-    def judge(self, goal: FloatArray, achieved: FloatArray) -> Verdict:
+    def judge(
+        self,
+        goal: FloatArray,
+        achieved: FloatArray,
+        before: FloatArray | None = None,  # noqa: ARG002 - as GoalSpace
+    ) -> Verdict:
         """Judge achieved goals [R, G] by the wanted ones [R, G + 1], where the time is up."""
         is_up: BoolArray = goal[:, -1] <= 0
         difference = self.difference_of(goal, achieved)

@@ -100,11 +100,14 @@ class Saved:
 
 
 def policy_state(owner: Saved) -> State:
-    """The listed attributes that acting needs, by key."""
+    """The listed attributes that acting needs, by key; of one that lists such itself, these."""
     state: State = {}
     for each in _attributes(owner):
         if each.policy:
-            value = _copied(getattr(owner, each.name))
+            value = getattr(owner, each.name)
+            if value is None and each.optional:
+                continue
+            value = policy_state(value) if _lists_policy(value) else _copied(value)
             state |= value if each.inline else {each.key: value}
     return state
 
@@ -118,10 +121,18 @@ def load_policy_state(owner: Saved, state: State) -> None:
     for each in _attributes(owner):
         if each.policy:
             now, path = getattr(owner, each.name), each.key
+            if now is None and each.optional:
+                continue
             saved = state if each.inline else _part(state, each.key, type(owner).__name__)
-            if (loaded := _loaded(now, saved, path, extra=each.inline)) is not now:
+            if _lists_policy(now):
+                load_policy_state(now, saved)
+            elif (loaded := _loaded(now, saved, path, extra=each.inline)) is not now:
                 setattr(owner, each.name, loaded)
     owner.note_loaded()
+
+
+def _lists_policy(value: object) -> bool:
+    return isinstance(value, Saved) and any(each.policy for each in _attributes(value))
 
 
 def _attributes(owner: object) -> tuple[SavedAttribute, ...]:

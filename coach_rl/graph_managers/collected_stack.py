@@ -22,6 +22,7 @@ import torch
 from coach_rl.core.agents import AnyAgent, PacedAgent, require_whole_policies
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import InputFilter
 from coach_rl.core.records import Array, BoolArray, EnvResponse, FloatArray, IntArray, Observation
 from coach_rl.core.runtime import Runtime
@@ -33,7 +34,7 @@ from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.level_phases import LevelPhases
 from coach_rl.graph_managers.parameters import CollectionParameters, GraphParameters
 from coach_rl.graph_managers.stack import Stack, StackSignals
-from coach_rl.graph_managers.stacking import AgentSource, build_stack
+from coach_rl.graph_managers.stacking import build_stack
 from coach_rl.graph_managers.torch_settings import torch_settings
 from coach_rl.processes.collectors import BlockOfRows, Blocks, BlockTick, rows_of
 from coach_rl.processes.worker_places import Worker, workers_at
@@ -107,7 +108,7 @@ class BlockWorker:
     def _new_stack(self, stream: int) -> Stack:
         seed = self._runtime.seed
         return build_stack(
-            self._parameters.levels,
+            self._agents.levels(self._simulators.spaces.observation),
             self._simulators,
             agent=self._agents,
             clock=self._clock,
@@ -191,7 +192,7 @@ def build_collected_stack(
     parameters: GraphParameters,
     runtime: Runtime,
     *,
-    agents: AgentSource,
+    agents: LevelAgents,
     clock: Clock,
     opened: ExitStack,
 ) -> CollectedStack:
@@ -200,7 +201,7 @@ def build_collected_stack(
     Args:
         parameters: The experiment.
         runtime: The run's.
-        agents: Source of each level's agent.
+        agents: The levels' agents and goals.
         clock: Phase and counters of training.
         opened: Ends the workers.
 
@@ -229,7 +230,7 @@ def build_collected_stack(
         return agent
 
     stack = build_stack(
-        parameters.levels,
+        agents.levels(blocks.spaces.observation),
         blocks,
         agent=holding,
         clock=clock,
@@ -260,6 +261,12 @@ def _check_collection(stack: CollectedStack) -> None:
                 f"the agent of level '{level.name}' learns only from what its newest policy "
                 "did, and collection.mode='asynchronous' lets workers act with older ones; "
                 "use synchronous, or an off-policy agent"
+            )
+        goals = level.params.goal_space
+        if collection.mode == "asynchronous" and isinstance(goals, GoalSpace) and goals.learns:
+            raise ConfigurationError(
+                f"the goals of level '{level.name}' learn ({type(goals).__name__}), and "
+                "collection.mode='asynchronous' lets workers judge by older ones; use synchronous"
             )
 
 

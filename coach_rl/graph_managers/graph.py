@@ -19,6 +19,7 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CoachWarning, ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalSpace, TimedGoalSpace
 from coach_rl.core.interfaces import EnvironmentParameters
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parts import description_of
 from coach_rl.core.records import EnvResponse
@@ -307,8 +308,8 @@ def describe_stack(
     """
     lines: list[str] = []
     for depth, (level, params, agent) in enumerate(zip(levels, described, agents, strict=True)):
-        spaces = agent_spaces(level.environment.spaces, params.goal_space)
-        below = described[depth + 1] if depth + 1 < len(described) else None
+        spaces = agent_spaces(level.environment.spaces, level.params.goal_space)
+        below = levels[depth + 1].params if depth + 1 < len(described) else None
         about = [
             f"level {level.name}: {params.agent.name}",
             *(f"  {line}" for line in _of_level(params, depth == 0, level.name in unloaded)),
@@ -365,7 +366,7 @@ def _of_schedule(params: LevelParameters) -> Iterator[str]:
         yield f"learns in turns of {params.turn}"
 
 
-def _orders(below: LevelParameters) -> str:
+def _orders(below: LevelDescription) -> str:
     assert below.goal_space is not None
     return _goal_text(below.goal_space)
 
@@ -376,6 +377,8 @@ def _goal_text(space: GoalSpace | OptionSpace) -> str:
         return f"one of {space.count} options" + f" with {' and '.join(own)} of their own" * bool(
             own
         )
+    if space.learns:
+        return f"goals: {_learned_text(space)}"
     elements = space.elements or range(space.size)
     bounds = zip(elements, space.low, space.high, space.threshold, strict=True)
     parts = [
@@ -397,6 +400,15 @@ def _goal_text(space: GoalSpace | OptionSpace) -> str:
     elif callable(space.reward):
         parts.append(f"rewarded by {space.reward_named.partition('=')[2]}")
     return "goals: " + "; ".join(parts)
+
+
+def _learned_text(space: GoalSpace) -> str:
+    low, high = min(space.low), max(space.high)
+    relative = ", as changes" if space.relative else ""
+    return (
+        f"{space.size} latents of {type(space).__name__} in [{low:.4g}, {high:.4g}] by "
+        f"'{space.key}'{relative}"
+    )
 
 
 def _require_exploring(

@@ -1,11 +1,15 @@
-"""Building the agents of a stack's levels."""
+"""Building the agents of a stack's levels, and the goals that these receive."""
 
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+
+from gymnasium import spaces
 
 from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace
 from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.goals import GoalContext, GoalSpace
 from coach_rl.core.inspection import stand_before
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.parts import walk
@@ -14,11 +18,11 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import Hours, RunLength
-from coach_rl.graph_managers.parameters import GraphParameters
+from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
 
 
 class LevelAgents:
-    """The levels' agents, each built at its first use: the same agent trains and is evaluated.
+    """The levels' goals and agents, built at their first use: the same train and are evaluated.
 
     Args:
         parameters: The experiment.
@@ -35,10 +39,33 @@ class LevelAgents:
         self.contexts: dict[str, AgentContext] = {}
         """The contexts that they were built with."""
         self._parameters, self._runtime = parameters, runtime
+        self._levels: tuple[LevelParameters, ...] = ()
+
+    def levels(self, observation: spaces.Dict) -> tuple[LevelParameters, ...]:
+        """The levels with the goals that they receive, top first.
+
+        Args:
+            observation: The simulator's observation space.
+        """
+        if not self._levels:
+            self._levels = tuple(
+                self._with_goals(level, observation) for level in self._parameters.levels
+            )
+        return self._levels
+
+    def _with_goals(self, level: LevelParameters, observation: spaces.Dict) -> LevelParameters:
+        """The level, with goals that are built; itself where they are as described."""
+        if not isinstance(level.goal_space, GoalSpace):
+            return level
+        with _naming(level, self._parameters.levels):
+            runtime = self._runtime.for_part("goals", level.name, signals=level.name)
+            context = GoalContext(level=level.name, observation=observation, runtime=runtime)
+            goals = level.goal_space.build(context)
+        return level if goals is level.goal_space else replace(level, goal_space=goals)
 
     def __call__(self, index: int, spaces: EnvironmentSpaces) -> AnyAgent:
         """The agent of a level, given what it sees and where it acts."""
-        levels, runtime = self._parameters.levels, self._runtime
+        levels, runtime = self._levels, self._runtime
         level, below = levels[index], levels[index + 1 : index + 2]
         if level.name not in self.built:
             with _naming(level, levels):
@@ -56,9 +83,39 @@ class LevelAgents:
                     runtime=runtime.for_part("agent", level.name, signals=level.name),
                 )
                 agent = self.built[level.name] = level.agent.build(context)
+                _check_learning(level, agent, below)
                 if self._parameters.signals.observations:
                     note_observations(agent, context.signals)
         return self.built[level.name]
+
+
+def _check_learning(
+    level: LevelParameters, agent: AnyAgent, below: Sequence[LevelParameters]
+) -> None:
+    """Raise `ConfigurationError` where goals learn, and their level or the one above cannot.
+
+    Args:
+        level: A level.
+        agent: Its agent.
+        below: The level below, if there is one.
+    """
+    for each in below:
+        sent = each.goal_space
+        if level.certify is not None and isinstance(sent, GoalSpace) and sent.learns:
+            raise ConfigurationError(
+                f"certify sends other goals than the agent chose, and its memory keeps what it "
+                f"chose for level '{each.name}', whose goals learn ({type(sent).__name__}); leave "
+                "out certify"
+            )
+    goals = level.goal_space
+    if not isinstance(goals, GoalSpace) or not goals.learns:
+        return
+    if getattr(agent, "goals", None) is not goals:
+        raise ConfigurationError(
+            f"{type(goals).__name__} learns from the replay memory of the level's agent, and "
+            f"{type(agent).__name__} has none of that kind; use DDPG, TD3, SAC or DQN there, or a "
+            "GoalSpace"
+        )
 
 
 def _decisions(levels: Sequence[LevelDescription], index: int, length: RunLength) -> int:

@@ -8,10 +8,11 @@ from coach_rl.core.interfaces import DrawableParameters, EnvironmentParameters
 from coach_rl.core.runtime import ONE_PROCESS, ProcessGroup, Runtime
 from coach_rl.graph_managers.collected_stack import build_collected_stack
 from coach_rl.graph_managers.forks import Forks
+from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.shared_environment import SharedEnvironment
 from coach_rl.graph_managers.stack import Stack, StackSignals
-from coach_rl.graph_managers.stacking import AgentSource, build_stack
+from coach_rl.graph_managers.stacking import build_stack
 
 
 class StackBuilder:
@@ -20,7 +21,7 @@ class StackBuilder:
     Args:
         parameters: The experiment.
         runtime: The run's.
-        agents: Source of each level's agent.
+        agents: The levels' agents and goals.
         opened: Closes the environments that are built.
     """
 
@@ -29,7 +30,7 @@ class StackBuilder:
         parameters: GraphParameters,
         runtime: Runtime,
         *,
-        agents: AgentSource,
+        agents: LevelAgents,
         opened: ExitStack,
     ) -> None:
         self._parameters, self._runtime = parameters, runtime
@@ -78,7 +79,7 @@ class StackBuilder:
         if group.size > 1:
             simulators = SharedEnvironment(simulators, group)
         return build_stack(
-            self._parameters.levels,
+            self._agents.levels(simulators.spaces.observation),
             simulators,
             agent=self._agents,
             clock=clock,

@@ -73,7 +73,7 @@ def judged(
         outer_spaces: What the goals of the levels above mean, top first.
         outer_goals: [R, G] each: those goals.
         before: [R, ...] each: what the decisions were made on; needed where options have rewards
-            of their own.
+            of their own, and for goals with `uses_before`.
         stopped: [R] the level's agent has ended its option or goal; None where it doesn't decide
             that.
         limit: [R] horizons of the sub-episodes; None: the level's.
@@ -89,7 +89,12 @@ def judged(
         end |= end_bits(space.is_over(outer_goal, answer.observation), End.OUTER)
     reward, terminated, difference = answer.reward, answer.terminated, None
     if isinstance(level.goal_space, GoalSpace):
-        difference, reward, reached, is_final = level.goal_space.verdict(goal, answer.observation)
+        space = level.goal_space
+        if space.uses_before:
+            verdict = space.verdict(goal, answer.observation, before)
+        else:
+            verdict = space.verdict(goal, answer.observation)
+        difference, reward, reached, is_final = verdict
         if earned is not None:
             reward = earned
         end |= end_bits(reached, End.GOAL)

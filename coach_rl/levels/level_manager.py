@@ -161,6 +161,9 @@ class LevelManager:
         self._rewards: GoalRewards | None = None
         if isinstance(space, GoalSpace) and callable(space.reward):
             self._rewards = GoalRewards(space.reward, level=params.name, num_envs=n)
+        self._uses_before = isinstance(space, GoalSpace) and (
+            space.uses_before or self._rewards is not None
+        )
         self._horizons: Horizons | None = None
         if params.horizon_of is not None and params.horizon is not None:
             self._horizons = Horizons(
@@ -417,10 +420,10 @@ class LevelManager:
     def _judged(
         self, answer: EnvResponse, index: RowIndex, stopped: BoolArray | None = None
     ) -> Judgement:
-        rows, options = self._rows, self.params.goal_space
-        has_rewards = isinstance(options, OptionSpace) and options.rewards
+        rows, space = self._rows, self.params.goal_space
+        uses_before = space.rewards if isinstance(space, OptionSpace) else self._uses_before
         before = None
-        if has_rewards or self._rewards is not None:
+        if uses_before:
             before = take(rows.observation, answer.rows)
         earned = None
         if self._rewards is not None and before is not None:

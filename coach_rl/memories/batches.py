@@ -47,6 +47,9 @@ sampler unit reads them, or the memory's `extras` name them."""
 OBSERVED_GOALS = (f"{OBSERVATIONS}{GOAL_KEY}", f"{NEXT_OBSERVATIONS}{GOAL_KEY}")
 OBSERVED_TIMES = (f"{OBSERVATIONS}{TIME_KEY}", f"{NEXT_OBSERVATIONS}{TIME_KEY}")
 
+RAW = ("/goal_space/before/", "/goal_space/after/")
+"""An observation key follows: unfiltered observations before and after, for goals that learn."""
+
 INTERNAL = "/sampling/"
 """Columns under this prefix pass between sampler units and are not part of a batch."""
 ENDS = f"{INTERNAL}ends"

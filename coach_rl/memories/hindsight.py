@@ -148,10 +148,16 @@ class Hindsight:
             ACHIEVED: self.goal.turned(self.goal.achieved(next_observation)),
             REACHED: reached,
         }
-        if self.stops_on_failure:
-            none = np.zeros(len(reached), np.bool_)
-            values[FAILED] = none if below is None else terminated & missed(below) & ~reached
-        return values
+        return values | self.failed(reached, terminated=terminated, below=below)
+
+    def failed(
+        self, reached: BoolArray, *, terminated: BoolArray, below: Array | None
+    ) -> dict[str, Array]:
+        """The ledger's column of failures, [R], where the level stops on them; see there."""
+        if not self.stops_on_failure:
+            return {}
+        none = np.zeros(len(reached), np.bool_)
+        return {FAILED: none if below is None else terminated & missed(below) & ~reached}
 
     @property
     def goal_is_terminal(self) -> bool:
@@ -187,6 +193,12 @@ class Hindsight:
     def _check_methods(self) -> None:
         """Raise `ConfigurationError` where the goals' class judges or shows more than goals."""
         kind = type(self.goal).__name__
+        if self.goal.uses_before and not self.goal.learns:
+            raise ConfigurationError(
+                f"hindsight keeps what decisions achieved, and {kind}.judge needs what was "
+                "achieved before them, too (uses_before); reward achieved goals alone, or set "
+                "hindsight=None"
+            )
         if callable(self.goal.reward):
             raise ConfigurationError(
                 f"hindsight needs the rewards of other goals than a decision's own, which "
@@ -399,6 +411,7 @@ def relabelled(
     terminated: BoolArray,
     reached: BoolArray,
     goal_ends_episode: bool,
+    before: FloatArray | None = None,
 ) -> tuple[FloatArray, BoolArray, BoolArray]:
     """Return rewards of transitions under other goals, and whether they are terminal under them.
 
@@ -412,13 +425,15 @@ def relabelled(
         terminated: As it was, [B, n].
         reached: Whether the old goal was reached, [B, n].
         goal_ends_episode: Whether reaching the goal is terminal.
+        before: What the observations before achieve, [B * n, G]; None: not needed.
 
     Returns:
         Rewards, ends, and whether the new goals are reached, [B, n] each.
     """
     shape = terminated.shape
     wanted = np.repeat(goals, shape[1], axis=0)  # [B * n, G]
-    verdict = goal.judge(wanted, achieved.reshape(-1, achieved.shape[-1]))
+    flat = achieved.reshape(-1, achieved.shape[-1])
+    verdict = goal.judge(wanted, flat) if before is None else goal.judge(wanted, flat, before)
     rewards, now_reached = verdict.reward.reshape(shape), verdict.is_final.reshape(shape)
     if goal_ends_episode:
         terminated = now_reached | (terminated & ~reached)

@@ -41,7 +41,9 @@ class HindsightComparison:
     def of(cls, memory: Memory, owner: str) -> Self | None:
         """The comparison for an agent's memory; None where it relabels nothing."""
         hindsight = memory.layout.hindsight if isinstance(memory, ReplayMemory) else None
-        return cls(hindsight, owner) if hindsight is not None and hindsight.ratio else None
+        if hindsight is None or not hindsight.ratio or hindsight.goal.learns:
+            return None
+        return cls(hindsight, owner)
 
     def compare(self, transition: Transition) -> None:
         """Compare transitions as they are stored.

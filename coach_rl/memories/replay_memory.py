@@ -47,6 +47,7 @@ from coach_rl.memories.batches import (
     MASK,
     NEXT_OBSERVATIONS,
     OBSERVATIONS,
+    RAW,
     REWARDS,
     ROWS,
     TERMINATED,
@@ -55,6 +56,7 @@ from coach_rl.memories.batches import (
     columns_of,
     extra,
     shown_as,
+    under,
 )
 from coach_rl.memories.frame_ring import frames_per_row
 from coach_rl.memories.hindsight import Hindsight, HindsightGoals
@@ -261,6 +263,8 @@ class ReplayLayout:
             {key: columns[f"{prefix}{key}"] for key in self.observations}
             for prefix in (OBSERVATIONS, NEXT_OBSERVATIONS)
         )
+        if self.hindsight.goal.learns:  # what it reads is kept unfiltered
+            seen, followed = (seen | under(RAW[0], columns), followed | under(RAW[1], columns))
         kept = self.hindsight.ledger_values(
             seen, followed, terminated=columns[TERMINATED], below=below
         )

@@ -1,7 +1,7 @@
 """The parameters of a replay memory, and how it is put together from them."""
 
 from dataclasses import replace
-from typing import Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 import torch
 from gymnasium import spaces
@@ -15,7 +15,7 @@ from coach_rl.core.records import HIDDEN_STATE
 from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space
 from coach_rl.memories.batches import extra
-from coach_rl.memories.hindsight import HindsightParameters, HindsightUnits
+from coach_rl.memories.hindsight import Hindsight, HindsightParameters, HindsightUnits
 from coach_rl.memories.hindsight_actions import HindsightActionParameters
 from coach_rl.memories.prioritised import PrioritisedParameters, PrioritisedPositions
 from coach_rl.memories.replay_memory import (
@@ -41,6 +41,9 @@ from coach_rl.memories.samplers import (
 from coach_rl.memories.sequences import GatherSequences, SequenceParameters, Sequences
 from coach_rl.memories.tables import DeviceTable, HostTable, PinnedTable, Table
 from coach_rl.memories.timed_hindsight import timed
+
+if TYPE_CHECKING:
+    from coach_rl.memories.changing_goals import ChangingGoals
 
 Storage = Literal["cpu", "pinned", "device", "none"]
 
@@ -125,7 +128,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         output_filter: OutputFilter | None = None,
     ) -> ReplayMemory:
         self._check(observation_space, num_envs, device)
-        hindsight = None if self.hindsight is None else timed(self.hindsight.at(place))
+        hindsight = self._relabelling(place)
         actions = None
         if hindsight is not None:
             hindsight.check(observation_space)
@@ -217,6 +220,19 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
                 "lower sequences.length"
             )
 
+    def _relabelling(self, place: LevelPlace) -> Hindsight | None:
+        """The relabelling of a level's goals; None where they stay as they were."""
+        goal: Any = place.goal
+        if goal is None or not goal.learns:
+            return None if self.hindsight is None else timed(self.hindsight.at(place))
+        if self.n_step > 1 or self.sequences is not None or self.prefill is not None:
+            raise ConfigurationError(
+                f"{type(goal).__name__} learns from single transitions, which it judges when they "
+                f"are drawn; leave out n_step={self.n_step}, sequences and prefill"
+            )
+        changing: ChangingGoals = goal
+        return changing.relabelling(self.hindsight, place, self.extras)
+
     def _memory(self, layout: ReplayLayout, context: UnitContext, discount: float) -> ReplayMemory:
         store, rng = context.store, context.rng
         own = [(each.after, each.build(context)) for each in self.units]
@@ -245,6 +261,12 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             units.append(GatherSequences(store, *columns, burn_in=self.sequences.burn_in))
         if relabel is not None:
             units.append(relabel.observations)
+        if layout.hindsight is not None and layout.hindsight.goal.learns:
+            changing: Any = layout.hindsight
+            units += changing.columns(store)
+        sub_goal: Any = context.place.sub_goal
+        if sub_goal is not None and sub_goal.learns:
+            units += sub_goal.units_above(context.output_filter, self.extras)
         return ReplayMemory(
             layout,
             store=store,

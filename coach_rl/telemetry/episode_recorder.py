@@ -174,8 +174,10 @@ class Camera:
             space = goals.goal_space
             place_of = partial(environment.goal_place, space.key, space.elements)
             marks += above.marks(self._row, place_of)
+            if space.overridden("achieved"):  # the goal is no place of the scene
+                continue
             place = place_of(goals.goal[self._row, : space.size])
-            if place is not None and not space.overridden("achieved"):  # else it is elsewhere
+            if place is not None:
                 red, green, blue = (part / 255 for part in level_colour(index))
                 # Names are drawn on top: readable where a goal lies inside a wall.
                 colour = (red, green, blue, 1.0)

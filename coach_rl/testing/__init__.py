@@ -25,13 +25,14 @@ if TYPE_CHECKING:
         check_environment,
         examine,
     )
+    from coach_rl.testing.goal_contract import GOAL_CHECKS, check_goals
     from coach_rl.testing.states import assert_same_state
     from coach_rl.testing.trial import ContractViolation, Trial
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "AGENT_CHECKS", "ENVIRONMENT_CHECKS", "AgentContract", "AgentTrial", "ContractViolation",
-    "EnvironmentContract", "Finding", "Trial", "assert_same_state", "check_agent",
-    "check_environment", "examine", "examine_agent", "examine_agents",
+    "AGENT_CHECKS", "ENVIRONMENT_CHECKS", "GOAL_CHECKS", "AgentContract", "AgentTrial",
+    "ContractViolation", "EnvironmentContract", "Finding", "Trial", "assert_same_state",
+    "check_agent", "check_environment", "check_goals", "examine", "examine_agent", "examine_agents",
 ]  # fmt: skip

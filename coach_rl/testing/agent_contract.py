@@ -51,6 +51,7 @@ from coach_rl.testing.agent_trial import (
 )
 from coach_rl.testing.allowed_actions import forbidden
 from coach_rl.testing.environment_contract import Finding
+from coach_rl.testing.goal_contract import GOAL_CHECKS
 from coach_rl.testing.trial import ContractViolation, expect
 
 GENERATORS = (
@@ -378,7 +379,7 @@ def check_agent(parameters: Any, spaces: EnvironmentSpaces, **settings: Any) -> 
 
 
 def examine_agents(graph_manager: Any, *, seed: int = 7) -> Iterator[Finding]:
-    """Try the agent of each level of an experiment; yields one finding per promise.
+    """Try the agent and the own goals of each level; yields one finding per promise.
 
     Args:
         graph_manager: The experiment, whose graph is not built yet.
@@ -387,7 +388,12 @@ def examine_agents(graph_manager: Any, *, seed: int = 7) -> Iterator[Finding]:
     graph_manager.create_graph(Runtime(seed=seed, device="cpu"))
     graph = graph_manager.graph
     for level in graph.levels:
-        yield from examine_agent(level.agent, graph.contexts[level.name])
+        context = graph.contexts[level.name]
+        yield from examine_agent(level.agent, context)
+        goals = context.place.goal
+        if goals is not None and not type(goals).__module__.startswith("coach_rl.core."):
+            trial = AgentTrial(parameters=level.agent, context=context)
+            yield from _findings(f"goals of {level.name}", GOAL_CHECKS, trial)
 
 
 def examine_agent(parameters: Any, context: AgentContext) -> Iterator[Finding]:
@@ -403,17 +409,22 @@ def examine_agent(parameters: Any, context: AgentContext) -> Iterator[Finding]:
             text = "left out: it needs the agent of the level below at work; train it instead"
             yield Finding("warned", f"{name}: checks", text)
             return
-        for check in AGENT_CHECKS:
-            subject = f"{name}: {check.__name__.replace('_', ' ')}"
-            try:
-                check(trial)
-            except (ContractViolation, CoachError) as error:
-                yield Finding("failed", subject, " ".join(str(error).split()))
-            else:
-                yield Finding("passed", subject, "")
+        yield from _findings(name, AGENT_CHECKS, trial)
         if not trial.trained.training_steps:
             text = f"it made no gradient steps in {trial.most_ticks:,} ticks; make it learn sooner"
             yield Finding("warned", f"{name}: learning", text)
+
+
+def _findings(name: str, checks: tuple[Check, ...], trial: AgentTrial) -> Iterator[Finding]:
+    """The finding of each check."""
+    for check in checks:
+        subject = f"{name}: {check.__name__.replace('_', ' ')}"
+        try:
+            check(trial)
+        except (ContractViolation, CoachError) as error:
+            yield Finding("failed", subject, " ".join(str(error).split()))
+        else:
+            yield Finding("passed", subject, "")
 
 
 class AgentContract:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
+from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent, LevelPlace
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.goals import GOAL_KEY
+from coach_rl.core.goals import GOAL_KEY, GoalContext, GoalSpace
 from coach_rl.core.levels import DIRECTIVE_KEYS
 from coach_rl.core.options import OPTION_KEY
 from coach_rl.core.records import (
@@ -24,6 +24,7 @@ from coach_rl.core.records import (
     Observation,
     Outcome,
 )
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces, Space, choice_sizes, mask_key
 from coach_rl.core.state import State
 from coach_rl.testing.states import assert_same_state
@@ -65,9 +66,26 @@ class AgentTrial:
     def build(self, *, seed: int = 7, rows: int = ROWS) -> AnyAgent:
         """A fresh agent."""
         runtime = replace(self.context.runtime, seed=seed)
-        return self.parameters.build(
-            replace(self.context, num_envs=rows, planned_steps=0, runtime=runtime)
+        context = replace(self.context, num_envs=rows, planned_steps=0, runtime=runtime)
+        return self.parameters.build(replace(context, place=self._place(runtime)))
+
+    def _place(self, runtime: Runtime) -> LevelPlace:
+        """The agent's place, with goals of its own where they learn."""
+        place = self.context.place
+        goals, level = place.goal, place.level
+        if goals is None or level is None or not goals.learns:
+            return place
+        seen = self.context.spaces.observation.spaces.items()
+        observation = spaces.Dict({key: each for key, each in seen if key not in DIRECTIVE_KEYS})
+        context = GoalContext(
+            level=level.name, observation=observation, runtime=runtime.for_part("goals")
         )
+        return replace(place, level=replace(level, goal_space=goals.build(context)))
+
+    def samples(self, rows: int, number: int) -> Observation:
+        """Observations of so many rows, [R, ...] each; others for another number."""
+        streams = [np.random.default_rng([13, number, row]) for row in range(rows)]
+        return _drawn(self, streams)
 
     @property
     def mask_key(self) -> str | None:
@@ -90,6 +108,13 @@ class AgentTrial:
             if play.training_steps:
                 return tick + 1 + AFTER
         return AFTER
+
+    @property
+    def trained_goals(self) -> GoalSpace:
+        """The goals of its level: those that the trained agent has, if they learn."""
+        goals: GoalSpace | None = getattr(self.trained.agent, "goals", None)
+        assert self.context.place.goal is not None, "its level has goals"
+        return self.context.place.goal if goals is None else goals
 
     @cached_property
     def trained(self) -> "Play":
@@ -244,19 +269,23 @@ class Play:
         return self
 
     def _drawn(self) -> Observation:
-        """Observations of all rows, from their streams; masks of actions allow one at least."""
-        given = self.trial.context.spaces
-        drawn = {
-            key: np.stack([_sample(key, space, stream) for stream in self._streams])
-            for key, space in given.observation.spaces.items()
-        }
-        for key, values in drawn.items():
-            if key == self.trial.mask_key:
-                for row, stream in enumerate(self._streams):
-                    _allow_one(values[row].reshape(-1), choice_sizes(given.action), stream)
-            elif key.rpartition("/")[2] == ACTION_MASK:  # of a member of a group
-                values[...] = 1
-        return drawn
+        return _drawn(self.trial, self._streams)
+
+
+def _drawn(trial: AgentTrial, streams: list[np.random.Generator]) -> Observation:
+    """Observations of rows, each from its stream; masks of actions allow one at least."""
+    given = trial.context.spaces
+    drawn = {
+        key: np.stack([_sample(key, space, stream) for stream in streams])
+        for key, space in given.observation.spaces.items()
+    }
+    for key, values in drawn.items():
+        if key == trial.mask_key:
+            for row, stream in enumerate(streams):
+                _allow_one(values[row].reshape(-1), choice_sizes(given.action), stream)
+        elif key.rpartition("/")[2] == ACTION_MASK:  # of a member of a group
+            values[...] = 1
+    return drawn
 
 
 def _allow_one(mask: Array, sizes: tuple[int, ...], stream: np.random.Generator) -> None:

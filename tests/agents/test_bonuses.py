@@ -295,7 +295,7 @@ STEPS = rl.ReplayMemoryParameters(units=(rl.SubGoalCorrectionParameters(),))
         (wrong_shape, "bonus of agent 'a' must be a finite number .* of 3 .* of shape \\(\\)"),
         (
             lambda: built(stack(td3(), td3(bonus=effort, memory=HINDSIGHT))),
-            "without the bonus; set hindsight=None",
+            "hindsight rewards .* without the bonus; leave the bonus out",
         ),
         (
             lambda: built(stack(td3(memory=STEPS, stores=WonParameters()))),

@@ -21,6 +21,7 @@ import torch
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.dqn_agent import DQNAgentParameters
 from coach_rl.agents.hierarchies.landmarks import LandmarkParameters
+from coach_rl.agents.hierarchies.lesson_goals import LESSONGoalSpace
 from coach_rl.agents.hierarchies.sub_goal_guide import SubGoalGuideParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.planning.graph_agent import GraphAgentParameters
@@ -292,6 +293,15 @@ SKILLS = {
 """Presets that learn skills, and changes by which they log soon."""
 
 
+def slow_features():
+    """Two levels with sub-goals in a space that is learned."""
+    params = guided_hierarchy()
+    (top, low), box = params.levels, {"low": (-9.0,), "high": (9.0,), "threshold": (0.1,)}
+    features = LESSONGoalSpace(**box, key="observation", ahead=2, every=1)
+    top = replace(top, agent=replace(top.agent, guide=None))
+    return replace(params, levels=(top, replace(low, goal_space=features)))
+
+
 def guided_hierarchy():
     """Two levels, of which the upper one has whatever guides sub-goals."""
     places = GoalSpace(key="achieved_goal", low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.1, 0.1))
@@ -392,9 +402,10 @@ def metrics_of_runs():
     with HRLGraphManager(guided_hierarchy()) as graph_manager:
         for record in graph_manager.improve():
             names |= {*record.scalars}
-    with HRLGraphManager(certified_plans()) as graph_manager:
-        for record in graph_manager.improve():
-            names |= {*record.scalars}
+    for params in (certified_plans(), slow_features()):
+        with HRLGraphManager(params) as graph_manager:
+            for record in graph_manager.improve():
+                names |= {*record.scalars}
     return names | names_of_what_is_wrong()
 
 

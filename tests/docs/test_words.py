@@ -56,6 +56,7 @@ REGISTER = {
 """Everyday verbs for technical acts, and metaphors for types, each with what to write instead."""
 IN_PLAIN_WORDS = [*PAGES, *SOURCES]
 ALLOWED = {  # messages and names that users' programs may match
+    "coach_rl/agents/learned_goals.py": ("asked",),  # a method of goal spaces
     "coach_rl/agents/planning/graph_rows.py": ("asked",),  # a key of checkpoints
     "coach_rl/agents/planning/place_space.py": ("asked",),  # a method of goal spaces
     "coach_rl/core/agents.py": ("asked",),
@@ -67,6 +68,7 @@ ALLOWED = {  # messages and names that users' programs may match
     "coach_rl/graph_managers/evaluations.py": ("asked",),  # keys of checkpoints
     "coach_rl/graph_managers/graph_manager.py": ("tell",),
     "coach_rl/graph_managers/progress.py": ("tell",),
+    "coach_rl/memories/changing_goals.py": ("asked",),  # a method of goal spaces
     "coach_rl/memories/hindsight_actions.py": ("asked",),  # a method of goal spaces
     "coach_rl/processes/collectors.py": ("asked",),
     "coach_rl/telemetry/inspection.py": ("looks",),

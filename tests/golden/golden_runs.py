@@ -280,6 +280,11 @@ RUNS = {
         changes=HIRO,
         tolerance=0.002,  # sub-goals are corrected by comparing candidates that lie close together
     ),
+    "PointMaze_LESSON": GoldenRun(
+        preset="PointMaze_LESSON",
+        steps=180,
+        changes=HIRO + "levels.1.goal_space.torso.middleware=(8, 8)",
+    ),
     "SpeakerListener_PPO": GoldenRun(
         preset="SpeakerListener_PPO",
         steps=200,

@@ -158,6 +158,12 @@ class HACAgentParameters(LearnerParameters):
                     f"rewards of -1 and 0, and its goals have others ({goal.reward_named}); set "
                     "HACAgentParameters.bound_values=False, or make them 'sparse'"
                 )
+            if goal is not None and goal.learns and goal.overridden("judge"):
+                raise ConfigurationError(
+                    f"{name}values are bounded by minus the level's horizon, which holds for "
+                    f"rewards of -1 and 0, and {type(goal).__name__}.judge makes others; set "
+                    "HACAgentParameters.bound_values=False"
+                )
             low, high = -float(level.horizon), 0.0
         rewards = {"failure_reward": level.failure_reward}
         if self.actions is not None and place.sub_goal is not None:

@@ -1,0 +1,145 @@
+"""Sub-goals in a space of slow features (LESSON, Li et al. 2021, ICLR, openreview wxRwhSdORKG).
+
+The achieved goal is the output of a network that changes little within a step, and enough within a
+decision of the level above. docs/algorithms/lesson.md lists every detail and its source.
+"""
+
+from collections.abc import Mapping
+from dataclasses import field
+from functools import partial
+from typing import ClassVar
+
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from coach_rl.agents.learned_goals import GoalBatch, LearnedGoals, LearnedGoalSpace
+from coach_rl.architectures.gradient_step import (
+    AdamParameters,
+    Numbers,
+    Objective,
+    OptimizerParameters,
+)
+from coach_rl.architectures.layers import linear
+from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.torso import (
+    AnyTorsoParameters,
+    TorsoParameters,
+    last_layer,
+    require_memoryless,
+)
+from coach_rl.architectures.update_engine import UpdateEngine
+from coach_rl.core.goals import GoalContext
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative, Positive
+from coach_rl.core.saved import SavedAttribute, SavedNames
+from coach_rl.core.seeding import integer_seed
+from coach_rl.functional.slow_features import slowness
+
+
+def _torso() -> TorsoParameters:
+    return TorsoParameters(middleware=(100, 100), activation="relu", orthogonal=False)
+
+
+@parameter_class
+class LESSONGoalSpace(LearnedGoalSpace):
+    """Goals in a space of slow features, learned from what the level does."""
+
+    torso: AnyTorsoParameters = field(default_factory=_torso)
+    """Hidden layers of the network."""
+    optimizer: OptimizerParameters = field(
+        default_factory=lambda: AdamParameters(learning_rate=1e-4)
+    )
+    """Optimiser of the network."""
+    margin: Positive[float] = 2.0
+    """Distance beyond which features of observations `ahead` decisions apart are not pushed
+    further."""
+    ahead: Positive[int] = 10
+    """Decisions between the observations that are pushed apart: those of a sub-episode."""
+    every: Positive[int] = 10
+    """Gradient steps of the level's agent for each one of the network."""
+    learns_until: NonNegative[int] | None = None
+    """Gradient steps of the network, after which it stays as it is; 0: it never learns, and is the
+    random network of the ablation. None: it always learns."""
+
+    def build(self, context: GoalContext) -> "LESSONGoals":
+        return LESSONGoals(self, context)
+
+
+class SlowFeatures(nn.Module):
+    """A network from one observation key to features."""
+
+    def __init__(
+        self, params: LESSONGoalSpace, space: spaces.Space[object], rng: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.key = params.key
+        self.torso = params.torso.build(spaces.Dict({self.key: space}), rng)
+        layer = partial(linear, rng=rng, gain=1.0, orthogonal=False)
+        self.head = last_layer(self.torso, params.size, layer)
+
+    def forward(self, observation: Mapping[str, Tensor]) -> Tensor:
+        """Features [B, G] of observations [B, ...] each."""
+        features: Tensor = self.head(self.torso({self.key: observation[self.key]}))
+        return features
+
+
+class LESSONGoals(LearnedGoals):
+    """Goals in a space of slow features.
+
+    Args:
+        params: The description.
+        context: What is known when the goals are built.
+    """
+
+    SAVED: ClassVar[SavedNames] = (
+        SavedAttribute("features", policy=True),
+        SavedAttribute("features_engine", policy=False),
+        SavedAttribute("calls", policy=False),
+    )
+
+    def __init__(self, params: LESSONGoalSpace, context: GoalContext) -> None:
+        super().__init__(params, context)
+        self.settings, self.ahead = params, params.ahead
+        self.check(context.observation)
+        rng = torch.Generator().manual_seed(integer_seed(context.runtime.seed, "features"))
+        module = SlowFeatures(params, context.observation[params.key], rng)
+        require_memoryless((module,), "a goal space")
+        self.features = NetworkWrapper(module, device=self.device)
+        objective: Objective[GoalBatch] = Objective(
+            name="",
+            network=self.features,
+            loss=self._loss,
+            optimizer=params.optimizer,
+        )
+        self.features_engine = UpdateEngine(
+            (objective,),
+            mode="eager",
+            planned_updates=0,
+            owner=f"the goals of level '{context.level}'",
+            runtime=context.runtime,
+        )
+        self.calls = 0
+        """Gradient steps of the level's agent so far."""
+
+    def latents(self, observation: Mapping[str, Tensor]) -> Tensor:
+        features: Tensor = self.features.module(observation)
+        return features
+
+    def learn(self, batch: GoalBatch) -> bool:
+        until, self.calls = self.settings.learns_until, self.calls + 1
+        is_over = until is not None and self.version >= until
+        if is_over or self.calls % self.settings.every or not batch.has_later.any():
+            return False
+        self.features_engine.step(batch)
+        return True
+
+    def metrics(self) -> dict[str, float]:
+        return self.features_engine.drain_metrics()
+
+    def _loss(self, flat: Tensor, batch: GoalBatch, scalars: Numbers) -> tuple[Tensor, Numbers]:
+        """Slowness of the features of a batch."""
+        before, after, later = (
+            self.features.call(flat, each) for each in (batch.before, batch.after, batch.later)
+        )
+        return slowness(before, after, later, batch.has_later, margin=self.settings.margin)

@@ -1,0 +1,348 @@
+"""Stored transitions of goals that learn: rewards, ends and goals as the goals judge now.
+
+What a memory keeps under such goals becomes stale as they learn: rewards and ends, goals that are
+shown relative to the state, and, one level up, actions within bounds that are learned. Each
+transition is kept with the absolute goal and the version at its decision. When it is drawn and the
+version is newer, it is judged once more.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor
+
+from coach_rl.core.agents import LevelPlace
+from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.goals import GOAL_KEY, GoalSpace, Verdict
+from coach_rl.core.interfaces import OutputFilter
+from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
+from coach_rl.memories.batches import (
+    ACHIEVED,
+    ACTIONS,
+    GOALS,
+    NEXT_OBSERVATIONS,
+    OBSERVATIONS,
+    POSITIONS,
+    RAW,
+    REACHED,
+    RELABELLED,
+    Columns,
+    extra,
+)
+from coach_rl.memories.hindsight import (
+    Hindsight,
+    HindsightGoals,
+    HindsightObservations,
+    HindsightParameters,
+    HindsightRewards,
+    HindsightUnits,
+    relabelled,
+)
+from coach_rl.memories.ring_store import RingStore
+from coach_rl.memories.samplers import SamplerUnit
+from coach_rl.memories.tables import Field
+
+OF_GOALS = "goal_space/"
+"""Extras under this prefix belong to goals that learn, and no agent sees them."""
+BEFORE, AFTER = (path.removeprefix("/") for path in RAW)
+LATER = f"{OF_GOALS}later/"
+"""Extras of unfiltered observations, a key follows: before and after decisions, and later."""
+HAS_LATER, GOAL = f"{OF_GOALS}has_later", f"{OF_GOALS}goal"
+"""Extras: whether the later observation is as much later as it should be, and the goal."""
+SENT = f"{OF_GOALS}sent"
+"""Extra, one level up: the goal or displacement that an action stood for."""
+GIVEN, GIVEN_VERSION = f"{BEFORE}given", f"{BEFORE}given_version"
+"""Extras: the absolute goal of a decision, and the version of the goals when it was made."""
+
+
+class ChangingGoals(GoalSpace):
+    """Goals that learn, as memories need them."""
+
+    learns = True
+    version: int = 0
+    """Number of changes so far."""
+    ahead: int = 0
+    """Decisions from an observation to the later one that batches hold; 0: they hold none."""
+    recomputes: bool = True
+    """If True, what is stale is recomputed when it is drawn."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The observation keys that the achieved goal is computed from."""
+        return (self.key,)
+
+    def relabelling(
+        self, hindsight: HindsightParameters | None, place: LevelPlace, extras: tuple[str, ...]
+    ) -> "ChangingHindsight":
+        """The relabelling of what the level of these goals stores.
+
+        Args:
+            hindsight: Of its memory; None: only what is stale is recomputed.
+            place: The place of its agent.
+            extras: What the memory keeps with transitions.
+        """
+        if hindsight is not None and hindsight.goal is not None:
+            raise ConfigurationError(
+                f"HindsightParameters.goal is a {type(hindsight.goal).__name__}, and the level's "
+                f"goals learn ({type(self).__name__}); leave it at None: it takes those"
+            )
+        if hindsight is None:
+            ends = place.level is not None and place.level.goal_is_terminal
+            hindsight = HindsightParameters(ratio=0.0, goal_ends_episode=ends)
+        found = hindsight.at(place)
+        values = {each.name: getattr(found, each.name) for each in fields(found)}
+        return ChangingHindsight(**{**values, "goal": self}, raw=_raw(self.keys, extras))
+
+    def units_above(
+        self, output_filter: OutputFilter | None, extras: tuple[str, ...]
+    ) -> list[SamplerUnit]:
+        """The units of the memory one level up, whose actions set these goals.
+
+        Args:
+            output_filter: What actions pass on their way out; None: nothing.
+            extras: What that memory keeps with transitions.
+        """
+        return [ScaledActions(self, output_filter)] if SENT in extras and self.recomputes else []
+
+    def scaled(self, sent: FloatArray) -> FloatArray:
+        """Actions of the level above [R, G] that stand for these goals or displacements now."""
+        return sent
+
+
+def _raw(keys: tuple[str, ...], extras: tuple[str, ...]) -> frozenset[str]:
+    """The observation keys that are kept unfiltered, beside those that the agent sees."""
+    return frozenset(key for key in keys if f"{BEFORE}{key}" in extras)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangingHindsight(Hindsight):
+    """`Hindsight` under goals that learn; with a ratio of 0 only what is stale is relabelled."""
+
+    goal: ChangingGoals
+    """The level's goals."""
+    raw: frozenset[str]
+    """Observation keys that are kept unfiltered, beside those that the agent sees."""
+
+    def check(self, observation_space: spaces.Dict) -> None:
+        """Raise `SpaceError` unless such observations have what the goals read."""
+        missing = {GOAL_KEY, *self.goal.keys} - self.raw - observation_space.spaces.keys()
+        if missing:
+            raise SpaceError(
+                f"{type(self.goal).__name__} needs the observation key '{min(missing)}', which is "
+                f"not there; observed: {', '.join(sorted(observation_space.spaces))}"
+            )
+        own = self.goal.overridden("verdict", "difference", "reached", "is_over", "show", "seen")
+        if own:
+            raise ConfigurationError(
+                f"{type(self.goal).__name__} overrides {own[0]}(), and what is stored is judged by "
+                "judge(goal, achieved, before) and shown by shown_from(goal, achieved); override "
+                "those"
+            )
+
+    @property
+    def ledger(self) -> dict[str, Field]:
+        fields = super().ledger
+        del fields[ACHIEVED]  # stale as soon as the goals learn
+        return fields
+
+    def ledger_values(
+        self,
+        observation: Observation,
+        next_observation: Observation,
+        *,
+        terminated: BoolArray,
+        below: Array | None,
+    ) -> dict[str, Array]:
+        reached = self.judged(observation, next_observation).is_final
+        return {REACHED: reached, **self.failed(reached, terminated=terminated, below=below)}
+
+    def judged(
+        self,
+        observation: Observation,
+        next_observation: Observation,
+        *,
+        moved: FloatArray | float = 0.0,
+    ) -> Verdict:
+        """The verdict on R transitions under the goals that they had."""
+        goal = observation[GIVEN.removeprefix(BEFORE)] + moved
+        return self.goal.verdict(goal, next_observation, observation)
+
+    def units(self, store: RingStore, rng: np.random.Generator) -> HindsightUnits:
+        return HindsightUnits(
+            ChangingHindsightGoals(store, rng, self),
+            ChangingHindsightRewards(store, self),
+            ChangingHindsightObservations(store, self),
+        )
+
+    def columns(self, store: RingStore) -> list[SamplerUnit]:
+        """The units that add what the goals learn from."""
+        return [GoalColumns(store, self)]
+
+
+class Achieved:
+    """Goals that stored transitions achieve, by the networks as they are now.
+
+    Args:
+        store: Where the transitions are kept.
+        params: With the goals, and the keys that are kept unfiltered.
+    """
+
+    def __init__(self, store: RingStore, params: ChangingHindsight) -> None:
+        self._store, self._goal = store, params.goal
+        self.paths = {
+            key: (extra(f"{BEFORE}{key}"), extra(f"{AFTER}{key}"))
+            if key in params.raw
+            else (f"{OBSERVATIONS}{key}", f"{NEXT_OBSERVATIONS}{key}")
+            for key in params.goal.keys
+        }
+        """Columns of unfiltered observations before and after decisions, by key."""
+
+    def seen(self, positions: IntArray, *, after: bool) -> Observation:
+        """Unfiltered observations at positions [R], before or after the decisions."""
+        return {key: self._store.read(paths[after], positions) for key, paths in self.paths.items()}
+
+    def __call__(self, positions: IntArray, *, after: bool) -> FloatArray:
+        """Achieved goals [R, G] at positions [R]."""
+        if not len(positions):
+            return np.zeros((0, self._goal.size), np.float32)
+        return self._goal.achieved(self.seen(positions, after=after))
+
+
+class ChangingHindsightGoals(HindsightGoals):
+    """Draws which transitions are relabelled, with which goals; stale ones with their own."""
+
+    def __init__(
+        self, store: RingStore, rng: np.random.Generator, params: ChangingHindsight
+    ) -> None:
+        super().__init__(store, rng, params)
+        self._changing, self._achieved = params.goal, Achieved(store, params)
+
+    def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
+        positions = batch[POSITIONS].numpy()
+        chosen, source = self._draw(positions)
+        goals = self._store.read(extra(GIVEN), positions)
+        goals[chosen] = self._achieved(source[chosen], after=True)
+        if self._changing.recomputes:
+            versions = self._store.read(extra(GIVEN_VERSION), positions)
+            chosen = chosen | (versions < self._changing.version)
+        return {GOALS: torch.from_numpy(goals), RELABELLED: torch.from_numpy(chosen)}
+
+    def mixed_in(self, wanted: Array) -> Array:
+        """Shown goals [R, ...] with hindsight goals of any transitions kept in their share."""
+        positions = self._store.draw(self._rng, len(wanted))
+        chosen, source = self._draw(positions)
+        goals = self._achieved(source[chosen], after=True)
+        achieved = self._achieved(positions[chosen], after=True)
+        mixed = wanted.copy()
+        shown = self._changing.shown_from(goals, achieved)
+        mixed[chosen] = shown.reshape(-1, *wanted.shape[1:])
+        return mixed
+
+
+class ChangingHindsightRewards(HindsightRewards):
+    """Rewards and ends of the window as the goals judge now."""
+
+    def __init__(self, store: RingStore, params: ChangingHindsight) -> None:
+        super().__init__(store, params)
+        self._changing, self._achieved = params.goal, Achieved(store, params)
+
+    def _judged(
+        self, batch: Columns, chosen: BoolArray, where: IntArray, terminated: BoolArray
+    ) -> tuple[FloatArray, BoolArray, BoolArray]:
+        flat, shape = where.ravel(), (*where.shape, self._changing.size)
+        before = self._achieved(flat, after=False) if self._changing.uses_before else None
+        return relabelled(
+            self._changing,
+            goals=batch[GOALS].numpy()[chosen],
+            achieved=self._achieved(flat, after=True).reshape(shape),
+            before=before,
+            terminated=terminated,
+            reached=self._store.ledger[REACHED].take(where),
+            goal_ends_episode=self._goal_ends_episode,
+        )
+
+
+class ChangingHindsightObservations(HindsightObservations):
+    """Shows the goals in the observations before and after, relative to what is achieved now."""
+
+    def __init__(self, store: RingStore, params: ChangingHindsight) -> None:
+        super().__init__(store, params.goal)
+        self._paths = Achieved(store, params).paths
+        if params.goal.observed == "relative":
+            read = {path for paths in self._paths.values() for path in paths}
+            self.inputs = tuple(dict.fromkeys((*self.inputs, *sorted(read))))
+
+    def _shown(self, goals: Tensor, batch: Columns, path: str) -> Tensor:
+        if self._goal.observed == "absolute":
+            return goals
+        after = path.startswith(NEXT_OBSERVATIONS)
+        seen = {key: batch[paths[after]].cpu().numpy() for key, paths in self._paths.items()}
+        shown = self._goal.shown_from(goals.cpu().numpy(), self._goal.achieved(seen))
+        return torch.from_numpy(shown).to(goals)
+
+
+class GoalColumns(SamplerUnit):
+    """Adds what the goals learn from: absolute goals, and observations some decisions later.
+
+    Decisions follow one another in an episode where the observation before one is that after the
+    last.
+    """
+
+    name = "goal_space"
+    inputs = (POSITIONS, GOALS)
+
+    def __init__(self, store: RingStore, params: ChangingHindsight) -> None:
+        self._store, self._ahead = store, params.goal.ahead
+        self._observed = Achieved(store, params)
+        self.outputs: tuple[str, ...] = (extra(GOAL),)
+        if self._ahead:
+            later = (extra(f"{LATER}{key}") for key in params.goal.keys)
+            self.outputs += (extra(HAS_LATER), *later)
+
+    def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
+        columns = {extra(GOAL): batch[GOALS]}
+        if not self._ahead:
+            return columns
+        store, positions = self._store, batch[POSITIONS].numpy()
+        rows, steps = store.rows_of(positions), store.steps_of(positions)
+        last = steps + self._ahead - 1
+        has_later = last < store.counts[rows]
+        last = np.where(has_later, last, steps)
+        ahead = np.arange(self._ahead)
+        where = store.positions_of(rows[:, None], np.minimum(steps[:, None] + ahead, last[:, None]))
+        for key, before in self._observed.seen(where[:, 1:], after=False).items():
+            ended = store.read(self._observed.paths[key][1], where[:, :-1])
+            same = (before == ended).reshape(*ended.shape[:2], -1).all(axis=2)
+            has_later &= (same | (where[:, 1:] == where[:, :-1])).all(axis=1)
+        columns[extra(HAS_LATER)] = torch.from_numpy(has_later)
+        later = self._observed.seen(where[:, -1], after=True)
+        for key, values in later.items():
+            columns[extra(f"{LATER}{key}")] = torch.from_numpy(values)
+        return columns
+
+
+class ScaledActions(SamplerUnit):
+    """Actions of the level above, as they stand for the same goals or displacements now.
+
+    Args:
+        goal: The goals that the actions set, within bounds that are learned.
+        output_filter: What actions pass on their way out; None: nothing.
+    """
+
+    name = "sub_goals"
+    inputs = (ACTIONS, extra(SENT))
+    outputs = (ACTIONS,)
+
+    def __init__(self, goal: ChangingGoals, output_filter: OutputFilter | None) -> None:
+        self._goal, self._filter = goal, output_filter
+        if output_filter is not None:
+            output_filter.inverse(np.zeros((1, goal.size), np.float32))  # SpaceError: no way back
+
+    def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
+        actions: Any = self._goal.scaled(batch[extra(SENT)].cpu().numpy())
+        if self._filter is not None:
+            actions = self._filter.inverse(actions)
+        return {ACTIONS: torch.from_numpy(np.asarray(actions, np.float32)).to(batch[ACTIONS])}
