@@ -29,7 +29,7 @@ PROGRAMS = sorted({file.stem for file in FOLDER.glob("*.py")} - OTHERS)
 MOST_LINES = 40
 WITH_NETWORK = {"learned_ends": 65}
 """Lines of a program with a network of its own, and agents at both levels."""
-DRAWN = {"chosen_horizons", "learned_ends"}
+DRAWN = {"chosen_horizons", "discriminated_skills", "learned_ends"}
 """Programs that draw numbers in evaluations, which a loaded agent draws from streams of its own."""
 
 
@@ -252,3 +252,32 @@ def test_compared_rewards_is_a_study_of_programs_of_the_folder():
     study = importlib.import_module("compared_rewards").study()
     assert [len(study.variants), len(study.seeds)] == [2, 3]
     assert all(Path(variant.preset).is_file() for variant in study.variants)
+
+
+def test_rewards_in_a_latent_are_those_of_the_network():
+    manager = manager_of("learned_latent", steps=400)
+    agent = manager.graph.agents["low"]
+    list(manager.improve())
+    weight, bias = (
+        each.detach().double().numpy() for each in agent.goals.coder.module[0].parameters()
+    )
+    batch = agent.memory.sample(64)
+    then = batch.next_observation["observation"].double().numpy()
+    goal = batch.extras["goal_space/goal"].double().numpy()
+    distance = np.linalg.norm(then @ weight.T + bias - goal, axis=1)
+    np.testing.assert_allclose(batch.reward.numpy(), -distance, atol=1e-5)
+
+
+def test_rewards_of_skills_are_those_of_the_discriminator():
+    manager = manager_of("discriminated_skills", steps=400)
+    agent = manager.graph.agents["low"]
+    list(manager.improve())
+    first, bias1, second, bias2 = (
+        each.detach().double().numpy() for each in agent.goals.guess.module.parameters()
+    )
+    batch = agent.memory.sample(64)
+    then = batch.next_observation["achieved_goal"].double().numpy()
+    guess = np.maximum(then @ first.T + bias1, 0) @ second.T + bias2
+    skill = batch.observation["desired_goal"].double().numpy()
+    wanted = -0.5 * ((guess - skill) ** 2).sum(axis=1)
+    np.testing.assert_allclose(batch.reward.numpy(), wanted, atol=1e-6)
