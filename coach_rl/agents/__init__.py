@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         path_costs,
     )
     from coach_rl.agents.hierarchies.lesson_goals import LESSONGoals, LESSONGoalSpace
+    from coach_rl.agents.hierarchies.metra_goals import METRAGoals, METRAGoalSpace
     from coach_rl.agents.hierarchies.option_critic_agent import (
         OptionCriticAgent,
         OptionCriticAgentParameters,
@@ -74,11 +75,12 @@ __all__ = [
     "FarthestPoints", "FilteredAgent", "GoalBatch", "GraphAgent", "GraphAgentParameters",
     "GridPlaces", "GroupMember", "Guide", "HACAgentParameters", "HIROAgent", "HIROAgentParameters",
     "LESSONGoalSpace", "LESSONGoals", "LandmarkParameters", "LearnedGoalSpace", "LearnedGoals",
-    "Learner", "LearningParameters", "NoveltyParameters", "OffPolicyAgent",
-    "OffPolicyAgentParameters", "OptionCriticAgent", "OptionCriticAgentParameters", "PPOAgent",
-    "PPOAgentParameters", "PPOAlgorithmParameters", "SACAgentParameters", "SACAlgorithmParameters",
-    "ScriptedAgent", "ScriptedAgentParameters", "SelectedTurns", "SkillAgents",
-    "SkillAgentsParameters", "SubGoalCorrectionParameters", "SubGoalGuideParameters",
-    "TD3AgentParameters", "TD3AlgorithmParameters", "TerminationParameters", "Turns",
-    "UniformAgent", "UniformAgentParameters", "costs_to", "farthest_points", "path_costs",
+    "Learner", "LearningParameters", "METRAGoalSpace", "METRAGoals", "NoveltyParameters",
+    "OffPolicyAgent", "OffPolicyAgentParameters", "OptionCriticAgent",
+    "OptionCriticAgentParameters", "PPOAgent", "PPOAgentParameters", "PPOAlgorithmParameters",
+    "SACAgentParameters", "SACAlgorithmParameters", "ScriptedAgent", "ScriptedAgentParameters",
+    "SelectedTurns", "SkillAgents", "SkillAgentsParameters", "SubGoalCorrectionParameters",
+    "SubGoalGuideParameters", "TD3AgentParameters", "TD3AlgorithmParameters",
+    "TerminationParameters", "Turns", "UniformAgent", "UniformAgentParameters", "costs_to",
+    "farthest_points", "path_costs",
 ]  # fmt: skip

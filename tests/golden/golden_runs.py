@@ -300,6 +300,15 @@ RUNS = {
         steps=180,
         changes=HIRO + "levels.1.goal_space.torso.middleware=(8, 8)",
     ),
+    "PointMaze_METRA": GoldenRun(
+        preset="PointMaze_METRA",
+        steps=160,
+        changes=ONE
+        + SMALL
+        + "num_envs=2; environment.max_episode_steps=30; schedule.evaluation_interval=160; "
+        + "levels.1.agent.memory.capacity=1000; levels.1.agent.learning.learning_starts=40; "
+        + "levels.1.agent.learning.report_every=10",
+    ),
     "SpeakerListener_MAPPO": GoldenRun(
         preset="SpeakerListener_MAPPO",
         steps=120,

@@ -72,6 +72,7 @@ THRESHOLDS = [
     ("SpeakerListener_PPO", {}),
     ("PointMass_PPO_Skills", {}),
     ("PointMaze_HIRO", {}),
+    ("PointMaze_LESSON", {}),
     ("AntMaze_Graph", {"level": "ant_maze_u12", "steps": 300_000}),
 ]
 
@@ -129,7 +130,7 @@ def hasty(agent, rollout=256):
         return replace(agent, members=tuple(members))
     if isinstance(agent, OffPolicyAgentParameters):
         learning = replace(
-            agent.learning, updates_per_step=0.05, learning_starts=200, report_every=10
+            agent.learning, updates_per_step=0.05, learning_starts=200, report_every=9
         )
         return replace(agent, learning=learning)
     algorithm = replace(agent.algorithm, rollout=EnvironmentSteps(rollout), epochs=1)
@@ -189,7 +190,7 @@ def test_preset_trains_and_evaluates(name):
     manager.create_graph(Runtime(device="cpu"))
     records = list(manager.improve())
     manager.close()
-    # A rollout is 256 steps long; 20 updates for the 400 steps that earn some are told in tens.
+    # A rollout is 256 steps long; 19 or 20 updates for the 400 steps that earn some.
     told = Counter(record.agent for record in records if record.kind == "train")
     if name in MORE_ROUNDS:
         assert min(told.values()) >= 2
@@ -227,6 +228,7 @@ def test_preset_carries_its_acceptance_test(name):
     validation = load_graph_manager(name, {}).parameters.validation
     if name in {
         "PointMass_DIAYN",
+        "PointMaze_METRA",
         "Gates_HiTS",
         "AntMaze_HAC",
         "AntMaze_HIRO",
