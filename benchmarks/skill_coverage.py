@@ -23,12 +23,12 @@ CELL = 0.5
 """Side of a cell in metres."""
 
 
-def visits(run: Path) -> np.ndarray:
-    """Places of the greedy episodes of a run's last checkpoint, [T, N, 2]."""
+def visits(run: Path, seed: int) -> np.ndarray:
+    """Places of the greedy episodes of a run's last checkpoint, [T, N, 2]; `seed` draws skills."""
     world = hall(terminate=False)
     environment, agent = world.build(num_envs=EPISODES), rl.load(run)
-    observation = environment.reset(seed=1_000).observation
-    agent.reset(seed=1_000)
+    observation = environment.reset(seed=seed).observation
+    agent.reset(seed=seed)
     places = [observation["achieved_goal"]]
     for _ in range(world.max_episode_steps):
         environment.send(agent.act(observation))
@@ -49,9 +49,9 @@ def main() -> None:
     parser.add_argument("runs", nargs="+", type=Path)
     counts: dict[str, list[int]] = defaultdict(list)
     for run in parser.parse_args().runs:
-        job = json.loads((run / "manifest.json").read_text()).get("job", {"labels": {}})
-        name = job["labels"].get("variant", run.parent.name)
-        counts[name].append(cells(visits(run)))
+        manifest = json.loads((run / "manifest.json").read_text())
+        name = manifest.get("job", {"labels": {}})["labels"].get("variant", run.parent.name)
+        counts[name].append(cells(visits(run, manifest["task"]["seed"])))
         print(f"{run.name}: {counts[name][-1]} cells", flush=True)
     print("| skills | seeds | cells | of each seed |\n| --- | ---: | ---: | --- |")
     for name, found in counts.items():
