@@ -1,7 +1,8 @@
 """Torso, from observation to features: one embedder per key, merged, through a middleware."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -227,6 +228,40 @@ def last_layer(
             f"{outputs} are needed; change it, or set ModuleParameters.last_layer"
         )
     return nn.Identity()
+
+
+class LatentNetwork(nn.Module):
+    """A network from one observation key to latents, such as those of goals.
+
+    Args:
+        torso: Its hidden layers; without memory.
+        key: The observation key.
+        space: The space of that observation.
+        size: Number of latents.
+        rng: Draws the initial weights.
+    """
+
+    def __init__(
+        self,
+        torso: AnyTorsoParameters,
+        *,
+        key: str,
+        space: spaces.Space[object],
+        size: int,
+        rng: torch.Generator,
+    ) -> None:
+        super().__init__()
+        self.key = key
+        self.torso = torso.build(spaces.Dict({key: space}), rng)
+        self.head = last_layer(
+            self.torso, size, partial(linear, rng=rng, gain=1.0, orthogonal=False)
+        )
+        require_memoryless((self,), "a goal space")
+
+    def forward(self, observation: Mapping[str, Tensor]) -> Tensor:
+        """Latents [B, G] of observations [B, ...] each."""
+        latents: Tensor = self.head(self.torso({self.key: observation[self.key]}))
+        return latents
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ The levels are those of an evaluation and take the same decisions.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -81,13 +82,17 @@ class Actor:
     """
 
     def __init__(self, graph: Graph, *, num_envs: int, seed: int) -> None:
-        agents = graph.agents
+        agents, built = graph.agents, graph.evaluation.levels
+        goals = [level.params.goal_space for level in built]  # as they are built, and have learned
+        levels = [
+            replace(level, goal_space=own) for level, own in zip(graph.levels, goals, strict=True)
+        ]
         self._clock = graph.clock.for_evaluation()
         self._environment = OutsideEnvironment(
             graph.evaluation.simulators.spaces, num_envs=num_envs
         )
         self._stack = build_stack(
-            graph.levels,
+            tuple(levels),
             self._environment,
             agent=lambda index, _spaces: agents[graph.levels[index].name],
             clock=self._clock,

@@ -22,6 +22,7 @@ from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observ
 from coach_rl.memories.batches import (
     ACHIEVED,
     ACTIONS,
+    FAILED,
     GOALS,
     NEXT_OBSERVATIONS,
     OBSERVATIONS,
@@ -157,7 +158,10 @@ class ChangingHindsight(Hindsight):
         below: Array | None,
     ) -> dict[str, Array]:
         reached = self.judged(observation, next_observation).is_final
-        return {REACHED: reached, **self.failed(reached, terminated=terminated, below=below)}
+        values: dict[str, Array] = {REACHED: reached}
+        if self.stops_on_failure:
+            values[FAILED] = self.failed(reached, terminated=terminated, below=below)
+        return values
 
     def judged(
         self,

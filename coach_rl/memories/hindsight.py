@@ -148,16 +148,17 @@ class Hindsight:
             ACHIEVED: self.goal.turned(self.goal.achieved(next_observation)),
             REACHED: reached,
         }
-        return values | self.failed(reached, terminated=terminated, below=below)
+        if self.stops_on_failure:
+            values[FAILED] = self.failed(reached, terminated=terminated, below=below)
+        return values
 
     def failed(
         self, reached: BoolArray, *, terminated: BoolArray, below: Array | None
-    ) -> dict[str, Array]:
-        """The ledger's column of failures, [R], where the level stops on them; see there."""
-        if not self.stops_on_failure:
-            return {}
-        none = np.zeros(len(reached), np.bool_)
-        return {FAILED: none if below is None else terminated & missed(below) & ~reached}
+    ) -> BoolArray:
+        """Failures that a level stopped on, bool [R]; see `ledger_values`."""
+        if below is None:
+            return np.zeros(len(reached), np.bool_)
+        return terminated & missed(below) & ~reached
 
     @property
     def goal_is_terminal(self) -> bool:

@@ -302,14 +302,24 @@ def finished(params):
     return scalars, state
 
 
+def with_workers(params, on, workers=1):
+    chosen = CollectionParameters(workers=workers, on=on, ticks=7)
+    return finished(replace(params, collection=chosen))
+
+
 @pytest.mark.parametrize("on", ["inline", "local"])
 @pytest.mark.parametrize("kinds", [STACKS["both"], STACKS["directions"]], ids=["both", "one"])
 def test_workers_judge_by_the_networks_of_the_run(kinds, on):
-    params = levels_of(kinds)
-    workers = CollectionParameters(workers=1, on=on, ticks=7)
-    alone, collected = finished(params), finished(replace(params, collection=workers))
+    alone, collected = finished(levels_of(kinds)), with_workers(levels_of(kinds), on)
     assert alone[0] == collected[0]
     assert_same_state(alone[1], collected[1])
+
+
+def test_workers_elsewhere_keep_unfiltered_observations_as_those_here_do():
+    params = of(RELATIVE, FILTERED)  # whose statistics workers see later than a run without them
+    inline, local = (with_workers(params, on, workers=2) for on in ("inline", "local"))
+    assert inline[0] == local[0]
+    assert_same_state(inline[1], local[1])
 
 
 @pytest.mark.parametrize("kinds", [STACKS["both"], STACKS["directions"]], ids=["both", "one"])
@@ -569,4 +579,17 @@ def test_description_names_the_learned_space():
     manager = built(of(SLOW))
     text = manager.graph.description()
     assert "goals: 3 latents of LESSONGoals in [-2, 2] by 'observation'" in text
+    manager.close()
+
+
+def test_forks_share_the_goals_of_the_run():
+    params = levels_of((PLAIN, LINEAR), training=60)
+    top, *below = params.levels
+    certified = replace(top, certify=rl.CertifyParameters(candidates=2))
+    manager = built(replace(params, levels=(certified, *below)))
+    fork = manager.graph.training.levels[0].certifier._fork._levels[-1]
+    assert fork.params.goal_space is manager.graph.agents["low"].goals
+    for _ in manager.improve():
+        pass
+    assert fork.params.goal_space.version > 1
     manager.close()

@@ -289,6 +289,7 @@ def certified_plans():
 SKILLS = {
     "PointMass_PPO_Skills": {"steps": 512, "rollout": 64, "skills": "option_critic"},
     "PointMass_DIAYN": {"steps": 2_200, "batch": 4, "updates_per_step": 1.0},
+    "PointMaze_METRA": {"steps": 2_200, "batch": 4, "updates_per_step": 1.0},
 }
 """Presets that learn skills, and changes by which they log soon."""
 

@@ -40,6 +40,7 @@ REFUSED = {
     "FourRooms_PPO_Options": FUNCTION,
     "PointMass_DIAYN": "it acts at random",
     "PointMaze_HAC_certified": "needs a simulator",
+    "PointMaze_METRA": "goals are a METRAGoalSpace",
     "TMaze_PPO_Options": FUNCTION,
 }
 QUICK = (

@@ -35,6 +35,7 @@ OTHERS = {
     "AntMaze_HRAC, landmarks": "",
     "Gates_HiTS": "",
     "PointMass_DIAYN": "",
+    "PointMaze_METRA": "",
     "PointMass_PPO_Skills, option_critic": (
         "levels.0.agent.update_mode=auto; levels.1.agent.update_mode=auto"
     ),

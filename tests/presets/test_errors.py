@@ -44,6 +44,11 @@ C, P = ConfigurationError, ParameterError
             "has three levels ... got levels=2; set levels=3, or",
         ),
         (
+            built("PointMaze_METRA", task="goals"),
+            P,
+            "chooses among skills that were discovered; set skills to a run",
+        ),
+        (
             built("AntMaze_Graph", hierarchy="none", symmetry=True),
             P,
             "symmetry=True needs way-points ... hierarchy=none",

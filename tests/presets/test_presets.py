@@ -42,7 +42,9 @@ FILES = sorted({preset.path for preset in shipped_presets().values()})
 PRESET_PACKAGES = {
     "LunarLander_DQN": "Box2D",
     "Fetch_DDPG_HER": "gymnasium_robotics",
+    "SpeakerListener_MAPPO": "mpe2",
     "SpeakerListener_PPO": "mpe2",
+    "TicTacToe_PPO": "pettingzoo",
 }
 """What presets need that comes with an extra."""
 THRESHOLDS = [
@@ -66,9 +68,11 @@ THRESHOLDS = [
     ("Pendulum_HAC", {"steps": 120_000}),
     ("Pendulum_HAC", {"levels": 3}),
     ("PointMaze_HAC", {"steps": 150_000}),
+    ("SpeakerListener_MAPPO", {"steps": 300_000}),
     ("SpeakerListener_PPO", {}),
     ("PointMass_PPO_Skills", {}),
     ("PointMaze_HIRO", {}),
+    ("PointMaze_LESSON", {}),
     ("AntMaze_Graph", {"level": "ant_maze_u12", "steps": 300_000}),
 ]
 
@@ -126,7 +130,7 @@ def hasty(agent, rollout=256):
         return replace(agent, members=tuple(members))
     if isinstance(agent, OffPolicyAgentParameters):
         learning = replace(
-            agent.learning, updates_per_step=0.05, learning_starts=200, report_every=10
+            agent.learning, updates_per_step=0.05, learning_starts=200, report_every=9
         )
         return replace(agent, learning=learning)
     algorithm = replace(agent.algorithm, rollout=EnvironmentSteps(rollout), epochs=1)
@@ -186,7 +190,7 @@ def test_preset_trains_and_evaluates(name):
     manager.create_graph(Runtime(device="cpu"))
     records = list(manager.improve())
     manager.close()
-    # A rollout is 256 steps long; 20 updates for the 400 steps that earn some are told in tens.
+    # A rollout is 256 steps long; 19 or 20 updates for the 400 steps that earn some.
     told = Counter(record.agent for record in records if record.kind == "train")
     if name in MORE_ROUNDS:
         assert min(told.values()) >= 2
@@ -224,10 +228,12 @@ def test_preset_carries_its_acceptance_test(name):
     validation = load_graph_manager(name, {}).parameters.validation
     if name in {
         "PointMass_DIAYN",
+        "PointMaze_METRA",
         "Gates_HiTS",
         "AntMaze_HAC",
         "AntMaze_HIRO",
-    }:  # no reward; no run that learned it
+        "TicTacToe_PPO",
+    }:  # no reward, or that of both players together, 0; no run that learned it
         assert validation is None
         return
     assert validation is not None

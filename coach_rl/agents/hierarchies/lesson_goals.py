@@ -6,12 +6,10 @@ decision of the level above. docs/algorithms/lesson.md lists every detail and it
 
 from collections.abc import Mapping
 from dataclasses import field
-from functools import partial
 from typing import ClassVar
 
 import torch
-from gymnasium import spaces
-from torch import Tensor, nn
+from torch import Tensor
 
 from coach_rl.agents.learned_goals import GoalBatch, LearnedGoals, LearnedGoalSpace
 from coach_rl.architectures.gradient_step import (
@@ -20,14 +18,8 @@ from coach_rl.architectures.gradient_step import (
     Objective,
     OptimizerParameters,
 )
-from coach_rl.architectures.layers import linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.torso import (
-    AnyTorsoParameters,
-    TorsoParameters,
-    last_layer,
-    require_memoryless,
-)
+from coach_rl.architectures.torso import AnyTorsoParameters, LatentNetwork, TorsoParameters
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.goals import GoalContext
 from coach_rl.core.parameter_classes import parameter_class
@@ -66,24 +58,6 @@ class LESSONGoalSpace(LearnedGoalSpace):
         return LESSONGoals(self, context)
 
 
-class SlowFeatures(nn.Module):
-    """A network from one observation key to features."""
-
-    def __init__(
-        self, params: LESSONGoalSpace, space: spaces.Space[object], rng: torch.Generator
-    ) -> None:
-        super().__init__()
-        self.key = params.key
-        self.torso = params.torso.build(spaces.Dict({self.key: space}), rng)
-        layer = partial(linear, rng=rng, gain=1.0, orthogonal=False)
-        self.head = last_layer(self.torso, params.size, layer)
-
-    def forward(self, observation: Mapping[str, Tensor]) -> Tensor:
-        """Features [B, G] of observations [B, ...] each."""
-        features: Tensor = self.head(self.torso({self.key: observation[self.key]}))
-        return features
-
-
 class LESSONGoals(LearnedGoals):
     """Goals in a space of slow features.
 
@@ -103,8 +77,13 @@ class LESSONGoals(LearnedGoals):
         self.settings, self.ahead = params, params.ahead
         self.check(context.observation)
         rng = torch.Generator().manual_seed(integer_seed(context.runtime.seed, "features"))
-        module = SlowFeatures(params, context.observation[params.key], rng)
-        require_memoryless((module,), "a goal space")
+        module = LatentNetwork(
+            params.torso,
+            key=params.key,
+            space=context.observation[params.key],
+            size=params.size,
+            rng=rng,
+        )
         self.features = NetworkWrapper(module, device=self.device)
         objective: Objective[GoalBatch] = Objective(
             name="",

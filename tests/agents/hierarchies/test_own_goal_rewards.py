@@ -1,6 +1,6 @@
 """Levels with rewards, horizons and ends of their own: what is stored, logged, saved, refused."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 
 import numpy as np
@@ -92,6 +92,21 @@ class Impatient(OffPolicyAgent):
         return (number < 0.5) & (observation[PLACE][:, 0] > 0)
 
 
+@parameter_class
+class Progress(rl.GoalSpace):
+    """Goals that reward how much nearer a decision led."""
+
+    uses_before = True
+
+    def judge(self, goal, achieved, before=None):
+        verdict = super().judge(goal, achieved)
+        far, near = (np.linalg.norm(each - goal, axis=1) for each in (before, achieved))
+        return verdict._replace(reward=(far - near).astype(np.float64))
+
+
+PROGRESS = Progress(**{each.name: getattr(RELATIVE, each.name) for each in fields(RELATIVE)})
+
+
 def with_rewards(function, **level):
     return stack(
         rl.TD3AgentParameters(**SETTINGS), goals=replace(RELATIVE, reward=function), **level
@@ -131,6 +146,26 @@ def test_reward_function_is_what_is_learned_and_logged(function):
     open_ends = np.abs(np.concatenate([each.reward for each in kept])).max() * 3 * 8
     assert abs(found - sum(returns)) < open_ends
     assert len(kept) > 100
+    manager.close()
+
+
+def test_goals_may_reward_the_change_of_what_is_achieved():
+    manager = built(stack(rl.TD3AgentParameters(**SETTINGS), goals=PROGRESS))
+    _, low = agents_of(manager)
+    kept, store = [], low.store
+
+    def note(transition):
+        kept.append(transition)
+        store(transition)
+
+    low.store = note
+    list(manager.improve())
+    assert len(kept) > 60
+    for each in kept:
+        before, now = each.observation[PLACE], each.next_observation[PLACE]
+        goal = before + each.observation["desired_goal"]
+        far, near = (np.linalg.norm(place - goal, axis=1) for place in (before, now))
+        np.testing.assert_allclose(each.reward, far - near, rtol=0, atol=2e-6)
     manager.close()
 
 
@@ -218,6 +253,11 @@ REFUSED = [  # call, kind of error, message
         lambda: made(stack(HIRO, WITH_HER, goals=replace(RELATIVE, reward=cosine))),
         ConfigurationError,
         "GoalSpace.reward=cosine does not give",
+    ),
+    (
+        lambda: made(stack(HIRO, WITH_HER, goals=PROGRESS)),
+        ConfigurationError,
+        "Progress.judge needs what was achieved before them, too (uses_before)",
     ),
     (
         lambda: made(
