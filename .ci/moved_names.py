@@ -19,6 +19,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 TABLE = CHECKOUT / "coach_rl" / "core" / "moved_names.json"
 FOLDERS = ("coach_rl", "environments", "filters")
 RENAMED = {
+    "MemberAgents": "AgentGroup",
     "TaskParameters": "Runtime",
     "trouble": "write_failure",
     "HeldInput": "FrozenStatisticsFilter",

@@ -23,9 +23,12 @@ def maze(size: str, *, steps: int) -> Study:
     """The study of a maze."""
     level = f"point_maze_{size}"
     lesson: dict[str, dict[str, object]] = {
-        "slow features": {},
-        "slow features, rewards as stored": {"recomputed": False},
-        "random features": {"features": "random"},
+        name: {"validation": None, **changes}  # the preset's target is from these runs
+        for name, changes in {
+            "slow features": {},
+            "slow features, rewards as stored": {"recomputed": False},
+            "random features": {"features": "random"},
+        }.items()
     }
     hiro: dict[str, dict[str, object]] = {
         "HIRO": {},

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from coach_rl.agents.agent_group import AgentGroup, AgentGroupParameters, GroupMember
+    from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
+    from coach_rl.agents.arbiters import EnvironmentTurns, SelectedTurns, Turns
     from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
     from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
     from coach_rl.agents.filtered_agent import FilteredAgent
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     )
     from coach_rl.agents.learned_goals import GoalBatch, LearnedGoals, LearnedGoalSpace
     from coach_rl.agents.learner import ActingPolicy, Guide, Learner
+    from coach_rl.agents.member_agents import AgentGroup
     from coach_rl.agents.off_policy_agent import (
         LearningParameters,
         OffPolicyAgent,
@@ -69,15 +71,16 @@ else:
 __all__ = [
     "ActingPolicy", "AdjacencyParameters", "AgentGroup", "AgentGroupParameters", "CriticSteps",
     "DDPGAgentParameters", "DDPGAlgorithmParameters", "DIAYNAgentParameters", "DQNAgentParameters",
-    "DQNAlgorithmParameters", "DiscriminatorParameters", "EdgeLengths", "FarthestPoints",
-    "FilteredAgent", "GoalBatch", "GraphAgent", "GraphAgentParameters", "GridPlaces", "GroupMember",
-    "Guide", "HACAgentParameters", "HIROAgent", "HIROAgentParameters", "LESSONGoalSpace",
-    "LESSONGoals", "LandmarkParameters", "LearnedGoalSpace", "LearnedGoals", "Learner",
-    "LearningParameters", "METRAGoalSpace", "METRAGoals", "NoveltyParameters", "OffPolicyAgent",
-    "OffPolicyAgentParameters", "OptionCriticAgent", "OptionCriticAgentParameters", "PPOAgent",
-    "PPOAgentParameters", "PPOAlgorithmParameters", "SACAgentParameters", "SACAlgorithmParameters",
-    "ScriptedAgent", "ScriptedAgentParameters", "SkillAgents", "SkillAgentsParameters",
-    "SubGoalCorrectionParameters", "SubGoalGuideParameters", "TD3AgentParameters",
-    "TD3AlgorithmParameters", "TerminationParameters", "UniformAgent", "UniformAgentParameters",
-    "costs_to", "farthest_points", "path_costs",
+    "DQNAlgorithmParameters", "DiscriminatorParameters", "EdgeLengths", "EnvironmentTurns",
+    "FarthestPoints", "FilteredAgent", "GoalBatch", "GraphAgent", "GraphAgentParameters",
+    "GridPlaces", "GroupMember", "Guide", "HACAgentParameters", "HIROAgent", "HIROAgentParameters",
+    "LESSONGoalSpace", "LESSONGoals", "LandmarkParameters", "LearnedGoalSpace", "LearnedGoals",
+    "Learner", "LearningParameters", "METRAGoalSpace", "METRAGoals", "NoveltyParameters",
+    "OffPolicyAgent", "OffPolicyAgentParameters", "OptionCriticAgent",
+    "OptionCriticAgentParameters", "PPOAgent", "PPOAgentParameters", "PPOAlgorithmParameters",
+    "SACAgentParameters", "SACAlgorithmParameters", "ScriptedAgent", "ScriptedAgentParameters",
+    "SelectedTurns", "SkillAgents", "SkillAgentsParameters", "SubGoalCorrectionParameters",
+    "SubGoalGuideParameters", "TD3AgentParameters", "TD3AlgorithmParameters",
+    "TerminationParameters", "Turns", "UniformAgent", "UniformAgentParameters", "costs_to",
+    "farthest_points", "path_costs",
 ]  # fmt: skip

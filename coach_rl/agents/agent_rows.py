@@ -1,18 +1,36 @@
 """The rows of a filtering agent: state, infos kept with transitions, checks of what they show."""
 
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from coach_rl.core.agents import RowState
-from coach_rl.core.errors import CoachWarning, EnvironmentFault, NonFiniteError, SpaceError
-from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation, Outcome
+from coach_rl.core.agents import AgentContext, RowState
+from coach_rl.core.errors import (
+    CoachWarning,
+    ConfigurationError,
+    EnvironmentFault,
+    NonFiniteError,
+    SpaceError,
+)
+from coach_rl.core.records import (
+    Action,
+    ActionInfo,
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Observation,
+    Outcome,
+    Transition,
+)
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
+from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import Space, inside
-from coach_rl.core.state import State
+from coach_rl.core.state import State, Stateful
 from coach_rl.memories.batches import INFOS
 
 Exploration = TypeVar("Exploration", bound=RowState)
@@ -30,6 +48,7 @@ class AgentRows(Saved, Generic[Exploration]):
         "follows",
         SavedAttribute("pending", varies=True),
         SavedAttribute("choice", varies=True),
+        SavedAttribute("before", varies=True, optional=True),
     )
 
     filters: dict[str, Array]
@@ -46,6 +65,8 @@ class AgentRows(Saved, Generic[Exploration]):
     """The filtered observation that the row acts on, or has acted on."""
     choice: dict[str, Array] = field(default_factory=dict)
     """The open decision's ActionInfo by name: `action` or `action/<part>`, and its extras."""
+    before: Observation | None = None
+    """The unfiltered observation that the row acts on, for a bonus; None: it isn't needed."""
     followed: dict[str, Array] | None = None
     """Choices to follow, made by another copy of the agent; None: it chooses itself."""
 
@@ -54,6 +75,98 @@ class AgentRows(Saved, Generic[Exploration]):
 
     def follow(self, decisions: State) -> None:
         self.followed = decisions
+
+
+BonusFunction = Callable[[Observation, Action, Outcome], FloatArray]
+"""Function from unfiltered observations before decisions [R, ...] each, their actions [R, ...] as
+sent, and their outcomes, to what is added to their rewards [R]. It stands at the top level of a
+file."""
+
+
+class BonusParameters(Protocol):
+    """A frozen description of a bonus with state."""
+
+    def build(self, context: AgentContext) -> BonusFunction:
+        """The bonus, an object with `__call__`; what it lists in `SAVED` is saved with the agent.
+
+        The agents of the levels below are those of `context.place`.
+        """
+        ...
+
+
+def build_bonus(
+    bonus: BonusFunction | BonusParameters | None, context: AgentContext, agent: str
+) -> "Bonus | None":
+    """The bonus at an agent's place; None: there is none.
+
+    Args:
+        bonus: A function, or parameters of a bonus with state.
+        context: The agent's.
+        agent: The agent's name.
+    """
+    if bonus is None:
+        return None
+    function = bonus if callable(bonus) else bonus.build(context)
+    return Bonus(function, context.signals, context.place.owner(agent))
+
+
+class Bonus(Saved):
+    """A bonus to the rewards that an agent learns from; the level's own stay as they are.
+
+    Args:
+        function: Computes it.
+        signals: Receives it as the signal `bonus`.
+        owner: The agent, for messages.
+    """
+
+    SAVED: ClassVar[SavedNames] = (SavedAttribute("_state", inline=True),)
+
+    def __init__(self, function: BonusFunction, signals: Signals, owner: str) -> None:
+        self._function, self._signals, self._owner = function, signals, owner
+        self._state = function if isinstance(function, Saved) else None
+
+    def __call__(self, before: Observation, action: Action, outcome: Outcome) -> FloatArray:
+        """Rewards with the bonus, [R].
+
+        Args:
+            before: Unfiltered observations that the decisions were made on, [R, ...] each.
+            action: [R, ...] as they were sent.
+            outcome: What the decisions led to.
+        """
+        added = np.asarray(self._function(before, action, outcome), np.float64)
+        if added.shape != outcome.reward.shape or not np.isfinite(added).all():
+            raise ConfigurationError(
+                f"the bonus of {self._owner} must be a finite number for each of "
+                f"{len(outcome.reward)} decisions, got an array of shape {added.shape}; return one "
+                "value a row"
+            )
+        self._signals.note("bonus", added)
+        return outcome.reward + added
+
+
+class TransitionFilter(Stateful, Protocol):
+    """A filter of what an agent stores; `episode_filter.EpisodeFilter` is the base of one."""
+
+    def __call__(self, transition: Transition, outcome: Outcome) -> Sequence[Transition]:
+        """Transitions to store now, in this order, whole (sub-)episodes of a row at a time.
+
+        Args:
+            transition: Of R decisions.
+            outcome: What they led to, unfiltered.
+        """
+        ...
+
+    def drop(self, rows: IntArray) -> None:
+        """Drop what is held back of these rows: their episodes stop here."""
+        ...
+
+
+class TransitionFilterParameters(Protocol):
+    """A frozen description of a filter of transitions."""
+
+    def build(self, context: AgentContext) -> TransitionFilter:
+        """The filter at an agent's place."""
+        ...
 
 
 class InfoColumns:
@@ -152,3 +265,43 @@ def write_rows(
         if array is None:
             array = store[name] = np.zeros((num_rows, *value.shape[1:]), value.dtype)
         array[rows] = value
+
+
+def flat_choice(info: ActionInfo) -> dict[str, Array]:
+    """A decision as `AgentRows` keep it: the action, or its parts, and what is kept with it."""
+    if isinstance(info.action, dict):
+        parts = {f"action/{key}": values for key, values in info.action.items()}
+        return {**parts, **info.extras}
+    return {"action": info.action, **info.extras}
+
+
+def action_of(choice: dict[str, Array]) -> Action:
+    """Take the action out of a flat choice; what remains are the extras."""
+    if "action" in choice:
+        return choice.pop("action")
+    names = [name for name in choice if name.startswith("action/")]
+    return {name.removeprefix("action/"): choice.pop(name) for name in names}
+
+
+def combined(
+    greedy: BoolArray,
+    best: Callable[[], tuple[Array, ...]],
+    explored: Callable[[BoolArray | None], tuple[Array, ...]],
+) -> tuple[Array, ...]:
+    """Greedy choices for some rows, choices with exploration for the others.
+
+    Args:
+        greedy: Which rows do not explore, [R].
+        best: Makes the greedy choices of all rows: an action, and what is kept with it, [R, ...]
+            each.
+        explored: Makes the same with exploration, for the rows of a mask [R] or, given None, for
+            all of them.
+    """
+    if not greedy.any():
+        return explored(None)
+    chosen = best()
+    exploring = ~greedy
+    if exploring.any():
+        for values, others in zip(chosen, explored(exploring), strict=True):
+            values[exploring] = others
+    return chosen

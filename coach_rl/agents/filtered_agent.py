@@ -11,10 +11,15 @@ from torch import nn
 
 from coach_rl.agents.agent_rows import (
     AgentRows,
+    Bonus,
+    BonusFunction,
+    BonusParameters,
     Exploration,
     InfoColumns,
+    action_of,
     check_counted,
     check_finite,
+    flat_choice,
     write_rows,
 )
 from coach_rl.agents.own_filters import (
@@ -126,6 +131,9 @@ class FilteredAgentParameters(MovableParameters):
     action_mask: str | None = ACTION_MASK
     """Observation key, if there is one, of which discrete actions are allowed, for one that acts in
     any; networks don't observe it. None: such a key is an observation like others."""
+    bonus: BonusFunction | BonusParameters | None = None
+    """Bonus to the rewards that the agent learns from, before its InputFilter: a function of
+    observations before, actions and outcomes, or parameters of one with state. None: no bonus."""
     update_mode: UpdateMode = "auto"
     """Execution of gradient steps: auto, eager, compiled (CPU only) or captured (GPU only)."""
 
@@ -140,7 +148,9 @@ class FilteredAgentParameters(MovableParameters):
         check_mode(self.update_mode, device)
 
     def obstacle_to_sharing(self) -> str | None:
-        """A way to run gradient steps that has no place for the sum of gradients."""
+        """A bonus with state, and a way to run gradient steps that can't add gradients up."""
+        if self.bonus is not None and not callable(self.bonus):
+            return f"its bonus ({type(self.bonus).__name__}) would have another state in each"
         if self.update_mode in ("auto", "eager"):
             return None
         return f"update_mode='{self.update_mode}' runs a step as a whole; use 'auto' or 'eager'"
@@ -157,10 +167,14 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         infos: Names of infos that are kept with transitions.
         action_mask: Observation key of its action mask; None: it has none.
         symmetry: Symmetry of filtered observations and actions; None: there is none.
+        bonus: Added to rewards that are stored; None: nothing is.
         signals: Receives values of the agent and its filters for the logs.
     """
 
-    SAVED: ClassVar[SavedNames] = (SavedAttribute("_filters", policy=True),)
+    SAVED: ClassVar[SavedNames] = (
+        SavedAttribute("_filters", policy=True),
+        SavedAttribute("bonus", optional=True, policy=False),
+    )
     TIMED: ClassVar[Mapping[str, str]] = {"choose": "choose", "store": "store"}
     POINTS: ClassVar[tuple[PointsFunction, ...]] = (points_of_filters,)
 
@@ -191,10 +205,11 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         infos: tuple[str, ...] = (),
         action_mask: str | None = None,
         symmetry: Symmetry | None = None,
+        bonus: Bonus | None = None,
         signals: Signals = SILENT,
     ) -> None:
         self.name = name
-        self.symmetry = symmetry
+        self.symmetry, self.bonus = symmetry, bonus
         self.signals = signals
         """Receiver of values for the logs: `self.signals.note(name, values)`."""
         self._infos = InfoColumns(infos, agent=name)
@@ -262,6 +277,15 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
     def train(self, clock: Clock) -> TrainingReport | None:
         """Learn if it is due; None when nothing was due."""
 
+    def _keep(
+        self,
+        row_state: AgentRows[Exploration],
+        transition: Transition,
+        outcome: Outcome,
+    ) -> None:
+        """Store the transitions of an outcome."""
+        self.store(transition)
+
     def parts(self) -> Mapping[str, object]:
         """The agent's parts by name; a subclass adds its networks, engine and memory."""
         return self._filters
@@ -315,12 +339,14 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         elif clock.phase is Phase.HEATUP:
             uniform = row_state.heatup_noise.draw(rows)
             random = actions_from_uniform(self.action_space, uniform, mask)
-            choice = _flat(ActionInfo(action=random))
+            choice = flat_choice(ActionInfo(action=random))
             if self.hidden_state is not None:
                 choice[HIDDEN_STATE] = self._chosen(row_state, request, clock)[HIDDEN_STATE]
         else:
             choice = self._chosen(row_state, request, clock)
         row_state.heatup[rows] = clock.phase is Phase.HEATUP
+        if row_state.before is not None:
+            write_rows(row_state.before, rows, request.observation, len(row_state.heatup))
         write_rows(row_state.choice, rows, choice, len(row_state.heatup))
         return self._sent(choice, request.observation)
 
@@ -343,7 +369,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             episode_start=everywhere,
             greedy=~everywhere,
         )
-        choice = _flat(self.choose(alternatives, repeated, clock))
+        choice = flat_choice(self.choose(alternatives, repeated, clock))
         write_rows(alternatives.choice, rows, choice, total)
         action = self._sent(choice, take(request.observation, np.arange(len(rows)) // count))
         assert not isinstance(action, dict), "a level's goal is one array"
@@ -374,9 +400,12 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         if self.mask is not None and outcome.truncated.any():
             valued = outcome.truncated
             self.mask.check(next_observation[ALLOWED][valued], rows[valued], clock)
-        reward = self.input_filter.reward(
-            row_state.filters, rows, outcome.reward, ends=ends, learn=learn
-        )
+        reward = outcome.reward
+        if self.bonus is not None and row_state.before is not None and learn:
+            before = take(row_state.before, rows)
+            action = self._sent(take(row_state.choice, rows), before)
+            reward = self.bonus(before, action, outcome)
+        reward = self.input_filter.reward(row_state.filters, rows, reward, ends=ends, learn=learn)
         if learn:
             self._store(row_state, outcome, reward, next_observation)
         if self.hidden_state is not None:
@@ -431,7 +460,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             observation=take(row_state.pending, request.rows),
             greedy=request.greedy if explores else np.ones_like(request.greedy),
         )
-        return _flat(self.choose(row_state, filtered, clock))
+        return flat_choice(self.choose(row_state, filtered, clock))
 
     def _rows(self, num_envs: int, seed: int, exploration: Exploration) -> AgentRows[Exploration]:
         return AgentRows(
@@ -446,6 +475,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             exploration=exploration,
             heatup=np.zeros(num_envs, np.bool_),
             follows=np.zeros(num_envs, np.bool_),
+            before=None if self.bonus is None else {},
         )
 
     def _filter_starts(
@@ -511,7 +541,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
 
     def _sent(self, choice: dict[str, Array], observation: Observation) -> Action:
         """The actions [R, ...] for the environment of rows that see this; empties the choice."""
-        action = self.output_filter.apply(clipped_to_space(self.action_space, _action(choice)))
+        action = self.output_filter.apply(clipped_to_space(self.action_space, action_of(choice)))
         return action if self.symmetry is None else self.symmetry.restored(action, observation)
 
     def _store(
@@ -533,68 +563,29 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         follows = row_state.follows[rows]
         row_state.follows[rows] = True
         choice = {name: values[rows] for name, values in row_state.choice.items()}
-        action = _action(choice)
+        action = action_of(choice)
         choice |= self._infos.of(outcome, kept)
         observation = take(row_state.pending, rows)
         if self.hidden_state is not None:
             choice[HIDDEN_STATE] = observation.pop(HIDDEN_STATE)
-        self.store(
-            Transition(
-                rows=rows,
-                observation=observation,
-                action=action,
-                reward=reward[kept],
-                next_observation=take(next_observation, kept),
-                terminated=outcome.terminated[kept],
-                truncated=outcome.truncated[kept],
-                duration=outcome.duration[kept],
-                below=outcome.below[kept],
-                tested=outcome.tested[kept],
-                follows=follows,
-                extras=choice,
-            )
+        transition = Transition(
+            rows=rows,
+            observation=observation,
+            action=action,
+            reward=reward[kept],
+            next_observation=take(next_observation, kept),
+            terminated=outcome.terminated[kept],
+            truncated=outcome.truncated[kept],
+            duration=outcome.duration[kept],
+            end=outcome.end[kept],
+            below=outcome.below[kept],
+            tested=outcome.tested[kept],
+            follows=follows,
+            extras=choice,
         )
-
-
-def combined(
-    greedy: BoolArray,
-    best: Callable[[], tuple[Array, ...]],
-    explored: Callable[[BoolArray | None], tuple[Array, ...]],
-) -> tuple[Array, ...]:
-    """Greedy choices for some rows, choices with exploration for the others.
-
-    Args:
-        greedy: Which rows do not explore, [R].
-        best: Makes the greedy choices of all rows: an action, and what is kept with it, [R, ...]
-            each.
-        explored: Makes the same with exploration, for the rows of a mask [R] or, given None, for
-            all of them.
-    """
-    if not greedy.any():
-        return explored(None)
-    chosen = best()
-    exploring = ~greedy
-    if exploring.any():
-        for values, others in zip(chosen, explored(exploring), strict=True):
-            values[exploring] = others
-    return chosen
+        self._keep(row_state, transition, outcome)
 
 
 def _shallow(key: str) -> Callable[[State], State]:
     """Return a function to the compared part of a state: of networks the names alone."""
     return dict.fromkeys if key == "networks" else dict
-
-
-def _flat(info: ActionInfo) -> dict[str, Array]:
-    if isinstance(info.action, dict):
-        parts = {f"action/{key}": values for key, values in info.action.items()}
-        return {**parts, **info.extras}
-    return {"action": info.action, **info.extras}
-
-
-def _action(choice: dict[str, Array]) -> Action:
-    """Take the action out of a flat choice; what remains are the extras."""
-    if "action" in choice:
-        return choice.pop("action")
-    names = [name for name in choice if name.startswith("action/")]
-    return {name.removeprefix("action/"): choice.pop(name) for name in names}

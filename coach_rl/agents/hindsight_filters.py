@@ -5,6 +5,7 @@ units of the environment; sub-goals that were achieved go back through the Outpu
 """
 
 from collections.abc import Set
+from typing import TYPE_CHECKING
 
 import numpy as np
 from gymnasium import spaces
@@ -14,8 +15,13 @@ from coach_rl.core.agents import LevelPlace, RowState
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.interfaces import OutputFilter
-from coach_rl.memories.memory import MemoryParameters
+from coach_rl.memories.batches import LOW_BEGIN
+from coach_rl.memories.memory import Memory, MemoryParameters
+from coach_rl.memories.replay_memory import ReplayMemory
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
+
+if TYPE_CHECKING:
+    from coach_rl.agents.off_policy_agent import OffPolicyAgent
 
 _PROBES = np.array([[0.0], [0.3], [1.0]])
 """Points in the range of a sub-goal's elements at which the inverse is tested, [3, 1]."""
@@ -57,6 +63,11 @@ def check_filters(
             f"agent '{agent.name}': {reader} rewards a part of each batch as its goals do, which "
             "the reward filters of the InputFilter would not see; leave InputFilter.reward out"
         )
+    if agent.bonus is not None:
+        raise ConfigurationError(
+            f"agent '{agent.name}': {reader} rewards a part of each batch as its goals do, without "
+            "the bonus; leave the bonus out"
+        )
     if sub_goal is not None:
         reason = _no_way_back(agent.output_filter, sub_goal.space)
         if reason is not None:
@@ -65,6 +76,29 @@ def check_filters(
                 f"the OutputFilter has no exact way back to the agent's space: {reason}; use "
                 "LinearBoxToBoxMap or none, or show sub-goals as they were requested (hindsight "
                 "actions None)"
+            )
+
+
+def check_units(agent: "OffPolicyAgent", memory: Memory) -> None:
+    """Raise `ConfigurationError` where filters change what sampler units need unfiltered.
+
+    Args:
+        agent: The owner of the filters.
+        memory: Its memory.
+    """
+    units = memory.sampler.units if isinstance(memory, ReplayMemory) else ()
+    for unit in units:
+        if agent.params.stores is not None and LOW_BEGIN in unit.inputs:
+            raise ConfigurationError(
+                f"agent '{agent.name}': its sampler unit '{unit.name}' needs the steps below, "
+                "which are found as decisions end, and `stores` may hold these back; leave out one"
+            )
+        changed = set(unit.unfiltered) & agent.input_filter.changed_keys
+        if changed:
+            raise ConfigurationError(
+                f"agent '{agent.name}': its sampler unit '{unit.name}' needs {_named(changed)} as "
+                "the environment shows it, and the InputFilter changes that; use "
+                "normalise_observations instead"
             )
 
 

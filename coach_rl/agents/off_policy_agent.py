@@ -13,13 +13,17 @@ from annotated_types import Interval
 from gymnasium import spaces
 from torch import Tensor
 
-from coach_rl.agents.agent_rows import AgentRows
+from coach_rl.agents.agent_rows import (
+    AgentRows,
+    TransitionFilterParameters,
+    build_bonus,
+    combined,
+)
 from coach_rl.agents.filtered_agent import (
     FilteredAgent,
     FilteredAgentParameters,
-    combined,
 )
-from coach_rl.agents.hindsight_filters import check_filters
+from coach_rl.agents.hindsight_filters import check_filters, check_units
 from coach_rl.agents.learner import Guide, Learner
 from coach_rl.agents.points import points_of_replay
 from coach_rl.architectures.action_masks import masked_forward
@@ -47,6 +51,7 @@ from coach_rl.core.records import (
     ActionRequest,
     Array,
     BoolArray,
+    IntArray,
     Observation,
     Outcome,
     Transition,
@@ -112,6 +117,9 @@ class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters, Share
     """Schedule and batch size of learning."""
     memory: MemoryParameters = field(default_factory=ReplayMemoryParameters)
     """The memory for transitions."""
+    stores: TransitionFilterParameters | None = None
+    """Filter of the transitions that the memory gets, e.g. by the end of their episode; None: it
+    gets all."""
     learning_rate_schedule: Schedule = field(default_factory=lambda: ConstantSchedule(value=1.0))
     """Multiplies every learning rate."""
     normalise_observations: Positive[float] | None = None
@@ -188,6 +196,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         SavedAttribute("_normaliser", policy=True),
         SavedAttribute("goals", key="goal_space", optional=True, policy=True),
         SavedAttribute("guide", optional=True),
+        SavedAttribute("stores", optional=True, policy=False),
         "_engine",
         "memory",
         SavedAttribute("noise_rng", key="noise"),
@@ -216,6 +225,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             output_filter=params.output_filter,
             infos=params.infos,
             action_mask=params.action_mask,
+            bonus=build_bonus(params.bonus, context, params.name),
             signals=context.signals,
         )
         seed, self.runtime = context.seed, context.runtime
@@ -272,6 +282,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             place=context.place,
             output_filter=self.output_filter,
         )
+        self.stores = None if params.stores is None else params.stores.build(context)
+        check_units(self, self.memory)
         if self.memory.capacity < params.learning.learning_starts:
             raise ConfigurationError(
                 f"agent '{params.name}' would never learn: its memory holds "
@@ -346,16 +358,41 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             self.normaliser.update(self.memory.as_shown(transition.observation))
 
     def observe(self, row_state: AgentRows[RowState], outcome: Outcome, clock: Clock) -> None:
-        if clock.learns and len(self.memory) >= self.params.learning.learning_starts:
-            self.earned += int((~row_state.heatup[outcome.rows]).sum())
+        if self.stores is None and clock.learns:
+            self._earn(row_state, outcome.rows)
         super().observe(row_state, outcome, clock)
+
+    def _earn(self, row_state: AgentRows[RowState], rows: IntArray) -> None:
+        """Count decisions of these rows, unless the memory is too small or they are of HEATUP."""
+        if len(self.memory) >= self.params.learning.learning_starts:
+            self.earned += int((~row_state.heatup[rows]).sum())
+
+    def _keep(
+        self, row_state: AgentRows[RowState], transition: Transition, outcome: Outcome
+    ) -> None:
+        if self.stores is None:
+            return super()._keep(row_state, transition, outcome)
+        for each in self.stores(transition, outcome):
+            self._earn(row_state, each.rows)
+            self.store(each)
+        return None
+
+    def cut_off(self, row_state: AgentRows[RowState], rows: IntArray, clock: Clock) -> None:
+        if self.stores is not None:
+            self.stores.drop(rows)
+        super().cut_off(row_state, rows, clock)
 
     def restart_rows(self, row_state: AgentRows[RowState]) -> None:
         super().restart_rows(row_state)
-        self._truncate(np.arange(len(row_state.follows)))
+        rows = np.arange(len(row_state.follows))
+        if self.stores is not None:
+            self.stores.drop(rows)
+        self._truncate(rows)
 
     def decisions_until_training(self) -> int:
         learning = self.params.learning
+        if self.stores is not None:  # which may release any number at the next decision
+            return 1
         missing = max(0, learning.learning_starts - len(self.memory))
         return max(1, missing + math.ceil((self.training_steps + 1) / learning.ratio) - self.earned)
 

@@ -14,11 +14,10 @@ from annotated_types import Ge
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
 from torch import Tensor
 
-from coach_rl.agents.agent_rows import AgentRows
+from coach_rl.agents.agent_rows import AgentRows, build_bonus, combined
 from coach_rl.agents.filtered_agent import (
     FilteredAgent,
     FilteredAgentParameters,
-    combined,
 )
 from coach_rl.agents.flattened_output import FlattenedOutput
 from coach_rl.agents.own_filters import (
@@ -239,6 +238,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
             infos=params.infos,
             action_mask=params.action_mask,
             symmetry=None if params.symmetry is None else params.symmetry.build(context),
+            bonus=build_bonus(params.bonus, context, params.name),
             signals=context.signals,
         )
         device, seed = torch.device(context.device), context.seed

@@ -36,8 +36,8 @@ ADAPTED = ("ale_py", "gymnasium", "gymnasium_robotics", "mpe2", "pettingzoo", "p
 """Modules whose classes may be named, and the environments that they register; no functions."""
 PRESET_MODULE = "coach_preset_"
 """Beginning of the names of presets' modules, which end in a digest of their content."""
-MAKER = "parallel_env"
-"""The one function that may be: it makes an environment in PettingZoo's modules."""
+MAKERS = ("parallel_env", "env")
+"""The functions that may be: they make environments in PettingZoo's modules."""
 _FILE_BEFORE_0_3 = Path("~/.local/state/coach_rl/own_code")
 """The file of earlier versions on every platform; today that of Linux without $XDG_STATE_HOME."""
 TAGS = ("$type", "$enum", "$reference")
@@ -207,7 +207,7 @@ def _is_class_or_id(module_name: str, name: str) -> bool:
         return True  # not installed; building it raises an error with the command
     if isinstance(found, type):
         return _is_below(found.__module__, ADAPTED)
-    return found is None or attribute == MAKER
+    return found is None or attribute in MAKERS
 
 
 def _preset_line(source: str, file: str) -> str:

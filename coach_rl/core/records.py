@@ -335,8 +335,10 @@ class Transition:
     terminated: BoolArray
     truncated: BoolArray
     duration: IntArray
+    end: npt.NDArray[np.uint8] | None = None
+    """Bits of `End` at the agent's own level; None: not known, as in data from elsewhere."""
     below: npt.NDArray[np.uint8] | None = None
-    """Bits of `End` that the level below reported; None: not known, as in data from elsewhere."""
+    """Bits of `End` that the level below reported; None: not known."""
     tested: BoolArray | None = None
     """The decision was tested; None: none was."""
     follows: BoolArray | None = None

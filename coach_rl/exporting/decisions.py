@@ -14,11 +14,11 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.agents.agent_group import AgentGroup
+from coach_rl.agents.arbiters import TurnGroup
 from coach_rl.agents.flattened_output import FlatParts, FlattenedOutput
 from coach_rl.agents.hierarchies.option_critic_agent import OptionCriticAgent
 from coach_rl.agents.hierarchies.skill_agents import SkillAgents
-from coach_rl.agents.member_agents import ActionPart
+from coach_rl.agents.member_agents import ActionPart, AgentGroup
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.own_filters import ScaledOutput
 from coach_rl.agents.ppo_agent import PPOAgent
@@ -92,10 +92,16 @@ def decision_of(agent: object, *, acts_in: Space, prefix: str = "") -> Decision:
     match agent:
         case PPOAgent() | OffPolicyAgent() if type(agent).__module__.startswith("coach_rl."):
             return NetworkDecision(agent, acts_in=acts_in, prefix=prefix)
-        case AgentGroup():
-            return GroupDecision(agent, prefix=prefix)
         case SkillAgents():
             return SkillsDecision(agent, acts_in=acts_in, prefix=prefix)
+        case TurnGroup():
+            members = " and ".join(each.name for each in agent.bound)
+            raise ConfigurationError(
+                f"{members} cannot be exported: they act in turn, and the exporter knows groups "
+                "whose members all act; coach_rl.load(RUN) acts with them"
+            )
+        case AgentGroup():
+            return GroupDecision(agent, prefix=prefix)
         case ScriptedAgent() if agent.built_in is not None:
             return ScriptDecision(agent.built_in, acts_in)
         case ScriptedAgent():
@@ -362,9 +368,9 @@ class GroupDecision(Decision):
         super().__init__()
         self._group, self.members, self._counts = group, nn.ModuleList(), []
         for each in group.bound:
-            own = f"{prefix}{each.name}/"
-            agent = group.members[each.agent_name]
-            member = decision_of(agent, acts_in=each.part.space, prefix=own)
+            own, part = f"{prefix}{each.name}/", each.part
+            assert part is not None, "members of a group have parts of the action"
+            member = decision_of(group.members[each.agent_name], acts_in=part.space, prefix=own)
             self.members.append(member)
             self.state |= member.state
             self._counts.append(dict(self.noise))
@@ -377,13 +383,16 @@ class GroupDecision(Decision):
         after: Tensors = {}
         for each, member, begin in zip(self._group.bound, self.members, self._counts, strict=True):
             assert isinstance(member, Decision)
-            action, state = member(own_request(request, each.observations, member, begin))
+            assert each.part is not None
+            names = each.observations or {}
+            action, state = member(own_request(request, names, member, begin))
             after |= state
             parts |= _member_parts(action, each.part)
-        if isinstance(self._group.action_space, spaces.Dict):
+        space = self._group.action_space
+        if space is None or isinstance(space, spaces.Dict):
             return parts, after
         columns = [parts[str(number)].flatten() for number in range(len(parts))]
-        return torch.stack(columns, dim=1).to(_dtype(self._group.action_space)), after
+        return torch.stack(columns, dim=1).to(_dtype(space)), after
 
 
 def own_request(

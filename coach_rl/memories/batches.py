@@ -38,6 +38,12 @@ ACHIEVED_ACTIONS, MISSED = "/achieved_actions", "/missed"
 TESTED, PENALISED = "/tested", "/penalised"
 """For hindsight actions: the achieved sub-goal as an action, whether the sub-goal that was sent was
 missed, whether it was tested, and whether it is penalised."""
+LOW_BEGIN, LOW_END = "/low_begin", "/low_end"
+"""Steps [begin, end) of a decision's row in the memory of the level below; kept where a sampler
+unit reads them."""
+END_BITS, BELOW_BITS = "/end", "/below"
+"""Bits of `End` at the level itself, and those that the level below reported; kept where a
+sampler unit reads them, or the memory's `extras` name them."""
 OBSERVED_GOALS = (f"{OBSERVATIONS}{GOAL_KEY}", f"{NEXT_OBSERVATIONS}{GOAL_KEY}")
 OBSERVED_TIMES = (f"{OBSERVATIONS}{TIME_KEY}", f"{NEXT_OBSERVATIONS}{TIME_KEY}")
 

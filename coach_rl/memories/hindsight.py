@@ -155,7 +155,7 @@ class Hindsight:
     def failed(
         self, reached: BoolArray, *, terminated: BoolArray, below: Array | None
     ) -> BoolArray:
-        """Where a level that stops on failures stopped on one, [R]; see `ledger_values`."""
+        """Failures that a level stopped on, bool [R]; see `ledger_values`."""
         if below is None:
             return np.zeros(len(reached), np.bool_)
         return terminated & missed(below) & ~reached

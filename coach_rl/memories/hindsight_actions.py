@@ -42,8 +42,7 @@ from coach_rl.memories.batches import (
     TESTS,
     Columns,
 )
-from coach_rl.memories.ring_store import RingStore
-from coach_rl.memories.samplers import SamplerUnit
+from coach_rl.memories.samplers import SamplerUnit, UnitContext
 from coach_rl.memories.tables import Field
 
 
@@ -172,6 +171,18 @@ class HindsightActions:
         }
         return values | {TESTED: was_tested} if self.keep_untested else values
 
+    def units(self, context: UnitContext, ratio: float) -> list[tuple[str, SamplerUnit]]:
+        """The sampler units, each with the name of the one that it follows.
+
+        Args:
+            context: Their surroundings.
+            ratio: Transitions with hindsight goals for each one with the goal it had.
+        """
+        return [
+            ("hindsight_goals", SubGoalTests(context, self, ratio)),
+            ("hindsight_observations", HindsightActionsShown(context, self)),
+        ]
+
     def _as_action(self, actions: FloatArray) -> Array:
         """The agent's actions [R, G] for sub-goals, before its OutputFilter."""
         if self.output_filter is None:
@@ -190,10 +201,8 @@ class SubGoalTests(SamplerUnit):
     inputs = (POSITIONS, RELABELLED)
     outputs = (RELABELLED, TESTS, KEEPS)
 
-    def __init__(
-        self, store: RingStore, rng: np.random.Generator, params: HindsightActions, ratio: float
-    ) -> None:
-        self._ledger, self._rng, self._params = store.ledger, rng, params
+    def __init__(self, context: UnitContext, params: HindsightActions, ratio: float) -> None:
+        self._ledger, self._rng, self._params = context.store.ledger, context.rng, params
         self._fraction = 1 / (2 + ratio)
 
     def __call__(self, batch: Columns, size: int) -> Columns:
@@ -220,8 +229,8 @@ class HindsightActionsShown(SamplerUnit):
     inputs = (POSITIONS, TESTS, KEEPS, ACTIONS, REWARDS, DISCOUNTS)
     outputs = (ACTIONS, REWARDS, DISCOUNTS)
 
-    def __init__(self, store: RingStore, params: HindsightActions) -> None:
-        self._ledger, self._penalty = store.ledger, params.penalty
+    def __init__(self, context: UnitContext, params: HindsightActions) -> None:
+        self._ledger, self._penalty = context.store.ledger, params.penalty
         self._ends_at_penalty = params.ends_at_penalty
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)

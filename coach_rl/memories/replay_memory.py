@@ -7,8 +7,8 @@ a `SamplerChain`, which draws.
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -18,6 +18,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
+from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, RunError, SpaceError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import (
@@ -37,8 +38,12 @@ from coach_rl.core.state import State
 from coach_rl.memories.batches import (
     ACTION_PARTS,
     ACTIONS,
+    BELOW_BITS,
     DURATIONS,
+    END_BITS,
     FOLLOWS,
+    LOW_BEGIN,
+    LOW_END,
     MASK,
     NEXT_OBSERVATIONS,
     OBSERVATIONS,
@@ -65,7 +70,9 @@ from coach_rl.memories.tables import Field, kept_dtype
 
 CGROUP = Path("/sys/fs/cgroup")
 
-
+RECORDED = frozenset(path.removeprefix("/") for path in (LOW_BEGIN, LOW_END, END_BITS, BELOW_BITS))
+"""Extras that a memory makes itself of each transition, if they are wanted."""
+MakeExtras = Callable[[Transition], Mapping[str, Array]]
 SAVED_PRIORITY = 24
 """Bytes that saving a priority takes for a moment: value, position and place in the tree."""
 
@@ -356,6 +363,7 @@ class ReplayMemory:
         rng: The stream that the sampler draws from.
         priorities: The sampler's priorities; None where all transitions are drawn alike.
         relabel: The sampler's hindsight goals; None where goals stay.
+        recorded: Makes extras of transitions, see `recorded_extras`; None: there are none.
     """
 
     def __init__(
@@ -367,9 +375,11 @@ class ReplayMemory:
         rng: np.random.Generator,
         priorities: PrioritisedPositions | None = None,
         relabel: HindsightGoals | None = None,
+        recorded: MakeExtras | None = None,
     ) -> None:
         self.layout, self.store, self.sampler = layout, store, sampler
         self._rng, self.priorities, self._relabel = rng, priorities, relabel
+        self._recorded = recorded
         self._awaits_first = True
         self._sequences = 0
         """Sequences of the last batch."""
@@ -401,6 +411,9 @@ class ReplayMemory:
                 "a replay memory with storage='none' keeps nothing; use cpu, pinned or device to "
                 "learn from it"
             )
+        if self._recorded is not None:
+            extras = {**self._recorded(transition), **transition.extras}
+            transition = replace(transition, extras=extras)
         values = self.layout.columns(transition)
         if self._awaits_first:
             self._allocate_first(values)
@@ -523,3 +536,42 @@ class ReplayMemory:
                     f"for {field.shape}; build it for the agent's filtered spaces"
                 )
         self._awaits_first = False
+
+
+def recorded_extras(names: Iterable[str], place: LevelPlace) -> MakeExtras | None:
+    """A function that makes those of the named extras that are `RECORDED`; None: there are none.
+
+    Args:
+        names: Extras that a memory keeps.
+        place: The place of its agent.
+
+    Raises:
+        ConfigurationError: The steps of a level below are wanted, which has no replay memory.
+    """
+    wanted = RECORDED & set(names)
+    begin, end = LOW_BEGIN.removeprefix("/"), LOW_END.removeprefix("/")
+    history = None
+    if wanted & {begin, end}:
+        memory = getattr(place.agent_below, "memory", None)
+        if not isinstance(memory, ReplayMemory):
+            raise ConfigurationError(
+                "a sampler unit reads the steps of the level below, and there is no agent with a "
+                f"replay memory (got {type(place.agent_below).__name__}); leave the unit out"
+            )
+        history = memory.history
+
+    def make(transition: Transition) -> Mapping[str, Array]:
+        bits = {END_BITS: transition.end, BELOW_BITS: transition.below}
+        made: dict[str, Array] = {
+            path.removeprefix("/"): np.zeros(len(transition.rows), np.uint8)
+            if each is None
+            else each
+            for path, each in bits.items()
+        }
+        if history is not None:
+            # The level below closes a sub-episode before the one above gets its outcome, so these
+            # are the steps of the decision that has just ended.
+            made[begin], made[end] = history.newest_episodes(transition.rows)
+        return {name: made[name] for name in wanted}
+
+    return make if wanted else None

@@ -1,10 +1,8 @@
 """The parameters of a replay memory, and how it is put together from them."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
-import numpy as np
 import torch
 from gymnasium import spaces
 
@@ -16,14 +14,17 @@ from coach_rl.core.ranges import Positive
 from coach_rl.core.records import HIDDEN_STATE
 from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space
+from coach_rl.memories.batches import extra
 from coach_rl.memories.hindsight import Hindsight, HindsightParameters, HindsightUnits
-from coach_rl.memories.hindsight_actions import (
-    HindsightActionParameters,
-    HindsightActionsShown,
-    SubGoalTests,
-)
+from coach_rl.memories.hindsight_actions import HindsightActionParameters
 from coach_rl.memories.prioritised import PrioritisedParameters, PrioritisedPositions
-from coach_rl.memories.replay_memory import ReplayLayout, ReplayMemory, check_size
+from coach_rl.memories.replay_memory import (
+    RECORDED,
+    ReplayLayout,
+    ReplayMemory,
+    check_size,
+    recorded_extras,
+)
 from coach_rl.memories.ring_store import RingStore
 from coach_rl.memories.samplers import (
     Gather,
@@ -33,6 +34,7 @@ from coach_rl.memories.samplers import (
     SamplerUnit,
     ToDevice,
     UniformPositions,
+    UnitContext,
     Window,
     inserted,
 )
@@ -54,16 +56,8 @@ class SamplerUnitParameters(Protocol):
         """Name of the unit before it: positions, n_step, gather, ..., or sample (the end)."""
         ...
 
-    def build(
-        self, *, store: RingStore, rng: np.random.Generator, device: torch.device
-    ) -> SamplerUnit:
-        """The unit.
-
-        Args:
-            store: What is kept.
-            rng: The memory's random stream, saved with it.
-            device: The learner's.
-        """
+    def build(self, context: UnitContext) -> SamplerUnit:
+        """The unit; ConfigurationError where it does not fit its place."""
         ...
 
 
@@ -156,11 +150,15 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             hindsight_actions=actions,
         )
         check_size(layout.size, capacity=self.capacity, device=device)
-        above: Any = place.sub_goal
-        units: list[SamplerUnit] = []
-        if above is not None and above.learns:
-            units = above.units_above(output_filter, self.extras)
-        memory = self._memory(layout, device=device, seed=seed, discount=discount, more=units)
+        context = UnitContext(
+            store=_store(layout, self.storage, device),
+            rng=generator(seed, "memory"),
+            seed=seed,
+            device=device,
+            place=place,
+            output_filter=output_filter,
+        )
+        memory = self._memory(layout, context, discount)
         if self.prefill is not None and self.storage != "none":
             memory.prefill(self.prefill)
         return memory
@@ -235,24 +233,19 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         changing: ChangingGoals = goal
         return changing.relabelling(self.hindsight, place, self.extras)
 
-    def _memory(
-        self,
-        layout: ReplayLayout,
-        *,
-        device: torch.device,
-        seed: int,
-        discount: float,
-        more: Sequence[SamplerUnit] = (),
-    ) -> ReplayMemory:
-        store = RingStore(
-            num_rows=layout.num_rows,
-            row_capacity=layout.row_capacity,
-            make_table=lambda length: _table(self.storage, length, device),
-            fields=layout.fields,
-            ledger=layout.ledger,
-            stacks=layout.stacks,
-        )
-        rng = generator(seed, "memory")
+    def _memory(self, layout: ReplayLayout, context: UnitContext, discount: float) -> ReplayMemory:
+        store, rng = context.store, context.rng
+        own = [(each.after, each.build(context)) for each in self.units]
+        if layout.hindsight is not None and layout.hindsight_actions is not None:
+            own = [*layout.hindsight_actions.units(context, layout.hindsight.ratio), *own]
+        read = {path.removeprefix("/") for _, unit in own for path in unit.inputs}
+        more = tuple(sorted((RECORDED & read) - set(self.extras)))
+        if more and self.prefill is not None:
+            raise ConfigurationError(
+                f"a data set has no {', '.join(more)}, which a sampler unit reads; leave out "
+                f"prefill={self.prefill!r}, or the unit"
+            )
+        layout = replace(layout, extras=(*layout.extras, *more))
         priorities = None
         relabel = None if layout.hindsight is None else layout.hindsight.units(store, rng)
         if self.prioritised is not None:
@@ -260,66 +253,65 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         units: list[SamplerUnit] = [priorities or UniformPositions(store, rng)]
         columns = layout.gathered, layout.gathered_next
         if self.sequences is None:
-            units += self._return_units(store, rng, layout, relabel, discount)
+            units += self._return_units(store, relabel, discount)
             units.append(Gather(store, *columns))
         else:
             units.append(Sequences(store, self.sequences))
-            units += self._return_units(store, rng, layout, relabel, discount)
+            units += self._return_units(store, relabel, discount)
             units.append(GatherSequences(store, *columns, burn_in=self.sequences.burn_in))
         if relabel is not None:
             units.append(relabel.observations)
-        if layout.hindsight_actions is not None:
-            units.append(HindsightActionsShown(store, layout.hindsight_actions))
         if layout.hindsight is not None and layout.hindsight.goal.learns:
             changing: Any = layout.hindsight
             units += changing.columns(store)
-        units = self._with_own([*units, *more], store, rng, device)
+        sub_goal: Any = context.place.sub_goal
+        if sub_goal is not None and sub_goal.learns:
+            units += sub_goal.units_above(context.output_filter, self.extras)
         return ReplayMemory(
             layout,
             store=store,
-            sampler=SamplerChain(units),
+            sampler=SamplerChain(_with_own(units, own, context.device), hidden=[*map(extra, more)]),
             rng=rng,
+            recorded=recorded_extras(layout.extras, context.place),
             priorities=priorities,
             relabel=None if relabel is None else relabel.goals,
         )
 
     def _return_units(
-        self,
-        store: RingStore,
-        rng: np.random.Generator,
-        layout: ReplayLayout,
-        relabel: HindsightUnits | None,
-        discount: float,
+        self, store: RingStore, relabel: HindsightUnits | None, discount: float
     ) -> list[SamplerUnit]:
         """Build the units from positions to rewards, discounts and the ends of the returns."""
         by_duration = self.discount_by_duration
         if self.n_step == 1 and relabel is None:
             return [OneStep(store, discount=discount, by_duration=by_duration)]
         units: list[SamplerUnit] = [Window(store, self.n_step)]
-        if relabel is not None and layout.hindsight is not None:
-            units.append(relabel.goals)
-            if layout.hindsight_actions is not None:
-                ratio = layout.hindsight.ratio
-                units.append(SubGoalTests(store, rng, layout.hindsight_actions, ratio))
-            units.append(relabel.rewards)
+        if relabel is not None:
+            units += [relabel.goals, relabel.rewards]
         return [*units, NStep(store, discount=discount, by_duration=by_duration)]
 
-    def _with_own(
-        self,
-        units: list[SamplerUnit],
-        store: RingStore,
-        rng: np.random.Generator,
-        device: torch.device,
-    ) -> list[SamplerUnit]:
-        """The units with the way to the device, and the user's own."""
-        units = [*units, ToDevice((), device)]
-        for own in self.units:
-            unit = own.build(store=store, rng=rng, device=device)
-            units = inserted(units, unit, after=own.after)
-        place = next(i for i, unit in enumerate(units) if isinstance(unit, ToDevice))
-        made = dict.fromkeys(path for unit in units[:place] for path in unit.outputs)
-        units[place] = ToDevice(tuple(made), device)
-        return units
+
+def _with_own(
+    units: list[SamplerUnit], own: list[tuple[str, SamplerUnit]], device: torch.device
+) -> list[SamplerUnit]:
+    """The units with the way to the device, and others behind the ones that they name."""
+    units = [*units, ToDevice((), device)]
+    for after, unit in own:
+        units = inserted(units, unit, after=after)
+    place = next(i for i, unit in enumerate(units) if isinstance(unit, ToDevice))
+    made = dict.fromkeys(path for unit in units[:place] for path in unit.outputs)
+    units[place] = ToDevice(tuple(made), device)
+    return units
+
+
+def _store(layout: ReplayLayout, storage: Storage, device: torch.device) -> RingStore:
+    return RingStore(
+        num_rows=layout.num_rows,
+        row_capacity=layout.row_capacity,
+        make_table=lambda length: _table(storage, length, device),
+        fields=layout.fields,
+        ledger=layout.ledger,
+        stacks=layout.stacks,
+    )
 
 
 def _table(storage: Storage, length: int, device: torch.device) -> Table:

@@ -5,12 +5,15 @@ learner's device; those of prioritised replay and of hindsight are in `prioritis
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
+from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, RunError, UnknownNameError
+from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.memories.batches import (
@@ -36,6 +39,24 @@ END = "sample"
 """The end of the chain, behind the last unit."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class UnitContext:
+    """Surroundings of a sampler unit, known when it is built."""
+
+    store: RingStore
+    """The memory's transitions."""
+    rng: np.random.Generator
+    """The memory's random stream, saved with it."""
+    seed: int
+    """Seed for streams of the unit's own, which it saves."""
+    device: torch.device
+    """The learner's."""
+    place: LevelPlace
+    """The agent's place in a stack: its level, the level below and the agent there."""
+    output_filter: OutputFilter | None
+    """Filter that the agent's actions pass on their way out; None: no filter."""
+
+
 class SamplerUnit(Saved, ABC):
     """One step of building a batch: reads some columns and computes others.
 
@@ -50,6 +71,8 @@ class SamplerUnit(Saved, ABC):
     """Paths it reads; one that ends with a slash means any path with this prefix."""
     outputs: tuple[str, ...] = ()
     """Paths it makes or replaces."""
+    unfiltered: tuple[str, ...] = ()
+    """Observation keys that it needs as the environment shows them; filters of them are refused."""
 
     @abstractmethod
     def __call__(self, batch: Columns, size: int) -> Columns:
@@ -70,16 +93,18 @@ class SamplerChain(Saved):
 
     Args:
         units: First to last.
+        hidden: Columns that pass between units, beside those under `INTERNAL`.
 
     Raises:
         ConfigurationError: Two units have one name, or an input that no unit before makes.
     """
 
-    SAVED = (SavedAttribute("_by_name", inline=True),)
+    SAVED = (SavedAttribute("by_name", inline=True),)
 
-    def __init__(self, units: Sequence[SamplerUnit]) -> None:
+    def __init__(self, units: Sequence[SamplerUnit], *, hidden: Collection[str] = ()) -> None:
         self.units = tuple(units)
-        self._by_name = {unit.name: unit for unit in self.units}
+        self._hidden = frozenset(hidden)
+        self.by_name = {unit.name: unit for unit in self.units}
         self._chain = list(self.units)  # with watchers in between
         self._is_checked = False
         names = [unit.name for unit in self.units]
@@ -110,7 +135,11 @@ class SamplerChain(Saved):
                 )
             batch |= made
         self._is_checked = True
-        return visible(batch)
+        return {
+            path: column
+            for path, column in batch.items()
+            if not path.startswith(INTERNAL) and path not in self._hidden
+        }
 
     def watch(self, name: str, listener: Callable[[Columns], None]) -> None:
         """Call a function with a unit's outputs, from now on.
@@ -144,11 +173,6 @@ def inserted(units: Iterable[SamplerUnit], new: SamplerUnit, *, after: str) -> l
         raise UnknownNameError("sampler unit", after, (*names, END))
     place = len(units) if after == END else names.index(after) + 1
     return [*units[:place], new, *units[place:]]
-
-
-def visible(batch: Columns) -> Columns:
-    """The columns of a finished batch."""
-    return {path: column for path, column in batch.items() if not path.startswith(INTERNAL)}
 
 
 class ToDevice(SamplerUnit):

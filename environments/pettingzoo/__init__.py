@@ -1,4 +1,4 @@
-"""PettingZoo's parallel environments as an `Environment`: agents that act at the same time.
+"""PettingZoo's environments as an `Environment`: agents that act at the same time, or in turn.
 
 Imports core, Gymnasium, this room's Gymnasium adapter, and PettingZoo (the extra `pettingzoo`)
 when one is built.

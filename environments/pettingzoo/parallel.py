@@ -1,4 +1,4 @@
-"""PettingZoo's parallel environments: their description, and all agents as one environment."""
+"""PettingZoo's environments, parallel and turn-based: all agents as one environment."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -27,23 +27,30 @@ from coach_rl.environments.gymnasium.recipe import (
     wrapped,
 )
 
-MAKER = "parallel_env"
-"""Name of the function that makes an environment in every module of PettingZoo's."""
+PARALLEL, TURN_BASED = "parallel_env", "env"
+"""Names of the functions that make an environment in modules of PettingZoo's."""
+ACTIVE = "active_agent"
+"""Key of an agent's own info in turn-based environments."""
+TURN = "turn"
+"""Prefix of the observations that show whose turn it is."""
 OWN_INFO = "info"
 """Prefix of an agent's own info, beside its reward and ends."""
 
 
 @parameter_class
 class PettingZooParameters(SingleEnvironmentsParameters):
-    """A parallel environment of PettingZoo's kind: agents by name that act at the same time.
+    """An environment of PettingZoo's kind: agents by name that act at the same time, or in turn.
 
+    A turn-based one (AEC) takes a step for each turn, in which the actions of the other agents are
+    ignored. `turn/<agent>` is 1 where it is the agent's turn, for a group with `EnvironmentTurns`.
     Its spaces are Dicts by the agents' names, for an `AgentGroup`. With
     `action_mask="info:KEY"` the masks are in each agent's own info.
     """
 
     level: str = field(metadata={ADVICE: name_of_class})
-    """A module that has a `parallel_env` (`mpe2.simple_spread_v3`), or the `module:Class` of a
-    `pettingzoo.ParallelEnv`, or a `module:function` annotated to return one."""
+    """A module that has a `parallel_env` (`mpe2.simple_spread_v3`) or else an `env`
+    (`pettingzoo.classic.tictactoe.tictactoe`), or the `module:Class` of a `pettingzoo.ParallelEnv`
+    or `AECEnv`, or a `module:function` annotated to return one."""
     max_episode_steps: int | None = None
     """All agents are truncated after this many steps; None and -1: only by the environment."""
     vectorization: Literal["sync", "subprocess"] = "sync"
@@ -58,7 +65,8 @@ class PettingZooParameters(SingleEnvironmentsParameters):
         )
 
     def code_names(self) -> tuple[str, ...]:
-        named = () if ":" in self.level else (f"{self.level}:{MAKER}",)
+        makers = () if ":" in self.level else (PARALLEL, TURN_BASED)
+        named = tuple(f"{self.level}:{maker}" for maker in makers)
         return (*named, *super().code_names())
 
     def recipe(self) -> Recipe:
@@ -80,22 +88,26 @@ class ParallelRecipe(Recipe):
 
     def make(self) -> Env:
         pettingzoo = imported("pettingzoo", kind="environment")
-        parallel_env, makes = pettingzoo.ParallelEnv, (pettingzoo.ParallelEnv, pettingzoo.AECEnv)
-        name = self.level if ":" in self.level else f"{self.level}:{MAKER}"
-        maker = entry_point(name, kind="environment", makes=makes, unannotated=(MAKER,))
+        makes = (pettingzoo.ParallelEnv, pettingzoo.AECEnv)
+        name = self.level
+        if ":" not in name:
+            has_parallel = hasattr(imported(name, kind="environment"), PARALLEL)
+            name = f"{name}:{PARALLEL if has_parallel else TURN_BASED}"
+        maker = entry_point(
+            name, kind="environment", makes=makes, unannotated=(PARALLEL, TURN_BASED)
+        )
         made = guarded(maker, what=f"'{self.level}'", **thawed(self.kwargs))
         parallel = wrapped(made, self.wrappers, makes=makes)
-        if not isinstance(parallel, parallel_env):
-            raise ConfigurationError(
-                f"'{self.level}' made a {type(parallel).__name__}, not a pettingzoo.ParallelEnv; "
-                f"name what makes the parallel form, such as mpe2.simple_spread_v3:{MAKER}, or put "
-                "pettingzoo.utils.conversions:turn_based_aec_to_parallel among the wrappers"
-            )
+        is_turn_based = isinstance(parallel, pettingzoo.AECEnv)
+        if is_turn_based:
+            conversions = imported("pettingzoo.utils.conversions", kind="environment")
+            parallel = conversions.turn_based_aec_to_parallel(parallel)
         return AgentsAsOne(
             parallel,
             level=self.level,
             max_episode_steps=self.max_episode_steps,
             action_mask=self.action_mask,
+            shows_turns=is_turn_based,
         )
 
 
@@ -115,6 +127,7 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         max_episode_steps: All agents are truncated after this many steps; None: never.
         action_mask: Source of masks, `info:KEY`; None: they are in the observations, if there are
             any.
+        shows_turns: Whether observations show whose turn it is; it has an `aec_env` then.
 
     Raises:
         ConfigurationError: It has no `possible_agents`.
@@ -127,6 +140,7 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         level: str,
         max_episode_steps: int | None = None,
         action_mask: str | None = None,
+        shows_turns: bool = False,
     ) -> None:
         names = getattr(parallel, "possible_agents", None)
         if not names or not all(isinstance(name, str) for name in names):
@@ -145,6 +159,9 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
                 name: with_mask_space(part, self._choices[name], action_mask)
                 for name, part in shown.items()
             }
+        self._shows_turns = shows_turns
+        if shows_turns:
+            shown[TURN] = spaces.Dict({name: spaces.Discrete(2) for name in self.names})
         self.observation_space = spaces.Dict(shown)
         self.render_mode = getattr(parallel, "render_mode", None)
         self.metadata = dict(getattr(parallel, "metadata", {}))
@@ -182,7 +199,7 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         self._terminated = dict.fromkeys(self.names, False)
         self._truncated = dict.fromkeys(self.names, False)
         self._seen = {name: self._shown(name, observations, infos) for name in self.names}
-        return dict(self._seen), self._info(dict.fromkeys(self.names, 0.0), infos)
+        return self._observation(), self._info(dict.fromkeys(self.names, 0.0), infos)
 
     def step(
         self, action: dict[str, object]
@@ -210,7 +227,7 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         over = not left
         cut = over and any(self._truncated[name] for name in playing)
         info = self._info(own, infos)
-        return dict(self._seen), sum(own.values()), over and not cut, cut, info
+        return self._observation(), sum(own.values()), over and not cut, cut, info
 
     def render(self) -> RenderFrame | list[RenderFrame] | None:
         frame: RenderFrame | list[RenderFrame] | None = self.parallel.render()
@@ -218,6 +235,13 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
 
     def close(self) -> None:
         self.parallel.close()
+
+    def _observation(self) -> dict[str, object]:
+        """The observations of all agents, and whose turn it is."""
+        if not self._shows_turns:
+            return dict(self._seen)
+        turn = self.parallel.aec_env.agent_selection
+        return {**self._seen, TURN: {name: int(name == turn) for name in self.names}}
 
     def _shown(
         self,
@@ -271,14 +295,21 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
     def _info(
         self, rewards: dict[str, float], infos: dict[str, dict[str, object]]
     ) -> dict[str, object]:
-        """The info of each agent, by the names of `core.agent_info`."""
+        """The info of each agent, by the names of `core.agent_info`.
+
+        Without `active_agent`, PettingZoo's text of whose turn it is.
+        """
         return {
             AGENTS: {
                 name: {
                     REWARD: rewards[name],
                     TERMINATED: self._terminated[name],
                     TRUNCATED: self._truncated[name],
-                    OWN_INFO: dict(infos.get(name, {})),
+                    OWN_INFO: {
+                        key: value
+                        for key, value in infos.get(name, {}).items()
+                        if not (self._shows_turns and key == ACTIVE)
+                    },
                 }
                 for name in self.names
             }

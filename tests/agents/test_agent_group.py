@@ -11,7 +11,7 @@ from decisions import context
 from gymnasium import spaces
 from resuming import after, assert_resumes
 
-from coach_rl.agents.agent_group import AgentGroupParameters, BoundMember, GroupMember
+from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.agents.member_agents import ActionPart
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.configuration.parameters_json import decode, encode
@@ -582,7 +582,7 @@ def test_an_end_that_is_both_is_final():
         end=np.zeros(2, np.uint8),
     )
     member = GroupMember(agent=ppo(), actions="left", terminated="over", truncated="cut")
-    own, ended = BoundMember(member=member, observations={"x": "x"}, part=None).outcome(outcome)
+    own, ended = member.bound(observations={"x": "x"}, part=None).outcome(outcome)
     assert own.terminated.tolist() == [True, False]
     assert own.truncated.tolist() == [False, True]
     assert own.end.tolist() == [End.TERMINATED | End.TRUNCATED, End.TRUNCATED]
@@ -595,7 +595,7 @@ def test_long_decision_takes_the_ends_and_rewards_that_levels_report():
         "agents/left/terminated": np.array([True, False]),
         "agents/left/reward": np.array([1.0, 5.0]),
     }
-    member = BoundMember(member=LEFT, observations={"x": "x"}, part=None)
+    member = LEFT.bound(observations={"x": "x"}, part=None)
     own, ended = member.outcome(replace(outcome, info=reported))
     assert ended.tolist() == [True, False]
     assert own.reward.tolist() == [1.0, 5.0]

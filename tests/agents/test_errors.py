@@ -2,7 +2,7 @@
 
 import os
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf, nan
 
@@ -11,10 +11,11 @@ import pytest
 from gymnasium import spaces
 
 import coach_rl as rl
-from coach_rl.agents.agent_group import AgentGroupParameters, BoundMember, GroupMember
+from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.agents.agent_rows import InfoColumns
+from coach_rl.agents.arbiters import EnvironmentTurns, SelectedTurns, Turns
 from coach_rl.agents.ddpg_agent import DDPGAlgorithmParameters
-from coach_rl.agents.dqn_agent import DQNAlgorithmParameters
+from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from coach_rl.agents.hierarchies.hiro_agent import SubGoalCorrectionParameters
 from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
 from coach_rl.agents.hierarchies.sub_goal_guide import AdjacencyParameters
@@ -23,6 +24,7 @@ from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters, UniformAgentParameters
 from coach_rl.agents.td3_agent import TD3AlgorithmParameters
+from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.configuration.parameters_json import encode
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import (
@@ -49,8 +51,10 @@ from coach_rl.filters import (
     ObservationNormalizationFilter,
     OutputFilter,
 )
+from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from tests.agents import plain_learners as learners
 from tests.agents import test_agent_group as groups
+from tests.agents import test_arbiters as turns
 from tests.agents import test_divergence as divergence
 from tests.agents import test_dqn_agent as dqn
 from tests.agents import test_filtered_agent as filtered
@@ -60,6 +64,7 @@ from tests.agents import test_ppo_agent as ppo
 from tests.agents import test_scaled_output as scaled
 from tests.agents import test_scripted_agent as scripts
 from tests.agents import test_shared_agents as shared
+from tests.agents.decisions import request
 
 BOX = spaces.Box(-2, 2, (1,))
 
@@ -106,10 +111,61 @@ def long_decision(**changes):
         info={"dead": np.array([0.0, 1.0]), "pay": np.ones(2)},
     )
     member = replace(groups.LEFT, **{"reward": None, "terminated": None, **changes})
-    return lambda: BoundMember(member=member, observations={}, part=None).outcome(outcome)
+    return lambda: member.bound(observations={}, part=None).outcome(outcome)
 
 
 TWINS = shared.sharing(shared.ddpg).members
+
+
+def in_turn(arbiter, agent=turns.RecorderParameters, **member):
+    given = tuple(
+        GroupMember(agent=agent(name=name), observations=("x",), **member) for name in ("a", "b")
+    )
+    return lambda: turns.built(AgentGroupParameters(members=given, arbiter=arbiter), 1)
+
+
+def chooser(**changes):
+    agent = turns.RecorderParameters(name="chooser")
+    return SelectedTurns(**{"agent": agent, "observations": ("x",), **changes})
+
+
+def acts(group, **observation):
+    """A group's first decision, in one row that sees this besides `x`."""
+
+    def call():
+        asked = request({"x": np.zeros((1, 1)), **observation}, rows=np.arange(1))
+        built = group()
+        built.act(built.new_rows(1, seed=0), asked, turns.CLOCK)
+
+    return call
+
+
+def wild(observation, space):
+    return np.array([7])
+
+
+@dataclass(frozen=True, kw_only=True)
+class WildParameters:
+    name: str = "wild"
+
+    def build(self, context):
+        return Wild(self.name, context.spaces.action)
+
+
+class Wild(turns.Recorder):
+    def act(self, row_state, request, clock):
+        return wild(request.observation, self.space)
+
+
+def with_hindsight(name):
+    return DQNAgentParameters(
+        name=name, memory=ReplayMemoryParameters(capacity=9, hindsight=HindsightParameters())
+    )
+
+
+def central(agent, **changes):
+    member = {"observations": ("left",), "critic_observations": ("clock",), **changes}
+    return group(replace(groups.LEFT, agent=agent, **member), groups.RIGHT)
 
 
 def clash():
@@ -206,6 +262,15 @@ def table(kind, *rows):
 
 CASES = {
     ParameterError: [
+        (
+            in_turn(Turns(), agent=with_hindsight),
+            "member 'a' has a memory with hindsight ... leave out hindsight or the arbiter",
+        ),
+        (
+            in_turn(chooser(agent=turns.RecorderParameters(name="a"))),
+            "the selector and a member are called 'a'; choose another name",
+        ),
+        (lambda: chooser(every=0), "every must be int > 0, got 0"),
         *table(
             LearningParameters,
             ({"batch": 0}, "batch must be int > 0, got 0"),
@@ -293,6 +358,15 @@ CASES = {
         (members(*TWINS, shares="left"), "shares 'left', which is the name of a member"),
     ],
     ConfigurationError: [
+        (in_turn(Turns(order=("a",))), "member 'b' never acts: the order of Turns is a; add it"),
+        (
+            central(groups.ddpg("left")),
+            "member 'left' has critic_observations ... as PPO's, got DDPGAgentParameters; leave",
+        ),
+        (
+            central(PPOAgentParameters(network=ActorCriticParameters(shared_torso=True))),
+            "critic_observations ... got PPOAgentParameters with shared_torso",
+        ),
         *(
             (
                 lambda given=given: learners.build("sac", box=spaces.Discrete(3), **given),
@@ -341,6 +415,14 @@ CASES = {
         ),
     ],
     SpaceError: [
+        (
+            in_turn(EnvironmentTurns(key="now")),
+            "member 'a' never acts: the environment shows no 'now/a' ... it shows",
+        ),
+        (
+            central(PPOAgentParameters(name="left"), observations=("left", "clock")),
+            "'clock' among its critic_observations, and its policy sees it already",
+        ),
         *(
             (lambda kind=kind, box=box: learners.build(kind, box=box), f"{FLAT_BOX} {box}")
             for kind in learners.KINDS
@@ -450,8 +532,17 @@ CASES = {
             for field in ("reward", "terminated", "truncated")
         ),
         (script("os.path:joiin"), "'joiin' in module 'os.path' ... 'join'"),
+        (in_turn(Turns(order=("a", "bb"))), "'bb'; allowed: a, b ... named by the order of Turns"),
+        (in_turn(chooser(observations=("y",))), "observation key 'y' ... named by 'chooser'"),
     ],
     RunError: [
+        *(
+            (
+                acts(in_turn(EnvironmentTurns()), **{"turn/a": flag, "turn/b": flag}),
+                f"row 0 shows a turn of {number} members ... one of turn/a, turn/b must be 1",
+            )
+            for number, flag in ((0, np.zeros(1)), (2, np.ones(1)))
+        ),
         (
             group(world=groups.TwoForgetfulLives),
             "left out info 'agents/left/reward' of member 'left' in",
@@ -464,6 +555,14 @@ CASES = {
         (act(scripts.ask_for_nothing_numeric), "ask_for_nothing_numeric ... lies outside"),
         (act(scripts.ask_for_one), "ask_for_one ... has shape (2,) per row"),
         (act(scripts.seventh, spaces.Discrete(7)), "seventh ... action 7 of row 0 lies outside"),
+        (
+            acts(in_turn(chooser(agent=WildParameters()))),
+            "the selector 'wild' chose [7]; ... 0 to 1 of the members a, b",
+        ),
+        (
+            acts(in_turn(chooser(agent=ScriptedAgentParameters(policy=wild)))),
+            "wild ... action 7 of row 0 lies outside",
+        ),
     ],
     NonFiniteError: [
         *(

@@ -40,7 +40,11 @@ ALL = {
         kwargs={"max_cycles": 5, "continuous_actions": True},
     ),
     "tag": PettingZooParameters(level="mpe2.simple_tag_v3", max_episode_steps=6),
+    "speaker_in_turn": PettingZooParameters(
+        level="mpe2.simple_speaker_listener_v4:env", kwargs={"max_cycles": 5}
+    ),
 }
+TICTACTOE = PettingZooParameters(level="pettingzoo.classic.tictactoe.tictactoe")
 
 
 @needs_pettingzoo
@@ -235,14 +239,6 @@ def test_load_irreproducible_environment_error(monkeypatch):
     ("level", "error", "message"),
     [
         (
-            "little_parallel:turn_based",
-            ConfigurationError,
-            "'little_parallel:turn_based' made a OrderEnforcingWrapper, not a "
-            "pettingzoo.ParallelEnv; name what makes the parallel form, such as "
-            "mpe2.simple_spread_v3:parallel_env, or put "
-            "pettingzoo.utils.conversions:turn_based_aec_to_parallel among the wrappers",
-        ),
-        (
             "little_parallel:Hint",
             UnknownNameError,
             "unknown environment 'little_parallel:Hint'; did you mean 'little_parallel:Hunt' or "
@@ -275,6 +271,44 @@ def test_turn_based_environment_with_parallel_wrapper():
         wrappers=("pettingzoo.utils.conversions:turn_based_aec_to_parallel",),
     ).build(num_envs=1)
     assert set(environment.spaces.action.spaces) == {"hare", "hawk/cry", "hawk/wings", "hound"}
+
+
+@needs_pettingzoo
+def test_turn_based_environment_equals_pettingzoo_and_shows_turns():
+    """Two games side by side, of which each equals the environment played by its own loop."""
+    from pettingzoo.classic.tictactoe import tictactoe
+
+    environment = TICTACTOE.build(num_envs=2)
+    seen = environment.reset(seed=0).observation
+    players, rng = ("player_1", "player_2"), np.random.default_rng(0)
+    games = [tictactoe.env() for _ in range(2)]
+    for game in games:
+        game.reset()
+    for _ in range(40):
+        actions = {name: np.zeros(2, np.int64) for name in players}
+        rewards = {name: np.zeros(2) for name in players}
+        over = np.zeros(2, np.bool_)
+        for row, game in enumerate(games):
+            mover = game.agent_selection
+            for name in players:
+                assert seen[f"turn/{name}"][row] == (name == mover)
+            shown = game.observe(mover)
+            for key in ("observation", "action_mask"):
+                np.testing.assert_array_equal(seen[f"{mover}/{key}"][row], shown[key])
+            actions[mover][row] = rng.choice(np.flatnonzero(shown["action_mask"]))
+            game.step(int(actions[mover][row]))
+            for name in players:
+                rewards[name][row] = game.rewards[name]
+            if all(game.terminations.values()):
+                over[row] = True
+                game.reset()
+        environment.send(actions)
+        answer = environment.recv()
+        for name in players:
+            np.testing.assert_array_equal(answer.info[agent_info(name, "reward")], rewards[name])
+        np.testing.assert_array_equal(answer.terminated, over)
+        seen = answer.first_observation
+    environment.close()
 
 
 def test_parameters_survive_json():

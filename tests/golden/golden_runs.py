@@ -91,6 +91,21 @@ ADJACENT = "".join(
     for change in ("every=100", "epochs=2", "cell=0.1", "near=0.01", "far=0.03")
 )
 
+
+def two_members(rollout: int, *, num_envs: int) -> str:
+    """Changes by which both members of a group learn from so many decisions, twice in halves."""
+    algorithm = (f"rollout={rollout}", "epochs=2", f"minibatch={rollout // 2}")
+    return (
+        ONE
+        + f"num_envs={num_envs}; schedule.evaluation_interval=100; "
+        + "".join(
+            f"agent.members.{number}.agent.algorithm.{change}; "
+            for number in range(2)
+            for change in algorithm
+        )
+    )
+
+
 RUNS = {
     "Acrobot_PPO": GoldenRun(preset="Acrobot_PPO", steps=256, changes=PPO),
     "AntMaze_Graph": GoldenRun(
@@ -294,17 +309,17 @@ RUNS = {
         + "levels.1.agent.memory.capacity=1000; levels.1.agent.learning.learning_starts=40; "
         + "levels.1.agent.learning.report_every=10",
     ),
-    "SpeakerListener_PPO": GoldenRun(
-        preset="SpeakerListener_PPO",
-        steps=200,
-        changes=ONE
-        + "num_envs=2; schedule.evaluation_interval=100; "
-        + "".join(
-            f"agent.members.{number}.agent.algorithm.{change}; "
-            for number in range(2)
-            for change in ("rollout=50", "epochs=2", "minibatch=25")
-        ),
+    "SpeakerListener_MAPPO": GoldenRun(
+        preset="SpeakerListener_MAPPO",
+        steps=120,
+        changes=two_members(16, num_envs=1),
         package="mpe2",
+    ),
+    "SpeakerListener_PPO": GoldenRun(
+        preset="SpeakerListener_PPO", steps=200, changes=two_members(50, num_envs=2), package="mpe2"
+    ),
+    "TicTacToe_PPO": GoldenRun(
+        preset="TicTacToe_PPO", steps=120, changes=two_members(16, num_envs=1), package="pettingzoo"
     ),
     "TMaze_PPO_Options": GoldenRun(
         preset="TMaze_PPO_Options",

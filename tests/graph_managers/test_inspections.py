@@ -137,7 +137,7 @@ class SpoilsParameters:
 
     after: str = "gather"
 
-    def build(self, *, store, rng, device):
+    def build(self, context):
         return Spoils()
 
 

@@ -56,7 +56,7 @@ class Early:
 
     after: str = "positions"
 
-    def build(self, *, store, rng, device):
+    def build(self, context):
         return Makes("early", inputs=("/actions",))
 
 

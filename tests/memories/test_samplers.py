@@ -43,8 +43,8 @@ class AgeParameters:
     factor: float = 1.0
     after: str = "positions"
 
-    def build(self, *, store, rng, device):
-        return Age(self.factor, store)
+    def build(self, context):
+        return Age(self.factor, context.store)
 
 
 class Age(SamplerUnit):

@@ -11,13 +11,13 @@ To its level it is an agent like any other. To its members it is a level without
 does and learns only what happens while its own option is carried out.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self, cast
 
-import numpy as np
 from gymnasium import spaces
 
-from coach_rl.agents.member_agents import MemberAgents, MemberRows
+from coach_rl.agents.member_agents import AgentGroup, BoundMember, MemberRows
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, require
@@ -25,16 +25,7 @@ from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.parts import description_of
 from coach_rl.core.ranges import NonEmpty
-from coach_rl.core.records import (
-    Action,
-    ActionRequest,
-    Array,
-    BoolArray,
-    IntArray,
-    Observation,
-    Outcome,
-)
-from coach_rl.core.seeding import integer_seed
+from coach_rl.core.records import ActionRequest, BoolArray, IntArray, Observation, Outcome
 from coach_rl.core.spaces import EnvironmentSpaces
 
 
@@ -88,66 +79,37 @@ class SkillAgentsParameters:
         return SkillAgents(members)
 
 
-@dataclass(kw_only=True)
 class SkillRows(MemberRows):
     """The state that the agents of skills keep per row of one stack."""
 
     SAVED = ("latest",)
 
-    latest: IntArray
-    """[N] the option that the row carried out last; -1 where it has not begun."""
 
-
-class SkillAgents(MemberAgents):
+class SkillAgents(AgentGroup):
     """K agents as one; an `Agent`. Each row's decisions belong to the agent of its option.
 
-    To an agent a row begins a new episode where another skill has acted there since.
+    Args:
+        agents: By name, in the order of the options.
     """
 
-    def new_rows(self, num_envs: int, seed: int) -> SkillRows:
-        return SkillRows(
-            members={
-                name: agent.new_rows(num_envs, integer_seed(seed, "member", name))
-                for name, agent in self.members.items()
-            },
-            latest=np.full(num_envs, -1, np.int64),
-        )
+    ROWS = SkillRows
 
-    def act(self, row_state: SkillRows, request: ActionRequest, clock: Clock) -> Action:
-        option = request.observation[OPTION_KEY].argmax(axis=1)
-        is_new = row_state.latest[request.rows] != option
-        row_state.latest[request.rows] = option
-        own = replace(
-            request,
-            observation=_without_option(request.observation),
-            episode_start=request.episode_start | is_new,
-        )
-        chosen: dict[str, Array] = {}
-        for number, (name, agent) in enumerate(self.members.items()):
-            here = option == number
-            if here.any():
-                action = agent.act(row_state.members[name], own.rows_of(here), clock)
-                _put(chosen, action if isinstance(action, dict) else {"": action}, here)
-        return chosen.pop("") if "" in chosen else chosen
+    def __init__(self, agents: Mapping[str, AnyAgent]) -> None:
+        super().__init__(agents, tuple(BoundMember(name=name, agent_name=name) for name in agents))
+
+    def turns(self, row_state: SkillRows, request: ActionRequest, clock: Clock) -> IntArray:
+        option: IntArray = request.observation[OPTION_KEY].argmax(axis=1)
+        return option
+
+    def begun(
+        self, row_state: SkillRows, request: ActionRequest, turns: IntArray, is_new: BoolArray
+    ) -> ActionRequest:
+        own = replace(request, observation=_without_option(request.observation))
+        return super().begun(row_state, own, turns, is_new)
 
     def observe(self, row_state: SkillRows, outcome: Outcome, clock: Clock) -> None:
-        option = outcome.observation[OPTION_KEY].argmax(axis=1)
         own = replace(outcome, observation=_without_option(outcome.observation))
-        for number, (name, agent) in enumerate(self.members.items()):
-            here = option == number
-            if here.any():
-                agent.observe(row_state.members[name], own.rows_of(here), clock)
-
-    def cut_off(self, row_state: SkillRows, rows: IntArray, clock: Clock) -> None:
-        for number, (name, agent) in enumerate(self.members.items()):
-            here = rows[row_state.latest[rows] == number]
-            if len(here):
-                agent.cut_off(row_state.members[name], here, clock)
-
-    def restart_rows(self, row_state: SkillRows) -> None:
-        for name, agent in self.members.items():
-            agent.restart_rows(row_state.members[name])
-        row_state.latest[:] = -1
+        super().observe(row_state, own, clock)
 
     def description(self) -> str:
         """The agents one after the other, for people."""
@@ -160,11 +122,3 @@ class SkillAgents(MemberAgents):
 
 def _without_option(observation: Observation) -> Observation:
     return {key: values for key, values in observation.items() if key != OPTION_KEY}
-
-
-def _put(chosen: dict[str, Array], action: dict[str, Array], here: BoolArray) -> None:
-    """Put the actions of some rows, [R, ...] by part, into those of all rows of the request."""
-    for part, values in action.items():
-        if part not in chosen:
-            chosen[part] = np.zeros((len(here), *values.shape[1:]), values.dtype)
-        chosen[part][here] = values

@@ -87,7 +87,7 @@ IN_HINDSIGHT = ReplayMemoryParameters(
 
 CHANGES = [NORMALISED, ObservationClippingFilter(low=-0.3, high=0.3), hindsight.Halved()]
 
-BELOW = "level 'top': HIRO corrects sub-goals by level 'low' below, which"
+BELOW = "level 'top': HIRO relabels sub-goals by level 'low' below, which"
 
 
 @parameter_class
@@ -309,11 +309,11 @@ CASES = {
         ),
         (hac_levels(agent=penalty(-5.0)), "bounded by -4 and 0, and ... penalty is"),
         (hac_levels(**REWARDED), "bounded by -4 and 0, and ... failure_reward is"),
-        (hiro_alone, "level 'main': ... needs a level below"),
-        (hiro_stack(low=hiro.top_agent()), "level 'low': a HIRO agent needs a level below it"),
-        (hiro_stack(goals=PLAIN), f"{BELOW} needs relative goals"),
-        (hiro_stack(goals=ABSOLUTE), f"{BELOW} needs relative goals"),
-        (hiro_stack(goals=OptionSpace(count=3)), f"{BELOW} needs relative goals"),
+        (hiro_alone, "level 'main': HIRO needs a level below"),
+        (hiro_stack(low=hiro.top_agent()), "level 'low': HIRO needs a level below it"),
+        (hiro_stack(goals=PLAIN), "level 'top': HIRO needs relative goals below it"),
+        (hiro_stack(goals=ABSOLUTE), "level 'top': HIRO needs relative goals below it"),
+        (hiro_stack(goals=OptionSpace(count=3)), "level 'top': this agent acts in a flat Box"),
         (hiro_stack(goals=LATENT), "correction of HIRO computes with goals that are elements"),
         (hiro_stack(frozen=True), f"{BELOW} remembers nothing while it is frozen"),
         (hiro_stack(low=PPOAgentParameters()), f"{BELOW} needs ... replay memory ... got PPOAgent"),
@@ -324,10 +324,12 @@ CASES = {
         ),
         *(
             (hiro_stack(hiro.top_agent(input_filter=seeing("achieved_goal", each))), message)
-            for message in ("level 'top': agent 'agent': ... corrected by 'achieved_goal'",)
+            for message in (
+                "agent 'agent': ... 'correction' needs 'achieved_goal' as the environment shows it",
+            )
             for each in CHANGES
         ),
-        (hiro_over_group, "HIRO agent needs a level below it that receives"),
+        (hiro_over_group, "HIRO needs a level below it that receives"),
         (guided(frozen=True), "'low' below, which is frozen"),
         (guided(low=PPOAgentParameters()), "needs an agent with a replay memory"),
         (guided(horizon=None), "set guide.adjacency.steps"),

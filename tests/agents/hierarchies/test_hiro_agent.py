@@ -12,11 +12,7 @@ from gymnasium import spaces
 from resuming import after, amid, assert_resumes
 
 from coach_rl.agents.hierarchies.hiro_agent import (
-    LOW_BEGIN,
-    LOW_END,
     HIROAgentParameters,
-    LevelBelow,
-    SubGoalCorrection,
     SubGoalCorrectionParameters,
 )
 from coach_rl.agents.off_policy_agent import LearningParameters
@@ -24,8 +20,10 @@ from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core.agents import LevelPlace
 from coach_rl.core.clock import ConstantSchedule
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import End
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -45,6 +43,8 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
 )
 from coach_rl.memories import ReplayMemoryParameters
+from coach_rl.memories.batches import ACTIONS, LOW_BEGIN, LOW_END, POSITIONS
+from coach_rl.memories.samplers import UnitContext
 from coach_rl.testing.states import assert_same_state
 
 GOALS = GoalSpace(
@@ -116,17 +116,20 @@ def agents_of(manager):
 
 
 def drawn(agent, size=16):
-    """A batch as it stands in the memory, and what the correction needs of it."""
-    batch = agent.memory.sample(size)
-    seen = {
-        "achieved_goal": batch.observation["achieved_goal"].numpy(),
+    """Decisions in the memory: the columns that the correction reads, and their steps below."""
+    store = agent.memory.store
+    positions = store.draw(np.random.default_rng(0), size)
+    columns = {
+        path: torch.from_numpy(store.read(path, positions))
+        for path in agent.correction.inputs
+        if path != POSITIONS
     }
     interval = {
-        "rows": agent.memory.store.rows_of(batch.position.numpy()),
-        "begins": batch.extras[LOW_BEGIN].numpy(),
-        "ends": batch.extras[LOW_END].numpy(),
+        "rows": store.rows_of(positions),
+        "begins": columns[LOW_BEGIN].numpy(),
+        "ends": columns[LOW_END].numpy(),
     }
-    return batch.action.numpy(), seen, interval
+    return {POSITIONS: torch.from_numpy(positions), **columns}, interval
 
 
 @pytest.fixture(scope="module")
@@ -159,53 +162,43 @@ def slow_log_prob(low, goal, row, begin, end):
     return total
 
 
-def log_probs_of(correction, candidates, seen, low):
-    """Those of all candidates over all steps, [K, B]."""
-    shape = len(candidates), len(low.decision)
-    candidate, step = np.indices(shape).reshape(2, -1)
-    squares = correction.squared_distances(candidates, seen, low, candidate=candidate, step=step)
-    return -0.5 * np.add.reduceat(squares.reshape(shape), low.first, axis=1)
-
-
 def test_choices_and_log_probs_equal_a_plain_loop(ran):
     top, low = agents_of(ran)
-    asked, seen, interval = drawn(top)
+    columns, interval = drawn(top)
     correction = top.correction
     state = correction.state_dict()
-    steps = correction.steps(*interval.values())
-    candidates = correction.candidates(asked, steps)
-    log_probs = log_probs_of(correction, candidates, seen, steps)
+    steps = correction.steps_of(columns)
+    candidates = correction.candidates(steps)
+    log_probs = correction.log_likelihood(candidates, steps)
     slow = np.array(
         [
             [
-                slow_log_prob(low, candidates[k, b], *(values[b] for values in interval.values()))
-                for b in range(len(asked))
+                slow_log_prob(low, candidate, *(values[b] for values in interval.values()))
+                for candidate in candidates[b]
             ]
-            for k in range(len(candidates))
+            for b in range(len(candidates))
         ]
     )
     np.testing.assert_allclose(log_probs, slow, rtol=1e-4, atol=1e-5)
     # A choice that were a matter of rounding would prove nothing.
-    best_two = np.sort(slow, axis=0)[-2:]
-    clear = best_two[1] - best_two[0] > 1e-4
+    best_two = np.sort(slow, axis=1)[:, -2:]
+    clear = best_two[:, 1] - best_two[:, 0] > 1e-4
     assert clear.sum() >= 10
     correction.load_state_dict(state)
-    corrected, replaced = correction(asked, seen, **interval)
-    choice = slow.argmax(axis=0)
+    corrected = correction.relabelled(steps)
+    choice = slow.argmax(axis=1)
     assert len(set(choice)) > 2
-    expected = candidates[choice, np.arange(len(asked))]
+    expected = candidates[np.arange(len(choice)), choice]
     np.testing.assert_array_equal(corrected[clear], expected[clear])
-    np.testing.assert_array_equal(replaced[clear], choice[clear] != 0)
     assert (np.diff(interval["ends"] - interval["begins"]) != 0).any()
 
 
 def test_the_likeliest_are_found_without_passing_all_through_the_network(ran, monkeypatch):
     """Below is a policy that heeds its goals."""
     top, low = agents_of(ran)
-    asked, seen, interval = drawn(top, 400)
     correction = top.correction
-    steps = correction.steps(*interval.values())
-    candidates = correction.candidates(asked, steps)
+    steps = correction.steps_of(drawn(top, 400)[0])
+    candidates = correction.candidates(steps)
 
     def policy(seen):
         passed.append(len(seen[GOAL_KEY]))
@@ -213,22 +206,26 @@ def test_the_likeliest_are_found_without_passing_all_through_the_network(ran, mo
 
     passed = []
     monkeypatch.setattr(low, "policy_actions", policy)
-    noise = np.random.default_rng(0).normal(0, 0.3, steps.actions.shape)
-    steps = replace(steps, actions=policy(steps.observation) + noise)
-    passed.clear()
-    log_probs = log_probs_of(correction, candidates, seen, steps)
+    noise = np.random.default_rng(0).normal(0, 0.3, steps.action.shape)
+    steps = replace(steps, action=np.tanh(5 * steps.observation[GOAL_KEY]) + noise)
+    log_probs = correction.log_likelihood(candidates, steps)
     every = passed.pop()
-    likeliest = correction.likeliest(candidates, seen, steps)
-    np.testing.assert_array_equal(likeliest, log_probs.argmax(axis=0))
+    likeliest = correction.likeliest(candidates, steps)
+    np.testing.assert_array_equal(likeliest, log_probs.argmax(axis=1))
     assert len(set(likeliest)) == 10
     assert sum(passed) < 0.7 * every
 
 
 def test_one_step_a_decision_leaves_nothing_to_compare_twice():
-    _, correction = on_a_line(candidates=2)
-    steps = correction.steps(np.array([0]), np.array([2]), np.array([3]))
-    both = np.array([[[-1.2]], [[0.1]]], np.float32)
-    assert correction.likeliest(both, {"place": row(2.2)}, steps).tolist() == [1]
+    _, correction, columns = on_a_line(candidates=2)
+    columns |= {
+        ACTIONS: torch.tensor([[-1.2]]),
+        LOW_BEGIN: torch.tensor([2]),
+        "/observations/place": torch.tensor([[2.2]]),
+    }
+    steps = correction.steps_of(columns)
+    both = np.array([[[-1.2], [0.1]]], np.float32)
+    assert correction.likeliest(both, steps).tolist() == [1]
 
 
 def test_log_probs_are_in_the_units_the_level_below_acts_in():
@@ -242,13 +239,13 @@ def test_log_probs_are_in_the_units_the_level_below_acts_in():
     manager = built(stack(low=low))
     manager.run()
     top, agent = agents_of(manager)
-    asked, seen, interval = drawn(top, 8)
-    steps = top.correction.steps(*interval.values())
-    assert np.abs(steps.actions).max() > 20
-    log_probs = log_probs_of(top.correction, asked[None], seen, steps)[0]
+    columns, interval = drawn(top, 8)
+    steps = top.correction.steps_of(columns)
+    assert np.abs(steps.action).max() > 20
+    log_probs = top.correction.log_likelihood(steps.sent[:, None], steps)[:, 0]
     slow = [
-        slow_log_prob(agent, asked[b], *(values[b] for values in interval.values()))
-        for b in range(len(asked))
+        slow_log_prob(agent, sent, *(values[b] for values in interval.values()))
+        for b, sent in enumerate(steps.sent)
     ]
     np.testing.assert_allclose(log_probs, slow, rtol=1e-4, atol=1e-5)
     manager.close()
@@ -256,12 +253,11 @@ def test_log_probs_are_in_the_units_the_level_below_acts_in():
 
 def test_candidates_are_asked_achieved_and_samples_within_reach(ran):
     top, low = agents_of(ran)
-    asked, _, interval = drawn(top, 400)
-    correction = top.correction
-    steps = correction.steps(*interval.values())
-    candidates = correction.candidates(asked, steps)
+    columns, interval = drawn(top, 400)
+    steps = top.correction.steps_of(columns)
+    candidates = top.correction.candidates(steps).swapaxes(0, 1)
     assert candidates.shape == (10, 400, 2)
-    np.testing.assert_array_equal(candidates[0], asked)
+    np.testing.assert_array_equal(candidates[0], columns[ACTIONS].numpy())
     store = low.memory.store
     before, after = (
         store.read(path, store.positions_of(interval["rows"], when))
@@ -287,12 +283,10 @@ def test_candidates_are_asked_achieved_and_samples_within_reach(ran):
 def test_what_was_asked_for_is_what_the_level_below_was_shown(ran):
     """The sub-goal in its memory, clipped to the bounds, is the upper level's, to rounding."""
     top, _ = agents_of(ran)
-    asked, seen, interval = drawn(top, 200)
-    steps = top.correction.steps(*interval.values())
-    shown = steps.observation[GOAL_KEY][steps.first]
-    wanted = GOALS.target(asked, seen) - seen["achieved_goal"]
-    np.testing.assert_allclose(shown, wanted, atol=1e-6)
-    assert (np.abs(wanted - asked) > 1e-3).any()  # some were clipped
+    steps = top.correction.steps_of(drawn(top, 200)[0])
+    wanted = GOALS.target(steps.sent, steps.seen) - steps.seen["achieved_goal"]
+    np.testing.assert_allclose(steps.observation[GOAL_KEY][:, 0], wanted, atol=1e-6)
+    assert (np.abs(wanted - steps.sent) > 1e-3).any()  # some were clipped
 
 
 def recorded(params, monkeypatch):
@@ -330,7 +324,7 @@ def test_intervals_are_the_steps_of_each_decision(monkeypatch):
     for row, below, steps in decisions:
         at = upper.positions_of(np.array([row]), np.array([number[row]]))
         number[row] += 1
-        begin, end = (int(upper.read(f"/{name}", at)[0]) for name in (LOW_BEGIN, LOW_END))
+        begin, end = (int(upper.read(name, at)[0]) for name in (LOW_BEGIN, LOW_END))
         assert end - begin == len(steps)
         where = lower.positions_of(np.full(len(steps), row), np.arange(begin, end))
         seen, done = (np.array(column) for column in zip(*steps, strict=True))
@@ -352,20 +346,22 @@ def test_overwritten_steps_are_counted_and_their_sub_goals_left():
     manager = built(stack(low=low_agent(capacity=120)))
     manager.run()
     top, low = agents_of(manager)
-    asked, seen, interval = drawn(top, 300)
+    columns, interval = drawn(top, 300)
     # Rings of 40 steps: a decision is lost as soon as its first step is.
     lost = interval["begins"] < low.memory.store.counts[interval["rows"]] - 40
     assert 0 < lost.sum() < 300
-    top.correction.drain()
-    corrected, replaced = top.correction(asked, seen, **interval)
-    np.testing.assert_array_equal(corrected[lost], asked[lost])
+    top.correction.metrics()
+    steps = top.correction.steps_of(columns)
+    np.testing.assert_array_equal(steps.kept, ~lost)
+    corrected = top.correction.relabelled(steps)
+    replaced = (corrected != steps.sent).any(axis=1)
     assert not replaced[lost].any()
     assert replaced[~lost].any()
-    told = top.correction.drain()
+    told = top.correction.metrics()
     assert told["train/subgoals_overwritten"] == lost.mean()
     assert told["train/subgoals_replaced"] == replaced.mean()
     assert 0 < told["train/subgoals_achieved"] <= told["train/subgoals_replaced"]
-    assert top.correction.drain() == {}
+    assert top.correction.metrics() == {}
     manager.close()
 
 
@@ -389,11 +385,24 @@ def on_a_line(goals=LINE, candidates=2):
     low.learner.acting.outputs = lambda seen: np.where(
         (seen[GOAL_KEY] > 0.05) & (seen[GOAL_KEY] < 0.35), np.float32(0.1), np.float32(-0.1)
     )
-    params = SubGoalCorrectionParameters(candidates=candidates)
-    below = LevelBelow(
-        goal=goals, agent=low, history=low.memory.history, half_range=np.float32([2.0])
+    context_of = UnitContext(
+        store=low.memory.store,
+        rng=np.random.default_rng(0),
+        seed=0,
+        device=torch.device("cpu"),
+        place=LevelPlace(
+            below=LevelDescription(name="low", goal_space=goals, horizon=3), agent_below=low
+        ),
+        output_filter=None,
     )
-    return low, SubGoalCorrection(params, low=below, seed=0)
+    columns = {
+        POSITIONS: torch.tensor([0]),
+        ACTIONS: torch.tensor([[-1.0]]),
+        LOW_BEGIN: torch.tensor([0]),
+        LOW_END: torch.tensor([3]),
+        "/observations/place": torch.tensor([[2.0]]),
+    }
+    return low, SubGoalCorrectionParameters(candidates=candidates).build(context_of), columns
 
 
 def row(*values):
@@ -407,40 +416,30 @@ def test_by_hand_the_achieved_difference_explains_the_steps(candidates):
     Under what was asked for: -1.0, -1.1, -1.2, so steps of -0.1; each is 0.2 off, which is 0.1 of
     half the range of [-2, 2]: -1/2 * 3 * 0.1 ** 2 = -0.015.
     """
-    _, correction = on_a_line(candidates=candidates)
-    begins, ends = correction.newest(np.array([0]))
-    assert (begins.tolist(), ends.tolist()) == ([0], [3])
-    seen = {"place": row(2.0)}
-    steps = correction.steps(np.array([0]), begins, ends)
-    both = np.array([[[-1.0]], [[0.3]]], np.float32)
-    log_probs = log_probs_of(correction, both, seen, steps)
-    np.testing.assert_allclose(log_probs, [[-0.015], [0.0]], atol=1e-8)
-    corrected, replaced = correction(row(-1.0), seen, rows=np.array([0]), begins=begins, ends=ends)
-    np.testing.assert_allclose(corrected, [[0.3]], atol=1e-6)
-    assert replaced.tolist() == [True]
-    assert correction.drain()["train/subgoals_achieved"] == 1.0
+    low, correction, columns = on_a_line(candidates=candidates)
+    newest = low.memory.history.newest_episodes(np.array([0]))
+    assert [values.tolist() for values in newest] == [[0], [3]]
+    steps = correction.steps_of(columns)
+    both = np.array([[[-1.0], [0.3]]], np.float32)
+    np.testing.assert_allclose(correction.log_likelihood(both, steps), [[-0.015, 0.0]], atol=1e-8)
+    made = correction(columns, 1)
+    np.testing.assert_allclose(made[ACTIONS], [[0.3]], atol=1e-6)
+    assert correction.metrics()["train/subgoals_achieved"] == 1.0
 
 
 def test_equally_likely_candidates_leave_the_sub_goal_as_it_was():
-    low, correction = on_a_line(candidates=10)
+    low, correction, columns = on_a_line(candidates=10)
     low.learner.acting.outputs = lambda seen: np.zeros_like(seen[GOAL_KEY])
-    begins, ends = correction.newest(np.array([0]))
-    asked = row(-1.0)
-    corrected, replaced = correction(
-        asked, {"place": row(2.0)}, rows=np.array([0]), begins=begins, ends=ends
-    )
-    np.testing.assert_array_equal(corrected, asked)
-    assert replaced.tolist() == [False]
+    assert correction(columns, 1)[ACTIONS].tolist() == [[-1.0]]
+    assert correction.metrics()["train/subgoals_replaced"] == 0.0
 
 
 def test_goals_beyond_the_bounds_are_judged_where_they_were_clipped():
     """From 2.0, both -0.9 and -1.0 lead to a lowest bound of 1.5: they are the same goal."""
-    low, correction = on_a_line(replace(LINE, low=(1.5,)))
-    begins, ends = correction.newest(np.array([0]))
-    steps = correction.steps(np.array([0]), begins, ends)
+    low, correction, columns = on_a_line(replace(LINE, low=(1.5,)))
     low.learner.acting.outputs = lambda seen: seen[GOAL_KEY]
-    three = np.array([[[-1.0]], [[-0.9]], [[-0.4]]], np.float32)
-    one, same, other = log_probs_of(correction, three, {"place": row(2.0)}, steps)[:, 0]
+    three = np.array([[[-1.0], [-0.9], [-0.4]]], np.float32)
+    one, same, other = correction.log_likelihood(three, correction.steps_of(columns))[0]
     assert one == same
     assert one != other
 
@@ -448,49 +447,43 @@ def test_goals_beyond_the_bounds_are_judged_where_they_were_clipped():
 def test_angles_are_judged_around_the_circle():
     """Left to go: 3.0 less 0.1 a step; a candidate 0.5 further is behind the half turn."""
     circle = replace(LINE, angles=(0,), reach=(4.0,))
-    low, correction = on_a_line(circle)
-    told = []
+    low, correction, columns = on_a_line(circle)
+    shown = []
     low.learner.acting.outputs = lambda seen: (
-        told.append(seen[GOAL_KEY].copy()) or seen[GOAL_KEY] * 0
+        shown.append(seen[GOAL_KEY].copy()) or seen[GOAL_KEY] * 0
     )
-    begins, ends = correction.newest(np.array([0]))
     steps = replace(
-        correction.steps(np.array([0]), begins, ends),
-        observation={"place": np.zeros((3, 1)), GOAL_KEY: np.float32([[3.0], [2.9], [2.8]])},
-        left=np.float32([[-3.0]]),
+        correction.steps_of(columns),
+        observation={"place": np.zeros((1, 3, 1)), GOAL_KEY: np.float32([[[3.0], [2.9], [2.8]]])},
+        last_goal=np.float32([[-3.0]]),
+        sent=row(3.0),
     )
-    both = np.array([[[3.0]], [[3.5]]], np.float32)
-    log_probs_of(correction, both, {"place": row(2.0)}, steps)
+    correction.log_likelihood(np.array([[[3.0], [3.5]]], np.float32), steps)
     expected = [3.0, 2.9, 2.8, 3.5 - 2 * np.pi, 3.4 - 2 * np.pi, 3.3 - 2 * np.pi]
-    np.testing.assert_allclose(told[0][:, 0], expected, rtol=1e-6)
+    np.testing.assert_allclose(shown[0][:, 0], expected, rtol=1e-6)
     # What was achieved is 3.0 - (-3.0), which is most of a turn.
-    np.testing.assert_allclose(correction.candidates(row(3.0), steps)[1], [[6 - 2 * np.pi]], 1e-6)
+    np.testing.assert_allclose(correction.candidates(steps)[:, 1], [[6 - 2 * np.pi]], 1e-6)
 
 
-def test_learning_sees_the_corrected_sub_goals(ran, monkeypatch):
+def test_batches_hold_the_corrected_sub_goals(ran):
     top, _ = agents_of(ran)
-    batches = []
-    monkeypatch.setattr(
-        top.learner.engine,
-        "step",
-        lambda batch, only=None: batches.append(batch) or {"td_error": None},
-    )
-    raw = top.memory.sample(64)
-    state = top.correction.state_dict()
-    asked = raw.action.numpy()
-    seen = {"achieved_goal": raw.observation["achieved_goal"].numpy()}
-    names = ("begins", LOW_BEGIN), ("ends", LOW_END)
-    interval = {name: raw.extras[column].numpy() for name, column in names}
-    rows = top.memory.store.rows_of(raw.position.numpy())
-    corrected, replaced = top.correction(asked, seen, rows=rows, **interval)
-    top.correction.load_state_dict(state)
-    top.learn_from_batch(raw)
-    top.training_steps -= 1
-    assert replaced.any()
-    np.testing.assert_array_equal(batches[0].transitions.action.numpy(), corrected)
-    assert torch.equal(batches[0].transitions.reward, raw.reward)
-    assert LOW_BEGIN not in batches[0].transitions.extras  # nothing for the gradient step
-    assert np.array_equal(raw.action.numpy(), asked)  # what was drawn is not written to
+    memory = top.memory
+    state = memory.state_dict()
+    batch = memory.sample(64)
+    memory.load_state_dict(state)
+    plain = memory.store.read(ACTIONS, batch.position.numpy())
+    columns = {
+        path: torch.from_numpy(memory.store.read(path, batch.position.numpy()))
+        for path in top.correction.inputs
+        if path != POSITIONS
+    }
+    steps = top.correction.steps_of({POSITIONS: batch.position, **columns})
+    corrected = top.correction.relabelled(steps)
+    memory.load_state_dict(state)
+    assert (corrected != plain).any()
+    np.testing.assert_array_equal(plain, steps.sent)  # what is stored is not written to
+    np.testing.assert_array_equal(batch.action.numpy(), corrected)
+    assert not batch.extras  # nothing for the gradient step
 
 
 def test_sub_goals_go_through_the_output_filter_and_back():
@@ -498,17 +491,14 @@ def test_sub_goals_go_through_the_output_filter_and_back():
     manager = built(stack(filtered))
     manager.run()
     top, _ = agents_of(manager)
-    batches = []
-    top.learner.engine.step = lambda batch, only=None: batches.append(batch) or {"td_error": None}
-    top.learn_from_batch(top.memory.sample(200))
-    actions = batches[0].transitions.action.numpy()
+    actions = top.memory.sample(200).action.numpy()
     assert (np.abs(actions) <= 1 + 1e-6).all()
     assert np.abs(actions[:, 1]).max() > 0.5  # a quarter in the sub-goal's own units
-    asked, _, interval = drawn(top, 200)
-    shown = top.correction.steps(*interval.values())
-    begun = shown.observation[GOAL_KEY][shown.first]
+    columns, _ = drawn(top, 200)
+    begun = top.correction.steps_of(columns).observation[GOAL_KEY][:, 0]
     inside = (np.abs(begun) > 0.01).all(axis=1)
-    ratio = begun[inside] / asked[inside]  # less than the reach where the bounds were nearer
+    # Less than the reach where the bounds were nearer.
+    ratio = begun[inside] / columns[ACTIONS].numpy()[inside]
     assert (ratio <= np.array((0.5, 0.25)) + 1e-3).all()
     np.testing.assert_allclose(np.median(ratio, axis=0), (0.5, 0.25), rtol=1e-3)
     manager.close()
@@ -524,10 +514,10 @@ def test_the_level_below_need_not_see_where_it_is():
     manager = built(stack(low=blind))
     manager.run()
     top, low = agents_of(manager)
-    asked, _, interval = drawn(top, 100)
-    steps = top.correction.steps(*interval.values())
+    columns, interval = drawn(top, 100)
+    steps = top.correction.steps_of(columns)
     assert not steps.observation["achieved_goal"].any()
-    achieved = top.correction.candidates(asked, steps)[1]
+    achieved = top.correction.candidates(steps)[:, 1]
     store = low.memory.store
     motion = [
         store.read(path, store.positions_of(interval["rows"], when))[:, :2]

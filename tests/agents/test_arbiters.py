@@ -1,0 +1,517 @@
+"""Members that act in turn: each gets exactly its own decisions, and what came until the next."""
+
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from resuming import after, assert_resumes
+from skill_stacks import ddpg, ppo
+
+from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
+from coach_rl.agents.arbiters import EnvironmentTurns, SelectedTurns, Turns
+from coach_rl.agents.scripted_agent import ActingOnly, ScriptedAgentParameters, ScriptedRows
+from coach_rl.core.agents import AgentContext
+from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.parts import trajectories_of
+from coach_rl.core.records import ActionRequest, Outcome, agent_info
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments import WorldEnvironment, WorldStep
+from coach_rl.environments.pettingzoo import PettingZooParameters
+from coach_rl.graph_managers import (
+    BasicGraphParameters,
+    BasicRLGraphManager,
+    ScheduleParameters,
+)
+
+NAMES = ("a", "b", "c")
+CLOCK = Clock(phase=Phase.TRAIN)
+OBSERVED = spaces.Box(-9, 9, (1,), np.float64)
+CHOICES = 1_000
+
+
+class Recorder(ActingOnly):
+    """Acts by a function of what it sees and of how often it has acted, and keeps transitions."""
+
+    def __init__(self, name, space):
+        super().__init__(name)
+        self.space, self.open, self.count, self.kept = space, {}, {}, {}
+
+    def new_rows(self, num_envs, seed):
+        return ScriptedRows()
+
+    def act(self, row_state, request, clock):
+        actions = []
+        for place, row in enumerate(request.rows.tolist()):
+            seen = float(request.observation["x"][place, 0])
+            self.count[row] = self.count.get(row, 0) + 1
+            assert row not in self.open, "the decision before has no outcome"
+            flags = bool(request.starts[place]), bool(request.episode_start[place])
+            actions.append(script(seen, self.count[row], int(self.space.n)))
+            self.open[row] = (seen, actions[-1], *flags)
+        return np.array(actions)
+
+    def observe(self, row_state, outcome, clock):
+        for place, row in enumerate(outcome.rows.tolist()):
+            led_to = (
+                float(outcome.observation["x"][place, 0]),
+                float(outcome.reward[place]),
+                bool(outcome.terminated[place]),
+                bool(outcome.truncated[place]),
+                int(outcome.duration[place]),
+                int(outcome.below[place]),
+                bool(outcome.tested[place]),
+            )
+            self.kept.setdefault(row, []).append((*self.open.pop(row), *led_to))
+
+    def cut_off(self, row_state, rows, clock):
+        for row in rows.tolist():
+            self.open.pop(row)
+
+
+def script(seen, count, choices):
+    return int(abs(seen) * 1e6 + 7 * count) % choices
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecorderParameters:
+    name: str
+
+    def build(self, context):
+        return Recorder(self.name, context.spaces.action)
+
+
+@dataclass
+class Plain:
+    """One row of a group, decision by decision in plain Python."""
+
+    params: AgentGroupParameters
+    playing: set = field(default_factory=set)
+    open: dict = field(default_factory=dict)
+    kept: dict = field(default_factory=dict)
+    counts: dict = field(default_factory=dict)
+    latest: str | None = None
+    place: int = 0
+    choice: str | None = None
+    since: int = 0
+
+    @property
+    def names(self):
+        return [member.agent.name for member in self.params.members]
+
+    def begin(self, name, request, choices, starts, episode_start):
+        self.counts[name] = self.counts.get(name, 0) + 1
+        action = script(request["x"], self.counts[name], choices)
+        self.open[name] = {
+            "decided": (request["x"], action, starts, episode_start),
+            "reward": 0.0,
+            "duration": 0,
+            "below": None,
+        }
+        return action
+
+    def close(self, name, x, terminated, truncated):
+        own = self.open.pop(name)
+        led_to = (x, own["reward"], terminated, truncated, own["duration"], *own["below"])
+        self.kept.setdefault(name, []).append((*own["decided"], *led_to))
+
+    def chosen(self, request, arbiter):
+        """The name of the member that acts."""
+        if isinstance(arbiter, EnvironmentTurns):
+            return request["turn"]
+        if isinstance(arbiter, Turns):
+            order = arbiter.order or self.names
+            for step in range(len(order)):
+                name = order[(self.place + step) % len(order)]
+                if name in self.playing:
+                    self.place = (self.place + step + 1) % len(order)
+                    return name
+            return None
+        due = request["starts"] or self.since >= arbiter.every or self.choice not in self.playing
+        if due:
+            again = "chooser" in self.open
+            if again:
+                self.close("chooser", request["x"], False, False)
+            begins = request["episode_start"] and not again
+            number = self.begin("chooser", request, len(self.names), not again, begins)
+            self.choice, self.since = self.names[number], 0
+        self.since += 1
+        return self.choice
+
+    def act(self, request):
+        """The members' actions by name."""
+        arbiter = self.params.arbiter
+        if request["episode_start"]:
+            self.playing, self.place = set(self.names), 0
+        if arbiter is None:
+            return {
+                name: self.begin(
+                    name, request, CHOICES, request["starts"], request["episode_start"]
+                )
+                for name in self.names
+                if name in self.playing
+            }
+        name = self.chosen(request, arbiter)
+        if name not in self.playing:
+            self.latest = None
+            return {}
+        again = name in self.open
+        if again:
+            self.close(name, request["x"], False, False)
+        is_new = request["episode_start"] or self.latest != name
+        self.latest = name
+        return {name: self.begin(name, request, CHOICES, not again, is_new and not again)}
+
+    def observe(self, outcome):
+        for member in (*self.params.members, None):
+            name, reward = "chooser", outcome["reward"]
+            terminated, truncated = outcome["terminated"], outcome["truncated"]
+            if member is not None:
+                name, own = member.agent.name, outcome["own"][member.agent.name]
+                if member.reward:
+                    reward = own["reward"]
+                if member.terminated and (own["terminated"] or own["truncated"]):
+                    terminated = own["terminated"]
+                    truncated = own["truncated"] and not terminated
+                    self.playing.discard(name)
+            if name not in self.open:
+                continue
+            kept = self.open[name]
+            if kept["below"] is None:
+                kept["below"] = (outcome["below"], outcome["tested"])
+            kept["reward"] += self.params.discount ** kept["duration"] * reward
+            kept["duration"] += outcome["duration"]
+            if self.params.arbiter is None or terminated or truncated:
+                self.close(name, outcome["x"], terminated, truncated)
+
+    def cut_off(self):
+        self.open.clear()
+
+
+def random_group(rng):
+    """Parameters of a group of one to three members."""
+    count = int(rng.integers(1, 4))
+    names = NAMES[:count]
+    shares = "one" if rng.random() < 0.3 else None
+    kind = rng.integers(5)
+    whole = kind > 0 and rng.random() < 0.5
+    members = tuple(
+        GroupMember(
+            agent=RecorderParameters(name=name),
+            actions=None if whole else name,
+            observations=("x",),
+            reward=agent_info(name, "reward") if rng.random() < 0.5 else None,
+            terminated=agent_info(name, "terminated") if own_ends else None,
+            truncated=agent_info(name, "truncated") if own_ends else None,
+            shares=shares,
+        )
+        for name, own_ends in zip(names, rng.random(count) < 0.5, strict=True)
+    )
+    extra = tuple(rng.choice(names, rng.integers(0, 3)).tolist())
+    order = tuple(rng.permutation((*names, *extra)).tolist())
+    chooser = SelectedTurns(
+        agent=RecorderParameters(name="chooser"),
+        observations=("x",),
+        every=int(rng.integers(1, 4)),
+    )
+    arbiter = (None, Turns(), Turns(order=order), EnvironmentTurns(), chooser)[kind]
+    discount = 1.0 if rng.random() < 0.5 else 0.5  # powers without rounding
+    return AgentGroupParameters(members=members, arbiter=arbiter, discount=discount)
+
+
+def built(params, num_envs):
+    names = [member.agent.name for member in params.members]
+    turn = {f"turn/{name}": spaces.Discrete(2) for name in names}
+    whole = params.members[0].actions is None
+    choice = spaces.Discrete(CHOICES)
+    context = AgentContext(
+        spaces=EnvironmentSpaces(
+            observation=spaces.Dict({"x": OBSERVED, **turn}),
+            action=choice if whole else spaces.Dict(dict.fromkeys(names, choice)),
+        ),
+        num_envs=num_envs,
+    )
+    return params.build(context)
+
+
+def random_events(rng, names, ticks):
+    """What one row meets, in turn: requests and the outcomes of the decisions, or failures."""
+    events, starts, episode_start = [], True, True
+    for _ in range(ticks):
+        turn = str(rng.choice(names))
+        request = {"x": rng.normal(), "turn": turn, "starts": starts}
+        events.append(("act", {**request, "episode_start": episode_start}))
+        if rng.random() < 0.03:
+            events.append(("cut", None))
+            starts = episode_start = True
+            continue
+        terminated, truncated = bool(rng.random() < 0.08), bool(rng.random() < 0.08)
+        starts = terminated or truncated
+        episode_start = starts and bool(rng.random() < 0.6)  # otherwise the sub-episode's alone
+        outcome = {
+            "x": rng.normal(),
+            "reward": rng.normal(),
+            "terminated": terminated,
+            "truncated": truncated and not terminated,
+            "duration": int(rng.integers(1, 4)),
+            "below": int(rng.integers(0, 8)),
+            "tested": bool(rng.random() < 0.3),
+            "own": {
+                name: {
+                    "reward": rng.normal(),
+                    "terminated": bool(rng.random() < 0.1),
+                    "truncated": bool(rng.random() < 0.1),
+                }
+                for name in names
+            },
+        }
+        events.append(("outcome", outcome))
+    return events
+
+
+def column(events, name, dtype):
+    return np.array([each[name] for each in events], dtype)
+
+
+def request_of(rows, events, names):
+    turns = {
+        f"turn/{name}": np.array([each["turn"] == name for each in events], np.int64)
+        for name in names
+    }
+    return ActionRequest(
+        rows=np.array(rows),
+        observation={"x": column(events, "x", np.float64)[:, None], **turns},
+        starts=column(events, "starts", np.bool_),
+        episode_start=column(events, "episode_start", np.bool_),
+        greedy=np.zeros(len(rows), np.bool_),
+    )
+
+
+def outcome_of(rows, events, names):
+    info = {
+        agent_info(name, what): np.array([each["own"][name][what] for each in events])
+        for name in names
+        for what in ("reward", "terminated", "truncated")
+    }
+    return Outcome(
+        rows=np.array(rows),
+        observation={"x": column(events, "x", np.float64)[:, None]},
+        reward=column(events, "reward", np.float64),
+        terminated=column(events, "terminated", np.bool_),
+        truncated=column(events, "truncated", np.bool_),
+        duration=column(events, "duration", np.int64),
+        end=np.zeros(len(rows), np.uint8),
+        below=column(events, "below", np.uint8),
+        tested=column(events, "tested", np.bool_),
+        info=info,
+    )
+
+
+def play(params, streams, rng):
+    """Run a group through the events of its rows, out of phase; the group, and actions by row."""
+    names = [member.agent.name for member in params.members]
+    group = built(params, len(streams))
+    row_state = group.new_rows(len(streams), seed=0)
+    left = [list(events) for events in streams]
+    sent = [[] for _ in streams]
+    while any(left):
+        kind = rng.choice([events[0][0] for events in left if events])
+        able = [row for row, events in enumerate(left) if events and events[0][0] == kind]
+        rows = [row for row in able if rng.random() < 0.7] or able[:1]
+        events = [left[row].pop(0)[1] for row in rows]
+        if kind == "act":
+            action = group.act(row_state, request_of(rows, events, names), CLOCK)
+            for place, row in enumerate(rows):
+                parts = action.items() if isinstance(action, dict) else [("", action)]
+                sent[row].append({key: int(values[place]) for key, values in parts})
+        elif kind == "outcome":
+            group.observe(row_state, outcome_of(rows, events, names), CLOCK)
+        else:
+            group.cut_off(row_state, np.array(rows), CLOCK)
+    return group, sent
+
+
+def transitions_of(group, row):
+    """The transitions of one row, by member, with the selector's."""
+    found = {}
+    for each in group.bound:
+        agent_row = row * each.places + each.place
+        found[each.name] = group.members[each.agent_name].kept.get(agent_row, [])
+    if "chooser" in group.members:
+        found["chooser"] = group.members["chooser"].kept.get(row, [])
+    return {name: kept for name, kept in found.items() if kept}
+
+
+@pytest.mark.parametrize("seed", range(160))
+def test_group_equals_a_plain_recursion_row_by_row(seed):
+    """Any arbiter, rewards and ends; rows out of phase, so each is as if it were alone."""
+    rng = np.random.default_rng(seed)
+    params = random_group(rng)
+    names = [member.agent.name for member in params.members]
+    streams = [random_events(rng, names, 40) for _ in range(rng.integers(1, 4))]
+    group, sent = play(params, streams, rng)
+    idle = CHOICES // 2
+    for row, events in enumerate(streams):
+        plain, actions = Plain(params), []
+        for kind, event in events:
+            if kind == "act":
+                made = plain.act(event)
+                if params.members[0].actions is None:
+                    actions.append({"": next(iter(made.values()), idle)})
+                else:
+                    actions.append({name: made.get(name, idle) for name in names})
+            elif kind == "outcome":
+                plain.observe(event)
+            else:
+                plain.cut_off()
+        assert transitions_of(group, row) == plain.kept
+        assert sent[row] == actions
+        alone, _ = play(params, [events], rng)
+        assert transitions_of(alone, 0) == plain.kept
+
+
+# Whole runs.
+
+
+class Relay:
+    """Two runners who push one ball; one of them, drawn at each step, is named by the world."""
+
+    start_numbers, step_numbers = 1, 2
+    spaces = EnvironmentSpaces(
+        observation=spaces.Dict(
+            {
+                "observation": spaces.Box(-9, 9, (1,), np.float32),
+                "turn/a": spaces.Discrete(2),
+                "turn/b": spaces.Discrete(2),
+            }
+        ),
+        action=spaces.Box(-1, 1, (1,), np.float32),
+    )
+
+    def start(self, uniform):
+        return {"place": uniform - 0.5, "turn": np.zeros(len(uniform), np.int64)}
+
+    def observe(self, state):
+        turn = state["turn"]
+        return {
+            "observation": state["place"].astype(np.float32),
+            "turn/a": 1 - turn,
+            "turn/b": turn,
+        }
+
+    def step(self, state, action, uniform):
+        place = state["place"] + 0.2 * action + 0.1 * (uniform[:, :1] - 0.5)
+        turn = (uniform[:, 1] < 0.6).astype(np.int64)
+        reward = -np.abs(place[:, 0])
+        info = {"agents/b/reward": reward - 1}
+        return WorldStep({"place": place, "turn": turn}, reward, np.abs(place[:, 0]) > 1, info)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelayParameters:
+    level: str = "relay"
+
+    def build(self, *, num_envs):
+        return WorldEnvironment(Relay(), num_envs=num_envs, max_episode_steps=11)
+
+
+def to_the_left(observation, space):
+    """The second member pushes where the ball is on the right."""
+    return (observation["observation"][:, 0] > 0).astype(np.int64)
+
+
+RUNNING = {
+    "turns": Turns(order=("a", "b", "b")),
+    "environment": EnvironmentTurns(),
+    "selector": SelectedTurns(agent=ppo("chooser", 20), observations=("observation",), every=2),
+    "function": SelectedTurns(agent=ScriptedAgentParameters(name="chooser", policy=to_the_left)),
+}
+
+
+def running(arbiter, seed, *, shares=None, num_envs=3):
+    agents = (ppo("a", 12), ppo("b", 12) if shares else ddpg("b", 20, capacity=500))
+    rewards = (None, "agents/b/reward")
+    members = tuple(
+        GroupMember(agent=agent, observations=("observation",), reward=reward, shares=shares)
+        for agent, reward in zip(agents, rewards, strict=True)
+    )
+    manager = BasicRLGraphManager(
+        BasicGraphParameters(
+            agent=AgentGroupParameters(members=members, arbiter=arbiter, discount=0.9),
+            environment=RelayParameters(),
+            num_envs=num_envs,
+            schedule=ScheduleParameters(
+                training=EnvironmentSteps(300),
+                heatup=EnvironmentSteps(30),
+                evaluation_interval=EnvironmentSteps(150),
+                evaluation_episodes=EnvironmentEpisodes(2),
+                progress_interval=EnvironmentSteps(3),
+            ),
+        )
+    )
+    manager.create_graph(Runtime(seed=seed, device="cpu"))
+    return manager
+
+
+def amid_decisions(manager):
+    """Whether decisions of two members are open in a row, one of them for some steps."""
+    rows = manager.state_dict()["training"]["top"]["agent_rows"]
+    both = rows["decisions_of"]["a"]["open"] & rows["decisions_of"]["b"]["open"]
+    lasts = rows["decisions_of"]["a"]["duration"] > 1
+    return (both & lasts).any()
+
+
+@pytest.mark.parametrize("shares", [None, "one"])
+@pytest.mark.parametrize("kind", RUNNING)
+def test_group_stopped_in_mid_decision_resumes_bit_for_bit(kind, shares, tmp_path):
+    def check(whole, _):
+        members = whole.graph.agents["main"].members
+        learners = [
+            each for name, each in members.items() if kind != "function" or name != "chooser"
+        ]
+        assert all(each.training_steps > 0 for each in learners)
+
+    build = partial(running, RUNNING[kind], shares=shares)
+    assert_resumes(build, tmp_path, after(100, amid_decisions), check=check)
+
+
+def heard(maker, arbiter, steps):
+    """The transitions of speaker and listener in an environment of that kind."""
+    agents = (ppo(name, 1_000, normalised=False) for name in ("speaker_0", "listener_0"))
+    manager = BasicRLGraphManager(
+        BasicGraphParameters(
+            agent=AgentGroupParameters(
+                members=tuple(GroupMember.of(agent) for agent in agents), arbiter=arbiter
+            ),
+            environment=PettingZooParameters(
+                level=f"mpe2.simple_speaker_listener_v4:{maker}", kwargs={"max_cycles": 5}
+            ),
+            num_envs=2,
+            schedule=ScheduleParameters(
+                training=EnvironmentSteps(2 * steps), evaluation_interval=None
+            ),
+        )
+    )
+    with manager:
+        manager.create_graph(Runtime(seed=3, device="cpu"))
+        manager.run()
+        members = manager.graph.agents["main"].members
+        return {name: trajectories_of(agent) for name, agent in members.items()}
+
+
+def test_speaker_and_listener_in_turn_equal_those_at_once():
+    """In AEC's form both act before the world moves, so each has the transitions of the parallel
+    form, but for the simulator steps that a decision lasts: two, and one where the episode ends.
+    """
+    pytest.importorskip("mpe2")
+    at_once, in_turn = heard("parallel_env", None, 20), heard("env", EnvironmentTurns(), 40)
+    for name, expected in at_once.items():
+        assert expected["/mask"].sum() == 40
+        assert in_turn[name].keys() == expected.keys()
+        for path, values in expected.items():
+            if path != "/durations":
+                np.testing.assert_array_equal(in_turn[name][path], values, err_msg=path)
+        assert set(in_turn[name]["/durations"].ravel()) <= {1, 2}
