@@ -215,7 +215,7 @@ def level_metrics(
         learns: Whether each level learns now, by name; None where all always do.
     """
     found = {name: {f"{room}/learns": value} for name, value in (learns or {}).items()}
-    if all(level.params.goal_space is None for level in stack.levels):
+    if len(stack.levels) == 1 and stack.levels[0].params.goal_space is None:
         return found
     for level in stack.levels:
         own = {f"{room}/{name}": value for name, value in level.drain().items()}

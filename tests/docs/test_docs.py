@@ -340,6 +340,21 @@ def names_of_what_is_wrong():
     return {name for each in found for name in each.scalars}
 
 
+def metrics_of_a_selector():
+    """The names of the scalars of a level that selects others."""
+    names = set()
+    with load_preset(find_preset("Workshop_PPO_Selector")).build(
+        {"steps": 20_000, "preempt": True}
+    ) as graph_manager:
+        selector, *parts = graph_manager.parameters.levels
+        levels = (selector, *(replace(part, frozen=True) for part in parts))
+        selecting = replace(graph_manager.parameters, levels=levels)
+    with GraphManager(selecting) as graph_manager:
+        for record in graph_manager.improve():
+            names |= {*record.scalars}
+    return names
+
+
 def metrics_of_runs():
     """The names of every scalar and array of small runs."""
     names = set()
@@ -396,6 +411,7 @@ def metrics_of_runs():
     with HACGraphManager(strict) as graph_manager:
         for record in graph_manager.improve():
             names |= {*record.scalars}
+    names |= metrics_of_a_selector()
     for preset, changes in SKILLS.items():
         with load_preset(find_preset(preset)).build(changes) as graph_manager:
             for record in graph_manager.improve():
