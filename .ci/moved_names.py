@@ -47,8 +47,10 @@ RENAMED = {
 }
 """New names of public classes and functions by their old ones, or by module and name."""
 GONE = {
+    "coach_rl.environments.gymnasium.probing:SEED",
     "coach_rl.environments.gymnasium.worker:PATIENCE_SECONDS",
     "coach_rl.environments.gymnasium.worker:Worker",
+    "coach_rl.experiment.runner:policy_of",
     "coach_rl.graph_managers.worker_places:packed",
 }
 """Names without a successor, though other modules have names like them."""

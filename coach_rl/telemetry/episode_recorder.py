@@ -17,16 +17,13 @@ row.note_tick(stack.tick())                     # every tick, from the reset on
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
-from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
 
-from coach_rl.core.errors import CoachWarning, ConfigurationError, RunError, in_one_line
-from coach_rl.core.interfaces import Environment, GoalPlace, Mark, MarkRenderable, Renderable
-from coach_rl.core.levels import LevelDescription, LevelGoals
-from coach_rl.core.records import Array, EnvResponse, take
+from coach_rl.core.errors import CoachWarning, RunError, in_one_line
+from coach_rl.core.records import EnvResponse, take
+from coach_rl.telemetry.camera import Camera, FilmedLevel, FilmedStack, level_colour
 from coach_rl.telemetry.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.telemetry.video import (
     RGB,
@@ -36,158 +33,7 @@ from coach_rl.telemetry.video import (
     Shot,
     VideoParameters,
     require_writable,
-    side_by_side,
 )
-
-LEVEL_COLOURS: tuple[RGB, ...] = (
-    (230, 60, 50),
-    (60, 200, 80),
-    (200, 90, 230),
-    (255, 150, 40),
-    (60, 210, 220),
-)
-"""Colours of the goals of the levels below the top, the highest first; they repeat."""
-
-
-class FilmedLevel(Protocol):
-    """A level whose goals and marks are drawn."""
-
-    @property
-    def name(self) -> str:
-        """The level's name."""
-        ...
-
-    @property
-    def params(self) -> LevelDescription:
-        """Its description."""
-        ...
-
-    @property
-    def goals(self) -> LevelGoals | None:
-        """Its current goals; None where it has none."""
-        ...
-
-    def marks(self, row: int, place: GoalPlace) -> Sequence[Mark]:
-        """Marks that its agent adds to a frame of a row."""
-        ...
-
-    def picture(self, row: int) -> Array | None:
-        """Its agent's picture of a row, uint8 [H, W, 3]; None where it has none."""
-        ...
-
-
-class FilmedStack(Protocol):
-    """Levels, top first, above the environment that is drawn."""
-
-    @property
-    def simulators(self) -> Environment:
-        """The environment."""
-        ...
-
-    @property
-    def num_envs(self) -> int:
-        """N."""
-        ...
-
-    @property
-    def levels(self) -> Sequence[FilmedLevel]:
-        """The levels."""
-        ...
-
-    def path(self, row: int) -> Sequence[FilmedLevel]:
-        """The levels that act in a row, top first."""
-        ...
-
-
-class Camera:
-    """Draws a row of a stack's environment, with the goals and marks of its levels where it can.
-
-    Pictures of the levels' agents stand at the right of the scene, the top's first.
-
-    Args:
-        stack: Whose.
-        row: Which.
-
-    Raises:
-        ConfigurationError: Neither the environment nor an agent has pictures, or there is no such
-            row.
-    """
-
-    def __init__(self, stack: FilmedStack, row: int) -> None:
-        environment = stack.simulators
-        if row >= stack.num_envs:
-            raise ConfigurationError(
-                f"there is no row {row} to film: there are {stack.num_envs} environments in "
-                f"parallel, rows 0 to {stack.num_envs - 1}"
-            )
-        self._row, self._levels, self._path = row, stack.levels, stack.path
-        self._plain = environment if isinstance(environment, Renderable) else None
-        self._marking = environment if isinstance(environment, MarkRenderable) else None
-        self._pictures = self._drawn_pictures()
-        if self._plain is None and not self._pictures:
-            raise ConfigurationError(
-                f"episodes cannot be filmed: a {type(environment).__name__} has no pictures; "
-                "leave out the video flags (-dg, -dm)"
-            )
-
-    def frame(self, *, has_goals: bool = True) -> Array:
-        """Render the current state; before the first decision of an episode there are no goals."""
-        self._pictures, scene = self._drawn_pictures(), None
-        if self._marking is not None:
-            marks = self._marks(self._marking) if has_goals else []
-            scene = self._marking.render(self._row, marks)
-        elif self._plain is not None:
-            scene = self._plain.render(self._row)
-        return side_by_side([*([] if scene is None else [scene]), *self._pictures])
-
-    def ended_frame(self) -> Array | None:
-        """The end of the episode that the last tick ended; None if it can no longer be drawn.
-
-        The pictures beside it are those of the frame before.
-        """
-        if self._marking is None:
-            return None
-        scene = self._marking.render_ended(self._row, self._marks(self._marking))
-        return side_by_side([scene, *self._pictures])
-
-    def _drawn_pictures(self) -> list[Array]:
-        """The pictures of the levels that have one.
-
-        Raises:
-            RunError: One of them is no picture.
-        """
-        found = []
-        for level in self._levels:
-            picture = level.picture(self._row)
-            if picture is None:
-                continue
-            if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3:
-                raise RunError(
-                    f"the picture of level '{level.name}' must be uint8 [height, width, 3], got "
-                    f"{picture.dtype} of shape {picture.shape}"
-                )
-            found.append(picture)
-        return found
-
-    def _marks(self, environment: MarkRenderable) -> list[Mark]:
-        marks: list[Mark] = []
-        colours = {id(level): level_colour(n) for n, level in enumerate(self._levels[1:])}
-        for above, level in pairwise(self._path(self._row)):
-            goals = level.goals
-            if goals is None or not goals.given[self._row]:
-                continue
-            space = goals.goal_space
-            place_of = partial(environment.goal_place, space.key, space.elements)
-            marks += above.marks(self._row, place_of)
-            if space.overridden("achieved"):  # the goal is no place of the scene
-                continue
-            place = place_of(goals.goal[self._row, : space.size])
-            if place is not None:
-                red, green, blue = (part / 255 for part in colours[id(level)])
-                # Names are drawn on top: readable where a goal lies inside a wall.
-                colour = (red, green, blue, 1.0)
-                marks.append(Mark(place=place, colour=colour, label=level.name))
-        return marks
 
 
 class FilmedRow:
@@ -362,11 +208,6 @@ class _LevelState:
 def _selects(stack: FilmedStack) -> bool:
     """Return whether a level of a stack has several below it, of which one acts at a time."""
     return any(len(level.params.below or ()) > 1 for level in stack.levels)
-
-
-def level_colour(index: int) -> RGB:
-    """The colour of the goals of a level below the top; 0 is the one right below."""
-    return LEVEL_COLOURS[index % len(LEVEL_COLOURS)]
 
 
 class EvaluationWatcher(Protocol):

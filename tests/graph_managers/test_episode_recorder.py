@@ -21,7 +21,8 @@ from coach_rl.graph_managers import (
     GraphManager,
     ScheduleParameters,
 )
-from coach_rl.telemetry.episode_recorder import LEVEL_COLOURS, EpisodeRecorder, TrainingRecorder
+from coach_rl.telemetry.camera import LEVEL_COLOURS
+from coach_rl.telemetry.episode_recorder import EpisodeRecorder, TrainingRecorder
 from coach_rl.telemetry.video import VideoParameters
 
 EPISODES = EnvironmentEpisodes(3)

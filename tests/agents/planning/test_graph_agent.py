@@ -42,7 +42,7 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import End
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.telemetry.episode_recorder import Camera
+from coach_rl.telemetry.camera import Camera
 from coach_rl.testing import assert_same_state
 
 PLACES = GoalSpace(low=(0.0, 0.0), high=(4.0, 4.0), threshold=(0.3, 0.3), key="x")
