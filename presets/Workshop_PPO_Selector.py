@@ -23,6 +23,7 @@ class Panel(RunPanel):
     num_envs: int = 64
     steps: int = 300_000
     learning_rate: float = 1e-3
+    """Learning rate of all agents."""
 
 
 def ppo(panel: Panel, rollout: int, discount: float) -> rl.PPOAgentParameters:

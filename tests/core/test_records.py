@@ -98,8 +98,8 @@ def test_end_reasons_combine_and_fit_a_byte():
     assert End.GOAL in both
     assert End.HORIZON not in both
     values = [int(end) for end in End]
-    assert values == [1, 2, 4, 8, 16, 32, 64]
-    assert np.uint8(sum(values)) == 127
+    assert values == [1, 2, 4, 8, 16, 32, 64, 128]
+    assert np.uint8(sum(values)) == 255
 
 
 def test_take_selects_rows_by_numbers_masks_and_slices():

@@ -112,7 +112,8 @@ def shortened(manager: GraphManager) -> GraphManager:
         *(replace(each, agent=hasty(each.agent, 32)) for each in upper),  # which decide seldom
         replace(lowest, agent=hasty(lowest.agent)),
     )
-    return type(manager)(replace(parameters, schedule=schedule, levels=levels))
+    few = min(parameters.num_envs, 16)  # of which a rollout of 32 decisions has several each
+    return type(manager)(replace(parameters, schedule=schedule, levels=levels, num_envs=few))
 
 
 def hasty(agent, rollout=256):
@@ -180,7 +181,7 @@ def test_levels_of_a_preset_can_be_built(name):
             preset.build({"level": f"{preset.levels[0]}x"})
 
 
-MORE_ROUNDS = {"PointMass_PPO_Skills": 5, "TMaze_PPO_Options": 1}
+MORE_ROUNDS = {"Workshop_PPO_Selector": 1, "PointMass_PPO_Skills": 5, "TMaze_PPO_Options": 1}
 """Numbers of agents that learn in presets whose upper level decides more often than others."""
 
 
