@@ -17,7 +17,7 @@ hundred decisions. "Equal" means equal to the last bit.
 import copy
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +28,6 @@ from coach_rl.core.agents import AgentContext, PacedAgent
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import (
     ActionError,
-    CoachError,
     CoachWarning,
     ConfigurationError,
     SpaceError,
@@ -43,16 +42,14 @@ from coach_rl.testing.agent_trial import (
     ROWS,
     AgentTrial,
     Check,
-    expect_same_state,
     frozen_copies,
     parts_of,
-    refused,
     same_actions,
 )
 from coach_rl.testing.allowed_actions import forbidden
-from coach_rl.testing.environment_contract import Finding
+from coach_rl.testing.environment_contract import Finding, add_tests, tried
 from coach_rl.testing.goal_contract import GOAL_CHECKS
-from coach_rl.testing.trial import ContractViolation, expect
+from coach_rl.testing.trial import ContractViolation, expect, expect_same_state, refused
 
 GENERATORS = (
     "draw from the rows' RowNoise and from generators that are made of context.seed, never from "
@@ -393,15 +390,15 @@ def examine_agents(graph_manager: Any, *, seed: int = 7) -> Iterator[Finding]:
         goals = context.place.goal
         if goals is not None and not type(goals).__module__.startswith("coach_rl.core."):
             trial = AgentTrial(parameters=level.agent, context=context)
-            yield from _findings(f"goals of {level.name}", GOAL_CHECKS, trial)
+            for check in GOAL_CHECKS:
+                yield tried(check, trial, of=f"goals of {level.name}: ")
 
 
 def examine_agent(parameters: Any, context: AgentContext) -> Iterator[Finding]:
     """Try an agent at its place; yields one finding per promise."""
     name = parameters.name
     trial = AgentTrial(parameters=parameters, context=context)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CoachWarning)
+    with warnings.catch_warnings(action="ignore", category=CoachWarning):
         try:
             below = replace(context.place, agent_below=None)
             replace(trial, context=replace(context, place=below)).build()
@@ -409,22 +406,11 @@ def examine_agent(parameters: Any, context: AgentContext) -> Iterator[Finding]:
             text = "left out: it needs the agent of the level below at work; train it instead"
             yield Finding("warned", f"{name}: checks", text)
             return
-        yield from _findings(name, AGENT_CHECKS, trial)
+        for check in AGENT_CHECKS:
+            yield tried(check, trial, of=f"{name}: ")
         if not trial.trained.training_steps:
             text = f"it made no gradient steps in {trial.most_ticks:,} ticks; make it learn sooner"
             yield Finding("warned", f"{name}: learning", text)
-
-
-def _findings(name: str, checks: tuple[Check, ...], trial: AgentTrial) -> Iterator[Finding]:
-    """The finding of each check."""
-    for check in checks:
-        subject = f"{name}: {check.__name__.replace('_', ' ')}"
-        try:
-            check(trial)
-        except (ContractViolation, CoachError) as error:
-            yield Finding("failed", subject, " ".join(str(error).split()))
-        else:
-            yield Finding("passed", subject, "")
 
 
 class AgentContract:
@@ -435,16 +421,7 @@ class AgentContract:
         raise NotImplementedError(f"{type(self).__name__} must define trial()")
 
 
-def _as_test(check: Check) -> Callable[[AgentContract], None]:
-    def test(contract: AgentContract) -> None:
-        check(contract.trial())
-
-    test.__doc__ = check.__doc__
-    return test
-
-
-for _check in AGENT_CHECKS:
-    setattr(AgentContract, f"test_{_check.__name__}", _as_test(_check))
+add_tests(AgentContract, AGENT_CHECKS, lambda contract: contract.trial())
 
 
 def _expect_same_future(trial: AgentTrial, play: Any, resumed: Any, what: str) -> None:

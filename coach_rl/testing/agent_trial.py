@@ -27,8 +27,6 @@ from coach_rl.core.records import (
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces, Space, choice_sizes, mask_key
 from coach_rl.core.state import State
-from coach_rl.testing.states import assert_same_state
-from coach_rl.testing.trial import ContractViolation, expect
 
 ROWS = 3
 """Number of rows that the checks drive."""
@@ -333,27 +331,6 @@ def same_actions(left: list[Action], right: list[Action], *, nearly: bool = Fals
         for one, two in zip(left, right, strict=True)
         for values, other in zip(parts_of(one).values(), parts_of(two).values(), strict=True)
     )
-
-
-def expect_same_state(one: State, other: State, message: str) -> None:
-    """Raise `ContractViolation` with the path of the first leaf that differs."""
-    try:
-        assert_same_state(one, other)
-    except AssertionError as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        where = next((line for line in lines if line.startswith(("/", "only one"))), lines[0])
-        raise ContractViolation(f"{message}: {where}") from error
-
-
-def refused(call: Callable[[], object], kind: type[Exception], message: str) -> None:
-    """Raise `ContractViolation` unless the call raises an error of this kind."""
-    try:
-        call()
-    except kind:
-        return
-    except Exception as error:
-        raise ContractViolation(f"{message}, got {type(error).__name__}: {error}") from error
-    expect(False, f"{message}, but it was accepted")
 
 
 def frozen_copies(values: Iterator[Array]) -> Callable[[], bool]:

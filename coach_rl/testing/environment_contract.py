@@ -20,10 +20,10 @@ The checks play random actions, so give tasks with long episodes a short time li
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import gymnasium
 import numpy as np
@@ -32,72 +32,44 @@ from gymnasium import spaces
 from coach_rl.core.errors import CoachError, CoachWarning
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.spaces import Space, actions_from_uniform, has_finite_width, uniform_size
+from coach_rl.testing import exchange_checks as exchange
+from coach_rl.testing import repetition_checks as repetition
 from coach_rl.testing.allowed_actions import with_allowed_actions
-from coach_rl.testing.exchange_checks import (
-    answers_are_not_overwritten,
-    answers_can_be_written_to,
-    answers_have_the_promised_form,
-    bad_actions_are_refused,
-    bad_rows_are_refused,
-    directive_equals_bare_action,
-    duration_counts_steps,
-    end_bits_agree,
-    info_is_aligned,
-    info_is_that_of_the_step,
-    last_observation_is_the_true_one,
-    masks_allow_an_action,
-    recv_without_send_is_empty,
-    reset_answers_for_all_rows,
-    rows_and_actions_stay_together,
-    send_before_reset_is_refused,
-    sent_actions_stay_as_they_are,
-    unsent_rows_stay_untouched,
-)
-from coach_rl.testing.repetition_checks import (
-    close_twice,
-    different_seeds_differ_if_anything_does,
-    integer_seed_counts_up,
-    no_seed_continues,
-    open_decisions_are_saved,
-    rows_live_alone_as_among_others,
-    same_seed_same_numbers,
-    saved_before_reset,
-    state_replaces_everything,
-    state_round_trip,
-    state_shares_no_memory,
-)
 from coach_rl.testing.trial import Check, ContractViolation, Trial
 
+SAVING: tuple[Check, ...] = (
+    repetition.state_round_trip,
+    repetition.state_replaces_everything,
+    repetition.state_shares_no_memory,
+    repetition.open_decisions_are_saved,
+    repetition.saved_before_reset,
+)
 ENVIRONMENT_CHECKS: tuple[Check, ...] = (
-    reset_answers_for_all_rows,
-    answers_have_the_promised_form,
-    info_is_aligned,
-    duration_counts_steps,
-    end_bits_agree,
-    last_observation_is_the_true_one,
-    masks_allow_an_action,
-    same_seed_same_numbers,
-    different_seeds_differ_if_anything_does,
-    integer_seed_counts_up,
-    rows_live_alone_as_among_others,
-    info_is_that_of_the_step,
-    no_seed_continues,
-    recv_without_send_is_empty,
-    directive_equals_bare_action,
-    rows_and_actions_stay_together,
-    unsent_rows_stay_untouched,
-    bad_rows_are_refused,
-    bad_actions_are_refused,
-    send_before_reset_is_refused,
-    answers_are_not_overwritten,
-    answers_can_be_written_to,
-    sent_actions_stay_as_they_are,
-    state_round_trip,
-    state_replaces_everything,
-    state_shares_no_memory,
-    open_decisions_are_saved,
-    saved_before_reset,
-    close_twice,
+    exchange.reset_answers_for_all_rows,
+    exchange.answers_have_the_promised_form,
+    exchange.info_is_aligned,
+    exchange.duration_counts_steps,
+    exchange.end_bits_agree,
+    exchange.last_observation_is_the_true_one,
+    exchange.masks_allow_an_action,
+    repetition.same_seed_same_numbers,
+    repetition.different_seeds_differ_if_anything_does,
+    repetition.integer_seed_counts_up,
+    repetition.rows_live_alone_as_among_others,
+    exchange.info_is_that_of_the_step,
+    repetition.no_seed_continues,
+    exchange.recv_without_send_is_empty,
+    exchange.directive_equals_bare_action,
+    exchange.rows_and_actions_stay_together,
+    exchange.unsent_rows_stay_untouched,
+    exchange.bad_rows_are_refused,
+    exchange.bad_actions_are_refused,
+    exchange.send_before_reset_is_refused,
+    exchange.answers_are_not_overwritten,
+    exchange.answers_can_be_written_to,
+    exchange.sent_actions_stay_as_they_are,
+    *SAVING,
+    repetition.close_twice,
 )
 """Every promise, in the order in which `check_environment` tries them."""
 EPISODE_STEPS = 10_000
@@ -107,23 +79,20 @@ LONG = 500
 SECONDS = 5.0
 """Time that the search for an episode's end takes at most."""
 WITHOUT_SEEDS = {
-    *ENVIRONMENT_CHECKS[: ENVIRONMENT_CHECKS.index(same_seed_same_numbers)],
-    send_before_reset_is_refused,
-    answers_are_not_overwritten,
-    sent_actions_stay_as_they_are,
-    close_twice,
+    *ENVIRONMENT_CHECKS[: ENVIRONMENT_CHECKS.index(repetition.same_seed_same_numbers)],
+    exchange.send_before_reset_is_refused,
+    exchange.answers_are_not_overwritten,
+    exchange.sent_actions_stay_as_they_are,
+    repetition.close_twice,
 }
 """Checks that mean something where no two runs are equal."""
-SAVING = {
-    state_round_trip,
-    state_replaces_everything,
-    open_decisions_are_saved,
-    saved_before_reset,
-    state_shares_no_memory,
+ENDING = {exchange.end_bits_agree, exchange.last_observation_is_the_true_one}
+STEPLESS = {
+    exchange.reset_answers_for_all_rows,
+    exchange.send_before_reset_is_refused,
+    repetition.close_twice,
 }
-ENDING = {end_bits_agree, last_observation_is_the_true_one}
-STEPLESS = {reset_answers_for_all_rows, send_before_reset_is_refused, close_twice}
-ROW_BY_ROW = {rows_live_alone_as_among_others, unsent_rows_stay_untouched}
+ROW_BY_ROW = {repetition.rows_live_alone_as_among_others, exchange.unsent_rows_stay_untouched}
 ADVICE = {
     "same_seed_same_numbers": "draw everything random from self.np_random, which "
     "super().reset(seed=seed) seeds; not from random or np.random",
@@ -140,41 +109,24 @@ ADVICE = {
 }
 """Remedies of broken promises, where the violation does not name them."""
 Verdict = Literal["passed", "warned", "failed"]
+Tried = TypeVar("Tried")
+"""The trial of an environment, or of an agent."""
 
 
 def check_environment(
     build: Callable[[int], Environment],
-    *,
-    steps: int = 60,
-    seed: int = 7,
-    partial_sends: bool = True,
-    saves: bool = True,
-    seeds_rows: bool = True,
-    single: Callable[[], gymnasium.Env[Any, Any]] | None = None,
+    **settings: Any,
 ) -> None:
     """Run every check on an environment.
 
     Args:
         build: Makes a fresh environment with that many rows; called many times.
-        steps: Steps per row and check; an episode must end within them.
-        seed: Of the environment and of the actions.
-        partial_sends: False for a simulator that steps all rows at once.
-        saves: False for a simulator that cannot be saved.
-        seeds_rows: False for a simulator whose rows share a random stream.
-        single: Makes the Gymnasium environment of one row, to compare with; None: there is none.
+        settings: Of the `Trial`, such as `steps=30`.
 
     Raises:
         ContractViolation: A promise is broken; the message names it and the violation.
     """
-    trial = Trial(
-        build=build,
-        steps=steps,
-        seed=seed,
-        partial_sends=partial_sends,
-        saves=saves,
-        seeds_rows=seeds_rows,
-        single=single,
-    )
+    trial = Trial(build=build, **settings)
     for check in ENVIRONMENT_CHECKS:
         check(trial)
 
@@ -196,27 +148,28 @@ class EnvironmentContract:
     @property
     def trial(self) -> Trial:
         """The trial that the checks run."""
-        return Trial(
-            build=self.build,
-            steps=self.steps,
-            seed=self.seed,
-            partial_sends=self.partial_sends,
-            saves=self.saves,
-            seeds_rows=self.seeds_rows,
-            single=type(self).single,
-        )
+        names = ("steps", "seed", "partial_sends", "saves", "seeds_rows")
+        settings: dict[str, Any] = {name: getattr(self, name) for name in names}
+        return Trial(build=self.build, single=type(self).single, **settings)
 
 
-def _as_test(check: Check) -> Callable[[EnvironmentContract], None]:
-    def test(contract: EnvironmentContract) -> None:
-        check(contract.trial)
+def add_tests(
+    contract: type, checks: Sequence[Callable[[Tried], None]], trial: Callable[[Any], Tried]
+) -> None:
+    """Give a class a test for each check, of the trial of an instance."""
 
-    test.__doc__ = check.__doc__
-    return test
+    def as_test(check: Callable[[Tried], None]) -> Callable[[object], None]:
+        def test(self: object) -> None:
+            check(trial(self))
+
+        test.__doc__ = check.__doc__
+        return test
+
+    for check in checks:
+        setattr(contract, f"test_{check.__name__}", as_test(check))
 
 
-for _check in ENVIRONMENT_CHECKS:
-    setattr(EnvironmentContract, f"test_{_check.__name__}", _as_test(_check))
+add_tests(EnvironmentContract, ENVIRONMENT_CHECKS, lambda contract: contract.trial)
 
 
 @dataclass(frozen=True)
@@ -253,7 +206,7 @@ def examine(
         seed: Of the environment and of the actions.
     """
     try:
-        with _without_warnings():
+        with warnings.catch_warnings(action="ignore", category=CoachWarning):
             space, length, done, seconds = _first_episode(build, seed)
     except CoachError as error:
         yield Finding("failed", "plays", str(error))
@@ -274,7 +227,7 @@ def examine(
         seeds_rows=not steps_together,
         single=single,
     )
-    meaningless |= set() if trial.saves else SAVING
+    meaningless |= set() if trial.saves else set(SAVING)
     if steps_together:
         meaningless |= ROW_BY_ROW
         if _holds_back(trial):
@@ -287,9 +240,9 @@ def examine(
     for check in ENVIRONMENT_CHECKS:
         if check in meaningless:
             continue
-        finding = _tried(check, trial)
+        finding = tried(check, trial, advice=ADVICE.get(check.__name__))
         yield finding
-        if check is same_seed_same_numbers and finding.verdict == "failed":
+        if check is repetition.same_seed_same_numbers and finding.verdict == "failed":
             meaningless |= set(ENVIRONMENT_CHECKS) - WITHOUT_SEEDS
             yield Finding(
                 "warned",
@@ -301,14 +254,6 @@ def examine(
         yield Finding("warned", "can be saved", f"{obstacle_to_restoring}; {advice}")
 
 
-@contextmanager
-def _without_warnings() -> Iterator[None]:
-    """Warnings are silenced: their texts are findings here."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CoachWarning)
-        yield
-
-
 def _first_episode(build: Callable[[int], Environment], seed: int) -> tuple[Space, int, int, float]:
     """Play an episode.
 
@@ -316,8 +261,7 @@ def _first_episode(build: Callable[[int], Environment], seed: int) -> tuple[Spac
         The action space, the episode's steps (0 if it did not end), the steps played, and the
         seconds that they took.
     """
-    environment = with_allowed_actions(build(1))
-    try:
+    with closing(with_allowed_actions(build(1))) as environment:
         environment.reset(seed=seed)
         space, rng = environment.spaces.action, np.random.default_rng(seed)
         size, begin, length, done, seconds = uniform_size(space), time.perf_counter(), 0, 0, 0.0
@@ -328,8 +272,6 @@ def _first_episode(build: Callable[[int], Environment], seed: int) -> tuple[Spac
                 length = length or done
             seconds = time.perf_counter() - begin
         return space, length, done, seconds
-    finally:
-        environment.close()
 
 
 def _holds_back(trial: Trial) -> bool:
@@ -372,13 +314,22 @@ def _endless_actions(space: Space) -> Iterator[Finding]:
             )
 
 
-def _tried(check: Check, trial: Trial) -> Finding:
-    subject = check.__name__.replace("_", " ")
+def tried(
+    check: Callable[[Tried], None], trial: Tried, *, of: str = "", advice: str | None = None
+) -> Finding:
+    """The finding of a check.
+
+    Args:
+        check: The check.
+        trial: The trial that it runs.
+        of: What is tried, to stand before the promise.
+        advice: The remedy where the promise is broken; None where the violation names it.
+    """
+    subject = of + check.__name__.replace("_", " ")
     try:
-        with _without_warnings():
+        with warnings.catch_warnings(action="ignore", category=CoachWarning):
             check(trial)
     except (ContractViolation, CoachError) as error:
-        advice = ADVICE.get(check.__name__)
         text = " ".join(str(error).split())
         return Finding("failed", subject, text if advice is None else f"{text}; {advice}")
     return Finding("passed", subject, "")

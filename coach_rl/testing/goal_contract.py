@@ -17,8 +17,8 @@ from coach_rl.core.clock import Phase
 from coach_rl.core.goals import GoalSpace, Verdict
 from coach_rl.core.levels import DIRECTIVE_KEYS
 from coach_rl.core.records import Array, FloatArray, Observation
-from coach_rl.testing.agent_trial import AgentTrial, Play, expect_same_state, frozen_copies
-from coach_rl.testing.trial import ContractViolation, expect
+from coach_rl.testing.agent_trial import AgentTrial, Play, frozen_copies
+from coach_rl.testing.trial import ContractViolation, expect, expect_same_state
 
 SAMPLES = 7
 """Number of rows that are judged."""

@@ -13,12 +13,12 @@ from coach_rl.testing.trial import (
     ContractViolation,
     Trial,
     difference,
-    equal_arrays,
     expect,
     expect_equal,
     expect_refused,
     expect_same,
     expect_same_run,
+    expect_same_state,
     one_row,
     part_of,
     played,
@@ -194,7 +194,7 @@ def state_shares_no_memory(trial: Trial) -> None:
         _check_tree(state, "state")
         copy = deepcopy(state)
         went_on = stepped(one, actions[half:])
-        expect(_same_tree(state, copy), "a saved state changed while the environment continued")
+        expect_same_state(copy, state, "a saved state changed while the environment continued")
         other.load_state_dict(state)
         _write_into_tree(state)
         expect_same_run(
@@ -233,20 +233,6 @@ def _check_tree(value: object, path: str) -> None:
             f"{path} is a {type(value).__name__}; a state holds "
             "arrays, numbers, strings, booleans, None, lists and dicts",
         )
-
-
-def _same_tree(left: object, right: object) -> bool:
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(
-            _same_tree(part, right[key]) for key, part in left.items()
-        )
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(_same_tree, left, right))
-    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
-        return equal_arrays(left, right)
-    if type(left) is not type(right):
-        return False
-    return bool(left == right or (left != left and right != right))
 
 
 def _write_into_tree(value: object) -> None:

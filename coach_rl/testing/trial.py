@@ -3,9 +3,9 @@
 Comparisons are bit by bit; a promise that is broken is a `ContractViolation`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import gymnasium
@@ -15,7 +15,9 @@ from coach_rl.core.errors import ActionError
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.records import Action, Array, EnvResponse, IntArray, Observation
 from coach_rl.core.spaces import actions_from_uniform, uniform_size
+from coach_rl.core.state import State
 from coach_rl.testing.allowed_actions import with_allowed_actions
+from coach_rl.testing.states import assert_same_state
 
 ROWS = 3
 """Number of rows that the checks drive."""
@@ -74,11 +76,8 @@ class Trial:
     @contextmanager
     def environment(self, rows: int = ROWS) -> Iterator[Environment]:
         """A fresh environment, closed afterwards."""
-        environment = self.made(rows)
-        try:
+        with closing(self.made(rows)) as environment:
             yield environment
-        finally:
-            environment.close()
 
     def actions(self, environment: Environment, rows: int = ROWS, stream: int = 0) -> list[Action]:
         """One random action per step for that many rows, [rows, ...] each."""
@@ -133,17 +132,21 @@ def expect_refused(
     environment: Environment, action: Action, rows: IntArray | None, what: str
 ) -> None:
     """Violation unless sending this raises `ActionError`."""
+    message = f"{what} must be refused with ActionError"
+    refused(lambda: environment.send(action, rows), ActionError, message)
+
+
+def refused(call: Callable[[], object], kind: type[Exception], message: str) -> None:
+    """Violation unless the call raises an error of this kind."""
     try:
-        environment.send(action, rows)
-    except ActionError:
+        call()
+    except kind:
         return
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise ContractViolation(
-            f"{what} must be refused with ActionError, got {type(error).__name__}: {error}"
-        ) from error
-    raise ContractViolation(f"{what} must be refused with ActionError, but was accepted")
+        raise ContractViolation(f"{message}, got {type(error).__name__}: {error}") from error
+    raise ContractViolation(f"{message}, but it was accepted")
 
 
 def expect_equal(left: Observation, right: Observation, what: str) -> None:
@@ -169,18 +172,33 @@ def expect_same_run(one: list[EnvResponse], other: list[EnvResponse], what: str)
 
 def difference(one: EnvResponse, other: EnvResponse) -> str:
     """The name of the first array that differs; empty when none does."""
-    for name in ("rows", "reward", "terminated", "truncated", "end", "duration"):
-        if not equal_arrays(getattr(one, name), getattr(other, name)):
-            return f"{name}: {getattr(one, name)} and {getattr(other, name)}"
-    for name in ("observation", "first_observation", "info"):
-        left: Mapping[str, Array] = getattr(one, name)
-        right: Mapping[str, Array] = getattr(other, name)
-        if set(left) != set(right):
-            return f"the keys of {name}: {sorted(left)} and {sorted(right)}"
-        for key, values in left.items():
-            if not equal_arrays(values, right[key]):
-                return f"{name}['{key}']: {values} and {right[key]}"
-    return ""
+    left, right = _arrays(one), _arrays(other)
+    if left.keys() != right.keys():
+        return f"their keys: only one has {', '.join(sorted(left.keys() ^ right.keys()))}"
+    different = (name for name in left if not equal_arrays(left[name], right[name]))
+    return next((f"{name}: {left[name]} and {right[name]}" for name in different), "")
+
+
+def _arrays(response: EnvResponse) -> dict[str, Array]:
+    """The arrays of a response by name."""
+    found: dict[str, Array] = {}
+    for field in fields(response):
+        match getattr(response, field.name):
+            case dict() as parts:
+                found |= {f"{field.name}['{key}']": values for key, values in parts.items()}
+            case np.ndarray() as values:
+                found[field.name] = values
+    return found
+
+
+def expect_same_state(one: State, other: State, message: str) -> None:
+    """Raise `ContractViolation` with the path of the first leaf that differs."""
+    try:
+        assert_same_state(one, other)
+    except AssertionError as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        where = next((line for line in lines if line.startswith(("/", "only one"))), lines[0])
+        raise ContractViolation(f"{message}: {where}") from error
 
 
 def one_row(response: EnvResponse, position: int) -> EnvResponse:
@@ -200,17 +218,6 @@ def one_row(response: EnvResponse, position: int) -> EnvResponse:
 
 def write_into(response: EnvResponse) -> None:
     """Write into every array of a response that can be written to."""
-    arrays = [
-        response.rows,
-        response.reward,
-        response.terminated,
-        response.truncated,
-        response.end,
-        response.duration,
-        *response.observation.values(),
-        *response.first_observation.values(),
-        *response.info.values(),
-    ]
-    for values in arrays:
+    for values in _arrays(response).values():
         if values.flags.writeable:
             values[...] = np.ones((), values.dtype)
