@@ -1,168 +1,111 @@
 """Names that other libraries give to settings and flags, and the names that they have here.
 
 They come from Stable-Baselines3, CleanRL, Spinning Up, rl_games, Gymnasium and Coach. Only messages
-about unknown names use them; the names themselves stay unknown. Light: imports nothing.
+about unknown names use them; the names themselves stay unknown. Light: imports nothing of ours.
 """
 
+import re
 from collections.abc import Iterable
 
-_RATE = (
-    "learning_rate",
-    "agent.optimizer.learning_rate",
-    "agent.actor_optimizer.learning_rate",
-    "agent.critic_optimizer.learning_rate",
-)
-_ROLLOUT = ("rollout", "agent.algorithm.rollout")
-_EPOCHS = ("epochs", "agent.algorithm.epochs")
-_MINIBATCH = ("minibatch", "agent.algorithm.minibatch")
-_UPDATES = ("updates_per_step", "agent.learning.updates_per_step")
-_CAPACITY = ("agent.memory.capacity",)
-_CLIP = ("clip", "agent.algorithm.clip")
-_GRADIENT_NORM = ("agent.optimizer.max_gradient_norm", "agent.actor_optimizer.max_gradient_norm")
-_ENTROPY = (
-    "entropy",
-    "agent.algorithm.entropy_coefficient",
-    "temperature",
-    "agent.algorithm.initial_temperature",
-)
-_VALUE = ("agent.algorithm.value_coefficient",)
-_SYNC_RATE = ("agent.algorithm.target_sync.rate",)
-_SYNC_EVERY = ("target_period", "agent.algorithm.target_sync.every")
-_LAYERS = ("layers", "agent.network.torso.middleware", "agent.actor.torso.middleware")
-_ACTIVATION = ("agent.network.torso.activation", "agent.actor.torso.activation")
-_ENVS = ("num_envs",)
-_STEPS = ("steps", "schedule.training")
-_HEATUP = ("heatup", "schedule.heatup")
-_LEVEL = ("level", "environment.level")
-_EPISODE_LENGTH = ("environment.max_episode_steps",)
-_EVALUATE_EVERY = ("evaluation_interval", "schedule.evaluation_interval")
-_EVALUATION_EPISODES = ("schedule.evaluation_episodes",)
-_SAVE_EVERY = ("checkpoints.every_steps",)
-_NOISE = ("noise", "agent.exploration.scale")
-_NORMALISED = ("agent.normalise_observations", "agent.input_filter")
-_PRIORITISED = ("agent.memory.prioritised",)
 
-SETTINGS: dict[str, tuple[str, ...]] = {
-    "lr": _RATE,
-    "alpha_lr": ("temperature_learning_rate", "agent.temperature_optimizer.learning_rate"),
-    "lr_schedule": ("agent.algorithm.learning_rate_schedule", "agent.learning_rate_schedule"),
-    "anneal_lr": ("agent.algorithm.learning_rate_schedule", "agent.learning_rate_schedule"),
-    **dict.fromkeys(
-        ("actor_lr", "policy_lr", "pi_lr"),
-        ("actor_learning_rate", "agent.actor_optimizer.learning_rate"),
-    ),
-    **dict.fromkeys(("critic_lr", "q_lr", "qf_lr"), ("agent.critic_optimizer.learning_rate",)),
-    "gamma": ("discount", "agent.algorithm.discount"),
-    "discount_factor": ("discount", "agent.algorithm.discount"),
-    **dict.fromkeys(("lam", "lambda_", "gae"), ("gae_lambda", "agent.algorithm.gae_lambda")),
-    **dict.fromkeys(("n_steps", "num_steps", "rollout_length", "horizon_length"), _ROLLOUT),
-    "num_consecutive_playing_steps": (*_ROLLOUT, *_UPDATES),
-    **dict.fromkeys(
-        ("n_epochs", "update_epochs", "num_epochs", "ppo_epochs", "optimization_epochs"), _EPOCHS
-    ),
-    **dict.fromkeys(
-        ("batch_size", "minibatch_size", "mini_batch_size"),
-        ("batch", "agent.learning.batch", *_MINIBATCH),
-    ),
-    **dict.fromkeys(("num_minibatches", "n_minibatches", "nminibatches"), _MINIBATCH),
-    **dict.fromkeys(("train_freq", "gradient_steps", "utd", "utd_ratio"), _UPDATES),
-    **dict.fromkeys(("buffer_size", "replay_size", "memory_size", "max_size"), _CAPACITY),
-    **dict.fromkeys(("ent_coef", "entropy_coef", "beta_entropy", "alpha"), _ENTROPY),
-    "autotune": ("agent.algorithm.learn_temperature",),
-    **dict.fromkeys(("vf_coef", "value_coef", "critic_coef", "value_loss_coef"), _VALUE),
-    **dict.fromkeys(("max_grad_norm", "grad_norm", "clip_gradients"), _GRADIENT_NORM),
-    **dict.fromkeys(
-        ("clip_range", "clip_coef", "clip_ratio", "e_clip", "clip_likelihood_ratio_using_epsilon"),
-        _CLIP,
-    ),
-    **dict.fromkeys(("clip_range_vf", "clip_vloss"), ("agent.algorithm.value_clip",)),
-    "target_kl": ("agent.algorithm.stop_at_kl", "kl_target", "agent.algorithm.kl_target"),
-    **dict.fromkeys(("norm_adv", "normalize_advantage"), ("agent.algorithm.normalise_advantage",)),
-    **dict.fromkeys(("norm_obs", "normalize_observations", "normalize_input"), _NORMALISED),
-    **dict.fromkeys(("norm_reward", "normalize_reward"), ("agent.algorithm.scale_returns",)),
-    **dict.fromkeys(("tau", "rate_for_copying_weights_to_target"), _SYNC_RATE),
-    **dict.fromkeys(
-        (
-            "target_update_interval",
-            "target_network_frequency",
-            "num_steps_between_copying_online_weights_to_target",
-        ),
-        _SYNC_EVERY,
-    ),
-    **dict.fromkeys(("hidden_sizes", "hidden_size", "net_arch", "policy_kwargs"), _LAYERS),
-    **dict.fromkeys(("activation_fn", "activation_function"), _ACTIVATION),
-    **dict.fromkeys(("n_envs", "n_env", "nenvs", "num_actors"), _ENVS),
-    **dict.fromkeys(
-        ("total_timesteps", "timesteps", "n_timesteps", "num_timesteps", "total_steps"), _STEPS
-    ),
-    **dict.fromkeys(("max_timesteps", "improve_steps"), _STEPS),
-    **dict.fromkeys(("heatup_steps", "start_steps", "random_steps", "start_timesteps"), _HEATUP),
-    **dict.fromkeys(("env", "env_id", "env_name", "environment_id", "task"), _LEVEL),
-    **dict.fromkeys(("episode_length", "max_ep_len", "time_limit"), _EPISODE_LENGTH),
-    **dict.fromkeys(
-        ("eval_freq", "eval_interval", "steps_between_evaluation_periods"), _EVALUATE_EVERY
-    ),
-    **dict.fromkeys(("n_eval_episodes", "eval_episodes", "evaluation_steps"), _EVALUATION_EPISODES),
-    **dict.fromkeys(("save_freq", "save_every", "save_interval", "checkpoint_freq"), _SAVE_EVERY),
-    "checkpoint_save_secs": ("checkpoints.every_seconds",),
-    **dict.fromkeys(
-        ("exploration_initial_eps", "start_e", "eps_start"),
-        ("epsilon", "agent.exploration.epsilon.start"),
-    ),
-    **dict.fromkeys(
-        ("exploration_final_eps", "end_e", "eps_end"), ("agent.exploration.epsilon.end",)
-    ),
-    **dict.fromkeys(
-        ("exploration_fraction", "eps_decay"), ("epsilon_steps", "agent.exploration.epsilon.over")
-    ),
-    **dict.fromkeys(("exploration_noise", "action_noise", "noise_std"), _NOISE),
-    **dict.fromkeys(("policy_noise", "target_policy_noise"), ("agent.algorithm.target_noise",)),
-    "noise_clip": ("agent.algorithm.target_noise_clip",),
-    **dict.fromkeys(("policy_frequency", "policy_freq"), ("agent.algorithm.policy_delay",)),
-    **dict.fromkeys(("prioritized_replay", "per", "prioritized"), _PRIORITISED),
-    **dict.fromkeys(("n_sampled_goal", "replay_k"), ("agent.memory.hindsight.ratio",)),
-    "goal_selection_strategy": ("agent.memory.hindsight.strategy",),
-    "weight_decay": ("agent.optimizer.l2", "agent.critic_optimizer.l2"),
-    "adam_eps": ("agent.optimizer.epsilon", "agent.actor_optimizer.epsilon"),
-    "num_workers": ("collection.workers",),
-}
+def _table(text: str) -> dict[str, tuple[str, ...]]:
+    """The names here by each name elsewhere; lines are `elsewhere elsewhere: here here`."""
+    entries = (entry.split(":") for entry in re.split(r"\n(?=\S)", text.strip()))
+    return {name: tuple(here.split()) for names, here in entries for name in names.split()}
+
+
+SETTINGS = _table("""
+lr: learning_rate agent.optimizer.learning_rate agent.actor_optimizer.learning_rate
+    agent.critic_optimizer.learning_rate
+alpha_lr: temperature_learning_rate agent.temperature_optimizer.learning_rate
+lr_schedule anneal_lr: agent.algorithm.learning_rate_schedule agent.learning_rate_schedule
+actor_lr policy_lr pi_lr: actor_learning_rate agent.actor_optimizer.learning_rate
+critic_lr q_lr qf_lr: agent.critic_optimizer.learning_rate
+gamma discount_factor: discount agent.algorithm.discount
+lam lambda_ gae: gae_lambda agent.algorithm.gae_lambda
+n_steps num_steps rollout_length horizon_length: rollout agent.algorithm.rollout
+num_consecutive_playing_steps: rollout agent.algorithm.rollout updates_per_step
+    agent.learning.updates_per_step
+n_epochs update_epochs num_epochs ppo_epochs optimization_epochs: epochs agent.algorithm.epochs
+batch_size minibatch_size mini_batch_size: batch agent.learning.batch minibatch
+    agent.algorithm.minibatch
+num_minibatches n_minibatches nminibatches: minibatch agent.algorithm.minibatch
+train_freq gradient_steps utd utd_ratio: updates_per_step agent.learning.updates_per_step
+buffer_size replay_size memory_size max_size: agent.memory.capacity
+ent_coef entropy_coef beta_entropy alpha: entropy agent.algorithm.entropy_coefficient temperature
+    agent.algorithm.initial_temperature
+autotune: agent.algorithm.learn_temperature
+vf_coef value_coef critic_coef value_loss_coef: agent.algorithm.value_coefficient
+max_grad_norm grad_norm clip_gradients: agent.optimizer.max_gradient_norm
+    agent.actor_optimizer.max_gradient_norm
+clip_range clip_coef clip_ratio e_clip clip_likelihood_ratio_using_epsilon: clip
+    agent.algorithm.clip
+clip_range_vf clip_vloss: agent.algorithm.value_clip
+target_kl: agent.algorithm.stop_at_kl kl_target agent.algorithm.kl_target
+norm_adv normalize_advantage: agent.algorithm.normalise_advantage
+norm_obs normalize_observations normalize_input: agent.normalise_observations agent.input_filter
+norm_reward normalize_reward: agent.algorithm.scale_returns
+tau rate_for_copying_weights_to_target: agent.algorithm.target_sync.rate
+target_update_interval target_network_frequency
+    num_steps_between_copying_online_weights_to_target: target_period
+    agent.algorithm.target_sync.every
+hidden_sizes hidden_size net_arch policy_kwargs: layers agent.network.torso.middleware
+    agent.actor.torso.middleware
+activation_fn activation_function: agent.network.torso.activation agent.actor.torso.activation
+n_envs n_env nenvs num_actors: num_envs
+total_timesteps timesteps n_timesteps num_timesteps total_steps max_timesteps improve_steps: steps
+    schedule.training
+heatup_steps start_steps random_steps start_timesteps: heatup schedule.heatup
+env env_id env_name environment_id task: level environment.level
+episode_length max_ep_len time_limit: environment.max_episode_steps
+eval_freq eval_interval steps_between_evaluation_periods: evaluation_interval
+    schedule.evaluation_interval
+n_eval_episodes eval_episodes evaluation_steps: schedule.evaluation_episodes
+save_freq save_every save_interval checkpoint_freq: checkpoints.every_steps
+checkpoint_save_secs: checkpoints.every_seconds
+exploration_initial_eps start_e eps_start: epsilon agent.exploration.epsilon.start
+exploration_final_eps end_e eps_end: agent.exploration.epsilon.end
+exploration_fraction eps_decay: epsilon_steps agent.exploration.epsilon.over
+exploration_noise action_noise noise_std: noise agent.exploration.scale
+policy_noise target_policy_noise: agent.algorithm.target_noise
+noise_clip: agent.algorithm.target_noise_clip
+policy_frequency policy_freq: agent.algorithm.policy_delay
+prioritized_replay per prioritized: agent.memory.prioritised
+n_sampled_goal replay_k: agent.memory.hindsight.ratio
+goal_selection_strategy: agent.memory.hindsight.strategy
+weight_decay: agent.optimizer.l2 agent.critic_optimizer.l2
+adam_eps: agent.optimizer.epsilon agent.actor_optimizer.epsilon
+num_workers: collection.workers
+""")
 """Names by the name elsewhere: of the control panel, or paths as most presets have them."""
 
-FLAGS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("lvl", "et", "env", "env_id", "env_name", "gym_id", "task"), ("-lvl",)),
-    **dict.fromkeys(("environment", "environment_type"), ("-lvl",)),
-    **dict.fromkeys(("algo", "algorithm", "agent", "model"), ("-p",)),
-    **dict.fromkeys(("config", "config_file", "cfg", "yaml"), ("-p", "-cp")),
-    **dict.fromkeys(("params", "hyperparams", "hyperparameters", "overrides", "set"), ("-cp",)),
-    **dict.fromkeys(("gpu", "gpu_id", "cuda", "use_cuda", "use_gpu", "device_id"), ("--device",)),
-    "cpu": ("-c",),
-    **dict.fromkeys(("wandb", "track", "use_wandb", "mlflow", "log", "logger"), ("--tracker",)),
-    **dict.fromkeys(("wandb_project_name", "wandb_project"), ("--tracker",)),
-    **dict.fromkeys(("tensorboard_log", "log_dir", "logdir", "log_folder"), ("-ep",)),
-    **dict.fromkeys(("output_dir", "out_dir", "save_dir", "save_path", "exp_dir"), ("-ep",)),
-    **dict.fromkeys(("exp_name", "experiment", "run_name", "name", "exp"), ("-e",)),
-    **dict.fromkeys(("no_summary", "no_tb"), ("-ntb",)),
-    **dict.fromkeys(("render", "capture_video", "record_video", "save_video"), ("-dg", "-dm")),
-    **dict.fromkeys(("video", "gif", "render_mode"), ("-dg", "-dm")),
-    **dict.fromkeys(("resume", "load", "load_checkpoint", "checkpoint", "restore"), ("-crd",)),
-    **dict.fromkeys(("checkpoint_restore_dir", "checkpoint_restore_file"), ("-crd",)),
-    **dict.fromkeys(("save_freq", "save_every", "save_interval"), ("--checkpoint_steps",)),
-    **dict.fromkeys(("checkpoint_freq", "checkpoint_interval"), ("--checkpoint_steps",)),
-    "checkpoint_save_secs": ("-s",),
-    **dict.fromkeys(("verbose", "verbosity", "quiet", "progress", "progress_bar"), ("--plain",)),
-    **dict.fromkeys(("n_envs", "n_env", "nenvs", "num_actors"), ("-n",)),
-    **dict.fromkeys(("num_workers", "n_workers"), ("--workers",)),
-    **dict.fromkeys(("total_timesteps", "timesteps", "n_timesteps"), ("--steps",)),
-    **dict.fromkeys(("num_timesteps", "total_steps", "max_timesteps"), ("--steps",)),
-    "improve_steps": ("--steps",),
-    **dict.fromkeys(("seed", "random_seed", "rng_seed"), ("--seed",)),
-    "device": ("--device",),
-    **dict.fromkeys(("n_seeds", "num_seeds", "num_experiments"), ("--seeds",)),
-    **dict.fromkeys(("eval", "test", "play", "enjoy", "n_eval_episodes"), ("--evaluate",)),
-    **dict.fromkeys(("eval_episodes", "num_episodes"), ("--evaluate",)),
-    "evaluation_worker": ("--background_evaluation",),
-    **dict.fromkeys(("distributed_coach", "dc"), ("--on",)),
-}
+FLAGS = _table("""
+lvl et env env_id env_name gym_id task environment environment_type: -lvl
+algo algorithm agent model: -p
+config config_file cfg yaml: -p -cp
+params hyperparams hyperparameters overrides set: -cp
+gpu gpu_id cuda use_cuda use_gpu device_id device: --device
+cpu: -c
+wandb track use_wandb mlflow log logger wandb_project_name wandb_project: --tracker
+tensorboard_log log_dir logdir log_folder output_dir out_dir save_dir save_path exp_dir: -ep
+exp_name experiment run_name name exp: -e
+no_summary no_tb: -ntb
+render capture_video record_video save_video video gif render_mode: -dg -dm
+resume load load_checkpoint checkpoint restore checkpoint_restore_dir checkpoint_restore_file:
+    -crd
+save_freq save_every save_interval checkpoint_freq checkpoint_interval: --checkpoint_steps
+checkpoint_save_secs: -s
+verbose verbosity quiet progress progress_bar: --plain
+n_envs n_env nenvs num_actors: -n
+num_workers n_workers: --workers
+total_timesteps timesteps n_timesteps num_timesteps total_steps max_timesteps improve_steps:
+    --steps
+seed random_seed rng_seed: --seed
+n_seeds num_seeds num_experiments: --seeds
+eval test play enjoy n_eval_episodes eval_episodes num_episodes: --evaluate
+evaluation_worker: --background_evaluation
+distributed_coach dc: --on
+""")
 """Flags by the name elsewhere, which is without dashes."""
 
 

@@ -43,6 +43,8 @@ _BARE_WORD = re.compile(r"[^\s'\"()\[\]{},=]+")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _SUFFIX = "Parameters"
 _UNIONS = (Union, types.UnionType)
+_UNREADABLE = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)
+"""Errors of reading a text that is no literal."""
 
 
 def parse_overrides(text: str) -> dict[str, object]:
@@ -97,7 +99,7 @@ def read_call(text: str) -> tuple[str, list[object], dict[str, object]] | None:
                 by_name = {each.arg: _read(_quoted(each.value)) for each in named if each.arg}
                 if len(by_name) == len(named):
                     return name, [_read(_quoted(value)) for value in values], by_name
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+    except _UNREADABLE:
         pass
     return None
 
@@ -297,12 +299,14 @@ def _split(text: str) -> list[str]:
 
 def _value(name: str, text: str) -> object:
     """The literal, bare word or component that a text is."""
-    if _BARE_WORD.fullmatch(text) and not _is_literal(text):
-        return text
+    is_word = _BARE_WORD.fullmatch(text) is not None
     try:
-        return _read(ast.parse(text.strip(), mode="eval").body)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        pass
+        return (
+            ast.literal_eval(text) if is_word else _read(ast.parse(text.strip(), mode="eval").body)
+        )
+    except _UNREADABLE:
+        if is_word:
+            return text
     if re.search(r",\s*[A-Za-z_][\w.]*\s*=", text):
         raise ConfigurationError(f"cannot read '{name}={text}'; separate changes with ';'")
     raise ConfigurationError(
@@ -310,14 +314,6 @@ def _value(name: str, text: str) -> object:
         "False, None, a tuple such as (64, 64) or ('x', 'y'), or a component such as "
         "EpsilonGreedy(epsilon=0.1)"
     )
-
-
-def _is_literal(text: str) -> bool:
-    try:
-        ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return False
-    return True
 
 
 def _read(node: ast.expr) -> object:

@@ -20,7 +20,6 @@ same in all elements is written once:
 
 import importlib
 import types
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
@@ -33,17 +32,16 @@ from gymnasium import spaces
 from coach_rl.configuration.strict_json import (
     FLOAT_TAG,
     Json,
-    float_from_json,
     float_to_json,
     plain_json,
 )
 from coach_rl.configuration.trust import OURS_ALONE, Trust, code_in_json, code_in_parameters
 from coach_rl.core.errors import (
     CheckpointError,
-    CoachWarning,
     ConfigurationError,
     SpaceError,
     UnknownNameError,
+    warn,
 )
 from coach_rl.core.lazy_names import current_name
 from coach_rl.core.records import Array
@@ -158,8 +156,7 @@ def constructor_fields(dataclass_type: type) -> tuple[Field[object], ...]:
     return tuple(each for each in fields(dataclass_type) if each.init and LIVE not in each.metadata)
 
 
-def _decode_dataclass(document: dict[str, Json], path: str) -> object:
-    name = document[TYPE_TAG]
+def _decode_dataclass(name: Json, document: dict[str, Json], path: str) -> object:
     dataclass_type = _resolved(name, path)
     if not is_frozen_dataclass(dataclass_type):
         raise ConfigurationError(f"{path} names '{name}', which is not a frozen dataclass")
@@ -176,7 +173,11 @@ def _decode_dataclass(document: dict[str, Json], path: str) -> object:
                 f"that field and behaves as with {removed[key]!r}"
             )
     missing = [field for name, field in known.items() if name not in given]
-    required = [field.name for field in missing if not _has_default(field)]
+    required = [
+        field.name
+        for field in missing
+        if field.default is MISSING and field.default_factory is MISSING
+    ]
     if required:
         raise ConfigurationError(
             f"{path} lacks the fields {', '.join(required)} of {dataclass_type.__name__}; "
@@ -191,11 +192,9 @@ def _decode_dataclass(document: dict[str, Json], path: str) -> object:
     value = dataclass_type(**then, **read)
     for field in missing:
         source = "the value of that time" if field.name in then else "its default"
-        warnings.warn(
+        warn(
             f"{path} was written before {dataclass_type.__name__} had the field {field.name}; "
-            f"it takes {source}, {getattr(value, field.name)!r}",
-            CoachWarning,
-            stacklevel=2,
+            f"it takes {source}, {getattr(value, field.name)!r}"
         )
     return value
 
@@ -208,36 +207,22 @@ def is_frozen_dataclass(thing: object) -> bool:
     return bool(kind.__dataclass_params__.frozen)
 
 
-def _decode_enum(document: dict[str, Json], path: str) -> Enum:
-    name = document[ENUM_TAG]
+def _decode_enum(name: Json, value: Json, path: str) -> Enum:
     enum_type = _resolved(name, path)
     # Called without members of its own, an enum would make a new class.
     if not (isinstance(enum_type, type) and issubclass(enum_type, Enum) and len(enum_type)):
         raise ConfigurationError(f"{path} names '{name}', which is not an enum")
     try:
-        return enum_type(_decode(document["value"], path))
+        return enum_type(_decode(value, path))
     except ValueError as error:
         raise ConfigurationError(f"{path}: {error}") from error
 
 
-def _decode_reference(document: dict[str, Json], path: str) -> object:
-    name = document[REFERENCE_TAG]
+def _decode_reference(name: Json, path: str) -> object:
     thing = _resolved(name, path)
     if not isinstance(thing, type | types.FunctionType | types.BuiltinFunctionType):
         raise ConfigurationError(f"{path} names '{name}', which is no class and no function")
     return thing
-
-
-def _decode_list(document: dict[str, Json], path: str) -> list[object]:
-    return [_decode(part, f"{path}.{i}") for i, part in enumerate(document[LIST_TAG])]
-
-
-def _decode_items(document: dict[str, Json], path: str) -> dict[object, object]:
-    return {_decode(key, path): _decode(part, path) for key, part in document[ITEMS_TAG]}
-
-
-def _decode_float(document: dict[str, Json], _path: str) -> float:
-    return float_from_json(document[FLOAT_TAG])
 
 
 def spaces_to_json(known: EnvironmentSpaces) -> Json:
@@ -269,16 +254,6 @@ def spaces_from_json(document: Json, *, source: str) -> EnvironmentSpaces:
         ValueError,
     ) as error:
         raise CheckpointError(f"{source} describes no spaces: {error}") from error
-
-
-_DECODERS: dict[str, Callable[[dict[str, Json], str], object]] = {
-    TYPE_TAG: _decode_dataclass,
-    ENUM_TAG: _decode_enum,
-    REFERENCE_TAG: _decode_reference,
-    LIST_TAG: _decode_list,
-    ITEMS_TAG: _decode_items,
-    FLOAT_TAG: _decode_float,
-}
 
 
 def _resolved(name: str, path: str) -> Any:
@@ -330,20 +305,21 @@ def _decode(document: Json, path: str) -> object:
     match document:
         case list():
             return tuple(_decode(part, f"{path}.{index}") for index, part in enumerate(document))
+        case {"$type": name}:
+            return _decode_dataclass(name, document, path)
+        case {"$enum": name}:
+            return _decode_enum(name, document["value"], path)
+        case {"$reference": name}:
+            return _decode_reference(name, path)
+        case {"$list": parts}:
+            return [_decode(part, f"{path}.{i}") for i, part in enumerate(parts)]
+        case {"$items": pairs}:
+            return {_decode(key, path): _decode(part, path) for key, part in pairs}
+        case {"$float": text}:
+            return float(text)
         case dict():
-            return _decode_object(document, path)
+            return {key: _decode(part, f"{path}.{key}") for key, part in document.items()}
     return document
-
-
-def _decode_object(document: dict[str, Json], path: str) -> object:
-    for tag, decoder in _DECODERS.items():
-        if tag in document:
-            return decoder(document, path)
-    return {key: _decode(part, f"{path}.{key}") for key, part in document.items()}
-
-
-def _has_default(field: Field[object]) -> bool:
-    return field.default is not MISSING or field.default_factory is not MISSING
 
 
 def _to_json(space: Space) -> Json:
@@ -406,5 +382,5 @@ def _floats(document: Json) -> Json:
         case list():
             return [_floats(part) for part in document]
         case dict():
-            return float_from_json(document[FLOAT_TAG])
+            return float(document[FLOAT_TAG])
     return document

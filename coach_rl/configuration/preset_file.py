@@ -208,9 +208,7 @@ class Preset:
             return function(**values)
         except UnknownNameError as error:
             raise ConfigurationError(f"{error}{owners_advice(error.name)}") from error
-        except CoachError:
-            raise
-        except KeyboardInterrupt:
+        except (CoachError, KeyboardInterrupt):
             raise
         except BaseException as error:
             raise file_error(self.reference.path, error) from error

@@ -66,11 +66,6 @@ def float_to_json(value: float) -> Json:
     return float(value) if math.isfinite(value) else {FLOAT_TAG: repr(float(value))}
 
 
-def float_from_json(text: str) -> float:
-    """The number behind a `$float` tag."""
-    return float(text)
-
-
 def plain_json(value: object) -> Json:
     """Nested dicts, lists and numbers with every float as JSON holds it."""
     match value:

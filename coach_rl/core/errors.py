@@ -22,6 +22,7 @@ user should know and nothing has to stop for is a `CoachWarning`.
 import difflib
 import importlib.util
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
@@ -217,6 +218,11 @@ def exits_as_errors() -> Iterator[None]:
             f"{in_one_line(error)} was raised inside the run; environments, callbacks and other "
             "code of a run must not end the process"
         ) from error
+
+
+def warn(message: str, *, above: int = 1) -> None:
+    """Issue a `CoachWarning`, located so many calls above the one that issues it."""
+    warnings.warn(message, CoachWarning, stacklevel=above + 2)
 
 
 def require(condition: bool, message: str) -> None:

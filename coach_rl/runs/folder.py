@@ -20,7 +20,7 @@ import secrets
 import shutil
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -52,7 +52,6 @@ ONLY_RECORDS = "only_records"
 """A key of the manifests of runs of which there are only records, without checkpoints."""
 ONLY_POLICY = "only_policy"
 """A key of the manifests of policies without the rest of their run; see `sessions.policies`."""
-PRESET_COPY = "preset.py"
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "name": str,
     "created": str,
@@ -70,6 +69,16 @@ _EDITED = (
 )
 
 
+class _Part:
+    """The path of a part of a run, by its name in the folder."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, folder: "RunFolder", kind: type) -> Path:
+        return folder.path / self._name
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """Paths of the parts of a run."""
@@ -77,45 +86,22 @@ class RunFolder:
     path: Path
     """`experiments/<name>/<level>_seed<seed>_<time-stamp>`."""
 
-    @property
-    def manifest(self) -> Path:
-        """Everything the run was made from."""
-        return self.path / MANIFEST
-
-    @property
-    def preset(self) -> Path:
-        """The preset's source."""
-        return self.path / PRESET_COPY
-
-    @property
-    def checkpoints(self) -> Path:
-        """The folder of the checkpoints; exists once there is one."""
-        return self.path / "checkpoints"
-
-    @property
-    def summary(self) -> Path:
-        """The final evaluation."""
-        return self.path / "summary.json"
-
-    @property
-    def evaluations(self) -> Path:
-        """The folder of evaluations made afterwards; exists once there is one."""
-        return self.path / "evaluations"
-
-    @property
-    def videos(self) -> Path:
-        """The folder of videos; exists once there is one."""
-        return self.path / "videos"
-
-    @property
-    def images(self) -> Path:
-        """The folder of pictures of notes; exists once there are some."""
-        return self.path / "images"
-
-    @property
-    def inspections(self) -> Path:
-        """The folder of data of failed inspections; exists once there are some."""
-        return self.path / "inspections"
+    manifest = _Part(MANIFEST)
+    """Everything the run was made from."""
+    preset = _Part("preset.py")
+    """The preset's source."""
+    checkpoints = _Part("checkpoints")
+    """The folder of the checkpoints; exists once there is one."""
+    summary = _Part("summary.json")
+    """The final evaluation."""
+    evaluations = _Part("evaluations")
+    """The folder of evaluations made afterwards; exists once there is one."""
+    videos = _Part("videos")
+    """The folder of videos; exists once there is one."""
+    images = _Part("images")
+    """The folder of pictures of notes; exists once there are some."""
+    inspections = _Part("inspections")
+    """The folder of data of failed inspections; exists once there are some."""
 
 
 def read_manifest(folder: RunFolder) -> Json:
@@ -210,12 +196,7 @@ def runs_in(folder: Path) -> list[Path]:
 
 
 def create_run_folder(
-    root: Path,
-    name: str,
-    manifest: Json,
-    preset_source: str | None,
-    *,
-    fill: Callable[[RunFolder], None] | None = None,
+    root: Path, name: str, manifest: Json, preset_source: str | None
 ) -> RunFolder:
     """A new folder under `root/name`, with its manifest and the preset's source already in it.
 
@@ -226,7 +207,6 @@ def create_run_folder(
         name: The experiment's name, one folder name.
         manifest: What `make_manifest` returned.
         preset_source: The preset's source; None for an experiment without a preset.
-        fill: Puts more into the folder before it appears; None for nothing.
 
     Raises:
         ConfigurationError: The folder cannot be written.
@@ -244,10 +224,8 @@ def create_run_folder(
         ) from error
     try:
         if preset_source is not None:
-            write_text(unfinished / PRESET_COPY, preset_source)
+            write_text(RunFolder(unfinished).preset, preset_source)
         write_manifest(RunFolder(unfinished), manifest)
-        if fill is not None:
-            fill(RunFolder(unfinished))
         return RunFolder(_publish(unfinished, parent, manifest))
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)

@@ -1,7 +1,6 @@
 """Checkpoints that a run writes and keeps, by its `CheckpointParameters`, and their size."""
 
 import shutil
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from coach_rl.configuration.strict_json import Json
-from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
+from coach_rl.core.errors import CheckpointError, ConfigurationError, warn
 from coach_rl.core.runtime import OnActivity, ignore_activity
 from coach_rl.core.shown_text import readable
 from coach_rl.core.state import Appended, State
@@ -327,7 +326,8 @@ def check_disk_space(
         ConfigurationError: Not even one checkpoint with full memories has room.
     """
     least = most = 0
-    for memory in (each for each in appended_in(state) if each.capacity):
+    memories = (each for each in _leaves(state) if isinstance(each, Appended) and each.capacity)
+    for memory in memories:
         entry, saved = memory.dtype.itemsize, int((memory.ends - memory.first).sum())
         # A checkpoint's files can hold as much again that is not needed any more.
         full = 2 * memory.capacity * (checkpoints or 1)
@@ -345,37 +345,35 @@ def check_disk_space(
             f"are free in {folder}; {remedy}"
         )
     if most > free:
-        warnings.warn(
+        warn(
             f"the checkpoints of this run may take {readable(most)} in all, and {readable(free)} "
             f"are free in {folder}; {remedy}",
-            CoachWarning,
-            stacklevel=3,
+            above=2,
         )
 
 
 def size_of(state: object, *, memories: bool) -> int:
     """Bytes of all arrays and tensors in a state, and of what is `Appended` where that counts."""
-    match state:
-        case Appended():
-            return memories * state.dtype.itemsize * int((state.ends - state.first).sum())
-        case dict():
-            return sum(size_of(part, memories=memories) for part in state.values())
-        case list() | tuple():
-            return sum(size_of(part, memories=memories) for part in state)
-    return int(getattr(state, "nbytes", 0))
+    size = 0
+    for part in _leaves(state):
+        if isinstance(part, Appended):
+            size += memories * part.dtype.itemsize * int((part.ends - part.first).sum())
+        else:
+            size += int(getattr(part, "nbytes", 0))
+    return size
 
 
-def appended_in(state: object) -> Iterator[Appended]:
-    """Everything that is `Appended` in a state."""
+def _leaves(state: object) -> Iterator[object]:
+    """All parts of a state that have no parts."""
     match state:
-        case Appended():
-            yield state
         case dict():
             for part in state.values():
-                yield from appended_in(part)
+                yield from _leaves(part)
         case list() | tuple():
             for part in state:
-                yield from appended_in(part)
+                yield from _leaves(part)
+        case _:
+            yield state
 
 
 def _noted_best(notes: Json) -> Best | None:

@@ -8,7 +8,6 @@ import os
 import socket
 import threading
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -19,7 +18,12 @@ from typing import TextIO
 import psutil  # type: ignore[import-untyped]  # has no types
 
 from coach_rl.configuration.strict_json import from_json, require_regular_file, to_json
-from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError, require_unix
+from coach_rl.core.errors import (
+    CheckpointError,
+    ConfigurationError,
+    require_unix,
+    warn,
+)
 from coach_rl.core.file_writing import require_no_links, without_links
 from coach_rl.core.shown_text import printable
 
@@ -137,10 +141,8 @@ def _take(file: TextIO, path: Path) -> None:
     if is_free and (holder is None or holder == me):
         pass
     elif is_free and holder is not None and (holder.is_gone or _is_silent(holder, age)):
-        warnings.warn(
-            f"the run {path.parent} was left by {holder}, which is gone; it is taken over",
-            CoachWarning,
-            stacklevel=4,
+        warn(
+            f"the run {path.parent} was left by {holder}, which is gone; it is taken over", above=3
         )
     elif holder is not None and holder.host != me.host:
         raise RunInUseError(

@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import time
-import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 
 from coach_rl.configuration.strict_json import Json, require_regular_file, require_types
-from coach_rl.core.errors import CheckpointError, CoachWarning, RunError, in_one_line
+from coach_rl.core.errors import CheckpointError, RunError, in_one_line, warn
 from coach_rl.core.file_writing import make_folder, without_links
 from coach_rl.core.parts import TimedCall
 from coach_rl.core.records import Array
@@ -105,10 +104,8 @@ def planned_cuts(folder: Path, checkpoint: Checkpoint | None) -> list[Cut]:
     found = [*_log_files(folder), *_event_files(folder)]
     known = {**notes["logs"], **notes["event_files"]}
     if gone := sorted(known.keys() - {path.name for path in found}):
-        warnings.warn(
-            f"{folder} has lost {', '.join(gone)}; what the run had logged in it before is missing",
-            CoachWarning,
-            stacklevel=2,
+        warn(
+            f"{folder} has lost {', '.join(gone)}; what the run had logged in it before is missing"
         )
     return [Cut(path, _size_then(path, notes) if path.name in known else None) for path in found]
 
@@ -254,6 +251,7 @@ class _File:
 
     errors: ClassVar[tuple[type[BaseException], ...]] = (OSError,)
     """Errors that count as being unable to write."""
+    retried_at_checkpoints = True
 
     def __init__(self, folder: Path, name: str, make: Callable[[], Sink]) -> None:
         self._folder, self.name, self._make = folder, name, make
@@ -270,7 +268,8 @@ class _File:
         return f"{self.name} lost {self.lost_in_all:,} records ({self._reason})"
 
     def write(self, record: LogRecord) -> None:
-        if self._lost and not self._is_tried_again(record):
+        is_milestone = self.retried_at_checkpoints and record.kind == "checkpoint"
+        if self._lost and time.monotonic() < self._retry_at and not is_milestone:
             self._count()
             return
         try:
@@ -301,17 +300,12 @@ class _File:
                 failed.close()
         self._reason = getattr(error, "strerror", None) or in_one_line(error)
         if not self.lost_in_all:
-            warnings.warn(
+            warn(
                 f"{self.name} cannot be written: {self._failure(error)}; the run "
-                "continues and its records are lost there until it can",
-                CoachWarning,
-                stacklevel=2,
+                "continues and its records are lost there until it can"
             )
         self._count()
         self._retry_at = time.monotonic() + self._retry_seconds()
-
-    def _is_tried_again(self, record: LogRecord) -> bool:
-        return time.monotonic() >= self._retry_at or record.kind == "checkpoint"
 
     def _retry_seconds(self) -> float:
         return RETRY_SECONDS
@@ -328,9 +322,7 @@ class _Service(_File):
     """A sink of the experiment's own, with unknown behaviour."""
 
     errors = (Exception, SystemExit)
-
-    def _is_tried_again(self, record: LogRecord) -> bool:  # noqa: ARG002 (a checkpoint is no reason)
-        return time.monotonic() >= self._retry_at
+    retried_at_checkpoints = False
 
     def _retry_seconds(self) -> float:
         return SERVICE_RETRY_SECONDS
@@ -372,7 +364,7 @@ class WriteFailures:
         """
         message = f"{what}: {write_failure(error, self._folder)}"
         if kind not in self._counts:
-            warnings.warn(f"cannot write {message}; the run continues", CoachWarning, stacklevel=3)
+            warn(f"cannot write {message}; the run continues", above=2)
         self._counts[kind] = self._counts.get(kind, 0) + 1
         return message
 

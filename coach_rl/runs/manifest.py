@@ -31,7 +31,7 @@ from coach_rl.configuration.preset_file import REQUIRED, Preset
 from coach_rl.configuration.strict_json import Json, read_text
 from coach_rl.configuration.trust import code_in_json, code_in_parameters, remember_own_code
 from coach_rl.configuration.user_modules import imported_folders, imported_neighbours
-from coach_rl.core.errors import CoachError, CoachWarning, ConfigurationError
+from coach_rl.core.errors import CoachError, ConfigurationError, warn
 from coach_rl.core.file_writing import sha256_of
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.shown_text import shown_level
@@ -183,11 +183,7 @@ def check_importable(graph_manager: GraphManager, manifest: Json, *, in_backgrou
             f"{where}, and background_evaluation needs one; {advice}, or set "
             "background_evaluation=False"
         )
-    warnings.warn(
-        f"{where}: `coach` cannot resume, evaluate or load this run; {advice}",
-        CoachWarning,
-        stacklevel=3,
-    )
+    warn(f"{where}: `coach` cannot resume, evaluate or load this run; {advice}", above=2)
 
 
 def code_of(graph_manager: GraphManager, manifest: Json) -> list[str]:

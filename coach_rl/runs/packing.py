@@ -21,12 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from coach_rl.configuration.strict_json import (
-    FLOAT_TAG,
-    Json,
-    float_from_json,
-    float_to_json,
-)
+from coach_rl.configuration.strict_json import FLOAT_TAG, Json, float_to_json
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.records import Array, IntArray
 from coach_rl.core.state import Appended, State
@@ -223,7 +218,7 @@ class Unpacker:
                 if tag == _TUPLE:
                     return tuple(self.unpack(content, path))
                 if tag == FLOAT_TAG:
-                    return float_from_json(content)
+                    return float(content)
                 if tag == _APPENDED:
                     return self._appended(content, path)
                 return {key: self.unpack(part, f"{path}/{key}") for key, part in document.items()}

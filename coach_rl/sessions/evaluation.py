@@ -4,7 +4,6 @@ evaluation, file = evaluate_run(Path("experiments/cartpole/..."), episodes=Envir
 """
 
 import re
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -12,16 +11,14 @@ from typing import Protocol, TypedDict, Unpack
 
 import torch
 
-from coach_rl.configuration.overrides import apply_overrides, format_overrides, overrides_json
+from coach_rl.configuration.overrides import format_overrides, overrides_json
 from coach_rl.configuration.strict_json import Json, plain_json, write_json
-from coach_rl.configuration.trust import code_in_parameters
-from coach_rl.configuration.user_modules import let_import_named
 from coach_rl.core.errors import (
-    CoachWarning,
     ConfigurationError,
     SpaceError,
     exits_as_errors,
     require,
+    warn,
 )
 from coach_rl.core.file_writing import make_folder, unused
 from coach_rl.core.runtime import Order, Runtime
@@ -43,6 +40,7 @@ from coach_rl.sessions.opening import (
     fitting,
     known_spaces,
     open_run,
+    with_overrides,
 )
 from coach_rl.telemetry.episode_recorder import (
     EpisodePlayer,
@@ -179,11 +177,7 @@ def evaluate_run(
         file = unused(folder.evaluations / f"{checkpoint}.json")
         write_json(file, document | evaluation_json(evaluation))
     except OSError as error:
-        warnings.warn(
-            f"the evaluation cannot be written to {folder.path}: {error.strerror}",
-            CoachWarning,
-            stacklevel=2,
-        )
+        warn(f"the evaluation cannot be written to {folder.path}: {error.strerror}")
         return evaluation, None
     film = None if recorder is None else recorder.take_film()
     if film is not None and video is not None:
@@ -380,10 +374,9 @@ def _with_changed_environment(opened: OpenedRun, overrides: Mapping[str, object]
                 "can be others than in training; to train with other parameters use coach fork"
             )
         paths[f"environment{dot}{rest}"] = value
-    changed = apply_overrides(opened.graph_manager.parameters, paths)
-    let_import_named(code_in_parameters(changed), Path.cwd())
+    changed = with_overrides(opened.graph_manager, paths)
     known = known_spaces(opened.folder, opened.manifest)
-    with closing(changed.environment.build(num_envs=1)) as environment:
+    with closing(changed.parameters.environment.build(num_envs=1)) as environment:
         found = environment.spaces
     for what in ("observation", "action"):
         mine, other = getattr(known, what), getattr(found, what)
@@ -393,4 +386,4 @@ def _with_changed_environment(opened: OpenedRun, overrides: Mapping[str, object]
                 f"with {format_overrides(paths)} it is {other}; "
                 "evaluate where it is the same"
             )
-    return type(opened.graph_manager)(changed)
+    return changed

@@ -16,7 +16,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Self
 
-from coach_rl.core.errors import CoachError, CoachWarning, RunError
+from coach_rl.core.errors import CoachError, RunError, warn
 from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.evaluations import EvaluationRequest, Scores
 from coach_rl.processes.worker_messages import WorkerLost
@@ -63,7 +63,7 @@ class EvaluationProcess:
     def submit(self, evaluation: EvaluationRequest) -> None:
         """Add an evaluation to those that are to be made, unless it is among them."""
         if all(evaluation is not each for each, _ in self._pending):
-            self._pending.append((evaluation, self._future(evaluation)))
+            self._pending.append((evaluation, self._worker.submit(RunEvaluations.play, evaluation)))
 
     def has_answered(self, *, wait_seconds: float = 0.0) -> bool:
         """Return whether the first evaluation is over, after waiting for it that long at most."""
@@ -101,9 +101,6 @@ class EvaluationProcess:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _future(self, evaluation: EvaluationRequest) -> "Future[Scores]":
-        return self._worker.submit(RunEvaluations.play, evaluation)
-
     def _restart(self, lost: WorkerLost) -> None:
         """Replace the process, which has ended, and repeat its requests."""
         if self._worker.losses > MOST_RESTARTS:
@@ -111,13 +108,14 @@ class EvaluationProcess:
                 f"evaluations have failed {MOST_RESTARTS + 1} times in a row: {lost}; resume "
                 "without --background_evaluation, or give it more memory"
             )
-        warnings.warn(
+        warn(
             f"an evaluation was lost: {lost}; another process repeats it, and no result is lost",
-            CoachWarning,
-            stacklevel=4,
+            above=3,
         )
         self._worker.restart()
-        self._pending = deque((each, self._future(each)) for each, _ in self._pending)
+        waiting, self._pending = self._pending, deque()
+        for evaluation, _ in waiting:
+            self.submit(evaluation)
 
 
 class RunEvaluations:

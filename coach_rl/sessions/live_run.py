@@ -4,7 +4,6 @@ A failed write loses log lines only; divergence is handled as the experiment con
 """
 
 import signal
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
@@ -14,10 +13,10 @@ from coach_rl.configuration.strict_json import plain_json, write_json
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import (
     CheckpointError,
-    CoachWarning,
     DivergedError,
     RunError,
     exits_as_errors,
+    warn,
 )
 from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.evaluations import EvaluationStopped
@@ -77,28 +76,8 @@ class Videos:
             self.watcher = EpisodeRecorder(parameters)
         else:
             self.recorder = TrainingRecorder(parameters)
-        self._writer = VideoWriter(parameters)
-
-    def write(self, path: Path) -> None:
-        """Begin to write the film of the last evaluation, if it was filmed.
-
-        Args:
-            path: Where to, without the format's ending.
-        """
-        film = None if self.watcher is None else self.watcher.take_film()
-        if film is not None:
-            self._writer.write(film, path)
-
-    def write_training(self, path: Path, *, is_last: bool = False) -> None:
-        """Begin to write the film of a training episode, if one was chosen.
-
-        Args:
-            path: Where to, without the format's ending.
-            is_last: Whether no more episodes follow.
-        """
-        films = () if self.recorder is None else self.recorder.take_films(is_last=is_last)
-        for film in films:
-            self._writer.write(film, path)
+        self.writer = VideoWriter(parameters)
+        """Writes the films."""
 
     def write_until(self, record: LogRecord, folder: Path, *, is_final: bool) -> None:
         """Begin to write what was filmed until a record of the run.
@@ -109,24 +88,15 @@ class Videos:
             is_final: Whether the record is the last of the run; then all is written on return.
         """
         name = f"step_{record.environment_steps}"
-        if record.kind == "episode" or is_final:
-            self.write_training(folder / f"{name}_training", is_last=is_final)
-        if record.kind == "evaluation":
-            self.write(folder / (f"{name}_final" if is_final else name))
+        if self.recorder is not None and (record.kind == "episode" or is_final):
+            for film in self.recorder.take_films(is_last=is_final):
+                self.writer.write(film, folder / f"{name}_training")
+        if self.watcher is not None and record.kind == "evaluation":
+            evaluated = self.watcher.take_film()
+            if evaluated is not None:
+                self.writer.write(evaluated, folder / (f"{name}_final" if is_final else name))
         if is_final:
-            self.close()
-
-    def written(self) -> list[Path]:
-        """Return the files that have been written since the last call."""
-        return self._writer.written()
-
-    def failures(self) -> list[tuple[Path, BaseException]]:
-        """Return what could not be written since the last call, and why."""
-        return self._writer.failures()
-
-    def close(self) -> None:
-        """Wait until everything is written; harmless when repeated."""
-        self._writer.close()
+            self.writer.close()
 
 
 @dataclass(kw_only=True)
@@ -172,7 +142,7 @@ class LiveRun:
         )
         with closing(sinks), ExitStack() as opened, self.stop.patient():
             if self.videos is not None:
-                opened.enter_context(closing(self.videos))
+                opened.enter_context(closing(self.videos.writer))
             if self.settings.profile:
                 opened.enter_context(self._profiled(sinks))
             if self.settings.background_evaluation or self.graph_manager.evaluations.is_awaited:
@@ -214,8 +184,8 @@ class LiveRun:
             timed.time_parts(sinks)
             timed.time(self.keeper, "save", "checkpoint")
             if self.videos is not None:
-                timed.time(self.videos, "write", "film")
-                timed.time(self.videos, "close", "encode")
+                timed.time(self.videos.writer, "write", "film")
+                timed.time(self.videos.writer, "close", "encode")
             try:
                 yield
             finally:
@@ -333,9 +303,9 @@ class LiveRun:
     ) -> None:
         """Write the videos filmed before a record; a failure does not stop the run."""
         videos.write_until(record, self.folder.videos, is_final=is_final)
-        for path, error in videos.failures():
+        for path, error in videos.writer.failures():
             self.failures.note("videos", f"the video {path.name}", error)
-        for file in videos.written():
+        for file in videos.writer.written():
             name = str(file.relative_to(self.folder.path))
             sinks.write(replace(self._record("video"), text=name))
 
@@ -509,11 +479,9 @@ def roll_back(
     graph_manager.load_state_dict(state)
     clock.roll_backs = attempt
     most = graph_manager.parameters.divergence.most_roll_backs
-    warnings.warn(
+    warn(
         f"{error}. Rolled back from {done:,} environment steps to {checkpoint.path.name}, with "
-        f"new random numbers ({attempt} of {most} times)",
-        CoachWarning,
-        stacklevel=2,
+        f"new random numbers ({attempt} of {most} times)"
     )
     return attempt
 

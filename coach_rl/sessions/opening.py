@@ -24,6 +24,7 @@ from coach_rl.configuration.strict_json import Json, read_text
 from coach_rl.configuration.trust import (
     Trust,
     code_in_json,
+    code_in_parameters,
     is_own_preset,
     shipped_preset,
     texts_like_code,
@@ -36,9 +37,8 @@ from coach_rl.configuration.user_modules import (
     load_module,
     preset_module,
 )
-from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
+from coach_rl.core.errors import CheckpointError, ConfigurationError, warn
 from coach_rl.core.file_writing import sha256_of
-from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.parameter_classes import KeepingParameters, MovableParameters
 from coach_rl.core.row_noise import BLOCK
 from coach_rl.core.runtime import Runtime
@@ -248,11 +248,10 @@ class OpenedRun:
                 restarts = self.opening.restart_episodes
                 graph_manager.load_state_dict(state, restart_episodes=restarts)
         if ONLY_POLICY in self.manifest:
-            warnings.warn(
+            warn(
                 f"{self.folder.path} has policies alone, so optimisers, replay memories and "
                 "training episodes begin new",
-                CoachWarning,
-                stacklevel=3,
+                above=2,
             )
 
 
@@ -310,12 +309,11 @@ def open_run(opening: Opening, *, learns: bool = True, has_environments: bool = 
 def warn_of_missing_memories(checkpoint: Checkpoint) -> None:
     """Warn where learning from a checkpoint cannot be exact because it lacks replay memories."""
     if not checkpoint.has_memories:
-        warnings.warn(
+        warn(
             f"{checkpoint.path.name} was saved without replay memories, so the resumed run is not "
             "exact: its agents act with what they have learned, and learn again once their "
             "memories hold learning.learning_starts transitions",
-            CoachWarning,
-            stacklevel=3,
+            above=2,
         )
 
 
@@ -345,14 +343,6 @@ def fitting(checkpoint: Checkpoint, changes: str = "") -> Iterator[None]:
         ) from error
 
 
-def inspected(
-    graph_manager: GraphManager, inspections: tuple[InspectParameters, ...]
-) -> GraphManager:
-    """The same experiment with these inspections instead of its own."""
-    changed = dataclasses.replace(graph_manager.parameters, inspect=inspections)
-    return type(graph_manager)(changed)
-
-
 def moved(parameters: object, device: str) -> object:
     """Portable parameters: without options that depend on the machine of the recorded run.
 
@@ -363,20 +353,12 @@ def moved(parameters: object, device: str) -> object:
         parameters: Those of an experiment.
         device: Where networks live from now on.
     """
-
-    def moved_part(part: MovableParameters) -> MovableParameters:
-        return part.moved_to(device)
-
-    return _replaced(parameters, MovableParameters, moved_part)[0]
+    return _replaced(parameters, MovableParameters, lambda part: part.moved_to(device))[0]
 
 
 def without_memories(parameters: object) -> object:
     """The parameters with replay memories without capacity."""
-
-    def emptied(memory: KeepingParameters) -> KeepingParameters:
-        return memory.keeping_nothing()
-
-    return _replaced(parameters, KeepingParameters, emptied)[0]
+    return _replaced(parameters, KeepingParameters, lambda memory: memory.keeping_nothing())[0]
 
 
 def with_new_streams(state: State, *, seed: int, names: tuple[str | int, ...]) -> State:
@@ -430,6 +412,13 @@ def with_changes(graph_manager: GraphManager, changes: Mapping[str, object]) -> 
                 f"{', '.join(CHANGEABLE)}"
             )
     return type(graph_manager)(apply_overrides(graph_manager.parameters, changes))
+
+
+def with_overrides(graph_manager: GraphManager, overrides: Mapping[str, object]) -> GraphManager:
+    """The same experiment with any of its parameters changed, also to what a user's module has."""
+    changed = apply_overrides(graph_manager.parameters, overrides)
+    let_import_named(code_in_parameters(changed), Path.cwd())
+    return type(graph_manager)(changed)
 
 
 @contextmanager
@@ -499,11 +488,9 @@ def _warn_of_changes(folder: RunFolder, manifest: Json, runtime: Runtime) -> Non
     for place, files in folders.items():
         changes += [f"another {name}" for name in changed_neighbours(Path(place), files)]
     if changes:
-        warnings.warn(
+        warn(
             f"{folder.path} was made with {', '.join(changes)}; its numbers may differ from those "
-            "of a run that was never stopped",
-            CoachWarning,
-            stacklevel=2,
+            "of a run that was never stopped"
         )
 
 
@@ -514,12 +501,9 @@ def _in_evaluations(document: Json) -> Json:
     and sinks belong to training.
     """
     document = {key: [] if key in ("callbacks", "sinks") else of for key, of in document.items()}
-    own = document.get("evaluation_environment")
-    return (
-        document
-        if own is None
-        else {**document, "environment": own, "evaluation_environment": None}
-    )
+    if (own := document.get("evaluation_environment")) is None:
+        return document
+    return {**document, "environment": own, "evaluation_environment": None}
 
 
 def _with_preset(
@@ -553,17 +537,16 @@ def _with_preset(
     if module != preset_module(file, source):
         raise CheckpointError(f"{folder.preset} is not the preset that the run was made from")
     if not is_known:
-        warnings.warn(f"running {folder.preset}, which is trusted", CoachWarning, stacklevel=3)
+        warn(f"running {folder.preset}, which is trusted", above=2)
     try:
         load_module(module, source, path=folder.preset, file=shipped or file)
     except ConfigurationError as error:
         if needed or learns:
             raise
-        warnings.warn(
+        warn(
             f"the run's copy of its preset cannot be loaded: {error}; nothing in this evaluation "
             "names it, so it continues without",
-            CoachWarning,
-            stacklevel=3,
+            above=2,
         )
     return trusted.plus(module)
 

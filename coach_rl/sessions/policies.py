@@ -13,14 +13,13 @@ optimisers, memories and training episodes new.
 import os
 import shutil
 import tempfile
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Unpack
 
 from coach_rl.configuration.strict_json import Json, read_text, write_text
-from coach_rl.core.errors import CoachWarning, ConfigurationError, RunError
+from coach_rl.core.errors import ConfigurationError, RunError, warn
 from coach_rl.core.records import Array
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.graph_managers.graph import MAX_EVALUATION_ENVS
@@ -49,7 +48,6 @@ def write_policy(
     to: Path,
     *,
     episodes: EnvironmentEpisodes = EPISODES,
-    seed: int = SEED,
     film: bool = False,
     **opening: Unpack[OpeningArguments],
 ) -> Json:
@@ -59,7 +57,6 @@ def write_policy(
         run: A run's folder (its last checkpoint), one of its checkpoints, or `RUN@STEP`.
         to: The new folder.
         episodes: Episodes of the evaluation.
-        seed: Seed of the episodes.
         film: Whether to film the first of them; where that is impossible, a `CoachWarning` has the
             reason.
         **opening: `device`, `threads`, `last_good` and `trust` of `Opening`.
@@ -76,7 +73,7 @@ def write_policy(
     with new_folder(to) as unfinished:
         with trained_graph(how, num_envs=envs) as (graph_manager, opened):
             policies = graph_manager.evaluations.policies()
-            evaluation = graph_manager.evaluate(episodes, seed=seed)
+            evaluation = graph_manager.evaluate(episodes, seed=SEED)
         checkpoint = opened.require_checkpoint("score")
         state = {
             "agents": policies,
@@ -88,21 +85,21 @@ def write_policy(
         path = folder.checkpoints / checkpoint.path.name
         write_checkpoint(path, state, _notes(checkpoint))
         point(folder.checkpoints, LAST, path.name)
-        manifest = _manifest(opened, evaluation, seed)
+        manifest = _manifest(opened, evaluation)
         write_manifest(folder, manifest)
         if manifest["preset"] is not None:
             write_text(folder.preset, read_text(opened.folder.preset))
-        shown = _FILM if film and _is_filmed(how, unfinished / _FILM, seed) else None
+        shown = _FILM if film and _is_filmed(how, unfinished / _FILM) else None
         write_text(unfinished / CARD, card(manifest, film=shown))
     return manifest
 
 
-def _is_filmed(run: Opening, file: Path, seed: int) -> bool:
+def _is_filmed(run: Opening, file: Path) -> bool:
     """Film an episode of a run; False where that is impossible, with a warning."""
     try:
-        play_run(run, file=file, seed=seed)
+        play_run(run, file=file, seed=SEED)
     except (ConfigurationError, RunError) as error:
-        warnings.warn(f"no episode is filmed: {error}", CoachWarning, stacklevel=3)
+        warn(f"no episode is filmed: {error}", above=2)
         return False
     return True
 
@@ -130,7 +127,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         ) from error
 
 
-def _manifest(opened: OpenedRun, evaluation: Evaluation, seed: int) -> Json:
+def _manifest(opened: OpenedRun, evaluation: Evaluation) -> Json:
     """The run's manifest without what names its machine, with the score."""
     manifest = {key: of for key, of in opened.manifest.items() if key not in _OF_THE_MACHINE}
     preset = manifest["preset"]
@@ -139,12 +136,12 @@ def _manifest(opened: OpenedRun, evaluation: Evaluation, seed: int) -> Json:
     for fork in manifest.get("ancestry", ()):
         fork["run"] = Path(fork["run"]).name
     hardware = {key: of for key, of in manifest["hardware"].items() if key != "host"}
-    about = {"environment_steps": evaluation.environment_steps, "score": _score(evaluation, seed)}
+    about = {"environment_steps": evaluation.environment_steps, "score": _score(evaluation)}
     changed = {"hardware": hardware, "module_folders": {}, "resumes": [], ONLY_POLICY: about}
     return {**manifest, **changed}
 
 
-def _score(evaluation: Evaluation, seed: int) -> Json:
+def _score(evaluation: Evaluation) -> Json:
     """The mean reward with its 95 % interval over episodes, and the rate of success."""
     rewards: Array = evaluation.arrays["episode/reward"]
     mean = float(rewards.mean())
@@ -152,7 +149,7 @@ def _score(evaluation: Evaluation, seed: int) -> Json:
     success = evaluation.scalars.get("evaluation/success_rate")
     return {
         "episodes": len(rewards),
-        "seed": seed,
+        "seed": SEED,
         "reward_mean": mean,
         "reward_std": float(rewards.std()),
         "reward_interval": [mean - half, mean + half],

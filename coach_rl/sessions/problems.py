@@ -27,13 +27,12 @@ def require_startable(
     Raises:
         ConfigurationError: There is a problem; `ProblemsError` where there are several.
     """
-    require_no_problems(problems(graph_manager, runtime, settings, name=name))
+    require_no_problems(_problems(graph_manager, runtime, settings, name))
 
 
-def problems(
-    graph_manager: GraphManager, runtime: Runtime, settings: RunSettings, *, name: str = ""
+def _problems(
+    graph_manager: GraphManager, runtime: Runtime, settings: RunSettings, name: str
 ) -> Iterator[str | ConfigurationError]:
-    """The problems that keep a run from starting, each with what to do; see `require_startable`."""
     parameters = graph_manager.parameters
     if name:
         yield from problems_of(check_name, name)

@@ -11,15 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
-from coach_rl.configuration.overrides import apply_overrides, overrides_json
+from coach_rl.configuration.overrides import overrides_json
 from coach_rl.configuration.parameters_json import encode
 from coach_rl.configuration.strict_json import Json, read_text
-from coach_rl.configuration.trust import code_in_parameters, remember_own_code
-from coach_rl.configuration.user_modules import imported_folders, let_import_named
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.runs.folder import create_run_folder, find_folder
+from coach_rl.runs.folder import find_folder
 from coach_rl.runs.manifest import Origin, check_importable, differences
-from coach_rl.sessions.opening import Opening, OpeningArguments, rebuild
+from coach_rl.sessions.opening import Opening, OpeningArguments, rebuild, with_overrides
 from coach_rl.sessions.session import Session
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 
@@ -59,9 +57,7 @@ def repeat_experiment(
     other = find_folder(how.run)
     before, runtime, old = rebuild(other, how.device, threads=how.threads, trust=how.trust)
     changes = dict(overrides or {})
-    parameters = apply_overrides(before.parameters, changes)
-    let_import_named(code_in_parameters(parameters), Path.cwd())
-    graph_manager = type(before)(parameters)
+    graph_manager = with_overrides(before, changes)
     if seed is not None:
         runtime = replace(runtime, seed=seed)
     if "threads" in changes and how.threads is None:
@@ -85,13 +81,8 @@ def repeat_experiment(
         }
         in_background = session.settings.background_evaluation
         check_importable(graph_manager, manifest, in_background=in_background)
-        session.check(root / name)
-        known = set(code_in_parameters(before.parameters))
-        named = set(code_in_parameters(graph_manager.parameters)) - known
-        remember_own_code(named, None, imported_folders(named))
         source = None if old["preset"] is None else read_text(other.preset)
-        folder = create_run_folder(root, name, manifest, source)
-        session.hold(folder.path)
+        folder = session.create(root, name, manifest, source, known=before.parameters)
         return session.train(folder, session.keeper(folder))
 
 

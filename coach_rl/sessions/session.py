@@ -19,11 +19,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self, Unpack
 
-from coach_rl.configuration.overrides import apply_overrides, format_overrides, overrides_json
+from coach_rl.configuration.overrides import format_overrides, overrides_json
 from coach_rl.configuration.parameters_json import spaces_to_json
 from coach_rl.configuration.strict_json import Json, read_text
 from coach_rl.configuration.trust import code_in_parameters, remember_own_code
-from coach_rl.configuration.user_modules import imported_folders, let_import_named
+from coach_rl.configuration.user_modules import imported_folders
 from coach_rl.core.errors import CheckpointError, ConfigurationError, UnknownNameError
 from coach_rl.core.runtime import ONE_PROCESS, Order, ProcessGroup, Runtime
 from coach_rl.core.steps import EnvironmentSteps
@@ -63,6 +63,7 @@ from coach_rl.sessions.opening import (
     open_run,
     warn_of_missing_memories,
     with_changes,
+    with_overrides,
 )
 from coach_rl.sessions.problems import require_startable
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
@@ -160,6 +161,28 @@ class Session:
         spaces = spaces_to_json(self.graph_manager.graph.spaces)
         return manifest | {"spaces": spaces, "processes": self.group.size}
 
+    def create(
+        self, root: Path, name: str, manifest: Json, source: str | None, *, known: object = None
+    ) -> RunFolder:
+        """The folder of a new run, which is held from now on.
+
+        Args:
+            root: The folder of all experiments.
+            name: The experiment's name.
+            manifest: The run's.
+            source: The preset's source; None for an experiment without a preset.
+            known: Parameters of a run that it is made from; code that it names besides is trusted
+                from now on, whenever the run is rebuilt on this machine. None: none is.
+        """
+        self.check(root / name)
+        if known is not None:
+            named = {*code_in_parameters(self.graph_manager.parameters)}
+            named -= {*code_in_parameters(known)}
+            remember_own_code(named, None, imported_folders(named))
+        folder = create_run_folder(root, name, manifest, source)
+        self.hold(folder.path)
+        return folder
+
     def check(self, folder: Path) -> None:
         """Refuse a run whose checkpoints don't fit on the disk."""
         graph_manager, policy = self.graph_manager, self.policy
@@ -242,12 +265,10 @@ def run_experiment(
         manifest = session.manifest(name, origin or Origin()) | {"loaded": loaded}
         in_background = session.settings.background_evaluation
         check_importable(graph_manager, manifest, in_background=in_background)
-        session.check(root / name)
         remember_code(graph_manager, manifest, origin)
         preset = origin.preset if origin else None
-        folder = create_run_folder(root, name, manifest, preset.source if preset else None)
+        folder = session.create(root, name, manifest, preset.source if preset else None)
         group.announce(Order.RUN, text=str(folder.path.absolute()))
-        session.hold(folder.path)
         return session.train(folder, session.keeper(folder))
 
 
@@ -394,14 +415,9 @@ def fork_experiment(
         if root is None:
             has_experiment = ONLY_POLICY not in opened.manifest
             root = opened.folder.path.parent.parent if has_experiment else DEFAULT_ROOT
-        session.check(root / name)
-        before = set(code_in_parameters(opened.graph_manager.parameters))
-        named = set(code_in_parameters(graph_manager.parameters)) - before
-        remember_own_code(named, None, imported_folders(named))
-        is_preset = opened.manifest["preset"] is not None
-        source = read_text(opened.folder.preset) if is_preset else None
-        folder = create_run_folder(root, name, manifest, source)
-        session.hold(folder.path)
+        source = None if opened.manifest["preset"] is None else read_text(opened.folder.preset)
+        known = opened.graph_manager.parameters
+        folder = session.create(root, name, manifest, source, known=known)
         keeper, done = session.keeper(folder), graph_manager.graph.clock.environment_steps
         keeper.begin_at(checkpoint, done)
         return session.train(folder, keeper, done)
@@ -515,9 +531,8 @@ def _changed(
             f"belong to the {opened.graph_manager.parameters.num_envs} environments of the run; "
             "leave it out"
         )
-    graph_manager = opened.graph_manager
     try:
-        changed = apply_overrides(graph_manager.parameters, overrides)
+        return with_overrides(opened.graph_manager, overrides), overrides
     except UnknownNameError as error:
         if error.name not in (opened.manifest["panel"] or {}):
             raise
@@ -525,8 +540,6 @@ def _changed(
             f"{error} ('{error.name}' is on the control panel of the run's preset; a fork changes "
             "the run's own parameters, by their paths)"
         ) from error
-    let_import_named(code_in_parameters(changed), Path.cwd())
-    return type(graph_manager)(changed), overrides
 
 
 def _inherited(

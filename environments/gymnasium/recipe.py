@@ -210,7 +210,7 @@ def imported(module_name: str, *, kind: str) -> ModuleType:
     """
     try:
         return importlib.import_module(module_name)
-    except CoachError:
+    except (CoachError, KeyboardInterrupt):
         raise
     except ImportError as error:
         module, extra = _missing(error)
@@ -224,8 +224,6 @@ def imported(module_name: str, *, kind: str) -> ModuleType:
             "package, start coach in the folder of the file (with --trust MODULE for a run that "
             "was made elsewhere), or put the file beside the preset"
         ) from error
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:
         raise ConfigurationError(
             f"the {kind}'s module '{module_name}' cannot be imported: {type(error).__name__}: "
@@ -253,7 +251,7 @@ def guarded(make: Callable[..., T], *arguments: object, what: str, **kwargs: obj
     """
     try:
         return make(*arguments, **kwargs)
-    except CoachError:
+    except (CoachError, KeyboardInterrupt):
         raise
     except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
         module, extra = _missing(error)
@@ -262,8 +260,6 @@ def guarded(make: Callable[..., T], *arguments: object, what: str, **kwargs: obj
                 f"{what} cannot be made: {module} is not installed; {how_to_install(extra)}"
             ) from error
         raise ConfigurationError(f"{what} needs a package that is missing: {error}") from error
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:
         raise ConfigurationError(
             f"{what} cannot be made: {type(error).__name__}: {error} ({raised_at(error)}); check "

@@ -13,13 +13,12 @@ import torch
 from coach_rl.configuration.preset_file import Preset
 from coach_rl.configuration.trust import remember_own_code
 from coach_rl.core.errors import CoachWarning, ConfigurationError
-from coach_rl.core.inspection import parse_inspections
 from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.torch_settings import resolved_device
 from coach_rl.runs.checkpoint import write_checkpoint
 from coach_rl.runs.folder import RunFolder, create_run_folder, runs_in
 from coach_rl.runs.manifest import Origin, make_manifest
-from coach_rl.sessions.opening import inspected, rebuild
+from coach_rl.sessions.opening import rebuild
 from coach_rl.sessions.session import run_experiment
 from tests.small_runs import FAKE, QUIET, change_manifest, preset
 
@@ -198,9 +197,6 @@ def test_rebuild_own_parameters_are_kept(tmp_path: Path) -> None:
         assert parameters.environment == own
         assert parameters.agent.memory.storage == storage
         assert parameters.agent.memory.shelves == 7
-    looked_into = inspected(warehouse.build(), parse_inspections("batch:nan")).parameters
-    assert looked_into.environment == own
-    assert looked_into.inspect == parse_inspections("batch:nan")
 
 
 def test_create_run_folder_failed_manifest_leaves_nothing(tmp_path: Path) -> None:

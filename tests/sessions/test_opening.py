@@ -1,13 +1,11 @@
-"""An experiment with other inspections, and a state from which agents draw other numbers."""
+"""A state from which agents draw other numbers."""
 
 import numpy as np
 import torch
 
-from coach_rl.core.inspection import parse_inspections
 from coach_rl.core.row_noise import BLOCK, RowNoise
 from coach_rl.core.seeding import generator, generator_state
-from coach_rl.presets import Pendulum_DDPG
-from coach_rl.sessions.opening import inspected, with_new_streams
+from coach_rl.sessions.opening import with_new_streams
 from coach_rl.testing import assert_same_state
 
 
@@ -47,13 +45,3 @@ def test_with_new_streams_simulators_keep_theirs() -> None:
     changed = state["top"]["environment"]
     assert changed["agent_rows"]["noise"] != stream
     assert changed["environment"] == {"streams": [stream]}
-
-
-def test_inspected_experiment_has_these_inspections_and_nothing_else_changes() -> None:
-    found = parse_inspections("batch:nan@5; low.network/x:range=-1..1:dump")
-    before = Pendulum_DDPG.graph_manager(Pendulum_DDPG.Panel())
-    after = inspected(before, found)
-    assert type(after) is type(before)
-    assert after.parameters.inspect == found
-    assert before.parameters.inspect == ()
-    assert inspected(after, ()).parameters == before.parameters
