@@ -144,7 +144,7 @@ class JobTracker:
         try:
             self.digest = identity(self.job)
             self._find()
-            if self._is_finished():
+            if self._folder is not None and is_finished(self._folder):
                 self._end("done")
         except KeyboardInterrupt:
             raise
@@ -218,9 +218,6 @@ class JobTracker:
             self._end(
                 "failed", f"abandoned after {MOST_LOSSES} attempts without a new checkpoint: {why}"
             )
-
-    def _is_finished(self) -> bool:
-        return self._folder is not None and is_finished(self._folder)
 
     def _find(self) -> None:
         self._folder = find_identity(self.job.root / self.job.name, self.digest)

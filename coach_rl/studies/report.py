@@ -288,27 +288,25 @@ class _Report:
 
     def resources(self) -> Table:
         """Time and speed of each variant's runs."""
-        variants = [
-            (variant.name, [run for run in self._begun if run.variant == variant.name])
-            for variant in self.study.variants
-        ]
+        names = [variant.name for variant in self.study.variants]
+        variants = [(name, self._numbers(name)) for name in names]
 
         def mean(name: str) -> Callable[[_Own], float]:
-            return lambda own: float(np.mean([getattr(each, name) for each in _numbers(own)]))
+            return lambda own: float(np.mean([getattr(each, name) for each in own[1]]))
 
         def hosts(own: _Own) -> str:
-            counts = Counter(host for each in _numbers(own) for host in each.hosts)
+            counts = Counter(host for each in own[1] for host in each.hosts)
             return ", ".join(f"{name} ({count})" for name, count in counts.items()) or "unknown"
 
         def speed(own: _Own) -> float | None:
-            speeds = [each.steps_per_second for each in _numbers(own) if each.steps_per_second]
+            speeds = [each.steps_per_second for each in own[1] if each.steps_per_second]
             return float(np.median(speeds)) if speeds else None
 
         columns = (
             Column("variant", itemgetter(0), is_text=True),
             Column("hosts (runs)", hosts, is_text=True),
             Column("runs", lambda own: len(own[1])),
-            Column("time in all", lambda own: _seconds(_numbers(own)), duration_text),
+            Column("time in all", lambda own: _seconds(own[1]), duration_text),
             Column("time of a run", mean("wall_seconds"), duration_text),
             Column("steps of a run", mean("environment_steps"), "{:,.0f}".format),
             Column("updates of a run", mean("training_steps"), "{:,.0f}".format),
@@ -319,7 +317,7 @@ class _Report:
 
     def wall_seconds(self) -> float:
         """Seconds of all runs."""
-        return _seconds(_numbers(("", self._begun)))
+        return _seconds(self._numbers())
 
     @property
     def _begun(self) -> list[StudyRun]:
@@ -355,7 +353,7 @@ class _Report:
 
     def versions(self) -> int:
         """Number of versions of the code that made the runs."""
-        return len({code for each in _numbers(("", self._begun)) for code in each.code})
+        return len({code for each in self._numbers() for code in each.code})
 
     def commands(self) -> dict[str, list[str | None]]:
         """The command lines that make each variant's runs; None for one that none can write.
@@ -364,25 +362,27 @@ class _Report:
         """
         found: dict[str, list[str | None]] = {}
         for variant in self.study.variants:
-            own = [run for run in self.runs if run.variant == variant.name]
             if self.file is None:
-                words = dict.fromkeys(each.command for each in _numbers(("", own)) if each.command)
+                own = self._numbers(variant.name)
+                words = dict.fromkeys(each.command for each in own if each.command)
                 lines: list[str | None] = [shlex.join(each) for each in words]
             else:
-                jobs = sorted((run.job for run in own), key=lambda job: job.task.seed)
+                jobs = [run.job for run in self.runs if run.variant == variant.name]
+                jobs.sort(key=lambda job: job.task.seed)
                 together = [[job] for job in jobs] if variant.changes_by_seed else [jobs]
                 lines = [coach_line(each) for each in together]
             if lines:
                 found[variant.name] = lines
         return found
 
+    def _numbers(self, variant: str | None = None) -> list[RunScores]:
+        """The numbers of the runs that have begun, of a variant or of all."""
+        runs = (run for run in self._begun if variant in (None, run.variant))
+        return [run.scores for run in runs if run.scores is not None]
 
-_Own = tuple[str, Sequence[StudyRun]]
-"""A variant's name and its runs that have begun."""
 
-
-def _numbers(own: _Own) -> list[RunScores]:
-    return [run.scores for run in own[1] if run.scores is not None]
+_Own = tuple[str, Sequence[RunScores]]
+"""A variant's name and the numbers of its runs that have begun."""
 
 
 def _seconds(runs: Sequence[RunScores]) -> float:

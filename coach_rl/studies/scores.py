@@ -13,7 +13,7 @@ import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from coach_rl.configuration.parameters_json import decode
 from coach_rl.configuration.strict_json import Json, read_json, require_regular_file, write_text
 from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.records import FloatArray, IntArray
-from coach_rl.core.shown_text import one_line, printable, shown_level
+from coach_rl.core.shown_text import one_line, printable
 from coach_rl.runs.folder import MANIFEST, RunFolder, read_manifest
 from coach_rl.runs.lock import Holder, holder_of
 from coach_rl.runs.manifest import flat
@@ -121,21 +121,22 @@ class RunScores:
     command: tuple[str, ...] = ()
     """The command line that began it; empty where it is not recorded."""
 
-    def best(self, metric: str, *, smallest: bool = False) -> float | None:
-        """The best value of a metric among the evaluations while training; None without any."""
-        values = self.curve.metrics.get(metric, np.empty(0))
-        values = values[np.isfinite(values)]
-        if not len(values):
-            return None
-        return float(values.min() if smallest else values.max())
+    def best(self, metric: str) -> float | None:
+        """The largest value of a metric among the evaluations while training; None without any."""
+        values = self._known(metric)
+        return float(values.max()) if len(values) else None
 
     def last(self, metric: str) -> float | None:
         """A metric at the end: of the final evaluation, or of the last one while training."""
         if metric in self.final:
             return self.final[metric]
-        values = self.curve.metrics.get(metric, np.empty(0))
-        values = values[np.isfinite(values)]
+        values = self._known(metric)
         return float(values[-1]) if len(values) else None
+
+    def _known(self, metric: str) -> FloatArray:
+        """The values of a metric among the evaluations while training."""
+        values = self.curve.metrics.get(metric, np.empty(0))
+        return values[np.isfinite(values)]
 
 
 def runs_below(folder: Path) -> list[Path]:
@@ -180,7 +181,7 @@ def read_scores(run: Path) -> RunScores:
             experiment=printable(manifest["name"]),
             labels={printable(name): printable(label) for name, label in labels.items()},
             preset=printable((manifest["preset"] or {}).get("name", "")),
-            level=printable(_level(manifest)),
+            level=printable(str(manifest["level"])),
             seed=_count(manifest["task"], "seed"),
             created=printable(manifest["created"]),
             state=_state(folder, holder, done),
@@ -441,12 +442,6 @@ def _short(name: str) -> str:
     return name.partition("/")[2] or name
 
 
-def _level(manifest: Json) -> str:
-    if "level" in manifest:
-        return str(manifest["level"])
-    return shown_level(manifest["parameters"]["environment"]["level"])  # of an earlier version
-
-
 def _thresholds(parameters: Json) -> dict[str, tuple[float, ...]]:
     """The thresholds of goals by level; flat experiments and options have none."""
     levels = parameters.get("levels", parameters.get("stack", ()))
@@ -464,18 +459,6 @@ def _state(folder: RunFolder, holder: Holder | None, environment_steps: int) -> 
     if at and max(at) >= environment_steps:
         return "failed"
     return "pruned" if stop_note(folder.path).startswith("pruned") else "stopped"
-
-
-class Trained(Protocol):
-    """A run that has settings and a seed."""
-
-    @property
-    def seed(self) -> int:
-        """Its seed."""
-
-    @property
-    def settings(self) -> Settings:
-        """Settings that it was trained with."""
 
 
 def decisive(manifest: Json) -> tuple[Json, Json, Json]:
@@ -501,7 +484,7 @@ def settings_of(manifest: Json) -> Settings:
     return Settings(chosen=chosen, resolved=resolved)
 
 
-def differing_settings(runs: Sequence[Trained]) -> str:
+def differing_settings(runs: Sequence[RunScores]) -> str:
     """The settings in which runs differ, with the seeds of each value; empty where none does.
 
     They are named as they were given, by panel name or path, and by the paths of the resolved
@@ -519,7 +502,7 @@ def differing_settings(runs: Sequence[Trained]) -> str:
 
 
 def _differing(
-    names: Sequence[str], documents: Sequence[Mapping[str, Json]], runs: Sequence[Trained]
+    names: Sequence[str], documents: Sequence[Mapping[str, Json]], runs: Sequence[RunScores]
 ) -> list[str]:
     """A text for each name whose value differs among the documents that have it."""
     found = []

@@ -132,7 +132,6 @@ def estimate(
     statistic: Statistic = interquartile_mean,
     *,
     bounds: Bounds = ANY,
-    confidence: float = CONFIDENCE,
     episodes: Array | None = None,
 ) -> Estimate:
     """A statistic over seeds, with its interval.
@@ -141,19 +140,16 @@ def estimate(
         scores: [n], one per seed.
         statistic: Of what.
         bounds: Of the scores; the interval ends there.
-        confidence: The share of intervals that hold the true value.
         episodes: [n], the episodes of which each score is the share of successes; None where
             scores are something else, or the numbers are not known.
     """
-    scores = _checked(scores, confidence)
-    value, low, high = (float(part) for part in band(
-        scores, statistic, bounds=bounds, confidence=confidence
-    ))  # fmt: skip
+    scores = _checked(scores)
+    value, low, high = (float(part) for part in band(scores, statistic, bounds=bounds))
     if not math.isnan(low):
         return Estimate(value=value, low=low, high=high)
     reason = _why_no_interval(scores)
     is_equal = reason == NO_SPREAD and bool(_is_equal(scores))
-    equal = _equal_scores(scores, episodes, confidence) if is_equal else None
+    equal = _equal_scores(scores, episodes) if is_equal else None
     return Estimate(value=value, reason=reason, equal=equal)
 
 
@@ -162,7 +158,6 @@ def band(
     statistic: Statistic = interquartile_mean,
     *,
     bounds: Bounds = ANY,
-    confidence: float = CONFIDENCE,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """A statistic over seeds at each point of a curve, and the ends of its intervals.
 
@@ -170,13 +165,12 @@ def band(
         scores: [..., n], seeds last.
         statistic: Of what.
         bounds: Of the scores; the intervals end there.
-        confidence: The share of intervals that hold the true value, point by point.
 
     Returns:
         The statistic, lower and upper ends, [...] each. The statistic is NaN where a score is not
         finite; the ends are NaN wherever there is no interval.
     """
-    scores = _checked(scores, confidence)
+    scores = _checked(scores)
     is_finite = np.asarray(np.isfinite(scores).all(axis=-1))
     finite = np.where(is_finite[..., None], scores, 0.0)
     value = np.asarray(np.where(is_finite, statistic(finite), math.nan))
@@ -185,7 +179,7 @@ def band(
         return value, np.full_like(value, math.nan), np.full_like(value, math.nan)
     error = standard_error(finite, statistic)
     error = np.where(is_finite & (error > 0), error, math.nan)
-    reach = student_t((1 + confidence) / 2, seeds - 1) * error
+    reach = student_t((1 + CONFIDENCE) / 2, seeds - 1) * error
     return value, np.maximum(value - reach, bounds[0]), np.minimum(value + reach, bounds[1])
 
 
@@ -238,7 +232,8 @@ def difference(
         episodes: [n] and [m], the episodes of which each score is the share of successes; None
             where scores are something else, or the numbers are not known.
     """
-    scores, baseline = _checked(scores, confidence), _checked(baseline, confidence)
+    require(0 < confidence < 1, f"confidence must be between 0 and 1, got {confidence}")
+    scores, baseline = _checked(scores), _checked(baseline)
     seeds = (len(scores), len(baseline))
     reason = _why_no_interval(scores, baseline)
     if reason == NOT_FINITE:
@@ -298,13 +293,11 @@ def permutation_test(scores: Array, baseline: Array, statistic: Statistic = mean
     return count / len(ours) if is_complete else (count + 1) / (len(ours) + 1)
 
 
-def clopper_pearson(
-    successes: int, episodes: int, *, confidence: float = CONFIDENCE
-) -> tuple[float, float]:
+def clopper_pearson(successes: int, episodes: int) -> tuple[float, float]:
     """The exact interval of a share of episodes (Clopper and Pearson 1934, Biometrika 26:404)."""
     from scipy.special import betaincinv
 
-    tail = (1 - confidence) / 2
+    tail = (1 - CONFIDENCE) / 2
     failures = episodes - successes
     low = 0.0 if successes == 0 else float(betaincinv(successes, failures + 1, tail))
     high = 1.0 if failures == 0 else float(betaincinv(successes + 1, failures, 1 - tail))
@@ -347,9 +340,7 @@ def wilson(
     return np.maximum(centre - reach, 0.0), np.minimum(centre + reach, 1.0)
 
 
-def probability_of_improvement(
-    pairs: Sequence[tuple[Array, Array]], *, confidence: float = CONFIDENCE
-) -> Estimate:
+def probability_of_improvement(pairs: Sequence[tuple[Array, Array]]) -> Estimate:
     """The chance that a run of one group scores higher than a run of another; ties count half.
 
     Over several environments it is the mean of their chances. The interval is Newcombe's score
@@ -359,10 +350,9 @@ def probability_of_improvement(
 
     Args:
         pairs: Scores and those of the baseline, [n] and [m], for each environment.
-        confidence: The share of intervals that hold the true chance.
     """
     require(len(pairs) > 0, "the probability of improvement over no environments is undefined")
-    checked = [tuple(_checked(each, confidence) for each in pair) for pair in pairs]
+    checked = [tuple(map(_checked, pair)) for pair in pairs]
     reason = _why_no_interval(*itertools.chain(*checked))
     if reason == NOT_FINITE:
         return Estimate(value=math.nan, reason=reason)
@@ -372,7 +362,7 @@ def probability_of_improvement(
     if reason == TOO_FEW:
         return Estimate(value=value, reason=reason)
     freedom = sum(n + m - 2 for n, m in sizes)
-    bound = student_t((1 + confidence) / 2, freedom) ** 2
+    bound = student_t((1 + CONFIDENCE) / 2, freedom) ** 2
     grid = np.linspace(0.0, 1.0, 20001)
     variance = sum(_variance_of_chance(grid, *pair) for pair in sizes) / len(pairs) ** 2
     inside = grid[(value - grid) ** 2 <= bound * variance]
@@ -380,27 +370,26 @@ def probability_of_improvement(
 
 
 def performance_profile(
-    scores: Array, thresholds: Array, *, confidence: float = CONFIDENCE
+    scores: Array, thresholds: Array
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The share of runs that score above each threshold, with Wilson's interval.
 
     Args:
         scores: [n], one per seed.
         thresholds: [T].
-        confidence: The share of intervals that hold the true share.
 
     Returns:
         The share, lower and upper ends, [T] each; all are NaN where a score is not finite, and the
         ends where there are too few seeds.
     """
-    scores, thresholds = _checked(scores, confidence), np.asarray(thresholds, np.float64)
+    scores, thresholds = _checked(scores), np.asarray(thresholds, np.float64)
     share = (scores[None, :] > thresholds[:, None]).mean(axis=-1)  # [T]
     nothing = np.full_like(share, math.nan)
     if not np.isfinite(scores).all():
         return nothing, nothing, nothing
     if len(scores) < FEWEST_SEEDS:
         return share, nothing, nothing
-    return share, *wilson(share, len(scores), confidence=confidence)
+    return share, *wilson(share, len(scores))
 
 
 def student_t(chance: float, freedom: float) -> float:
@@ -422,14 +411,14 @@ def _why_no_interval(*groups: FloatArray) -> str:
     return TOO_FEW if min(map(len, groups)) < FEWEST_SEEDS else NO_SPREAD
 
 
-def _equal_scores(scores: FloatArray, episodes: Array | None, confidence: float) -> EqualScores:
+def _equal_scores(scores: FloatArray, episodes: Array | None) -> EqualScores:
     """Bounds for scores that are all equal."""
     seeds = len(scores)
-    unseen_share = 1 - (1 - confidence) ** (1 / seeds)
+    unseen_share = 1 - (1 - CONFIDENCE) ** (1 / seeds)
     if episodes is None:
         return EqualScores(seeds=seeds, unseen_share=unseen_share)
     successes, count = _pooled(scores, episodes)
-    low, high = clopper_pearson(successes, count, confidence=confidence)
+    low, high = clopper_pearson(successes, count)
     return EqualScores(
         seeds=seeds,
         unseen_share=unseen_share,
@@ -531,10 +520,9 @@ def _variance_of_chance(chance: FloatArray, n: int, m: int) -> FloatArray:
     return np.asarray(chance * (1 - chance) * parts / (n * m))
 
 
-def _checked(given: Array, confidence: float) -> FloatArray:
+def _checked(given: Array) -> FloatArray:
     scores: FloatArray = np.asarray(given, np.float64)
     require(scores.size > 0, "statistics over no seeds are undefined; give at least one score")
-    require(0 < confidence < 1, f"confidence must be between 0 and 1, got {confidence}")
     return scores
 
 

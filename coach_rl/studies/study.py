@@ -248,7 +248,7 @@ def _beside(folder: Path, variant: Variant) -> Variant:
     return replace(variant, preset=f"{found.resolve()}{colon}{function}")
 
 
-def jobs_of(study: Study, *, root: Path = DEFAULT_ROOT, tensorboard: bool = True) -> list[Job]:
+def jobs_of(study: Study, *, root: Path = DEFAULT_ROOT) -> list[Job]:
     """A job for each seed of each variant, all variants of a seed before the next seed.
 
     So a study that is interrupted has results for every variant.
@@ -256,7 +256,6 @@ def jobs_of(study: Study, *, root: Path = DEFAULT_ROOT, tensorboard: bool = True
     Args:
         study: The study.
         root: The folder of all experiments.
-        tensorboard: Whether the runs write TensorBoard files.
 
     Raises:
         ConfigurationError: A variant's preset, or something that it changes, does not exist.
@@ -289,7 +288,6 @@ def jobs_of(study: Study, *, root: Path = DEFAULT_ROOT, tensorboard: bool = True
             name=study.name,
             root=root,
             labels={STUDY: study.name, VARIANT: variant.name},
-            tensorboard=tensorboard,
             needs=variant.needs or study.needs or Needs(cores=threads[variant.name, seed]),
         )
         for index in rounds

@@ -4,17 +4,15 @@ A run is known by its parameters. Those that were made outside of the study, by 
 earlier version of the code, are its own wherever their parameters are the same.
 """
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, is_dataclass, replace
-from functools import cached_property
+from dataclasses import MISSING, Field, dataclass, is_dataclass, replace
 from pathlib import Path
 
 from coach_rl.configuration.parameters_json import TYPE_TAG, constructor_fields, encode, reference
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.configuration.strict_json import Json, read_json
-from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
+from coach_rl.core.errors import CheckpointError, ConfigurationError, warn
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -62,10 +60,9 @@ class StudyRun:
     """The run to be made."""
     folder: RunFolder | None
     """Its folder; None where it has not begun."""
-    found: RunScores | None = None
-    """Its evaluations and counters where they have been read already; None: they are read."""
-    others: Sequence["StudyRun"] = field(default=(), repr=False, compare=False)
-    """All runs of the study, which know whether success is reported on their level."""
+    scores: RunScores | None = None
+    """Its evaluations and counters; None where it has not begun. Success that it doesn't report is
+    0 where another run on its level reports success."""
 
     @property
     def variant(self) -> str:
@@ -81,24 +78,6 @@ class StudyRun:
     def is_done(self) -> bool:
         """True if it has trained to its end."""
         return self.folder is not None and is_finished(self.folder)
-
-    @cached_property
-    def scores(self) -> RunScores | None:
-        """Its evaluations and counters; None where it has not begun.
-
-        Success that it doesn't report is 0 where another run on its level reports success.
-        """
-        own = self._read
-        if own is None:
-            return None
-        others = [run._read for run in self.others if run is not self]
-        return with_failures([own, *(each for each in others if each is not None)])[0]
-
-    @cached_property
-    def _read(self) -> RunScores | None:
-        if self.found is not None or self.folder is None:
-            return self.found
-        return read_scores(self.folder.path)
 
     def score(self, study: Study) -> float | None:
         """The study's metric after training; None where it is not known yet, or not reported."""
@@ -133,7 +112,7 @@ def study_runs(
 
     Raises:
         ConfigurationError: A variant does not resolve, or there is no such folder.
-        CheckpointError: The manifest of a run is damaged.
+        CheckpointError: A run is damaged.
     """
     for folder in earlier:
         if not folder.is_dir():
@@ -142,9 +121,9 @@ def study_runs(
     if not all(run.is_done for run in runs):
         candidates = list(_finished([root / study.name, *earlier]))
         runs = [run if run.is_done else _made_earlier(run, candidates) for run in runs]
-    together: list[StudyRun] = []
-    together += [replace(run, others=together) for run in runs]
-    return together
+    begun = [run.folder.path for run in runs if run.folder is not None]
+    read = iter(with_failures([read_scores(path) for path in begun]))
+    return [run if run.folder is None else replace(run, scores=next(read)) for run in runs]
 
 
 def evaluation_of(folder: RunFolder, episodes: int) -> Mapping[str, float] | None:
@@ -188,7 +167,7 @@ def _finished(folders: Sequence[Path]) -> Iterable[tuple[RunFolder, Json]]:
             try:
                 yield folder, read_manifest(folder)
             except CheckpointError as error:
-                warnings.warn(f"an earlier run is left out: {error}", CoachWarning, stacklevel=2)
+                warn(f"an earlier run is left out: {error}")
 
 
 def _made_earlier(run: StudyRun, candidates: Sequence[tuple[RunFolder, Json]]) -> StudyRun:
@@ -331,7 +310,7 @@ def study_of_frame(
         baseline=baseline,
     )
     runs = [
-        StudyRun(job=_job(row.group, row.run), folder=RunFolder(row.run.path), found=row.run)
+        StudyRun(job=_job(row.group, row.run), folder=RunFolder(row.run.path), scores=row.run)
         for row in frame.rows
     ]
     return study, runs

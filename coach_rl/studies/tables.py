@@ -60,8 +60,11 @@ def report(study: Study, runs: Sequence[StudyRun], *, brief: bool = False) -> st
         parts += [_scores(study, groups), _levels(groups), _comparison(study, groups)]
         parts += [] if brief else [_curves(study, groups), _singly(study, groups)]
     scored = {run.path for group in groups for run in group.runs}
-    parts += [_versions([run for run in runs if run.scores and run.scores.path in scored])]
-    parts += [_missing(study, runs)]
+    versions = version_lines([run for run in runs if run.scores and run.scores.path in scored])
+    head = "Made with different versions of the code (commits; `*`: with files changed since):"
+    parts.append(_listed(head, versions))
+    missing = sum(why_missing(study, run) is not None for run in runs)
+    parts.append(_listed(f"Missing: {missing} of {len(runs)} runs.", missing_lines(study, runs)))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -291,10 +294,8 @@ def _singly(study: Study, groups: Sequence[Scored]) -> str:
     return markdown(table(columns, rows))
 
 
-def _versions(runs: Sequence[StudyRun]) -> str:
-    """The variants whose runs were made with different versions of the code."""
-    lines = version_lines(runs)
-    head = "Made with different versions of the code (commits; `*`: with files changed since):"
+def _listed(head: str, lines: Sequence[str]) -> str:
+    """Lines of a list below a sentence; empty where there are none."""
     return "\n".join([head, "", *(f"- {line}" for line in lines)]) if lines else ""
 
 
@@ -314,16 +315,6 @@ def version_lines(runs: Sequence[StudyRun]) -> list[str]:
             )
             lines.append(f"{variant}: {'; '.join(each)}")
     return lines
-
-
-def _missing(study: Study, runs: Sequence[StudyRun]) -> str:
-    """The runs that are missing, or have no score."""
-    lines = missing_lines(study, runs)
-    if not lines:
-        return ""
-    count = sum(why_missing(study, run) is not None for run in runs)
-    head = f"Missing: {count} of {len(runs)} runs."
-    return "\n".join([head, "", *(f"- {line}" for line in lines)])
 
 
 def why_missing(study: Study, run: StudyRun) -> str | None:
@@ -397,7 +388,10 @@ def seed_tables(runs: Sequence[RunScores]) -> list[Table]:
         runs: Finished runs, one or more.
     """
     runs = with_failures(runs)
-    metrics = _seed_metrics(runs)
+    known = {metric for run in runs for metric in run.final}
+    names = {"reward_mean": "mean reward", "success_rate": "success rate"}
+    names |= {f"{level}{GOALS}": f"{level} reaches its goal" for level in levels_with_goals(runs)}
+    metrics = {metric: name for metric, name in names.items() if metric in known}
     singly = (
         Column("seed", lambda run: run.seed, is_text=True),
         *(_seed_column(metric, name) for metric, name in metrics.items()),
@@ -420,15 +414,6 @@ def _seed_column(metric: str, name: str) -> Column:
     return Column(
         name, lambda run: run.final.get(metric), lambda of: _seed_text(metric, of), missing="-"
     )
-
-
-def _seed_metrics(runs: Sequence[RunScores]) -> dict[str, str]:
-    """Metrics of the final evaluations that are shown, and their names for people."""
-    known = list(dict.fromkeys(metric for run in runs for metric in run.final))
-    names = {"reward_mean": "mean reward", "success_rate": "success rate"}
-    for level in levels_with_goals(runs):
-        names[f"{level}{GOALS}"] = f"{level} reaches its goal"
-    return {metric: name for metric, name in names.items() if metric in known}
 
 
 def _over_seeds(metric: str, finals: Sequence[Mapping[str, float]]) -> list[str]:

@@ -14,14 +14,13 @@ row = FilmedRow(stack, 0, wants=lambda number: number == 2, new_reel=Film)
 row.note_tick(stack.tick())                     # every tick, from the reset on
 """
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
 import numpy as np
 
-from coach_rl.core.errors import CoachWarning, RunError, in_one_line
+from coach_rl.core.errors import RunError, in_one_line, warn
 from coach_rl.core.records import EnvResponse, take
 from coach_rl.telemetry.camera import Camera, FilmedLevel, FilmedStack, level_colour
 from coach_rl.telemetry.episode_tracker import EpisodeTracker, FinishedEpisodes
@@ -284,7 +283,7 @@ class _Recorder:
         except (RunError, OSError) as error:
             self._is_blind, self._filmed = True, None
             why = str(error) if isinstance(error, RunError) else in_one_line(error)
-            warnings.warn(f"nothing is filmed: {why}", CoachWarning, stacklevel=4)
+            warn(f"nothing is filmed: {why}", above=3)
 
 
 class EpisodeRecorder(_Recorder):

@@ -4,13 +4,12 @@ inspector = Inspector(InspectParameters(), point, level="main", note=findings.ap
 inspector.inspect(lambda: {"reward": rewards, "observation/position": positions})
 """
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from coach_rl.core.errors import CoachWarning, InspectionError, UnknownNameError
+from coach_rl.core.errors import InspectionError, UnknownNameError, warn
 from coach_rl.core.inspection import Columns, InspectionPoint, InspectParameters
 from coach_rl.core.records import Array, BoolArray
 from coach_rl.core.saved import Saved, SavedAttribute
@@ -170,11 +169,7 @@ class Inspector(Saved):
             self._dumps += is_kept
             if not self._warned >= wrong.keys():
                 self._warned |= wrong.keys()
-                warnings.warn(
-                    f"the inspection of {text}; the run continues, and its log has what comes",
-                    CoachWarning,
-                    stacklevel=2,
-                )
+                warn(f"the inspection of {text}; the run continues, and its log has what comes")
         owner = f"{self._level}.{self._point.name}".lstrip(".").replace("/", ".")
         return Finding(
             level=self._level,

@@ -14,7 +14,6 @@ runs the code it always runs. `ResourceSampler` measures processor, memory and G
 import json
 import os
 import time
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ import psutil  # type: ignore[import-untyped]  # has no types
 import torch
 from rich.table import Table as RichTable
 
-from coach_rl.core.errors import CoachWarning
+from coach_rl.core.errors import warn
 from coach_rl.core.file_writing import without_links
 from coach_rl.telemetry.tables import Column, rich_table, table
 
@@ -242,11 +241,9 @@ class Profiler:
             object.__setattr__(owner, method, self._timed(call, path))  # frozen ones as well
         except AttributeError:
             kind = type(owner).__name__
-            warnings.warn(
+            warn(
                 f"the profile leaves out {'/'.join(path)}: {kind}.{method} cannot be timed, "
-                f"because {kind} has __slots__",
-                CoachWarning,
-                stacklevel=2,
+                f"because {kind} has __slots__"
             )
         else:
             self._restore.append((owner, method, before))

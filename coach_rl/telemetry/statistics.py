@@ -12,6 +12,8 @@ from coach_rl.core.errors import require
 from coach_rl.core.records import Array, FloatArray
 from coach_rl.core.state import State
 
+RESAMPLES = 2000
+"""Resamples of a bootstrap."""
 CHUNK = 4096
 """Values that are buffered until they are added to the statistics."""
 
@@ -48,7 +50,6 @@ def bootstrap_interval(
     *,
     rng: np.random.Generator,
     confidence: float = 0.95,
-    resamples: int = 2000,
 ) -> tuple[float, float]:
     """Percentile bootstrap interval of a statistic.
 
@@ -57,7 +58,6 @@ def bootstrap_interval(
         statistic: Works along the last axis, e.g. `interquartile_mean`.
         rng: Draws the resamples.
         confidence: Share of resamples inside.
-        resamples: How many.
 
     Returns:
         Lower and upper end.
@@ -68,8 +68,7 @@ def bootstrap_interval(
     scores = np.asarray(scores, np.float64)
     require(len(scores) > 0, "an interval over no scores is undefined; give at least one")
     require(0 < confidence < 1, f"confidence must be between 0 and 1, got {confidence}")
-    require(resamples >= 1, f"resamples must be 1 or more, got {resamples}")
-    drawn = scores[rng.integers(0, len(scores), (resamples, len(scores)))]  # [resamples, n]
+    drawn = scores[rng.integers(0, len(scores), (RESAMPLES, len(scores)))]  # [RESAMPLES, n]
     tail = (1 - confidence) / 2
     low, high = np.quantile(statistic(drawn), [tail, 1 - tail])
     return float(low), float(high)

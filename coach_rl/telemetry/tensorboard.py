@@ -17,55 +17,30 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
-from tensorboard.compat.proto.event_pb2 import (  # type: ignore[import-untyped]  # has no types
-    Event,
-    SessionLog,
-    SourceMetadata,
-)
-from tensorboard.compat.proto.summary_pb2 import (  # type: ignore[import-untyped]  # has no types
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog, SourceMetadata
+from tensorboard.compat.proto.summary_pb2 import (
     DATA_CLASS_BLOB_SEQUENCE,
     DATA_CLASS_TENSOR,
     Summary,
     SummaryMetadata,
 )
-from tensorboard.compat.proto.tensor_pb2 import (  # type: ignore[import-untyped]  # has no types
-    TensorProto,
-)
-from tensorboard.compat.proto.types_pb2 import (  # type: ignore[import-untyped]  # has no types
-    DT_STRING,
-)
-from tensorboard.plugins.custom_scalar import (  # type: ignore[import-untyped]  # has no types
-    metadata as layout_metadata,
-)
-from tensorboard.plugins.custom_scalar.layout_pb2 import (  # type: ignore[import-untyped]  # has no types
+from tensorboard.compat.proto.tensor_pb2 import TensorProto
+from tensorboard.compat.proto.types_pb2 import DT_STRING
+from tensorboard.plugins.custom_scalar import metadata as layout_metadata
+from tensorboard.plugins.custom_scalar.layout_pb2 import (
     Category,
     Chart,
     Layout,
     MarginChartContent,
     MultilineChartContent,
 )
-from tensorboard.plugins.histogram import (  # type: ignore[import-untyped]  # has no types
-    metadata as histogram_metadata,
-)
-from tensorboard.plugins.hparams import (  # type: ignore[import-untyped]  # has no types
-    api_pb2,
-    plugin_data_pb2,
-)
-from tensorboard.plugins.hparams import (
-    metadata as settings_metadata,
-)
-from tensorboard.plugins.image import (  # type: ignore[import-untyped]  # has no types
-    metadata as image_metadata,
-)
-from tensorboard.plugins.text import (  # type: ignore[import-untyped]  # has no types
-    metadata as text_metadata,
-)
-from tensorboard.summary.writer.record_writer import (  # type: ignore[import-untyped]  # has no types
-    RecordWriter,
-)
-from tensorboard.util.tensor_util import (  # type: ignore[import-untyped]  # has no types
-    make_tensor_proto,
-)
+from tensorboard.plugins.histogram import metadata as histogram_metadata
+from tensorboard.plugins.hparams import api_pb2, plugin_data_pb2
+from tensorboard.plugins.hparams import metadata as settings_metadata
+from tensorboard.plugins.image import metadata as image_metadata
+from tensorboard.plugins.text import metadata as text_metadata
+from tensorboard.summary.writer.record_writer import RecordWriter
+from tensorboard.util.tensor_util import make_tensor_proto
 
 from coach_rl.core.records import Array
 from coach_rl.telemetry.records import LogRecord, by_tag, scalars_by_tag
@@ -245,21 +220,19 @@ def histogram_value(tag: str, bins: Array) -> Summary.Value:
     return _value(tag, tensor, histogram_metadata.create_summary_metadata(tag, ""))
 
 
-def film_value(tag: str, gif: bytes) -> Summary.Value:
-    """A film as an animated image."""
-    with Image.open(io.BytesIO(gif)) as image:
+def image_value(tag: str, content: bytes) -> Summary.Value:
+    """A picture, or a film as an animated one, by the content of a PNG or GIF file."""
+    with Image.open(io.BytesIO(content)) as image:
         sides = [str(side).encode() for side in image.size]
     metadata = image_metadata.create_summary_metadata(display_name=tag, description="")
-    return _value(tag, _bytes([*sides, gif]), metadata)
+    return _value(tag, _bytes([*sides, content]), metadata)
 
 
-def image_value(tag: str, image: Array) -> Summary.Value:
-    """A picture, uint8 [H, W] or [H, W, 3]."""
+def _png(image: Array) -> bytes:
+    """A picture, uint8 [H, W] or [H, W, 3], as a file."""
     file = io.BytesIO()
     Image.fromarray(image).save(file, format="PNG")
-    sides = [str(side).encode() for side in image.shape[1::-1]]
-    metadata = image_metadata.create_summary_metadata(display_name=tag, description="")
-    return _value(tag, _bytes([*sides, file.getvalue()]), metadata)
+    return file.getvalue()
 
 
 def _settings_value(tag: str, **content: object) -> Summary.Value:
@@ -332,11 +305,12 @@ class TensorBoardSink:
         if record.kind == "video" and record.text.endswith(".gif"):
             file = self._folder / record.text
             kind = re.sub(r"^step_\d+_?", "", file.stem) or "evaluation"
-            values.append(film_value(f"videos/{kind}", file.read_bytes()))
+            values.append(image_value(f"videos/{kind}", file.read_bytes()))
         if record.kind in ("histogram", "note"):
             drawn = by_tag(record, record.arrays).items()
             values += [histogram_value(tag, bins.reshape(-1, 3)) for tag, bins in drawn]
-        values += [image_value(tag, image) for tag, image in by_tag(record, record.images).items()]
+        pictures = by_tag(record, record.images).items()
+        values += [image_value(tag, _png(picture)) for tag, picture in pictures]
         if not values:
             return
         if self._events is None:

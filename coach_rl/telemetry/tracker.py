@@ -15,14 +15,13 @@ import os
 import re
 import time
 import uuid
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count, repeat
 from pathlib import Path
 from typing import Any, Literal
 
-from coach_rl.core.errors import CoachWarning, ConfigurationError, how_to_install
+from coach_rl.core.errors import ConfigurationError, how_to_install, warn
 from coach_rl.core.file_writing import replacing
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty
@@ -198,12 +197,10 @@ class WandbSink:
         parts = len([*tracked.folder.glob(f"wandb/offline-run-*-{glob.escape(known)}")])
         if parts:
             self._rows = count(parts * STEPS_OF_A_PART)
-            warnings.warn(
+            warn(
                 f"this run has {parts + 1} offline parts in {tracked.folder / 'wandb'}; send them "
                 "with `wandb sync`, the earliest first (with --append where your version has it), "
-                "or a later part may replace an earlier one",
-                CoachWarning,
-                stacklevel=2,
+                "or a later part may replace an earlier one"
             )
         run = self._module.init(
             project=tracked.project,

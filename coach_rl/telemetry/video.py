@@ -17,11 +17,11 @@ import importlib.util
 import os
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Protocol, overload
+from typing import Annotated, Generic, Literal, NamedTuple, Protocol, TypeVar, overload
 
 import numpy as np
 from annotated_types import Ge
@@ -33,6 +33,8 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.core.records import Array
 
+Kept = TypeVar("Kept")
+Made = TypeVar("Made", covariant=True)
 RGB = tuple[int, int, int]
 """Red, green and blue, each from 0 to 255."""
 WHITE: RGB = (235, 235, 235)
@@ -110,7 +112,8 @@ class Film:
     @property
     def shots(self) -> Sequence[Shot]:
         """The frames so far, each read from disk on access."""
-        return _Shots(self._frames, tuple(self._kept))
+        frames = self._frames
+        return _Lazily(lambda kept: Shot(frames.read(kept[0]), kept[1]), tuple(self._kept))
 
     def wants(self, step: int) -> bool:
         return step % self.frame_skip == 0
@@ -205,26 +208,28 @@ class _FrameFile:
         return np.frombuffer(data, like.dtype).reshape(like.shape)
 
 
-class _Shots(Sequence[Shot]):
-    """The frames of a film as it was."""
+class _Lazily(Sequence[Made], Generic[Kept, Made]):
+    """A sequence whose items are made on access.
 
-    def __init__(
-        self, frames: _FrameFile, kept: tuple[tuple[int, tuple[CaptionLine, ...]], ...]
-    ) -> None:
-        self._frames, self._kept = frames, kept
+    Args:
+        make: Makes an item of what is kept of it.
+        kept: What is kept of each.
+    """
+
+    def __init__(self, make: Callable[[Kept], Made], kept: Sequence[Kept]) -> None:
+        self._make, self._kept = make, kept
 
     def __len__(self) -> int:
         return len(self._kept)
 
     @overload
-    def __getitem__(self, index: int) -> Shot: ...
+    def __getitem__(self, index: int) -> Made: ...
     @overload
-    def __getitem__(self, index: slice) -> "_Shots": ...
-    def __getitem__(self, index: int | slice) -> "Shot | _Shots":
+    def __getitem__(self, index: slice) -> "_Lazily[Kept, Made]": ...
+    def __getitem__(self, index: int | slice) -> "Made | _Lazily[Kept, Made]":
         if isinstance(index, slice):
-            return _Shots(self._frames, self._kept[index])
-        place, caption = self._kept[index]
-        return Shot(self._frames.read(place), caption)
+            return _Lazily(self._make, self._kept[index])
+        return self._make(self._kept[index])
 
 
 Format = Literal["gif", "mp4"]
@@ -298,7 +303,7 @@ def write_video(shots: Sequence[Shot], path: Path, parameters: VideoParameters) 
     Raises:
         RunError: A file cannot be written.
     """
-    images = _Images(shots, parameters.max_side)
+    images = _Lazily(lambda shot: captioned(shot, parameters.max_side), shots)
     files = []
     for kind in parameters.formats:
         file = path.with_name(f"{path.name}.{kind}")
@@ -310,30 +315,6 @@ def write_video(shots: Sequence[Shot], path: Path, parameters: VideoParameters) 
             raise RunError(f"cannot write the video {file}: {error}") from error
         files.append(file)
     return files
-
-
-class _Images(Sequence[Image.Image]):
-    """Frames above their captions, each drawn on access.
-
-    Args:
-        shots: The frames.
-        max_side: Width and height at most.
-    """
-
-    def __init__(self, shots: Sequence[Shot], max_side: int) -> None:
-        self._shots, self._max_side = shots, max_side
-
-    def __len__(self) -> int:
-        return len(self._shots)
-
-    @overload
-    def __getitem__(self, index: int) -> Image.Image: ...
-    @overload
-    def __getitem__(self, index: slice) -> "_Images": ...
-    def __getitem__(self, index: int | slice) -> "Image.Image | _Images":
-        if isinstance(index, slice):
-            return _Images(self._shots[index], self._max_side)
-        return captioned(self._shots[index], self._max_side)
 
 
 def _write_gif(images: Sequence[Image.Image], path: Path, parameters: VideoParameters) -> None:

@@ -56,7 +56,6 @@ PARAMETERS = [
     (TrackerParameters, {"service": "mlflow", "project": ""}, "project"),
     (interval, {"scores": []}, "no scores"),
     (interval, {"scores": [1.0], "confidence": 1.0}, "between 0 and 1, got 1.0"),
-    (interval, {"scores": [1.0], "resamples": 0}, "resamples must be 1 or more, got 0"),
     (interquartile_mean, {"scores": []}, "of no scores"),
     *(
         (SignalWindows().note, {"name": "gap", "values": values}, "signal 'gap' takes numbers, got")

@@ -11,16 +11,17 @@ would have tried. A trial appears in the journal with all it tries at once, and 
 that ends with its process; one without a holder is taken over.
 """
 
-import fcntl
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Literal, Self, TextIO
+from typing import TYPE_CHECKING, Literal
+
+from filelock import FileLock
 
 from coach_rl.configuration.strict_json import Json
 from coach_rl.core.errors import (
@@ -126,9 +127,13 @@ class Trials:
             raise ConfigurationError(
                 f"cannot write to the sweep's folder {folder}: {error}; choose another with -ep"
             ) from error
-        with self._alone():
+        self._alone = FileLock(folder / ".sweep_lock")
+        """Held by the process that opens the sweep or begins a trial."""
+        with self._alone:
             self._study = self._opened(optuna)
-            self._require_same({**_settings_json(settings), **description})
+            best = "the largest" if settings.is_largest_best else "the smallest"
+            own: Json = {"sampler": settings.sampler, "pruner": settings.pruner, "best": best}
+            self._require_same({**own, "seed": settings.seed, **description})
 
     @property
     def combinations(self) -> int | None:
@@ -148,7 +153,7 @@ class Trials:
         from optuna.trial import TrialState as State
         from optuna.trial import create_trial
 
-        with self._alone():
+        with self._alone:
             before = self._frozen()
             number = len(before)
             if number >= most:
@@ -275,17 +280,13 @@ class Trials:
 
     def _drawn(self, before: list["FrozenTrial"], number: int) -> dict[str, Drawn]:
         """The values that a trial tries: by the seed, its number and the trials before it."""
-        study = self._new_study(number)
-        study.add_trials(before)
-        drawn = study.ask(self._distributions).params
-        return {name: self._space[name].rounded(value) for name, value in drawn.items()}
-
-    def _new_study(self, number: int) -> "Study":
         optuna = _optuna()
         study: Study = optuna.create_study(
             direction=self._direction, sampler=self._sampler(optuna, number)
         )
-        return study
+        study.add_trials(before)
+        drawn = study.ask(self._distributions).params
+        return {name: self._space[name].rounded(value) for name, value in drawn.items()}
 
     @property
     def _direction(self) -> str:
@@ -317,7 +318,7 @@ class Trials:
         from optuna.storages.journal import JournalFileBackend
 
         journal = self._folder / JOURNAL
-        lock = _Lock(self._folder / ".journal_lock")
+        lock = FileLock(self._folder / ".journal_lock")
         with lock:
             _drop_torn_line(journal)
         backend = JournalFileBackend(str(journal), lock_obj=lock)  # type: ignore[arg-type]  # alike
@@ -359,41 +360,6 @@ class Trials:
             stack.enter_context(locked(folder))
             self._held[number] = stack.pop_all()
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """One process at a time opens the sweep or begins a trial."""
-        with _Lock(self._folder / ".sweep_lock"):
-            yield
-
-
-class _Lock:
-    """A lock between processes that ends with its process, unlike those of Optuna.
-
-    Args:
-        path: The file that is locked.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file: TextIO | None = None
-
-    def acquire(self) -> bool:
-        self._file = self._path.open("w")
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        return True
-
-    def release(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-    def __enter__(self) -> Self:
-        self.acquire()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.release()
-
 
 def _optuna() -> ModuleType:
     try:
@@ -405,12 +371,6 @@ def _optuna() -> ModuleType:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     module: ModuleType = optuna
     return module
-
-
-def _settings_json(settings: SweepSettings) -> dict[str, Json]:
-    best = "the largest" if settings.is_largest_best else "the smallest"
-    names = {"sampler": settings.sampler, "pruner": settings.pruner, "seed": settings.seed}
-    return {**names, "best": best}
 
 
 def _grid(space: SearchSpace) -> dict[str, tuple[Drawn, ...]]:
