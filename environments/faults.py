@@ -11,7 +11,6 @@ import math
 import multiprocessing
 import sys
 import traceback
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -20,12 +19,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.errors import (
-    CoachWarning,
-    EnvironmentFault,
-    NonFiniteError,
-    RunError,
-)
+from coach_rl.core.errors import EnvironmentFault, NonFiniteError, RunError, warn
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import Array, Fault, IntArray, Observation
@@ -207,11 +201,9 @@ class FaultLedger(Saved):
             )
         if failure.cause not in self._warned:
             self._warned.append(failure.cause)
-            warnings.warn(
+            warn(
                 f"{message}; the row is restarted and its episode cut off (further faults of this "
-                "kind are counted in the log)",
-                CoachWarning,
-                stacklevel=2,
+                "kind are counted in the log)"
             )
         return Fault(cause=failure.cause, row=failure.row, message=message)
 
@@ -252,12 +244,11 @@ class SpaceWatch:
         # Agents raise an error where a network would encode the value as a one-hot vector.
         is_encoded = isinstance(space, spaces.Discrete | spaces.MultiDiscrete)
         continues = "" if is_encoded else " (the run continues)"
-        warnings.warn(
+        warn(
             f"row {row} of '{shown_level(self._level)}' showed an observation '{key}' outside of "
             f"its space {_text(space, 200)}: {_text(value, 200)}; correct the space in the "
             f"environment{continues}",
-            CoachWarning,
-            stacklevel=3,
+            above=2,
         )
 
 
@@ -307,11 +298,10 @@ class SettingsWatch:
                 wrong += [f"{name} from {then} to {now}"] if is_wrong else []
                 if not is_wrong and name not in self._warned:
                     self._warned.add(name)
-                    warnings.warn(
+                    warn(
                         f"'{shown_level(self._level)}' changed torch's settings for the whole "
                         f"process: {name} from {then} to {now}; it is put back after each call",
-                        CoachWarning,
-                        stacklevel=3,
+                        above=2,
                     )
         if wrong and error is None:
             raise EnvironmentFault(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from gymnasium import spaces
 
 from coach_rl.core.records import (
     Action,
@@ -16,11 +17,16 @@ from coach_rl.core.records import (
     Observation,
 )
 from coach_rl.core.saved import Saved, SavedAttribute
-from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.environments.inbox import Inbox, row_seeds
 
 WorldState = dict[str, Array]
 """Everything that changes in a world: arrays by name, each [R, ...]."""
+
+
+def plain_spaces(observation: Space, action: Space) -> EnvironmentSpaces:
+    """The spaces of a world that shows one array, under the key `observation`."""
+    return EnvironmentSpaces(observation=spaces.Dict({"observation": observation}), action=action)
 
 
 class WorldStep(NamedTuple):

@@ -1,12 +1,11 @@
 """The command that writes a policy with its card, as a folder for a model hub."""
 
-import warnings
 from pathlib import Path
 
 from coach_rl.cli.parser import Given
 from coach_rl.cli.terminal import program, short, word
 from coach_rl.cli.train import newest_run
-from coach_rl.core.errors import CoachError, CoachWarning
+from coach_rl.core.errors import CoachError, warn
 from coach_rl.exporting.archive import export
 from coach_rl.runs.folder import ONLY_POLICY, find_folder
 from coach_rl.runs.trained import score_text
@@ -29,7 +28,7 @@ def write_card(given: Given) -> int:
     try:
         export(run, to / "policy.zip", last_good=given.last_good, trust=given.trust or ())
     except CoachError as error:
-        warnings.warn(f"the card has no export: {error}", CoachWarning, stacklevel=1)
+        warn(f"the card has no export: {error}", above=0)
     print(f"score:      {score_text(manifest[ONLY_POLICY]['score'])}")
     print(f"written to  {short(to.absolute())}")
     print(f"play:       {program('coach')} play {word(to.absolute())}")

@@ -6,7 +6,6 @@ Light on purpose: nothing here, in `flags` or in `commands` imports numpy, torch
 
 import argparse
 import importlib
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NoReturn
@@ -15,10 +14,10 @@ import coach_rl
 from coach_rl.configuration.familiar_names import familiar_flags
 from coach_rl.core.errors import (
     MOST_LISTED,
-    CoachWarning,
     ConfigurationError,
     UnknownNameError,
     near_names,
+    warn,
 )
 
 
@@ -220,7 +219,7 @@ class Parser(argparse.ArgumentParser):
         if flag not in self._now:
             return word
         now = self._now[flag]
-        warnings.warn(f"{flag} is called {now} now", CoachWarning, stacklevel=2)
+        warn(f"{flag} is called {now} now")
         return now + equals + value
 
     def error(self, message: str) -> NoReturn:

@@ -185,10 +185,6 @@ def _ending(folder: Path, status: RunStatus, *, is_imported: bool) -> str:
 
 def show_dashboard(given: Given) -> int:
     """Serve until interrupted; the exit code."""
-    if importlib.util.find_spec("tensorboard") is None:
-        raise ConfigurationError(
-            "the package tensorboard is missing; `pip install 'tensorboard>=2.21'` installs it"
-        )
     folders = given.folders or [DEFAULT_ROOT]
     count = sum(_runs_to_show(folder) for folder in folders)
     try:
@@ -243,10 +239,7 @@ def _log_folder(folders: Sequence[Path], links: Path) -> Path:
 def _launch(folder: Path, host: str | None, port: int | None) -> str:
     """Start TensorBoard in a thread; its address."""
     # Not at the top: this takes a second, and the package may be missing.
-    from tensorboard.program import (  # type: ignore[import-untyped]  # has no types
-        TensorBoard,
-        TensorBoardServerException,
-    )
+    from tensorboard.program import TensorBoard, TensorBoardServerException
 
     server = TensorBoard()
     where = {"host": host, "port": port}

@@ -1,7 +1,9 @@
 """The commands that train one run: train, resume, fork; and what they print about it."""
 
 import signal
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -42,9 +44,8 @@ def train(given: Given) -> int:
         graph_manager, overrides = configured(given, preset)
         panel = {name: value for name, value in overrides.items() if name in preset.panel}
         task = settings(given, Runtime)
-        advice = _ResumeAdvice(group)
         if group.rank > 0:
-            with advice:
+            with _ResumeAdvice(group) as advice:
                 follow_experiment(
                     graph_manager,
                     task,
@@ -53,20 +54,11 @@ def train(given: Given) -> int:
                     profile=given.profile,
                 )
             return 0
-        with advice, closing(_console_sink(given)) as console:
-            result = run_experiment(
-                graph_manager,
-                task,
-                name=given.experiment_name or preset.reference.name,
-                root=given.experiment_path or DEFAULT_ROOT,
-                origin=Origin(
-                    preset=preset, panel=preset.panel_values(panel), command=("coach", *given.words)
-                ),
-                settings=run_settings(given),
-                audience=_audience(given, console, advice),
-                group=group,
-            )
-        return _conclude(given, result, group)
+        origin = Origin(preset=preset, panel=preset.panel_values(panel), command=_command(given))
+        begin = partial(run_experiment, graph_manager, task, origin=origin, group=group)
+        name = given.experiment_name or preset.reference.name
+        root = given.experiment_path or DEFAULT_ROOT
+        return _shown(given, partial(begin, name=name, root=root), group)
 
 
 def resume(given: Given) -> int:
@@ -74,9 +66,8 @@ def resume(given: Given) -> int:
     with joined_processes() as group:
         run = newest_run(given.run)
         changes = overrides_of(given)
-        advice = _ResumeAdvice(group, run)
         if group.rank > 0:
-            with advice:
+            with _ResumeAdvice(group, run) as advice:
                 follow_resumed(
                     changes=changes,
                     device=given.device,
@@ -88,19 +79,17 @@ def resume(given: Given) -> int:
                     profile=given.profile,
                 )
             return 0
-        with advice, closing(_console_sink(given)) as console:
-            result = resume_experiment(
-                run,
-                changes=changes,
-                **opening(given),
-                drop_later=given.drop_later,
-                restart_episodes=given.restart_episodes,
-                command=("coach", *given.words),
-                settings=run_settings(given),
-                audience=_audience(given, console, advice),
-                group=group,
-            )
-        return _conclude(given, result, group)
+        begin = partial(
+            resume_experiment,
+            run,
+            changes=changes,
+            **opening(given),
+            drop_later=given.drop_later,
+            restart_episodes=given.restart_episodes,
+            command=_command(given),
+            group=group,
+        )
+        return _shown(given, begin, group, run)
 
 
 def fork(given: Given) -> int:
@@ -109,43 +98,58 @@ def fork(given: Given) -> int:
         raise ConfigurationError(
             "a fork needs a name of its own, for the folder above it: --as NAME"
         )
-    advice = _ResumeAdvice(ONE_PROCESS)
-    overrides = overrides_of(given)
-    with advice, closing(_console_sink(given)) as console:
-        result = fork_experiment(
-            newest_run(given.run),
-            name=given.experiment_name,
-            root=given.experiment_path,
-            overrides=overrides,
-            seed=given.seed,
-            **opening(given),
-            restart_episodes=given.restart_episodes,
-            command=("coach", *given.words),
-            settings=run_settings(given),
-            audience=_audience(given, console, advice),
-        )
-    return _conclude(given, result)
+    more = {**opening(given), "restart_episodes": given.restart_episodes}
+    return _shown(given, _begun_as(fork_experiment, given, newest_run(given.run), **more))
 
 
 def repeat(given: Given) -> int:
     """Train the experiment of another run from its beginning; the exit code."""
-    advice = _ResumeAdvice(ONE_PROCESS)
-    overrides = overrides_of(given)
-    with advice, closing(_console_sink(given)) as console:
-        result = repeat_experiment(
-            newest_run(given.source),
-            name=given.experiment_name,
-            root=given.experiment_path,
-            overrides=overrides,
-            seed=given.seed,
-            device=given.device,
-            threads=given.threads,
-            trust=given.trust or (),
-            command=("coach", *given.words),
-            settings=run_settings(given),
-            audience=_audience(given, console, advice),
-        )
-    return _conclude(given, result)
+    more = {"device": given.device, "threads": given.threads, "trust": given.trust or ()}
+    return _shown(given, _begun_as(repeat_experiment, given, newest_run(given.source), **more))
+
+
+def _begun_as(
+    begin: Callable[..., RunResult], given: Given, run: Path, **more: object
+) -> Callable[..., RunResult]:
+    """The call that begins a new run which is made from another one."""
+    return partial(
+        begin,
+        run,
+        name=given.experiment_name,
+        root=given.experiment_path,
+        overrides=overrides_of(given),
+        seed=given.seed,
+        command=_command(given),
+        **more,
+    )
+
+
+def _shown(
+    given: Given,
+    begin: Callable[..., RunResult],
+    group: ProcessGroup = ONE_PROCESS,
+    run: Path | None = None,
+) -> int:
+    """Train a run while the terminal shows it; the exit code.
+
+    Args:
+        given: The command line.
+        begin: Trains the run, with settings and audience.
+        group: The processes that train it.
+        run: The run; None until it has a folder.
+    """
+    advice = _ResumeAdvice(group, run)
+    with (
+        advice,
+        closing(ConsoleSink(console=console_of(plain=given.plain), plain=given.plain)) as console,
+    ):
+        result = begin(settings=run_settings(given), audience=_audience(given, console, advice))
+    return _conclude(given, result, group)
+
+
+def _command(given: Given) -> tuple[str, ...]:
+    """The command line as it was typed."""
+    return ("coach", *given.words)
 
 
 def newest_run(run: Path) -> Path:
@@ -155,11 +159,6 @@ def newest_run(run: Path) -> Path:
         which = f"newest of {len(runs)} runs" if len(runs) > 1 else "the only run"
         print(f"{which} in {short(runs[-1].parent.absolute())}: {printable(runs[-1].name)}")
     return path
-
-
-def _console_sink(given: Given) -> ConsoleSink:
-    """The sink that shows a run on the terminal."""
-    return ConsoleSink(console=console_of(plain=given.plain), plain=given.plain)
 
 
 def _conclude(given: Given, result: RunResult, group: ProcessGroup = ONE_PROCESS) -> int:

@@ -1,6 +1,8 @@
 """Values of flags: parsers with errors that list what is allowed, and what each value sets."""
 
 import argparse
+import math
+import sys
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -38,21 +40,27 @@ def positive(text: str) -> int:
 
 def seconds(text: str) -> float:
     """A number of seconds above 0."""
-    return _above_zero(text, "seconds")
+    return _float(text, sys.float_info.min, sys.float_info.max, "a number of seconds above 0")
 
 
 def hours(text: str) -> Hours:
     """A number of hours above 0."""
-    return Hours(_above_zero(text, "hours"))
+    least, most = sys.float_info.min, sys.float_info.max
+    return Hours(_float(text, least, most, "a number of hours above 0"))
 
 
-def _above_zero(text: str, unit: str) -> float:
+def factor(text: str) -> float:
+    """A factor from 0.01 to 100."""
+    return _float(text, 0.01, 100.0, "a factor from 0.01 to 100")
+
+
+def _float(text: str, least: float, most: float, what: str) -> float:
     try:
         number = float(text)
     except ValueError:
-        number = -1.0
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be a number of {unit} above 0, got '{text}'")
+        number = math.nan
+    if not least <= number <= most:
+        raise argparse.ArgumentTypeError(f"must be {what}, got '{text}'")
     return number
 
 
@@ -112,17 +120,6 @@ def seeds(text: str) -> tuple[int, ...]:
         if numbers.count(number) > 1:
             raise argparse.ArgumentTypeError(f"names the seed {number} twice, in '{text}'")
     return numbers
-
-
-def factor(text: str) -> float:
-    """A factor from 0.01 to 100."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0.01 <= number <= 100:
-        raise argparse.ArgumentTypeError(f"must be a factor from 0.01 to 100, got '{text}'")
-    return number
 
 
 def port(text: str) -> int:

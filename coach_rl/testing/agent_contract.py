@@ -375,14 +375,13 @@ def check_agent(parameters: Any, spaces: EnvironmentSpaces, **settings: Any) -> 
         check(trial)
 
 
-def examine_agents(graph_manager: Any, *, seed: int = 7) -> Iterator[Finding]:
+def examine_agents(graph_manager: Any) -> Iterator[Finding]:
     """Try the agent and the own goals of each level; yields one finding per promise.
 
     Args:
         graph_manager: The experiment, whose graph is not built yet.
-        seed: Seed of the run.
     """
-    graph_manager.create_graph(Runtime(seed=seed, device="cpu"))
+    graph_manager.create_graph(Runtime(seed=7, device="cpu"))
     graph = graph_manager.graph
     for level in graph.levels:
         context = graph.contexts[level.name]

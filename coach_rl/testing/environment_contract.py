@@ -190,8 +190,6 @@ def examine(
     obstacle_to_restoring: str | None = None,
     steps_together: bool = False,
     single: Callable[[], gymnasium.Env[Any, Any]] | None = None,
-    steps: int = 60,
-    seed: int = 7,
 ) -> Iterator[Finding]:
     """Try an environment with random actions; yields findings, most informative first.
 
@@ -202,12 +200,10 @@ def examine(
         steps_together: True for a simulator that steps all rows at once and seeds them together.
         single: Makes the Gymnasium environment of one row, with episodes as short; None: there is
             none.
-        steps: Steps per row and check.
-        seed: Of the environment and of the actions.
     """
     try:
         with warnings.catch_warnings(action="ignore", category=CoachWarning):
-            space, length, done, seconds = _first_episode(build, seed)
+            space, length, done, seconds = _first_episode(build)
     except CoachError as error:
         yield Finding("failed", "plays", str(error))
         return
@@ -215,13 +211,13 @@ def examine(
     yield from _endless_actions(space)
     yield Finding("passed", "speed", f"{done / seconds:,.0f} steps per second, one environment")
     meaningless: set[Check] = set()
+    steps = EnvironmentContract.steps
     if build_short is None:
         meaningless |= set() if 0 < length <= LONG else ENDING
         steps = max(steps, 2 * min(length, LONG))
     trial = Trial(
         build=build_short or build,
         steps=steps,
-        seed=seed,
         partial_sends=not steps_together,
         saves=obstacle_to_restoring is None,
         seeds_rows=not steps_together,
@@ -254,7 +250,7 @@ def examine(
         yield Finding("warned", "can be saved", f"{obstacle_to_restoring}; {advice}")
 
 
-def _first_episode(build: Callable[[int], Environment], seed: int) -> tuple[Space, int, int, float]:
+def _first_episode(build: Callable[[int], Environment]) -> tuple[Space, int, int, float]:
     """Play an episode.
 
     Returns:
@@ -262,8 +258,8 @@ def _first_episode(build: Callable[[int], Environment], seed: int) -> tuple[Spac
         seconds that they took.
     """
     with closing(with_allowed_actions(build(1))) as environment:
-        environment.reset(seed=seed)
-        space, rng = environment.spaces.action, np.random.default_rng(seed)
+        environment.reset(seed=EnvironmentContract.seed)
+        space, rng = environment.spaces.action, np.random.default_rng(EnvironmentContract.seed)
         size, begin, length, done, seconds = uniform_size(space), time.perf_counter(), 0, 0, 0.0
         while done < EPISODE_STEPS and seconds < SECONDS and not (length and seconds > 1):
             environment.send(actions_from_uniform(space, rng.random((1, size))))

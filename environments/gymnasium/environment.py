@@ -1,12 +1,11 @@
 """N Gymnasium environments as one `Environment`."""
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
-from coach_rl.core.errors import CheckpointError, CoachWarning, RunError
+from coach_rl.core.errors import CheckpointError, RunError, warn
 from coach_rl.core.records import (
     Action,
     Array,
@@ -243,7 +242,7 @@ class GymnasiumEnvironment:
             self._closed = True
             self._inbox.stop("the environment is closed; build a new one")
             for failure in self._rows.close():
-                warnings.warn(failure, CoachWarning, stacklevel=2)
+                warn(failure)
 
     def _require_open(self) -> None:
         if self._closed:

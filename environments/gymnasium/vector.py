@@ -9,7 +9,6 @@ The autoreset mode of a vector environment is its behaviour at the end of an epi
   one `recv` later than the others.
 """
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -20,9 +19,9 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from coach_rl.core.errors import (
     ActionError,
     CheckpointError,
-    CoachWarning,
     ConfigurationError,
     EnvironmentFault,
+    warn,
 )
 from coach_rl.core.records import (
     Action,
@@ -174,7 +173,7 @@ class VectorEnvironment:
                 if is_users_interrupt(error):
                     raise
                 failure = close_failure(error, env=self._vector, level=self._level, row=None)
-                warnings.warn(failure, CoachWarning, stacklevel=2)
+                warn(failure)
 
     def _started(self, seed: Any) -> tuple[Observation, list[Info]]:
         """Copies of the observations and infos after a reset of every row."""

@@ -123,10 +123,9 @@ class WorkerRows:
                 self._replace(number)
         self._histories = [None if seed is None else self._history(seed) for seed in seeds]
         self._shown = None
-        shares = {n: ([seeds[r] for r in w.rows],) for n, w in enumerate(self._workers)}
         starts = [
             self._revived(number, reply) if isinstance(reply, WorkerLost) else reply
-            for number, reply in enumerate(self._replies(LocalRows.reset, shares))
+            for number, reply in enumerate(self._replies(LocalRows.reset, self._shares(seeds)))
         ]
         places = [np.array(worker.rows, np.int64) for worker in self._workers]
         observation = _by_key([start.observation for start in starts])
@@ -149,9 +148,7 @@ class WorkerRows:
     def step(self, rows: IntArray, action: Action) -> RowsAnswer:
         """Step some rows, all workers at once; see `LocalRows.step`."""
         home = self._home[rows]
-        numbers = np.unique(home).tolist() or [
-            0
-        ]  # one worker must give the form of an empty answer
+        numbers = np.unique(home).tolist() or [0]  # which gives the form of an empty answer
         places = {number: np.flatnonzero(home == number) for number in numbers}
         parts = {number: _part(action, here) for number, here in places.items()}
         replies = self._replies(
@@ -175,7 +172,7 @@ class WorkerRows:
 
     def restore(self, states: Sequence[State]) -> None:
         """Restore each row from its state."""
-        self._call_all(LocalRows.restore, states)
+        self._call(LocalRows.restore, self._shares(states))
         self._histories = [
             history_of(state, self.layout) if self._keeps_actions else None for state in states
         ]
@@ -308,10 +305,9 @@ class WorkerRows:
         """A call without arguments to every worker."""
         return dict.fromkeys(range(len(self._workers)), ())
 
-    def _call_all(self, verb: Callable[..., T], values: Sequence[object]) -> list[T]:
-        """Call every worker with the values of its own rows; return one reply per worker."""
-        shares = {n: ([values[r] for r in w.rows],) for n, w in enumerate(self._workers)}
-        return self._call(verb, shares)
+    def _shares(self, values: Sequence[object]) -> dict[int, tuple[object]]:
+        """A call of every worker with the values of its own rows."""
+        return {n: ([values[r] for r in w.rows],) for n, w in enumerate(self._workers)}
 
     def _call(self, verb: Callable[..., T], arguments: Mapping[int, tuple[object, ...]]) -> list[T]:
         """Call these workers and return their replies; raises errors only after the last reply."""

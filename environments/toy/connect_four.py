@@ -1,6 +1,6 @@
 """Connect Four against an opponent that answers within the step."""
 
-from typing import Literal, Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from gymnasium import spaces
@@ -63,15 +63,12 @@ class ConnectFourParameters:
     the mask forbids, loses the game.
     """
 
+    level: ClassVar[str] = "connect_four"
+
     opponent: Literal["random", "rules"] | OpponentParameters = "random"
     """The other player: `random` plays any column with an empty cell; `rules` wins if it can with
     this move, else prevents that the other can with the next, else plays at random; or a
     description of another, such as `TrainedOpponent`."""
-
-    @property
-    def level(self) -> str:
-        """The task's name."""
-        return "connect_four"
 
     def build(self, *, num_envs: int) -> WorldEnvironment:
         opponent: Opponent

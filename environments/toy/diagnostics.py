@@ -10,8 +10,8 @@ from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Action, Array, FloatArray, Observation
-from coach_rl.core.spaces import EnvironmentSpaces, Space
-from coach_rl.environments.world import World, WorldEnvironment, WorldState, WorldStep
+from coach_rl.core.spaces import Space
+from coach_rl.environments.world import World, WorldEnvironment, WorldState, WorldStep, plain_spaces
 
 
 @parameter_class
@@ -41,10 +41,7 @@ class Buttons:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self.spaces = EnvironmentSpaces(
-            observation=spaces.Dict({"observation": spaces.Box(0, 1, (size,), np.float32)}),
-            action=spaces.Discrete(size),
-        )
+        self.spaces = plain_spaces(spaces.Box(0, 1, (size,), np.float32), spaces.Discrete(size))
 
     def start(self, uniform: FloatArray) -> WorldState:
         return {"context": (uniform[:, 0] * self._size).astype(np.int64)}
@@ -66,9 +63,7 @@ class Dial:
     def __init__(self, size: int) -> None:
         self.start_numbers = size
         space = spaces.Box(-1, 1, (size,), np.float32)
-        self.spaces = EnvironmentSpaces(
-            observation=spaces.Dict({"observation": space}), action=space
-        )
+        self.spaces = plain_spaces(space, space)
 
     def start(self, uniform: FloatArray) -> WorldState:
         return {"target": (2 * uniform - 1).astype(np.float32)}
@@ -126,9 +121,7 @@ class Chain:
         shown: Space = spaces.Box(0, 1, (length,), np.float32)
         if parameters.observation == "index":
             shown = spaces.Discrete(length)
-        self.spaces = EnvironmentSpaces(
-            observation=spaces.Dict({"observation": shown}), action=spaces.Discrete(2)
-        )
+        self.spaces = plain_spaces(shown, spaces.Discrete(2))
 
     def start(self, uniform: FloatArray) -> WorldState:
         return {"position": np.ones(len(uniform), np.int64)}
@@ -183,9 +176,9 @@ class SteadyPay:
     start_numbers, step_numbers = 1, 1
 
     def __init__(self, parameters: SteadyPayParameters) -> None:
-        self.spaces = EnvironmentSpaces(
-            observation=spaces.Dict({"observation": spaces.Box(-1, 1, (1,), np.float32)}),
-            action=spaces.Box(parameters.low, parameters.high, (1,), np.float32),
+        self.spaces = plain_spaces(
+            spaces.Box(-1, 1, (1,), np.float32),
+            spaces.Box(parameters.low, parameters.high, (1,), np.float32),
         )
 
     def start(self, uniform: FloatArray) -> WorldState:

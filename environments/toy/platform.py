@@ -1,13 +1,14 @@
 """The Platform domain: run, hop and leap over three platforms, each as far as its argument."""
 
+from typing import ClassVar
+
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray, Observation
-from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
+from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep, plain_spaces
 
 RUN, HOP, LEAP = range(3)
 """The kinds of action."""
@@ -52,13 +53,10 @@ class PlatformParameters:
     the number of ticks in the observation, and pictures.
     """
 
+    level: ClassVar[str] = "platform"
+
     max_episode_steps: Positive[int] = 200
     """Length of an episode that does not end."""
-
-    @property
-    def level(self) -> str:
-        """The task's name."""
-        return "platform"
 
     def build(self, *, num_envs: int) -> WorldEnvironment:
         return WorldEnvironment(
@@ -73,9 +71,9 @@ class Platform:
 
     def __init__(self) -> None:
         arguments = {name: spaces.Box(0, high, (1,)) for name, high in LARGEST.items()}
-        self.spaces = EnvironmentSpaces(
-            observation=spaces.Dict({"observation": spaces.Box(-1, 2, (9,), np.float32)}),
-            action=spaces.Dict({"kind": spaces.Discrete(3), **arguments}),
+        self.spaces = plain_spaces(
+            spaces.Box(-1, 2, (9,), np.float32),
+            spaces.Dict({"kind": spaces.Discrete(3), **arguments}),
         )
 
     def start(self, uniform: FloatArray) -> WorldState:

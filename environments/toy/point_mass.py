@@ -8,8 +8,7 @@ from gymnasium import spaces
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Action, Array, FloatArray, Observation
-from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
+from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep, plain_spaces
 
 STEP_SECONDS = 0.1
 DAMPING = 0.9
@@ -40,10 +39,7 @@ class PointMass:
     start_numbers, step_numbers = 2, 0
 
     def __init__(self) -> None:
-        self.spaces = EnvironmentSpaces(
-            observation=spaces.Dict({"observation": motion_space()}),
-            action=spaces.Box(-1, 1, (2,), np.float32),
-        )
+        self.spaces = plain_spaces(motion_space(), spaces.Box(-1, 1, (2,), np.float32))
 
     def start(self, uniform: FloatArray) -> WorldState:
         return {"position": 2 * uniform - 1, "velocity": np.zeros_like(uniform)}

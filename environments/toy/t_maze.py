@@ -6,8 +6,7 @@ from gymnasium import spaces
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Action, Array, FloatArray, Observation
-from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
+from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep, plain_spaces
 
 NORTH, EAST, SOUTH, WEST = range(4)
 """The actions."""
@@ -50,10 +49,7 @@ class TMaze:
 
     def __init__(self, length: int) -> None:
         self._length = length
-        self.spaces = EnvironmentSpaces(
-            observation=spaces.Dict({"observation": spaces.Box(0, 1, (3,), np.float32)}),
-            action=spaces.Discrete(4),
-        )
+        self.spaces = plain_spaces(spaces.Box(0, 1, (3,), np.float32), spaces.Discrete(4))
 
     def start(self, uniform: FloatArray) -> WorldState:
         rows = len(uniform)

@@ -8,8 +8,7 @@ from gymnasium import spaces
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray, Observation
-from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
+from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep, plain_spaces
 
 TASKS = ("walk", "press", "push")
 """The three tasks by number."""
@@ -60,9 +59,8 @@ class Workshop:
 
     def __init__(self, task: int | None) -> None:
         self._task = task
-        self.spaces = EnvironmentSpaces(
-            observation=spaces.Dict({"observation": spaces.Box(-2, 2, (24,), np.float32)}),
-            action=spaces.Box(-1, 1, (3,), np.float32),
+        self.spaces = plain_spaces(
+            spaces.Box(-2, 2, (24,), np.float32), spaces.Box(-1, 1, (3,), np.float32)
         )
 
     def start(self, uniform: FloatArray) -> WorldState:
