@@ -7,14 +7,7 @@ about unknown names use them; the names themselves stay unknown. Light: imports 
 import re
 from collections.abc import Iterable
 
-
-def _table(text: str) -> dict[str, tuple[str, ...]]:
-    """The names here by each name elsewhere; lines are `elsewhere elsewhere: here here`."""
-    entries = (entry.split(":") for entry in re.split(r"\n(?=\S)", text.strip()))
-    return {name: tuple(here.split()) for names, here in entries for name in names.split()}
-
-
-SETTINGS = _table("""
+_SETTINGS = """
 lr: learning_rate agent.optimizer.learning_rate agent.actor_optimizer.learning_rate
     agent.critic_optimizer.learning_rate
 alpha_lr: temperature_learning_rate agent.temperature_optimizer.learning_rate
@@ -76,10 +69,9 @@ goal_selection_strategy: agent.memory.hindsight.strategy
 weight_decay: agent.optimizer.l2 agent.critic_optimizer.l2
 adam_eps: agent.optimizer.epsilon agent.actor_optimizer.epsilon
 num_workers: collection.workers
-""")
-"""Names by the name elsewhere: of the control panel, or paths as most presets have them."""
-
-FLAGS = _table("""
+"""
+"""Lines are `elsewhere elsewhere: here here`; an indented one continues the one before."""
+_FLAGS = """
 lvl et env env_id env_name gym_id task environment environment_type: -lvl
 algo algorithm agent model: -p
 config config_file cfg yaml: -p -cp
@@ -105,8 +97,17 @@ n_seeds num_seeds num_experiments: --seeds
 eval test play enjoy n_eval_episodes eval_episodes num_episodes: --evaluate
 evaluation_worker: --background_evaluation
 distributed_coach dc: --on
-""")
-"""Flags by the name elsewhere, which is without dashes."""
+"""
+SETTINGS, FLAGS = (
+    {
+        name: tuple(here.split())
+        for names, here in (entry.split(":") for entry in re.split(r"\n(?=\S)", text.strip()))
+        for name in names.split()
+    }
+    for text in (_SETTINGS, _FLAGS)
+)
+"""Names by the name elsewhere: of the control panel, or paths as most presets have them; and flags,
+whose names elsewhere are without dashes."""
 
 
 def familiar_settings(name: str, known: Iterable[str]) -> list[str] | None:

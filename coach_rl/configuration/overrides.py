@@ -203,6 +203,8 @@ def fitting_advice(annotation: object) -> str:
 
 
 Tree = TypeVar("Tree")
+Below = Mapping[str, Mapping[str, object]]
+"""Changes of the parts of a value by their names, each by the paths below the part."""
 
 
 def apply_overrides(
@@ -221,15 +223,12 @@ def apply_overrides(
         ParameterError: The changed dataclass refuses the value.
     """
     names = [field.name for field in constructor_fields(type(parameters))]
-    changes: dict[str, Any] = {}
     require_no_problems(
         _unknown(path, [*panel, *names], parameters, "")
         for path in overrides
         if path.partition(".")[0] not in (*panel, *names)
     )
-    for path, value in overrides.items():
-        _plant(changes, path, value)
-    replaced: Tree = _replace(parameters, changes, type(parameters), "")
+    replaced: Tree = _replace(parameters, overrides, type(parameters), "")
     return replaced
 
 
@@ -268,13 +267,6 @@ def parameter_paths(
         yield path, parameters, annotation
     for name, (value, declared) in below.items():
         yield from parameter_paths(value, _join(path, name), declared)
-
-
-class _Leaf:
-    """A value at the end of a path, distinct from the dict of a branch."""
-
-    def __init__(self, value: object) -> None:
-        self.value = value
 
 
 def _split(text: str) -> list[str]:
@@ -406,50 +398,46 @@ def _plain(value: object) -> object:
     return value.count if isinstance(value, StepUnit) else value
 
 
-def _plant(changes: dict[str, Any], path: str, value: object) -> None:
-    *branches, last = path.split(".")
-    node = changes
-    for branch in branches:
-        node = node.setdefault(branch, {})
-        if isinstance(node, _Leaf):
-            break
-    if isinstance(node, _Leaf) or last in node:
-        raise ConfigurationError(f"the override '{path}' overlaps another one; give one of them")
-    node[last] = _Leaf(value)
-
-
-def _replace(current: object, change: Any, annotation: object, path: str) -> Any:
-    """The value at `path` after a change: a `_Leaf` in its place, or changes by name below it."""
-    if isinstance(change, _Leaf):
-        value = made(change.value, annotation, path)
+def _replace(current: object, changes: Mapping[str, object], annotation: object, path: str) -> Any:
+    """The value at `path` after changes by the paths below it; an empty path is its own."""
+    if "" in changes:
+        if len(changes) > 1:
+            last = f"{path}.{[*changes][-1]}".removesuffix(".")
+            raise ConfigurationError(
+                f"the override '{last}' overlaps another one; give one of them"
+            )
+        value = made(changes[""], annotation, path)
         try:
             return fit(value, annotation, current, path)
         except ParameterError as error:
             raise ParameterError(f"{error}{fitting_advice(annotation)}") from None
+    below: dict[str, dict[str, object]] = {}
+    for name, value in changes.items():
+        first, _, rest = name.partition(".")
+        below.setdefault(first, {})[rest] = value
     if dataclasses.is_dataclass(current):
-        return _replace_fields(current, change, path)
+        return _replace_fields(current, below, path)
     if isinstance(current, tuple):
-        return _replace_elements(current, change, annotation, path)
+        return _replace_elements(current, below, annotation, path)
     if isinstance(current, Mapping):
-        return _replace_keys(current, change, annotation, path)
-    below = next(iter(change))
+        return _replace_keys(current, below, annotation, path)
     lines = "".join(f' or -cp "{path}={_call(kind)}"' for kind in fitting(annotation)).removeprefix(
         " or"
     )
     raise ConfigurationError(
-        f"'{path}' is {current!r} and has no parameter '{below}' below it; set '{path}' itself"
-        + (f", e.g. by{lines}" if lines else "")
+        f"'{path}' is {current!r} and has no parameter '{next(iter(below))}' below it; set "
+        f"'{path}' itself" + (f", e.g. by{lines}" if lines else "")
     )
 
 
-def _replace_fields(current: Any, change: Mapping[str, object], path: str) -> object:
+def _replace_fields(current: Any, change: Below, path: str) -> object:
     names = [field.name for field in constructor_fields(type(current))]
     annotations = declared_types(type(current))
     replaced, problems = {}, []
     for name, below in change.items():
         try:
             if name not in names:
-                raise _unknown(_path_below(name, below), names, current, path)
+                raise _unknown(_join(name, next(iter(below))).rstrip("."), names, current, path)
             replaced[name] = _replace(
                 getattr(current, name), below, annotations[name], _join(path, name)
             )
@@ -460,7 +448,7 @@ def _replace_fields(current: Any, change: Mapping[str, object], path: str) -> ob
 
 
 def _replace_elements(
-    current: tuple[object, ...], change: Mapping[str, object], annotation: object, path: str
+    current: tuple[object, ...], change: Below, annotation: object, path: str
 ) -> object:
     elements = list(current)
     arguments = _arguments(annotation, tuple)
@@ -486,7 +474,7 @@ def _with_name(path: str, element: object) -> str:
 
 
 def _replace_keys(
-    current: Mapping[str, object], change: Mapping[str, object], annotation: object, path: str
+    current: Mapping[str, object], change: Below, annotation: object, path: str
 ) -> object:
     replaced = dict(current)
     arguments = _arguments(annotation, Mapping)
@@ -533,14 +521,6 @@ def _unknown(
         return UnknownNameError("parameter", name, allowed, near=FLAGS[name.lower()], where=where)
     hint = "" if suggestion(first, allowed) else hint
     return UnknownNameError("parameter", first, set(allowed), hint, where=where)
-
-
-def _path_below(name: str, change: Any) -> str:
-    """The first of the changed paths from here on."""
-    while not isinstance(change, _Leaf):
-        below, change = next(iter(change.items()))
-        name = f"{name}.{below}"
-    return name
 
 
 def _call(kind: type[object]) -> str:

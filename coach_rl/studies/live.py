@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -143,10 +144,15 @@ class LiveTable:
         def left(row: Row) -> object:
             return of_run("left_text")(row) if row.state == "running" else ""
 
+        def state(row: Row) -> Text:
+            return Text(row.state_text, style=_STYLES.get(row.state, "dim"))
+
+        bar = partial(ProgressBar, 1.0, width=_BAR)
+
         return (
             Column("run", lambda row: row.name, Text, is_text=True),
-            Column("state", lambda row: row, _state_text, is_text=True),
-            Column("progress", share, _bar, is_text=True),
+            Column("state", lambda row: row, state, is_text=True),
+            Column("progress", share, bar, is_text=True),
             Column("steps", of_run("environment_steps"), "{:,}".format),
             Column("steps/s", of_run("speed_text")),
             Column("evaluation", of_run("score_text")),
@@ -214,14 +220,6 @@ class _WatchedRun:
 def _score(evaluation: LogRecord) -> str:
     scalars = {name.rpartition("/")[2]: each for name, each in evaluation.scalars.items()}
     return number_text(scalars.get("reward_mean")) + success_text(scalars.get("success_rate"))
-
-
-def _state_text(row: Row) -> Text:
-    return Text(row.state_text, style=_STYLES.get(row.state, "dim"))
-
-
-def _bar(share: float) -> ProgressBar:
-    return ProgressBar(total=1.0, completed=share, width=_BAR)
 
 
 def _row(status: JobStatus) -> Row:

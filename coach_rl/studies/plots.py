@@ -152,7 +152,7 @@ class Plots:
     def curves(self, metric: str) -> "Figure | None":
         """The curves of a metric, a panel per environment; None where no run has it."""
         found = {
-            level: own for level in self._environments if (own := self._curves_on(level, metric))
+            level: own for level in self.frame.levels if (own := self._curves_on(level, metric))
         }
         if not found:
             return None
@@ -264,10 +264,6 @@ class Plots:
         return figure
 
     @property
-    def _environments(self) -> list[str]:
-        return self.frame.levels
-
-    @property
     def hierarchy_metrics(self) -> list[tuple[str, str]]:
         """Names of the levels of hierarchies, and the metrics of the goals that they reach."""
         metrics = {
@@ -351,7 +347,7 @@ class Plots:
         rows = [
             (metric, level, name, *numbers)
             for metric in (self.metric, *(metric for _, metric in self.hierarchy_metrics))
-            for level in self._environments
+            for level in self.frame.levels
             for name, curve in self._curves_on(level, metric).items()
             for numbers in zip(
                 curve.where.astype(np.int64 if self.axis == "steps" else np.float64).tolist(),

@@ -111,9 +111,11 @@ class TrackedRun:
         with replacing(self.folder / _IDS) as new:
             new.write_text(json.dumps(ids, indent=2) + "\n", encoding="utf-8")
 
-    def videos(self) -> set[Path]:
-        """The videos in the run's folder."""
-        return {each for each in self.folder.glob("videos/*") if each.suffix in _VIDEOS}
+    def new_videos(self, sent: set[Path]) -> list[Path]:
+        """The videos in the run's folder that were not sent before; they are added to these."""
+        found = {each for each in self.folder.glob("videos/*") if each.suffix in _VIDEOS} - sent
+        sent |= found
+        return sorted(found)
 
     def _ids(self) -> dict[str, str]:
         file = self.folder / _IDS
@@ -168,7 +170,7 @@ class WandbSink:
     """
 
     def __init__(self, tracked: TrackedRun) -> None:
-        self._tracked, self._sent = tracked, tracked.videos()
+        self._tracked, self._sent = tracked, {*tracked.new_videos(set())}
         self._module: Any = importlib.import_module(tracked.service)
         self._rows: Iterator[int | None] = repeat(None)
         """Numbers of the rows to come; None where Weights & Biases gives them itself."""
@@ -238,8 +240,7 @@ class WandbSink:
             self._run.log(values, step=step)
 
     def _send_videos(self, step: int | None) -> None:
-        for video in sorted(self._tracked.videos() - self._sent):
-            self._sent.add(video)
+        for video in self._tracked.new_videos(self._sent):
             shown = self._module.Video(str(video), format=video.suffix.removeprefix("."))
             self._log({f"videos/{video.stem}": shown}, step or 0)
 
@@ -273,7 +274,7 @@ class MlflowSink:
         from mlflow import MlflowClient
         from mlflow.entities import Metric
 
-        self._tracked, self._sent = tracked, tracked.videos()
+        self._tracked, self._sent = tracked, {*tracked.new_videos(set())}
         self._client: Any = MlflowClient()
         self._make_metric: Callable[..., object] = Metric
         self._metrics: list[object] = []
@@ -338,8 +339,7 @@ class MlflowSink:
         self._metrics.clear()
 
     def _send_videos(self) -> None:
-        for video in sorted(self._tracked.videos() - self._sent):
-            self._sent.add(video)
+        for video in self._tracked.new_videos(self._sent):
             self._client.log_artifact(self._run_id, str(video), "videos")
 
 

@@ -89,9 +89,3 @@ def test_taken_port_is_said_in_one_line(tmp_path, capsys):
     err = capsys.readouterr().err
     assert f"{port}" in err
     assert "choose another --port" in err
-
-
-def test_missing_tensorboard_is_said_in_one_line(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "tensorboard", None)  # as where there is no such package
-    assert main(["dashboard"]) == 2
-    assert "pip install 'tensorboard>=2.21'" in capsys.readouterr().err

@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from coach_rl.configuration.overrides import (
@@ -311,16 +312,10 @@ def _number(value: object, number: type[float], rule: str) -> float:
 _Make = Callable[[list[object], Mapping[str, object]], Dimension]
 
 
-def _make_numbers(kind: str, *, is_whole: bool = False, is_log: bool = False) -> _Make:
-    return lambda values, named: _numbers(
-        values, named, kind=kind, is_whole=is_whole, is_log=is_log
-    )
-
-
 _KINDS: dict[str, tuple[_Make, frozenset[str]]] = {
-    "log": (_make_numbers("log", is_log=True), frozenset()),
-    "uniform": (_make_numbers("uniform"), frozenset({"step"})),
-    "int": (_make_numbers("int", is_whole=True), frozenset({"step", "log"})),
+    "log": (partial(_numbers, kind="log", is_log=True), frozenset()),
+    "uniform": (partial(_numbers, kind="uniform"), frozenset({"step"})),
+    "int": (partial(_numbers, kind="int", is_whole=True), frozenset({"step", "log"})),
     "choice": (_choice, frozenset()),
 }
 """Each kind of range: its maker, and the arguments it takes by name."""
