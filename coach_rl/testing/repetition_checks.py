@@ -3,11 +3,15 @@
 Also of closing, which is harmless.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 
 import numpy as np
 
 from coach_rl.core.errors import CheckpointError
+from coach_rl.core.interfaces import Environment
+from coach_rl.core.records import Action
 from coach_rl.testing.trial import (
     ROWS,
     ContractViolation,
@@ -111,16 +115,11 @@ def state_round_trip(trial: Trial) -> None:
     if not trial.saves:
         return
     for saved_at in (0, trial.steps // 3, trial.steps // 2 + 1):
-        with trial.environment() as one, trial.environment() as other:
-            actions = trial.actions(one)
-            one.reset(seed=trial.seed)
-            stepped(one, actions[:saved_at])
+        with _begun(trial, saved_at) as (one, other, actions):
             state = one.state_dict()
-            went_on = stepped(one, actions[saved_at:])
-            went_on.append(one.reset())
+            went_on = [*stepped(one, actions), one.reset()]
             other.load_state_dict(state)
-            resumed = stepped(other, actions[saved_at:])
-            resumed.append(other.reset())
+            resumed = [*stepped(other, actions), other.reset()]
             expect_same_run(went_on, resumed, f"a run resumed from step {saved_at}")
 
 
@@ -129,10 +128,7 @@ def state_replaces_everything(trial: Trial) -> None:
     if not trial.saves:
         return
     half = trial.steps // 2
-    with trial.environment() as one, trial.environment() as other:
-        actions = trial.actions(one)
-        one.reset(seed=trial.seed)
-        stepped(one, actions[:half])
+    with _begun(trial, half) as (one, other, actions):
         state = one.state_dict()
         other.reset(seed=trial.seed + 1000)
         stepped(other, trial.actions(one, stream=1)[: half + 2])
@@ -140,9 +136,7 @@ def state_replaces_everything(trial: Trial) -> None:
         other.load_state_dict(state)
         expect(len(other.recv()) == 0, "a decision that was open survived load_state_dict")
         expect_same_run(
-            stepped(one, actions[half:]),
-            stepped(other, actions[half:]),
-            "a run resumed in a used environment",
+            stepped(one, actions), stepped(other, actions), "a run resumed in a used environment"
         )
 
 
@@ -150,21 +144,17 @@ def open_decisions_are_saved(trial: Trial) -> None:
     """Decisions sent but not answered when the state was saved are answered by the copy as well."""
     if not trial.saves:
         return
-    half = trial.steps // 2
     rows = np.array([2, 0]) if trial.partial_sends else np.arange(ROWS)
-    with trial.environment() as one, trial.environment() as other:
-        actions = trial.actions(one)
-        one.reset(seed=trial.seed)
-        stepped(one, actions[:half])
-        one.send(part_of(actions[half], rows), rows)
+    with _begun(trial, trial.steps // 2) as (one, other, (action, *actions)):
+        one.send(part_of(action, rows), rows)
         try:
             state = one.state_dict()
         except CheckpointError as error:
             raise ContractViolation(f"a row was open, so nothing was saved: {error}") from error
         other.load_state_dict(state)
-        expect_refused(other, part_of(actions[half], rows[:1]), rows[:1], "a row saved open")
-        one_run = [one.recv(), *stepped(one, actions[half + 1 :])]
-        other_run = [other.recv(), *stepped(other, actions[half + 1 :])]
+        expect_refused(other, part_of(action, rows[:1]), rows[:1], "a row saved open")
+        one_run = [one.recv(), *stepped(one, actions)]
+        other_run = [other.recv(), *stepped(other, actions)]
         expect_same_run(one_run, other_run, "a run resumed with open decisions")
 
 
@@ -185,21 +175,15 @@ def state_shares_no_memory(trial: Trial) -> None:
     """A saved state is a tree of plain values, stays as it is, and is not needed once loaded."""
     if not trial.saves:
         return
-    half = trial.steps // 2
-    with trial.environment() as one, trial.environment() as other:
-        actions = trial.actions(one)
-        one.reset(seed=trial.seed)
-        stepped(one, actions[:half])
+    with _begun(trial, trial.steps // 2) as (one, other, actions):
         state = one.state_dict()
         _check_tree(state, "state")
         copy = deepcopy(state)
-        went_on = stepped(one, actions[half:])
+        went_on = stepped(one, actions)
         expect_same_state(copy, state, "a saved state changed while the environment continued")
         other.load_state_dict(state)
         _write_into_tree(state)
-        expect_same_run(
-            went_on, stepped(other, actions[half:]), "a run whose loaded state was written to"
-        )
+        expect_same_run(went_on, stepped(other, actions), "a run whose loaded state was written to")
 
 
 def close_twice(trial: Trial) -> None:
@@ -215,6 +199,16 @@ def close_twice(trial: Trial) -> None:
             raise
         except BaseException as error:
             raise ContractViolation(f"close raised {type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def _begun(trial: Trial, steps: int) -> Iterator[tuple[Environment, Environment, list[Action]]]:
+    """An environment after so many steps of a run, a fresh one, and the actions that follow."""
+    with trial.environment() as one, trial.environment() as other:
+        actions = trial.actions(one)
+        one.reset(seed=trial.seed)
+        stepped(one, actions[:steps])
+        yield one, other, actions[steps:]
 
 
 def _check_tree(value: object, path: str) -> None:
@@ -236,12 +230,8 @@ def _check_tree(value: object, path: str) -> None:
 
 
 def _write_into_tree(value: object) -> None:
-    if isinstance(value, dict):
-        for part in value.values():
-            _write_into_tree(part)
-        value.clear()
-    elif isinstance(value, list):
-        for part in value:
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
             _write_into_tree(part)
         value.clear()
     elif isinstance(value, np.ndarray) and value.flags.writeable:
