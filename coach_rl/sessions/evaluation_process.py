@@ -1,6 +1,6 @@
 """A process that evaluates a run's agents while the run trains on.
 
-    with EvaluationProcess(folder, runtime) as evaluator:
+    with closing(EvaluationProcess(folder, runtime)) as evaluator:
         for record in graph_manager.improve(evaluator=evaluator):
             ...
 
@@ -14,7 +14,6 @@ from collections import deque
 from concurrent.futures import Future, wait
 from contextlib import ExitStack, suppress
 from functools import partial
-from typing import Self
 
 from coach_rl.core.errors import CoachError, RunError, warn
 from coach_rl.core.runtime import Runtime
@@ -94,12 +93,6 @@ class EvaluationProcess:
     def close(self) -> None:
         """End the process, whatever it does."""
         self._worker.close(grace=0.0)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def _restart(self, lost: WorkerLost) -> None:
         """Replace the process, which has ended, and repeat its requests."""

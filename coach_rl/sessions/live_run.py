@@ -149,7 +149,7 @@ class LiveRun:
                 process = EvaluationProcess(
                     self.folder, self.runtime, self.trust, profile=self.settings.profile
                 )
-                self.evaluator = opened.enter_context(process)
+                self.evaluator = opened.enter_context(closing(process))
             try:
                 with exits_as_errors():
                     while not self._is_trained(sinks):
