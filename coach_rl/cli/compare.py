@@ -92,24 +92,16 @@ def _chosen_groups(given: Given) -> _Groups:
     Raises:
         ConfigurationError: There are no runs, or a study stands beside something else.
     """
-    files = [word for word in given.folders if re.search(r"\.py(:\w*)?$", word)]
-    if not files:
-        if given.earlier:
-            raise ConfigurationError("--runs adds runs to a study; name its file, or leave it out")
-        frame, notes = find_runs([Path(word) for word in given.folders])
-        metric = given.metric or default_metric(frame)
-        return _Groups(frame, notes, metric, given.baseline, given.at or FINAL)
-    if len(given.folders) > 1:
-        raise ConfigurationError(
-            f"the study {files[0]} names all that is compared; give it alone, or folders"
-        )
-    study, root = load_study(files[0]), given.root or DEFAULT_ROOT
+    file = _study_file(given)
+    if file is None:
+        return _Groups(*_runs_in_folders(given), given.baseline, given.at or FINAL)
+    study, root = load_study(file), given.root or DEFAULT_ROOT
     runs = study_runs(study, root=root, earlier=given.earlier or ())
     frame = study_frame(study, runs)
     if not frame.rows:
         raise ConfigurationError(
             f"the study '{study.name}' has no runs in {root / study.name}; `coach study run "
-            f"{files[0]}` makes them, and -ep names another folder of all experiments"
+            f"{file}` makes them, and -ep names another folder of all experiments"
         )
     missing = sum(run.scores is None for run in runs)
     notes = [f"{missing} of {len(runs)} runs have not begun"] if missing else []
@@ -118,6 +110,24 @@ def _chosen_groups(given: Given) -> _Groups:
     if baseline is None and study.baseline in frame.groups:
         baseline = study.baseline
     return _Groups(frame, notes, metric, baseline, at)
+
+
+def _study_file(given: Given) -> str | None:
+    """The study's file; None where folders are given."""
+    files = [word for word in given.folders if re.search(r"\.py(:\w*)?$", word)]
+    if files and len(given.folders) > 1:
+        raise ConfigurationError(
+            f"the study {files[0]} names all that is compared; give it alone, or folders"
+        )
+    return files[0] if files else None
+
+
+def _runs_in_folders(given: Given) -> tuple[RunFrame, list[str], str]:
+    """The runs in the folders, notes on them, and the metric that scores them."""
+    if given.earlier:
+        raise ConfigurationError("--runs adds runs to a study; name its file, or leave it out")
+    frame, notes = find_runs([Path(word) for word in given.folders])
+    return frame, notes, given.metric or default_metric(frame)
 
 
 def _description(at: str | int) -> str:
@@ -162,25 +172,15 @@ def _scores(frame: RunFrame, metric: str, at: str | int) -> tuple[list[Scored], 
 
 def report(given: Given) -> int:
     """Write the report of a study or of groups; the exit code."""
-    of_folders = [each for each in given.what if not re.search(r"\.py(:\w+)?$", each)]
-    if of_folders and len(of_folders) < len(given.what):
-        other = next(each for each in given.what if each not in of_folders)
-        raise ConfigurationError(
-            f"'{other}' is no folder; give folders of runs alone, or a study's file alone"
-        )
-    if not of_folders and len(given.what) > 1:
-        raise ConfigurationError(
-            f"a report is of one study, got {', '.join(given.what)}; give one file, or folders"
-        )
+    file = _study_file(given)
     require_matplotlib()
-    return _folders_report(given) if of_folders else _study_report(given)
+    return _folders_report(given) if file is None else _study_report(given, file)
 
 
-def _study_report(given: Given) -> int:
+def _study_report(given: Given, file: str) -> int:
     for flag in ("metric", "baseline"):
         if getattr(given, flag) is not None:
             raise ConfigurationError(f"--{flag} is for folders; a study's file states its own")
-    (file,) = given.what
     study = load_study(file)
     runs = study_runs(study, root=given.root or DEFAULT_ROOT, earlier=given.earlier or ())
     page = report_page(study, runs, file=file, when=datetime.now().astimezone())
@@ -194,10 +194,7 @@ def _study_report(given: Given) -> int:
 
 
 def _folders_report(given: Given) -> int:
-    if given.earlier:
-        raise ConfigurationError("--runs adds runs to a study; name its file, or leave it out")
-    frame, notes = find_runs([Path(each) for each in given.what])
-    metric = given.metric or default_metric(frame)
+    frame, notes, metric = _runs_in_folders(given)
     scored, left_out = group_scores(frame, metric=metric)
     baseline, text = _baseline_of([each.group for each in scored], given.baseline)
     page = folders_page(
@@ -206,13 +203,13 @@ def _folders_report(given: Given) -> int:
         metric=metric,
         baseline=baseline,
         notes=[*notes, *left_out],
-        folders=given.what,
+        folders=given.folders,
         when=datetime.now().astimezone(),
     )
     print(text)
     for note in (*notes, *left_out):
         print(f"note:       {note}")
-    name = Path(given.what[0]).resolve().name if len(given.what) == 1 else "report"
+    name = Path(given.folders[0]).resolve().name if len(given.folders) == 1 else "report"
     _write(page, given.to, name)
     return 0
 

@@ -60,7 +60,7 @@ REPORT = (
         "STUDY.py|FOLDER ...",
         "a study's file, or STUDY.py:FUNCTION, which may be unfinished; or a folder for each "
         "group of runs, or one whose folders are the groups",
-        name="what",
+        name="folders",
     ),
     *_PLACES,
     Flag(
