@@ -85,7 +85,7 @@ class Panel(TaskPanel):
     sequence: int = 8
     """Steps of a sequence that recurrent networks learn from."""
     frames: int = 1
-    """Observations that the networks see at once, the newest ones."""
+    """Observations that the networks see at once: the newest, and what changed since older ones."""
     evaluation_interval: int = 20_000
     """Environment steps between evaluations."""
 
@@ -156,7 +156,8 @@ def _algorithm(panel: Panel) -> rl.PPOAlgorithmParameters:
 
 def _experiment(panel: Panel, algorithm: rl.PPOAlgorithmParameters) -> rl.GraphManager:
     task = panel.task
-    frames = (rl.ObservationStackingFilter(stack_size=panel.frames),) if panel.frames > 1 else ()
+    changes = rl.ObservationStackingFilter(stack_size=panel.frames, differences=True)
+    frames = (changes,) if panel.frames > 1 else ()
     scaled_rewards = (rl.RewardReturnScalingFilter(discount=task.discount),)
     agent = rl.PPOAgentParameters(
         algorithm=algorithm,
@@ -174,7 +175,7 @@ def _experiment(panel: Panel, algorithm: rl.PPOAlgorithmParameters) -> rl.GraphM
             learning_rate=task.learning_rate, epsilon=1e-8, max_gradient_norm=0.5
         ),
         input_filter=rl.InputFilter(
-            observation={"observation": (rl.ObservationNormalizationFilter(clip=10.0), *frames)},
+            observation={"observation": (*frames, rl.ObservationNormalizationFilter(clip=10.0))},
             reward=() if task.scale_returns else scaled_rewards,
         ),
         output_filter=rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=-1.0, high=1.0),)),
