@@ -78,8 +78,8 @@ class Panel(TaskPanel):
     """Steps collected before each round of updates."""
     epochs: int = 10
     """Passes over a rollout."""
-    minibatch: int = 64
-    """Batch size."""
+    minibatch: int | None = None
+    """Batch size; None takes 64, and 256 with a recurrent layer, as it learns from sequences."""
     recurrence: Recurrence = "none"
     """The recurrent layer of policy and critic, for tasks that hide velocities."""
     sequence: int = 8
@@ -137,7 +137,7 @@ def _algorithm(panel: Panel) -> rl.PPOAlgorithmParameters:
     return rl.PPOAlgorithmParameters(
         rollout=rl.EnvironmentSteps(panel.rollout),
         epochs=panel.epochs,
-        minibatch=panel.minibatch,
+        minibatch=panel.minibatch or (64 if panel.recurrence == "none" else 256),
         sequence=panel.sequence,
         discount=task.discount,
         gae_lambda=task.gae_lambda,
