@@ -332,6 +332,9 @@ class TurnGroup(AgentGroup):
             "turns": self.arbiter.new_rows(num_envs),
         }
 
+    def most_outcomes(self, name: str) -> int:
+        return super().most_outcomes(name) + 1  # one acts again, and an end closes all
+
     def turns(self, row_state: TurnRows, request: ActionRequest, clock: Clock) -> IntArray:
         playing = np.stack([row_state.playing[each.name][request.rows] for each in self.bound])
         turns = self.arbiter.turns(self, row_state, request, playing, clock)

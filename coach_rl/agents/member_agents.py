@@ -432,9 +432,15 @@ class AgentGroup(Saved):
 
     def decisions_until_training(self) -> int:
         return min(
-            agent.decisions_until_training() if isinstance(agent, PacedAgent) else 1
-            for agent in self.members.values()
+            -(-agent.decisions_until_training() // self.most_outcomes(name))
+            if isinstance(agent, PacedAgent)
+            else 1
+            for name, agent in self.members.items()
         )
+
+    def most_outcomes(self, name: str) -> int:
+        """The most outcomes that an agent may get for each decision of the group."""
+        return max(1, len(self._bound_to[name]))
 
     def train(self, clock: Clock) -> TrainingReport | None:
         reports = {name: agent.train(clock) for name, agent in self.members.items()}

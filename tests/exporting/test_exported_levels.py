@@ -9,10 +9,10 @@ import coach_rl as rl
 from coach_rl.agents.hierarchies.lesson_goals import LESSONGoals
 from coach_rl.core.parameter_classes import parameter_class
 from tests.exporting.test_export import exported, play_both, run_of
+from tests.random_graphs import GOALS, KEY, STACKED, ppo, random_levels
 from tests.refusals import check_refused
 from tests.small_runs import experiment
 
-KEY = "observation"
 TORSO = rl.TorsoParameters(middleware=(16,))
 OFF_POLICY = {
     "learning": rl.LearningParameters(batch=8, updates_per_step=0.1, learning_starts=20),
@@ -30,31 +30,6 @@ SLOW = rl.LESSONGoalSpace(
 RELATIVE = replace(SLOW, relative=True, observed="relative")
 METRA = rl.METRAGoalSpace(torso=TORSO, optimizer=FAST)
 FOUR = {"low": (-1.0,) * 4, "high": (1.0,) * 4, "threshold": (0.0,) * 4}
-STACKED = rl.InputFilter(
-    observation={KEY: (rl.ObservationStackingFilter(stack_size=2, axis=0),)},
-)
-
-
-def ppo(name="agent", *, remembers=None, **settings):
-    """PPO whose weights move far in a few steps.
-
-    Args:
-        name: The agent's name.
-        remembers: Start at which its hidden state becomes 0; None: it has none.
-        settings: Other parameters.
-    """
-    recurrence = None if remembers is None else rl.GRU(size=8, reset=remembers)
-    torso = rl.TorsoParameters(middleware=(16,), recurrence=recurrence)
-    return rl.PPOAgentParameters(
-        name=name,
-        algorithm=rl.PPOAlgorithmParameters(
-            rollout=rl.EnvironmentSteps(24), minibatch=12, sequence=4
-        ),
-        network=rl.ActorCriticParameters(torso=torso),
-        optimizer=rl.AdamParameters(learning_rate=0.1),
-        update_mode="eager",
-        **settings,
-    )
 
 
 def two_levels(top, low, goals, training=240):
@@ -125,7 +100,6 @@ def group(arbiter, *members, shares=None):
     )
 
 
-GOALS = rl.GoalSpace(low=(-1, -1), high=(1, 1), threshold=(0.2, 0.2), elements=(0, 1), key=KEY)
 CHOOSER = rl.SelectedTurns(agent=ppo("chooser", remembers="episode"), every=3)
 PARTS = rl.AgentGroupParameters(
     members=(
@@ -164,54 +138,6 @@ def test_members_whose_turn_a_function_chooses_are_refused(tmp_path):
     run = run_of(experiment(agent, world), tmp_path)
     message = "agent 'chooser' cannot be exported: it acts by a function of Python"
     check_refused(lambda: rl.export(run, tmp_path / "a.zip"), rl.ConfigurationError, message)
-
-
-def random_space(rng):
-    """What a level below the top receives."""
-    kind = rng.choice(["goal", "goal", "timed", "option", "nothing"])
-    if kind == "nothing":
-        return None
-    if kind == "option":
-        return rl.OptionSpace(count=int(rng.integers(2, 4)))
-    space = replace(
-        GOALS,
-        threshold=(float(rng.choice([0.2, 0.6])),) * 2,
-        relative=bool(rng.random() < 0.5),
-        observed=str(rng.choice(["absolute", "relative"])),
-    )
-    longest = int(rng.integers(2, 6))
-    return rl.TimedGoalSpace.of(space, longest=longest) if kind == "timed" else space
-
-
-def random_levels(rng):
-    """A top, one to three levels below it, and up to two below these."""
-    layers = [["top"], ["left", "middle", "right"][: rng.integers(1, 4)]]
-    layers.append(["deep", "deeper"][: rng.integers(0, 3)])
-    links = {"top": layers[1], **{name: [] for name in layers[1] + layers[2]}}
-    for name in layers[2]:
-        able = rng.permutation(layers[1])[: rng.integers(1, len(layers[1]) + 1)]
-        for each in able.tolist():
-            links[each].append(name)
-    if layers[2] and rng.random() < 0.5:
-        links["top"] = [*links["top"], layers[2][0]]
-    levels = []
-    for name, below in links.items():
-        above = [each for each in links if name in links[each]]
-        space = None if name == "top" else random_space(rng)
-        if name != "top" and space is None and any(len(links[each]) == 1 for each in above):
-            space = GOALS
-        remembers = [None, "episode", "sub_episode"][rng.integers(3)]
-        levels.append(
-            rl.LevelParameters(
-                name=name,
-                agent=ppo(remembers=remembers, input_filter=STACKED),
-                below=tuple(below),
-                goal_space=space,
-                horizon=None if name == "top" else int(rng.integers(2, 6)),
-                preempt=bool(below) and bool(rng.random() < 0.4),
-            )
-        )
-    return tuple(levels)
 
 
 @pytest.mark.filterwarnings("ignore:.*would learn nothing")
