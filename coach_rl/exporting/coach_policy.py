@@ -304,7 +304,7 @@ class Level:
             self._decisions[over] = self._steps[over] = 0
 
     def _judged(self, rows: Array, batch: Observation, below: Array, chance: Any) -> Array:
-        """Why sub-episodes are over, bits [R]; 0 where they continue."""
+        """Reasons why sub-episodes are over, bits [R]; 0 where they continue."""
         ends = np.zeros(len(rows), np.int64)
         if self._judge is not None:
             (ends,) = self._run(self._judge, ["ends"], rows, batch)

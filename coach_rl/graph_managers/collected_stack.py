@@ -242,7 +242,7 @@ def build_collected_stack(
         ),
         discount=parameters.reward_discount,
     )
-    kind = CollectedStack
+    kind: type[CollectedStack] = CollectedStack
     if not is_chain(parameters.levels):
         # Here, so that a chain does not load what only a graph needs.
         from coach_rl.graph_managers.collected_graph import CollectedGraph
