@@ -6,16 +6,22 @@ from typing import Literal
 import coach_rl as rl
 from coach_rl.presets.panels import FlatPanel, arrives, flat, ppo_optimizer
 
+Task = Literal["all", "walk", "press", "push"]
+Robot = Literal["ball", "ant"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Panel(FlatPanel):
     """Settings to change with -cp."""
 
-    task: Literal["all", "walk", "press", "push"] = "walk"
+    robot: Robot = "ball"
+    """The robot; the ant takes more steps."""
+    task: Task = "walk"
     """The task; all: walk, press and push in an order that each episode draws."""
     num_envs: int = 64
     steps: int = 150_000
     learning_rate: float = 1e-3
+    """Learning rate of the ball at the start; that of the ant is 0.0003."""
     discount: float = 0.97
 
 
@@ -34,8 +40,47 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
     )
     return flat(
         panel,
-        agent,
-        rl.WorkshopParameters(task=panel.task),
-        panel.schedule(evaluation_interval=25_000, evaluation_episodes=100),
+        agent if panel.robot == "ball" else ant(panel.task),
+        world(panel.robot, panel.task),
+        panel.schedule(
+            evaluation_interval=25_000 if panel.robot == "ball" else 50_000, evaluation_episodes=100
+        ),
         validation=arrives(0.9, within=panel.steps),
+    )
+
+
+def world(robot: Robot, task: Task) -> rl.EnvironmentParameters:
+    """The workshop of a robot."""
+    if robot == "ball":
+        return rl.WorkshopParameters(task=task)
+    steps = 300 if task == "all" else 150
+    return rl.MujocoTaskParameters(
+        own_task=rl.AntWorkshop(task=task), max_episode_steps=steps, threads=1
+    )
+
+
+def ant(task: Task) -> rl.PPOAgentParameters:
+    """An agent that walks: to it, its task lies ahead and to the left."""
+    hidden = rl.ObservationReductionBySubPartsNameFilter(
+        names=rl.WORKSHOP_OBSERVED, sub_parts=("x", "y"), method="discard"
+    )
+    return rl.PPOAgentParameters(
+        algorithm=rl.PPOAlgorithmParameters(
+            rollout=rl.EnvironmentSteps(8192),
+            epochs=10,
+            minibatch=256,
+            discount=0.98,
+            recompute_advantages=True,
+            learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.05),
+        ),
+        network=rl.ActorCriticParameters(
+            torso=rl.TorsoParameters(middleware=(256, 256), activation="tanh", orthogonal=True),
+            initial_log_std=-0.7,
+        ),
+        optimizer=ppo_optimizer(3e-4),
+        input_filter=rl.InputFilter(
+            observation={"observation": (hidden, rl.ObservationNormalizationFilter(clip=10.0))}
+        ),
+        output_filter=rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=-1.0, high=1.0),)),
+        symmetry=rl.WorkshopSymmetry(task="due" if task == "all" else task),
     )

@@ -4,12 +4,15 @@ from dataclasses import dataclass
 
 import coach_rl as rl
 from coach_rl.presets.panels import RunPanel, arrives, ppo_optimizer
+from coach_rl.presets.Workshop_PPO import Robot, ant, world
 
 
 @dataclass(frozen=True, kw_only=True)
 class Panel(RunPanel):
     """Settings to change with -cp."""
 
+    robot: Robot = "ball"
+    """The robot, and that of the runs below."""
     walk: str | None = None
     """Run of `Workshop_PPO` that has learned to walk; its agent only acts. None: it learns here."""
     press: str | None = None
@@ -23,7 +26,7 @@ class Panel(RunPanel):
     num_envs: int = 64
     steps: int = 300_000
     learning_rate: float = 1e-3
-    """Learning rate of all agents."""
+    """Learning rate of the selector, and of a ball's agents."""
 
 
 def ppo(panel: Panel, rollout: int, discount: float) -> rl.PPOAgentParameters:
@@ -52,7 +55,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
     acting = (
         rl.LevelParameters(
             name=name,
-            agent=ppo(panel, rollout=4096, discount=0.97),
+            agent=ppo(panel, rollout=4096, discount=0.97) if panel.robot == "ball" else ant(name),
             horizon=panel.horizon,
             below=(),
             load=None if run is None else f"{run}:main",
@@ -63,7 +66,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
     return rl.GraphManager(
         rl.GraphParameters(
             levels=(selector, *acting),
-            environment=rl.WorkshopParameters(),
+            environment=world(panel.robot, "all"),
             num_envs=panel.num_envs,
             schedule=panel.schedule(evaluation_interval=20_000, evaluation_episodes=100),
             validation=arrives(0.9, within=panel.steps),
