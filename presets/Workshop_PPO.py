@@ -1,7 +1,7 @@
 """PPO in the workshop: one of its three tasks, or all of them in the order of the episode."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import coach_rl as rl
 from coach_rl.presets.panels import FlatPanel, arrives, flat, ppo_optimizer
@@ -42,11 +42,28 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         panel,
         agent if panel.robot == "ball" else ant(panel.task),
         world(panel.robot, panel.task),
-        panel.schedule(
-            evaluation_interval=25_000 if panel.robot == "ball" else 50_000, evaluation_episodes=100
-        ),
+        panel.schedule(evaluation_interval=interval(panel, 25_000), evaluation_episodes=100),
         validation=arrives(0.9, within=panel.steps),
     )
+
+
+class RobotPanel(Protocol):
+    """A panel that has a robot and a number of steps."""
+
+    @property
+    def robot(self) -> Robot:
+        """The robot."""
+        ...
+
+    @property
+    def steps(self) -> int:
+        """Environment steps to train for."""
+        ...
+
+
+def interval(panel: RobotPanel, steps: int) -> int:
+    """Environment steps between evaluations; an ant's take longer."""
+    return steps if panel.robot == "ball" else panel.steps // 4
 
 
 def world(robot: Robot, task: Task) -> rl.EnvironmentParameters:

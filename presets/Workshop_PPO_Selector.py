@@ -1,10 +1,10 @@
 """A selector above three agents of the workshop: one walks, one presses, one pushes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import coach_rl as rl
 from coach_rl.presets.panels import RunPanel, arrives, ppo_optimizer
-from coach_rl.presets.Workshop_PPO import Robot, ant, world
+from coach_rl.presets.Workshop_PPO import Robot, Task, ant, interval, world
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,12 +43,28 @@ def ppo(panel: Panel, rollout: int, discount: float) -> rl.PPOAgentParameters:
     )
 
 
+def selecting(panel: Panel) -> rl.PPOAgentParameters:
+    """The selector; above an ant it doesn't observe the ant's body."""
+    if panel.robot == "ball":
+        return ppo(panel, rollout=1024, discount=0.95)
+    agent = ppo(panel, rollout=256, discount=0.95)
+    agent = replace(agent, algorithm=replace(agent.algorithm, epochs=10, minibatch=64))
+    body = rl.ObservationReductionBySubPartsNameFilter(
+        names=rl.WORKSHOP_OBSERVED, sub_parts=rl.ANT_OBSERVED, method="discard"
+    )
+    return replace(agent, input_filter=rl.InputFilter(observation={"observation": (body,)}))
+
+
 def graph_manager(panel: Panel) -> rl.GraphManager:
     """A selector learns which of three agents, trained elsewhere, acts for the next steps."""
-    parts = {"walk": panel.walk, "press": panel.press, "push": panel.push}
+    parts: dict[Task, str | None] = {
+        "walk": panel.walk,
+        "press": panel.press,
+        "push": panel.push,
+    }
     selector = rl.LevelParameters(
         name="select",
-        agent=ppo(panel, rollout=1024, discount=0.95),
+        agent=selecting(panel),
         below=tuple(parts),
         preempt=panel.preempt,
     )
@@ -68,7 +84,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
             levels=(selector, *acting),
             environment=world(panel.robot, "all"),
             num_envs=panel.num_envs,
-            schedule=panel.schedule(evaluation_interval=20_000, evaluation_episodes=100),
+            schedule=panel.schedule(interval(panel, 20_000), evaluation_episodes=100),
             validation=arrives(0.9, within=panel.steps),
         )
     )

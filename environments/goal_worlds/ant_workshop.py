@@ -12,9 +12,9 @@ from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.environments.goal_worlds.ant import (
     GOAL_COLOR,
+    LEGS,
     OBSERVED,
     POSITIONS,
-    STANDING,
     VELOCITIES,
     AntSymmetry,
     AntTurns,
@@ -39,9 +39,11 @@ _RING = (1.2, 2.0)
 """Distance of point, plate and block from the middle, in metres."""
 _SPREAD, _FIELD = 0.3, 2.0
 """Largest deviation from three even directions, in radians; half the side of the starts' square."""
-_NOISE = 0.1
-"""Noise of the first pose: uniform on the joints, normal on velocities."""
-_BLOCK_RADIUS, _BLOCK_HEIGHT, _BLOCK_MASS, _BLOCK_DAMPING = 0.3, 0.5, 0.1, 1.0
+_START_HEIGHT = 0.65
+"""Height of the torso at the start, in metres: no leg is in the ground."""
+_HIP, _ANKLE, _VELOCITY = 0.5, (0.55, 1.2), 0.5
+"""Largest angle of a hip at the start, range of an ankle's, and the velocities' deviation."""
+_BLOCK_RADIUS, _BLOCK_HEIGHT, _BLOCK_MASS, _BLOCK_DAMPING = 0.3, 1.0, 0.1, 1.0
 _POINT, _PLATE, _MARK = slice(0, 2), slice(2, 4), slice(4, 6)
 _ORDER, _DONE, _STAYED = 6, 7, slice(8, 10)
 """Elements of the user data: three places, the order's number, tasks done, steps stayed."""
@@ -85,6 +87,10 @@ class AntWorkshop(MujocoTask):
     gear: Positive[float] = 30.0
     """Torque of a motor at an action of 1, in newton metres."""
 
+    @property
+    def level(self) -> str:
+        return f"ant_workshop_{self.task}"
+
     def load(self) -> mujoco.MjModel:
         """An ant on a plane, three discs, and a round block that slides."""
         spec = ground("ant_workshop", timestep=0.02, half_side=20.0, impedance=None)
@@ -124,12 +130,11 @@ class AntWorkshop(MujocoTask):
         start = rng.uniform(-_FIELD, _FIELD, 2)
         while np.hypot(*(places - start).T).min() < AWAY:
             start = rng.uniform(-_FIELD, _FIELD, 2)
-        data.qpos[:POSITIONS] = STANDING
-        data.qpos[:2] = start
         half_yaw = rng.uniform(0, np.pi)
-        data.qpos[3:7] = (np.cos(half_yaw), 0, 0, np.sin(half_yaw))
-        data.qpos[7:POSITIONS] += rng.uniform(-_NOISE, _NOISE, POSITIONS - 7)
-        data.qvel[:VELOCITIES] = _NOISE * rng.standard_normal(VELOCITIES)
+        data.qpos[:7] = (*start, _START_HEIGHT, np.cos(half_yaw), 0, 0, np.sin(half_yaw))
+        data.qpos[7:POSITIONS:2] = rng.uniform(-_HIP, _HIP, len(LEGS))
+        data.qpos[8:POSITIONS:2] = [leg.bends * rng.uniform(*_ANKLE) for leg in LEGS]
+        data.qvel[:VELOCITIES] = _VELOCITY * rng.standard_normal(VELOCITIES)
         data.qpos[POSITIONS:] = places[2]
         data.userdata[: _MARK.stop] = places.reshape(-1)
         data.userdata[_ORDER] = rng.integers(len(ORDERS))
