@@ -22,7 +22,7 @@ SEEDS = range(5)
 PAGES = ("../results/workshop.md",)
 
 
-ANT_PART, ANT_SELECTOR = 150_000, 400_000
+ANT_PART, ANT_SELECTOR = 150_000, 150_000
 """The same for the ant."""
 ANT = {"robot": "ant"}
 ANT_HORIZON = 25

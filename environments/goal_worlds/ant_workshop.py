@@ -50,19 +50,19 @@ _ORDER, _DONE, _STAYED = 6, 7, slice(8, 10)
 _ANT = POSITIONS + VELOCITIES
 _WAYS = {"walk": _ANT, "press": _ANT + 2, "push": _ANT + 4}
 """First element of the vector from the ant to point, plate and block in the observation."""
-_SHOWN_ORDER, _SHOWN_DONE = slice(_ANT + 10, _ANT + 19), slice(_ANT + 19, _ANT + 23)
+_DUE = slice(_ANT + 10, _ANT + 13)
+"""Elements of the observation that are a one-hot code of the task whose turn it is."""
 _PLATE_COLOR, _MARK_COLOR = (0.3, 0.7, 0.4, 0.8), (0.9, 0.6, 0.5, 0.6)
 _BLOCK_COLOR = (0.75, 0.25, 0.2, 1)
 WORKSHOP_OBSERVED = (
     *OBSERVED,
     *(f"{name}_{axis}" for name in ("point", "plate", "block", "pushed") for axis in "xy"),
     *("at_point", "on_plate"),
-    *(f"{place}_is_{task}" for place in ("first", "second", "third") for task in TASKS),
-    *(f"done_{number}" for number in range(len(TASKS) + 1)),
+    *(f"{task}_is_{turn}" for turn in ("due", "second", "third") for task in TASKS),
 )
 """Names of the elements of the observation: the ant's; the way to point, plate and block, and that
-of the block from its mark, in the world's axes; parts of the time to stay; the order, and the
-number done of it, as one-hot codes."""
+of the block from its mark, in the world's axes; parts of the time to stay; what is left of the
+order, as one-hot codes."""
 
 
 @parameter_class
@@ -167,9 +167,11 @@ class AntWorkshop(MujocoTask):
                 data.mocap_pos[2, :2] = own[_MARK]
 
     def observation(self, state: MujocoState) -> dict[str, Array]:
-        """The elements of `WORKSHOP_OBSERVED`, [R, 52]."""
+        """The elements of `WORKSHOP_OBSERVED`, [R, 48]."""
         own, place, block = state.userdata, state.qpos[:, :2], state.qpos[:, POSITIONS:]
-        order = ORDERS[own[:, _ORDER].astype(np.int64)]
+        turns = own[:, [_DONE]].astype(np.int64) + np.arange(len(TASKS))  # [R, 3]
+        order = np.pad(ORDERS, ((0, 0), (0, len(TASKS))), constant_values=len(TASKS))
+        left = np.take_along_axis(order[own[:, _ORDER].astype(np.int64)], turns, axis=1)
         return {
             "observation": np.concatenate(
                 [
@@ -180,8 +182,7 @@ class AntWorkshop(MujocoTask):
                     block - place,
                     block - own[:, _MARK],
                     own[:, _STAYED] / STAYS,
-                    np.eye(len(TASKS))[order].reshape(len(own), -1),
-                    np.eye(len(TASKS) + 1)[own[:, _DONE].astype(np.int64)],
+                    np.eye(len(TASKS) + 1, len(TASKS))[left].reshape(len(own), -1),
                 ],
                 axis=1,
             )
@@ -232,11 +233,9 @@ class _WorkshopTurns(AntTurns):
 
     def way(self, observation: Observation) -> Array:
         seen = observation["observation"]
-        first = np.full(len(seen), _WAYS.get(self._task, 0))
+        first = np.full(len(seen), _WAYS.get(self._task, _ANT))
         if self._task == "due":
-            order = seen[:, _SHOWN_ORDER].reshape(-1, 3, 3).argmax(axis=2)
-            done = np.minimum(seen[:, _SHOWN_DONE].argmax(axis=1), len(TASKS) - 1)
-            first = _ANT + 2 * order[np.arange(len(seen)), done]
+            first += 2 * seen[:, _DUE].argmax(axis=1)
         rows = np.arange(len(seen))
         return np.asarray(seen[rows, first] + 1j * seen[rows, first + 1])
 
