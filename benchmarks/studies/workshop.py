@@ -18,15 +18,13 @@ TASKS = ("walk", "press", "push")
 """The tasks that are learned apart."""
 PART, SELECTOR = 150_000, 300_000
 """Environment steps of each part, and of the selector."""
-SEEDS = range(5)
+SEEDS = tuple(range(5))
 PAGES = ("../results/workshop.md",)
 
 
 ANT_PART, ANT_SELECTOR = 150_000, 150_000
 """The same for the ant."""
 ANT = {"robot": "ant"}
-ANT_HORIZON = 25
-"""Steps for which an ant's part acts."""
 
 
 def parts() -> Study:
@@ -41,19 +39,12 @@ def ant_parts() -> Study:
 
 def order() -> Study:
     """Does a selector above them do all three in the order of the episode?"""
-    return _order("workshop_order", "workshop_parts", PART, SELECTOR, {}, {})
+    return _order("workshop_order", "workshop_parts", PART, SELECTOR, {})
 
 
 def ant_order() -> Study:
     """Does a selector above an ant's parts do all three in the order of the episode?"""
-    return _order(
-        "ant_workshop_order",
-        "ant_workshop_parts",
-        ANT_PART,
-        ANT_SELECTOR,
-        ANT,
-        {"horizon": ANT_HORIZON},
-    )
+    return _order("ant_workshop_order", "ant_workshop_parts", ANT_PART, ANT_SELECTOR, ANT)
 
 
 def _parts(name: str, steps: int, changes: Mapping[str, object]) -> Study:
@@ -72,14 +63,7 @@ def _parts(name: str, steps: int, changes: Mapping[str, object]) -> Study:
     )
 
 
-def _order(
-    name: str,
-    parts: str,
-    part: int,
-    selector: int,
-    changes: Mapping[str, object],
-    selecting: Mapping[str, object],
-) -> Study:
+def _order(name: str, parts: str, part: int, selector: int, changes: Mapping[str, object]) -> Study:
     """A selector, and a flat agent with the steps of all.
 
     Args:
@@ -88,7 +72,6 @@ def _order(
         part: Environment steps of each part.
         selector: Those of the selector.
         changes: Settings of both.
-        selecting: Settings of the selector.
     """
     return Study(
         name=name,
@@ -97,7 +80,7 @@ def _order(
                 name="selector",
                 preset="Workshop_PPO_Selector",
                 steps=selector,
-                changes={**changes, **selecting},
+                changes=changes,
                 changes_by_seed={
                     seed: {task: str(run_of(task, seed, parts)) for task in TASKS} for seed in SEEDS
                 },

@@ -38,11 +38,11 @@ AWAY = 1.2
 _RING = (1.2, 2.0)
 """Distance of point, plate and block from the middle, in metres."""
 _SPREAD, _FIELD = 0.3, 2.0
-"""Largest deviation from three even directions, in radians; half the side of the starts' square."""
+"""Largest angle from three even directions, in radians; half the side of the starts' square."""
 _START_HEIGHT = 0.65
 """Height of the torso at the start, in metres: no leg is in the ground."""
 _HIP, _ANKLE, _VELOCITY = 0.5, (0.55, 1.2), 0.5
-"""Largest angle of a hip at the start, range of an ankle's, and the velocities' deviation."""
+"""Largest angle of a hip at the start, range of an ankle's, standard deviation of velocities."""
 _BLOCK_RADIUS, _BLOCK_HEIGHT, _BLOCK_MASS, _BLOCK_DAMPING = 0.3, 1.0, 0.1, 1.0
 _POINT, _PLATE, _MARK = slice(0, 2), slice(2, 4), slice(4, 6)
 _ORDER, _DONE, _STAYED = 6, 7, slice(8, 10)
