@@ -7,6 +7,7 @@ import coach_rl as rl
 from coach_rl.presets.panels import FlatPanel, arrives, flat, ppo_optimizer
 
 Task = Literal["all", "walk", "press", "push"]
+View = Literal["due", "walk", "press", "push"]
 Robot = Literal["ball", "ant"]
 
 
@@ -23,6 +24,9 @@ class Panel(FlatPanel):
     learning_rate: float = 1e-3
     """Learning rate of the ball at the start; that of the ant is 0.0003."""
     discount: float = 0.97
+    due_ahead: bool = False
+    """If True, the task whose turn it is lies ahead of an ant that learns all three, which thereby
+    knows the order's meaning; otherwise the point does."""
 
 
 def graph_manager(panel: Panel) -> rl.GraphManager:
@@ -38,9 +42,11 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         ),
         optimizer=ppo_optimizer(panel.learning_rate),
     )
+    alone: View = "due" if panel.due_ahead else "walk"
+    view = alone if panel.task == "all" else panel.task
     return flat(
         panel,
-        agent if panel.robot == "ball" else ant(panel.task),
+        agent if panel.robot == "ball" else ant(view),
         world(panel.robot, panel.task),
         panel.schedule(evaluation_interval=interval(panel, 25_000), evaluation_episodes=100),
         validation=arrives(0.9, within=panel.steps),
@@ -76,8 +82,8 @@ def world(robot: Robot, task: Task) -> rl.EnvironmentParameters:
     )
 
 
-def ant(task: Task) -> rl.PPOAgentParameters:
-    """An agent that walks: to it, its task lies ahead and to the left."""
+def ant(view: View) -> rl.PPOAgentParameters:
+    """An agent that walks: to it, the place of this task lies ahead and to the left."""
     hidden = rl.ObservationReductionBySubPartsNameFilter(
         names=rl.WORKSHOP_OBSERVED, sub_parts=("x", "y"), method="discard"
     )
@@ -99,5 +105,5 @@ def ant(task: Task) -> rl.PPOAgentParameters:
             observation={"observation": (hidden, rl.ObservationNormalizationFilter(clip=10.0))}
         ),
         output_filter=rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=-1.0, high=1.0),)),
-        symmetry=rl.WorkshopSymmetry(task="due" if task == "all" else task),
+        symmetry=rl.WorkshopSymmetry(task=view),
     )

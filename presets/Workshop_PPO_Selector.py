@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import coach_rl as rl
 from coach_rl.presets.panels import RunPanel, arrives, ppo_optimizer
-from coach_rl.presets.Workshop_PPO import Robot, Task, ant, interval, world
+from coach_rl.presets.Workshop_PPO import Robot, View, ant, interval, world
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ def selecting(panel: Panel) -> rl.PPOAgentParameters:
 
 def graph_manager(panel: Panel) -> rl.GraphManager:
     """A selector learns which of three agents, trained elsewhere, acts for the next steps."""
-    parts: dict[Task, str | None] = {
+    parts: dict[View, str | None] = {
         "walk": panel.walk,
         "press": panel.press,
         "push": panel.push,

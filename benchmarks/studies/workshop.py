@@ -39,12 +39,13 @@ def ant_parts() -> Study:
 
 def order() -> Study:
     """Does a selector above them do all three in the order of the episode?"""
-    return _order("workshop_order", "workshop_parts", PART, SELECTOR, {})
+    return _order("workshop_order", "workshop_parts", PART, SELECTOR, {}, {"flat": {}})
 
 
 def ant_order() -> Study:
     """Does a selector above an ant's parts do all three in the order of the episode?"""
-    return _order("ant_workshop_order", "ant_workshop_parts", ANT_PART, ANT_SELECTOR, ANT)
+    flats = {"flat": {}, "flat, due task ahead": {"due_ahead": True}}
+    return _order("ant_workshop_order", "ant_workshop_parts", ANT_PART, ANT_SELECTOR, ANT, flats)
 
 
 def _parts(name: str, steps: int, changes: Mapping[str, object]) -> Study:
@@ -63,15 +64,23 @@ def _parts(name: str, steps: int, changes: Mapping[str, object]) -> Study:
     )
 
 
-def _order(name: str, parts: str, part: int, selector: int, changes: Mapping[str, object]) -> Study:
-    """A selector, and a flat agent with the steps of all.
+def _order(
+    name: str,
+    parts: str,
+    part: int,
+    selector: int,
+    changes: Mapping[str, object],
+    flats: Mapping[str, Mapping[str, object]],
+) -> Study:
+    """A selector, and flat agents with the steps of all.
 
     Args:
         name: Name of the study.
         parts: Name of that of the parts.
         part: Environment steps of each part.
         selector: Those of the selector.
-        changes: Settings of both.
+        changes: Settings of all.
+        flats: Further settings of the flat agents, by name.
     """
     return Study(
         name=name,
@@ -85,11 +94,14 @@ def _order(name: str, parts: str, part: int, selector: int, changes: Mapping[str
                     seed: {task: str(run_of(task, seed, parts)) for task in TASKS} for seed in SEEDS
                 },
             ),
-            Variant(
-                name="flat",
-                preset="Workshop_PPO",
-                changes={**changes, "task": "all"},
-                steps=len(TASKS) * part + selector,
+            *(
+                Variant(
+                    name=flat,
+                    preset="Workshop_PPO",
+                    changes={**changes, **more, "task": "all"},
+                    steps=len(TASKS) * part + selector,
+                )
+                for flat, more in flats.items()
             ),
         ),
         seeds=SEEDS,
