@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import coach_rl as rl
 from coach_rl.presets.panels import RunPanel, arrives, ppo_optimizer
-from coach_rl.presets.Workshop_PPO import Robot, View, ant, interval, world
+from coach_rl.presets.workshop_robots import Robot, View, ant, interval, world
 
 
 @dataclass(frozen=True, kw_only=True)
