@@ -52,10 +52,9 @@ def world(robot: Robot, task: Task) -> rl.EnvironmentParameters:
     """The workshop of a robot."""
     if robot == "ball":
         return rl.WorkshopParameters(task=task)
-    steps = 300 if task == "all" else 150
-    return rl.MujocoTaskParameters(
-        own_task=rl.AntWorkshop(task=task), max_episode_steps=steps, threads=1
-    )
+    steps, noise = (300, 0.2) if task == "all" else (150, 0.0)
+    workshop = rl.AntWorkshop(task=task, motor_noise=noise)
+    return rl.MujocoTaskParameters(own_task=workshop, max_episode_steps=steps, threads=1)
 
 
 def ant(view: View, settings: RobotSettings = ROBOTS["ant"]) -> rl.PPOAgentParameters:

@@ -6,7 +6,7 @@ import numpy as np
 
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.ranges import Positive
+from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import Array, BoolArray, FloatArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.typed_values import FrozenMapping
@@ -86,6 +86,9 @@ class AntWorkshop(MujocoTask):
     """The task; all: the three in order."""
     gear: Positive[float] = 30.0
     """Torque of a motor at an action of 1, in newton metres."""
+    motor_noise: NonNegative[float] = 0.0
+    """Standard deviation of the noise on each action, which keeps an ant from standing still for
+    good."""
 
     @property
     def level(self) -> str:
@@ -147,6 +150,8 @@ class AntWorkshop(MujocoTask):
         self, scene: Scene, data: mujoco.MjData, action: FloatArray, rng: np.random.Generator
     ) -> None:
         was_in = _length(data.qpos[POSITIONS:] - data.userdata[_MARK]) < CIRCLE
+        if self.motor_noise > 0:
+            action = action + self.motor_noise * rng.standard_normal(len(action))
         super().advance(scene, data, action, rng)
         own, stayed = data.userdata, data.userdata[_STAYED]
         finished = [False, False, was_in and _length(data.qpos[POSITIONS:] - own[_MARK]) >= CIRCLE]

@@ -150,6 +150,18 @@ def test_ant_workshop_ant_on_its_back_ends_with_a_loss(task):
     assert (reward[0], ended[0], info["is_success"][0]) == (-1, True, False)
 
 
+def test_ant_workshop_motor_noise_moves_an_idle_ant_by_its_own_stream():
+    joints = []
+    for noise, seed in [(0.0, 0), (0.2, 0), (0.2, 0), (0.2, 1)]:
+        room = Room()
+        room.task = AntWorkshop(motor_noise=noise)
+        room.rng = np.random.default_rng(seed)
+        room.step(ant=(9, 9))
+        joints.append(room.data.qpos[7:15].tolist())
+    still, noisy, again, other = joints
+    assert still != noisy == again != other
+
+
 @pytest.mark.parametrize("task", ["due", *TASKS])
 @pytest.mark.parametrize("angle", [0.3, np.pi / 2, -2.0])
 def test_workshop_symmetry_turned_world_looks_the_same(task, angle):

@@ -65,7 +65,9 @@ MUJOCO = {
     "half_cheetah": MujocoParameters(level="half_cheetah", max_episode_steps=8, threads=2),
     "reacher": MujocoParameters(level="reacher", max_episode_steps=9, threads=3),
     "humanoid": MujocoParameters(level="humanoid", max_episode_steps=5, threads=1),
-    "ant_workshop": MujocoTaskParameters(own_task=AntWorkshop(), max_episode_steps=7, threads=2),
+    "ant_workshop": MujocoTaskParameters(
+        own_task=AntWorkshop(motor_noise=0.2), max_episode_steps=7, threads=2
+    ),
 }
 ALL = {**TOYS, **GYMNASIUM, **MUJOCO}
 
