@@ -48,11 +48,17 @@ def selecting(panel: Panel) -> rl.PPOAgentParameters:
     if panel.robot == "ball":
         return ppo(panel, rollout=1024, discount=0.95)
     agent = ppo(panel, rollout=256, discount=0.95)
-    agent = replace(agent, algorithm=replace(agent.algorithm, epochs=10, minibatch=64))
+    algorithm = replace(
+        agent.algorithm,
+        epochs=10,
+        minibatch=64,
+        learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.05),
+    )
     body = rl.ObservationReductionBySubPartsNameFilter(
         names=rl.WORKSHOP_OBSERVED, sub_parts=rl.ANT_OBSERVED, method="discard"
     )
-    return replace(agent, input_filter=rl.InputFilter(observation={"observation": (body,)}))
+    seen = rl.InputFilter(observation={"observation": (body,)})
+    return replace(agent, algorithm=algorithm, input_filter=seen)
 
 
 def graph_manager(panel: Panel) -> rl.GraphManager:
