@@ -1,4 +1,4 @@
-"""What the presets of the workshop share: its robots' worlds, and an agent that walks as an ant.
+"""Robots of the workshop's presets: their worlds, and an agent that walks as an ant.
 
 Meant to be imported by presets, the shipped ones and yours.
 """
