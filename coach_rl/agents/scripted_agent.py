@@ -23,6 +23,7 @@ from coach_rl.core.records import (
     ACTION_MASK,
     Action,
     ActionRequest,
+    Array,
     FloatArray,
     IntArray,
     Observation,
@@ -240,7 +241,10 @@ class ScriptedAgent(ActingOnly):
 
     def act(self, row_state: ScriptedRows, request: ActionRequest, clock: Clock) -> Action:
         try:
-            action = clipped_to_space(self._space, self._policy(request.observation, self._space))
+            made = self._policy(request.observation, self._space)
+            if not isinstance(made, dict | np.ndarray):
+                made = _array_of(made)
+            action = clipped_to_space(self._space, made)
             check_actions(self._space, action)
         except (ActionError, SpaceError) as error:
             raise type(error)(f"script {self._label}: {error}") from error
@@ -270,6 +274,17 @@ def _checked(policy: Policy, label: str) -> Policy:
             "space) that returns actions"
         ) from error
     return policy
+
+
+def _array_of(made: object) -> Array:
+    """What a script returned, as actions."""
+    actions = np.asarray(made)
+    if not np.issubdtype(actions.dtype, np.number):
+        raise ActionError(
+            f"it returned {made!r:.40}, and actions are an array [R, ...] of numbers, or a dict of "
+            "such arrays"
+        )
+    return actions
 
 
 def _found(name: str) -> Policy:
