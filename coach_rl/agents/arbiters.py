@@ -361,6 +361,10 @@ class TurnGroup(AgentGroup):
         self._begin(acting, row_state, request, clock)
         super()._act_for(acting, row_state, request, action, clock)
 
+    def transitions_of_a_decision(self, name: str) -> int:
+        """One that it closes; where the episode ends, those of all members that are open too."""
+        return 1 + max(1, super().transitions_of_a_decision(name))
+
     def choose(
         self, each: BoundMember, row_state: TurnRows, request: ActionRequest, clock: Clock
     ) -> Array:

@@ -432,9 +432,15 @@ class AgentGroup(Saved):
 
     def decisions_until_training(self) -> int:
         return min(
-            agent.decisions_until_training() if isinstance(agent, PacedAgent) else 1
-            for agent in self.members.values()
+            -(-agent.decisions_until_training() // self.transitions_of_a_decision(name))
+            if isinstance(agent, PacedAgent)
+            else 1
+            for name, agent in self.members.items()
         )
+
+    def transitions_of_a_decision(self, name: str) -> int:
+        """The most transitions that an agent gets by one decision of the group in a row."""
+        return len(self._bound_to[name])
 
     def train(self, clock: Clock) -> TrainingReport | None:
         reports = {name: agent.train(clock) for name, agent in self.members.items()}
