@@ -277,7 +277,7 @@ def _checked(policy: Policy, label: str) -> Policy:
 
 
 def _array_of(made: object) -> Array:
-    """What a script returned, as actions."""
+    """Actions that a script returned in another form than an array."""
     actions = np.asarray(made)
     if not np.issubdtype(actions.dtype, np.number):
         raise ActionError(
