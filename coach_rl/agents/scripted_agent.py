@@ -23,7 +23,6 @@ from coach_rl.core.records import (
     ACTION_MASK,
     Action,
     ActionRequest,
-    Array,
     FloatArray,
     IntArray,
     Observation,
@@ -241,10 +240,8 @@ class ScriptedAgent(ActingOnly):
 
     def act(self, row_state: ScriptedRows, request: ActionRequest, clock: Clock) -> Action:
         try:
-            made = self._policy(request.observation, self._space)
-            if not isinstance(made, dict | np.ndarray):
-                made = _array_of(made)
-            action = clipped_to_space(self._space, made)
+            made: object = self._policy(request.observation, self._space)
+            action = clipped_to_space(self._space, _actions_of(made))
             check_actions(self._space, action)
         except (ActionError, SpaceError) as error:
             raise type(error)(f"script {self._label}: {error}") from error
@@ -276,8 +273,10 @@ def _checked(policy: Policy, label: str) -> Policy:
     return policy
 
 
-def _array_of(made: object) -> Array:
-    """Actions that a script returned in another form than an array."""
+def _actions_of(made: object) -> Action:
+    """The actions that a script returned, lists as arrays."""
+    if isinstance(made, dict | np.ndarray):
+        return made
     actions = np.asarray(made)
     if not np.issubdtype(actions.dtype, np.number):
         raise ActionError(
