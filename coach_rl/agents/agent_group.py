@@ -30,7 +30,7 @@ from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameErro
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, UnitInterval
 from coach_rl.core.records import REWARD, TERMINATED, TRUNCATED, agent_info
-from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.spaces import EnvironmentSpaces, Space, mask_key
 
 
 @parameter_class
@@ -171,7 +171,10 @@ class AgentGroupParameters:
         if action is not whole.action and not is_whole:  # a part is no goal of the level below
             context = replace(context, place=replace(context.place, below=None, agent_below=None))
         own: dict[str, list[EnvironmentSpaces]] = {}
-        seen = [_observed(member, whole.observation) for member in self.members]
+        seen = [
+            _observed(member, whole.observation, part.space)
+            for member, part in zip(self.members, parts, strict=True)
+        ]
         for member, keys, part in zip(self.members, seen, parts, strict=True):
             shown = {name: whole.observation[key] for key, name in (keys[0] | keys[1]).items()}
             spaces_of_member = EnvironmentSpaces(observation=spaces.Dict(shown), action=part.space)
@@ -188,7 +191,8 @@ class AgentGroupParameters:
             name = member.agent_name
             count = len(own[name])
             if name not in agents:
-                agents[name] = _named(_with_central_critic(member, *keys), name).build(
+                mask = _mask_of(member, whole.observation, part.space)
+                agents[name] = _named(_with_central_critic(member, *keys, mask), name).build(
                     replace(
                         context,
                         spaces=own[name][0],
@@ -242,11 +246,18 @@ class AgentGroupParameters:
         return parts
 
 
-def _observed(member: GroupMember, space: spaces.Dict) -> tuple[dict[str, str], dict[str, str]]:
-    """The keys that a member sees and those of its critic alone, with its agent's names of them."""
+def _observed(
+    member: GroupMember, space: spaces.Dict, action: Space
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The keys that a member sees and those of its critic alone, with its agent's names of them.
+
+    Its action mask is among the former, whether its `observations` name it or not.
+    """
     keys = tuple(space.spaces)
     if member.observations is not None:
         keys = _keys(member.observations, space, kind="observation key", member=member)
+    if keys and (mask := _mask_of(member, space, action)) is not None:
+        keys = tuple(dict.fromkeys((*keys, mask)))
     if not keys:
         raise SpaceError(
             f"member '{member.agent.name}' has no observation keys; "
@@ -272,8 +283,13 @@ def _observed(member: GroupMember, space: spaces.Dict) -> tuple[dict[str, str], 
     return names, {key: f"critic/{number}" for number, key in enumerate(critic)}
 
 
+def _mask_of(member: GroupMember, space: spaces.Dict, action: Space) -> str | None:
+    """The key of a member's action mask; None where it has none."""
+    return mask_key(space, getattr(member.agent, "action_mask", None), member.agent.name, action)
+
+
 def _with_central_critic(
-    member: GroupMember, policy: Mapping[str, str], critic: Mapping[str, str]
+    member: GroupMember, policy: Mapping[str, str], critic: Mapping[str, str], mask: str | None
 ) -> AgentParameters:
     """The member's agent, whose critic alone sees some keys.
 
@@ -281,6 +297,7 @@ def _with_central_critic(
         member: The member.
         policy: The keys that policy and critic see, and the agent's names of them.
         critic: The same of those that the critic alone sees.
+        mask: The key of the action mask, which networks do not see.
     """
     if not critic:
         return member.agent
@@ -292,7 +309,7 @@ def _with_central_critic(
             f"network has a torso for the critic alone, as PPO's, got {type(described).__name__}"
             f"{' with shared_torso' * hasattr(network, 'critic_torso')}; leave them out"
         )
-    own = tuple(policy.values())
+    own = tuple(name for key, name in policy.items() if key != mask)
     of_policy, of_critic = network.torso, network.critic_torso or network.torso
     split = replace(
         network,

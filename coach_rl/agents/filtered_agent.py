@@ -222,9 +222,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             if isinstance(space, Discrete | MultiDiscrete)
         }
         observed = spaces.observation if symmetry is None else symmetry.observation_space
-        key = None
-        if not observed.spaces.keys().isdisjoint((ALLOWED, action_mask, f"{name}/{action_mask}")):
-            key = mask_key(observed, action_mask, name, spaces.action)
+        key = mask_key(observed, action_mask, name, spaces.action)
         if key is not None:
             observed = without(observed, key)
         self.input_filter: InputFilter = (

@@ -240,7 +240,8 @@ class ScriptedAgent(ActingOnly):
 
     def act(self, row_state: ScriptedRows, request: ActionRequest, clock: Clock) -> Action:
         try:
-            action = clipped_to_space(self._space, self._policy(request.observation, self._space))
+            made: object = self._policy(request.observation, self._space)
+            action = clipped_to_space(self._space, _actions_of(made))
             check_actions(self._space, action)
         except (ActionError, SpaceError) as error:
             raise type(error)(f"script {self._label}: {error}") from error
@@ -270,6 +271,19 @@ def _checked(policy: Policy, label: str) -> Policy:
             "space) that returns actions"
         ) from error
     return policy
+
+
+def _actions_of(made: object) -> Action:
+    """The actions that a script returned, lists as arrays."""
+    if isinstance(made, dict | np.ndarray):
+        return made
+    actions = np.asarray(made)
+    if not np.issubdtype(actions.dtype, np.number):
+        raise ActionError(
+            f"it returned {made!r:.40}, and actions are an array [R, ...] of numbers, or a dict of "
+            "such arrays"
+        )
+    return actions
 
 
 def _found(name: str) -> Policy:

@@ -8,8 +8,16 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.errors import ActionError, SpaceError
-from coach_rl.core.records import ALLOWED, Action, Array, BoolArray, FloatArray, IntArray
+from coach_rl.core.errors import ActionError, SpaceError, UnknownNameError
+from coach_rl.core.records import (
+    ACTION_MASK,
+    ALLOWED,
+    Action,
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+)
 
 Space = gymnasium.Space[Any]
 FORBIDDEN = -1e30
@@ -155,6 +163,7 @@ def mask_key(shown: spaces.Dict, key: str | None, agent: str, space: Space) -> s
 
     Raises:
         SpaceError: An observation has the name under which masks are passed on.
+        UnknownNameError: There is no such key. The default one may be absent.
     """
     if ALLOWED in shown.spaces:
         raise SpaceError(
@@ -163,7 +172,12 @@ def mask_key(shown: spaces.Dict, key: str | None, agent: str, space: Space) -> s
         )
     if key is None or not choice_sizes(space):
         return None
-    return next((each for each in (f"{agent}/{key}", key) if each in shown.spaces), None)
+    found = next((each for each in (f"{agent}/{key}", key) if each in shown.spaces), None)
+    if found is None and key != ACTION_MASK:
+        raise UnknownNameError(
+            "observation key", key, shown.spaces, where=f"(the action_mask of agent '{agent}')"
+        )
+    return found
 
 
 def allowed_choice(mask: BoolArray, uniform: FloatArray) -> IntArray:

@@ -46,6 +46,7 @@ AntMaze = variant(
         "#####",
     ),
 )
+"""The U of HIRO's ants."""
 AntPush = variant(
     "AntPush",
     AntMaze,

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 from gymnasium import spaces
 from skill_stacks import ppo
@@ -107,6 +108,18 @@ def test_policy_ignores_what_the_critic_alone_sees():
     other_policy, other_value = agent.model(others)
     assert torch.equal(policy, other_policy)
     assert not torch.isclose(value, other_value).any()
+
+
+@pytest.mark.parametrize("shares", [None, "one"])
+def test_member_with_a_central_critic_gets_its_mask_and_networks_do_not(shares):
+    shown = {key: spaces.Box(-9, 9, (2,), np.float32) for key in KEYS}
+    shown |= {f"{name}/action_mask": spaces.MultiBinary(3) for name in ("left", "right")}
+    built = group(shares=shares, observation=spaces.Dict(shown))
+    agent = built.members[shares or "left"]
+    assert agent.mask.key == ("action_mask" if shares else "left/action_mask")
+    own, seen = ("observation", ["critic/0", "critic/1"]) if shares else ("left", ["map", "right"])
+    assert agent.model.actor_torso.embedder.keys == [own]
+    assert sorted(agent.model.critic_torso.embedder.keys) == sorted([own, *seen])
 
 
 def test_members_that_share_an_agent_see_the_critics_keys_by_number():

@@ -185,6 +185,13 @@ def act(policy, space=scripts.BOX):
     return lambda: scripts.act(scripts.build(policy, space), scripts.SEEN)
 
 
+def masked(parameters):
+    observed = spaces.Dict({"x": BOX, "legal": spaces.MultiBinary(3)})
+    shown = EnvironmentSpaces(observation=observed, action=spaces.Discrete(3))
+    agent = parameters(name="me", action_mask="lgal")
+    return lambda: agent.build(AgentContext(spaces=shown, num_envs=1))
+
+
 def script(policy):
     return lambda: scripts.build(policy)
 
@@ -511,6 +518,10 @@ CASES = {
         (info("place", place=np.ones((2, 3))), "the info 'place' ... not one number a row"),
     ],
     UnknownNameError: [
+        *(
+            (masked(kind), "key 'lgal' (the action_mask of agent 'me'); did you mean 'legal'?")
+            for kind in (PPOAgentParameters, DQNAgentParameters, UniformAgentParameters)
+        ),
         (
             lambda: mixed.built(arguments={"rum": ("kind", 0)}),
             "unknown part of the actions 'rum' in `arguments` of agent 'agent'; allowed: arm, bits",
@@ -553,6 +564,13 @@ CASES = {
     ],
     ActionError: [
         (act(scripts.ask_for_nothing_numeric), "ask_for_nothing_numeric ... lies outside"),
+        *(
+            (
+                act(scripts.answer_nothing, space),
+                "answer_nothing' ... returned None, and actions are",
+            )
+            for space in (scripts.BOX, spaces.Discrete(7))
+        ),
         (act(scripts.ask_for_one), "ask_for_one ... has shape (2,) per row"),
         (act(scripts.seventh, spaces.Discrete(7)), "seventh ... action 7 of row 0 lies outside"),
         (

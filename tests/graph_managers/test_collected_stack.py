@@ -4,9 +4,12 @@ import os
 import signal
 from dataclasses import replace
 
+import gymnasium
 import pytest
 from small_runs import parameters, ppo
 
+from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
+from coach_rl.agents.arbiters import SelectedTurns, Turns
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.hierarchies.hac import HACAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
@@ -19,6 +22,7 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parts import trajectories_of
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.filters import (
@@ -94,6 +98,50 @@ def planning():
     )
 
 
+class Pair(gymnasium.Env):
+    """Two members with an action each, and short episodes of random lengths."""
+
+    action_space = gymnasium.spaces.Dict(
+        {name: gymnasium.spaces.Discrete(3) for name in ("left", "right")}
+    )
+    observation_space = gymnasium.spaces.Dict(
+        {name: gymnasium.spaces.Box(-9, 9, (2,)) for name in ("left", "right")}
+    )
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observed(), {}
+
+    def step(self, action):
+        return self.observed(), float(action["left"]), self.np_random.random() < 0.3, False, {}
+
+    def observed(self):
+        return {key: self.np_random.normal(size=2).astype("f4") for key in ("left", "right")}
+
+
+def members(arbiter=None, shares=None):
+    """Two members that learn often, in one environment."""
+    group = AgentGroupParameters(
+        members=tuple(
+            GroupMember(
+                agent=replace(ppo(rollout=EnvironmentSteps(21), minibatch=7), name=name),
+                actions=name,
+                observations=(name,),
+                shares=shares,
+            )
+            for name in ("left", "right")
+        ),
+        arbiter=arbiter,
+    )
+    pair = GymnasiumParameters(level="test_collected_stack:Pair")
+    return replace(parameters(training=EnvironmentSteps(300)), agent=group, environment=pair)
+
+
+def selected():
+    chooser = replace(ppo(rollout=EnvironmentSteps(21), minibatch=7), name="chooser")
+    return members(SelectedTurns(agent=chooser))
+
+
 def with_workers(params, workers=2, **collection):
     chosen = CollectionParameters(workers=workers, **{"on": "inline", "ticks": 7, **collection})
     return replace(params, collection=chosen)
@@ -123,7 +171,19 @@ def finished(params):
 
 
 @pytest.mark.parametrize(
-    "params", [on_policy, off_policy, lambda: off_policy(SACAgentParameters), two_levels, planning]
+    "params",
+    [
+        on_policy,
+        off_policy,
+        lambda: off_policy(SACAgentParameters),
+        two_levels,
+        planning,
+        members,
+        lambda: members(shares="both"),
+        lambda: members(Turns(order=("left",) * 9 + ("right",))),
+        lambda: members(Turns(), shares="both"),
+        selected,
+    ],
 )
 def test_one_worker_makes_the_numbers_of_a_run_without_workers(params):
     alone, collected = finished(params()), finished(with_workers(params(), workers=1))
