@@ -17,7 +17,13 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.agents.agent_rows import write_rows
-from coach_rl.agents.member_agents import AgentGroup, BoundMember, MemberRows, joined_records
+from coach_rl.agents.member_agents import (
+    AgentGroup,
+    BoundMember,
+    MemberPart,
+    MemberRows,
+    joined_records,
+)
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import (
@@ -31,7 +37,16 @@ from coach_rl.core.errors import (
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.parts import description_of
 from coach_rl.core.ranges import NonEmpty, Positive
-from coach_rl.core.records import ActionRequest, Array, BoolArray, FloatArray, IntArray, Outcome
+from coach_rl.core.records import (
+    Action,
+    ActionRequest,
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Observation,
+    Outcome,
+)
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 
@@ -158,7 +173,7 @@ class SelectedTurns:
 
 @dataclass(kw_only=True)
 class OpenDecisions(Saved):
-    """One member's open decisions and their results so far; the first axis of every array is N."""
+    """Open decisions and their results so far: of K agents, [K, N] each, or of one of them, [N]."""
 
     SAVED = (
         "open",
@@ -171,80 +186,104 @@ class OpenDecisions(Saved):
     )
 
     open: BoolArray
-    """[N] it has decided, and neither acted again nor come to an end."""
+    """It has decided, and neither acted again nor come to an end."""
     reward: FloatArray
-    """[N] rewards since then, discounted."""
+    """Rewards since then, discounted."""
     duration: IntArray
-    """[N] simulator steps since then."""
+    """Simulator steps since then."""
     below: Array
-    """[N] bits of `End` that the level below reported of the decision."""
+    """Bits of `End` that the level below reported of the decision."""
     tested: BoolArray
-    """[N] the decision was tested."""
+    """The decision was tested."""
     learns: BoolArray
-    """[N] the agent was not frozen when it decided."""
+    """The agent was not frozen when it decided."""
     info: dict[str, Array] = field(default_factory=dict)
-    """[N] each: the infos reported last of those that the agent keeps."""
+    """[N] each, of one agent: the infos reported last of those that it keeps."""
 
     @classmethod
-    def new(cls, num_envs: int) -> "OpenDecisions":
+    def new(cls, shape: tuple[int, int]) -> "OpenDecisions":
         """None is open."""
         return cls(
-            open=np.zeros(num_envs, np.bool_),
-            reward=np.zeros(num_envs, np.float64),
-            duration=np.zeros(num_envs, np.int64),
-            below=np.zeros(num_envs, np.uint8),
-            tested=np.zeros(num_envs, np.bool_),
-            learns=np.zeros(num_envs, np.bool_),
+            open=np.zeros(shape, np.bool_),
+            reward=np.zeros(shape, np.float64),
+            duration=np.zeros(shape, np.int64),
+            below=np.zeros(shape, np.uint8),
+            tested=np.zeros(shape, np.bool_),
+            learns=np.zeros(shape, np.bool_),
+        )
+
+    def of(self, number: int) -> "OpenDecisions":
+        """Those of one agent, which share memory with these."""
+        return OpenDecisions(
+            open=self.open[number],
+            reward=self.reward[number],
+            duration=self.duration[number],
+            below=self.below[number],
+            tested=self.tested[number],
+            learns=self.learns[number],
         )
 
     def begin(self, rows: IntArray, *, learns: bool) -> None:
-        """Open decisions in these rows."""
+        """Open decisions of one agent in these rows."""
         self.open[rows], self.learns[rows] = True, learns
         self.reward[rows], self.duration[rows] = 0.0, 0
 
     def add(
-        self, rows: IntArray, outcome: Outcome, discount: float, infos: tuple[str, ...]
+        self,
+        numbers: IntArray,
+        places: IntArray,
+        outcome: Outcome,
+        reward: FloatArray,
+        discount: float,
     ) -> None:
         """Add a decision of the level to those that are open.
 
         Args:
-            rows: The level's rows, [R].
-            outcome: The member's view of them.
+            numbers: The agents, [D].
+            places: The places of their decisions in the outcome, [D].
+            outcome: The level's.
+            reward: The agents' own, [D].
             discount: Of rewards, per simulator step.
-            infos: Names of the infos that the agent keeps.
         """
-        begun = rows[self.duration[rows] == 0]
-        self.below[begun] = outcome.below[self.duration[rows] == 0]
-        self.tested[begun] = outcome.tested[self.duration[rows] == 0]
-        self.reward[rows] += discount ** self.duration[rows] * outcome.reward
-        self.duration[rows] += outcome.duration
-        kept = {name: outcome.info[name] for name in infos if name in outcome.info}
-        write_rows(self.info, rows, kept, len(self.open))
+        index = numbers, outcome.rows[places]
+        duration = self.duration[index]
+        begun = duration == 0
+        if np.count_nonzero(begun):
+            first = numbers[begun], index[1][begun]
+            self.below[first] = outcome.below[places[begun]]
+            self.tested[first] = outcome.tested[places[begun]]
+        self.reward[index] += reward if discount == 1.0 else discount**duration * reward
+        self.duration[index] = duration + outcome.duration[places]
 
-    def closed(self, each: BoundMember, rows: IntArray, request: ActionRequest) -> Outcome:
-        """The outcome of decisions whose member acts again.
+    def closed(self, each: BoundMember, rows: IntArray, seen: Observation) -> Outcome:
+        """The outcome of decisions of one agent, which acts again.
 
         Args:
-            each: The member.
+            each: The member that it acts for.
             rows: The level's rows, [R].
-            request: The request of these rows.
+            seen: What it acts on now, [R, ...] each.
         """
-        self.open[rows] = False
+        nowhere, none = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.uint8)
         return Outcome(
             rows=each.rows(rows),
-            observation=each.seen(request.observation),
+            observation=seen,
             reward=self.reward[rows],
-            terminated=np.zeros(len(rows), np.bool_),
-            truncated=np.zeros(len(rows), np.bool_),
+            terminated=nowhere,
+            truncated=nowhere,
             duration=self.duration[rows],
-            end=np.zeros(len(rows), np.uint8),
+            end=none,
             below=self.below[rows],
             tested=self.tested[rows],
             info={name: values[rows] for name, values in self.info.items()},
         )
 
     def ended(self, rows: IntArray, outcome: Outcome) -> Outcome:
-        """The outcome of decisions that an end closes; `outcome` is the member's view of it."""
+        """The outcome of decisions of one agent that an end closes.
+
+        Args:
+            rows: The level's rows, [R].
+            outcome: The member's view of the end.
+        """
         self.open[rows] = False
         return replace(
             outcome,
@@ -261,8 +300,10 @@ class TurnRows(MemberRows):
 
     SAVED = ("playing", "latest", "decisions_of", "turns")
 
+    decisions: OpenDecisions
+    """The open decisions of the members, and of the selector behind them."""
     decisions_of: dict[str, OpenDecisions]
-    """The open decisions of each member and of the selector, by name."""
+    """The same of each by name."""
     turns: dict[str, Array]
     """The arbiter's, [N, ...] each."""
 
@@ -282,7 +323,7 @@ class Arbiter(Protocol):
         group: "TurnGroup",
         row_state: TurnRows,
         request: ActionRequest,
-        playing: BoolArray,
+        plays: BoolArray | None,
         clock: Clock,
     ) -> IntArray:
         """The numbers of members, [R].
@@ -291,7 +332,7 @@ class Arbiter(Protocol):
             group: The group.
             row_state: Its rows.
             request: The rows that wait for a decision.
-            playing: [M, R] the member's own episode continues.
+            plays: [M, R] the member's own episode continues; None: all of them do.
             clock: Phase and counters.
         """
         ...
@@ -324,100 +365,121 @@ class TurnGroup(AgentGroup):
         super().__init__(agents, bound, action_space)
         self.arbiter, self.discount = arbiter, discount
         self._deciding = (*bound, *(() if chooser is None else (chooser,)))
+        if chooser is not None:
+            self._bound_to[chooser.name] = [(len(bound), chooser)]
+        self._with_own = [
+            (number, each)
+            for number, each in enumerate(self._deciding)
+            if each.reward is not None or each.has_own_end or each.infos
+        ]
 
     def _new_rows(self, num_envs: int, seed: int) -> dict[str, Any]:
+        decisions = OpenDecisions.new((len(self._deciding), num_envs))
         return {
             **super()._new_rows(num_envs, seed),
-            "decisions_of": {each.name: OpenDecisions.new(num_envs) for each in self._deciding},
+            "decisions": decisions,
+            "decisions_of": {
+                each.name: decisions.of(number) for number, each in enumerate(self._deciding)
+            },
             "turns": self.arbiter.new_rows(num_envs),
         }
 
     def turns(self, row_state: TurnRows, request: ActionRequest, clock: Clock) -> IntArray:
-        playing = np.stack([row_state.playing[each.name][request.rows] for each in self.bound])
-        turns = self.arbiter.turns(self, row_state, request, playing, clock)
-        return np.where(playing[turns, np.arange(len(turns))], turns, -1)
+        plays = row_state.plays[:, request.rows]
+        if plays.all():
+            return self.arbiter.turns(self, row_state, request, None, clock)
+        turns = self.arbiter.turns(self, row_state, request, plays, clock)
+        return np.where(plays[turns, np.arange(len(turns))], turns, -1)
 
     def begun(
         self, row_state: TurnRows, request: ActionRequest, turns: IntArray, is_new: BoolArray
     ) -> ActionRequest:
-        was_open = np.zeros(len(turns), np.bool_)
-        for number, each in enumerate(self.bound):
-            mine = turns == number
-            was_open[mine] = row_state.decisions_of[each.name].open[request.rows[mine]]
-        return replace(
-            request,
-            starts=~was_open,
-            episode_start=~was_open & (request.episode_start | is_new),
-        )
+        return self._begun(row_state, request, turns, request.episode_start | is_new)
 
-    def _act_for(
+    def _begun(
         self,
-        acting: list[tuple[BoundMember, BoolArray]],
         row_state: TurnRows,
         request: ActionRequest,
-        action: dict[str, Array],
+        numbers: IntArray | int,
+        episode_start: BoolArray,
+    ) -> ActionRequest:
+        """The request as agents see it whose earlier decisions may be open."""
+        starts = ~row_state.decisions.open[numbers, request.rows]
+        return ActionRequest(
+            rows=request.rows,
+            observation=request.observation,
+            starts=starts,
+            episode_start=starts & episode_start,
+            greedy=request.greedy,
+        )
+
+    def _chosen(
+        self,
+        name: str,
+        parts: list[MemberPart],
+        row_state: TurnRows,
+        request: ActionRequest,
         clock: Clock,
-    ) -> None:
-        self._begin(acting, row_state, request, clock)
-        super()._act_for(acting, row_state, request, action, clock)
+    ) -> Action:
+        """Close the decisions of members that act again, open new ones, and choose."""
+        closed, learns = [], []
+        for _, each, places in parts:
+            decisions, rows = row_state.decisions_of[each.name], request.rows[places]
+            again = ~request.starts[places]
+            if np.count_nonzero(again):
+                seen = each.seen(request.observation, places[again])
+                closed.append(decisions.closed(each, rows[again], seen))
+                learns.append(decisions.learns[rows[again]])
+            decisions.begin(rows, learns=clock.learns)
+        self._learn(name, row_state, closed, learns, clock)
+        return super()._chosen(name, parts, row_state, request, clock)
 
     def choose(
         self, each: BoundMember, row_state: TurnRows, request: ActionRequest, clock: Clock
     ) -> Array:
         """The selector's choices [R], numbers of members."""
-        was_open = row_state.decisions_of[each.name].open[request.rows]
-        own = replace(request, starts=~was_open, episode_start=~was_open & request.episode_start)
-        everywhere = np.ones(len(was_open), np.bool_)
-        self._begin([(each, everywhere)], row_state, own, clock)
-        agent = self.members[each.name]
-        chosen = agent.act(row_state.members[each.name], each.request(own), clock)
-        if isinstance(chosen, dict) or ((chosen < 0) | (chosen >= len(self.bound))).any():
+        number = len(self.bound)
+        own = self._begun(row_state, request, number, request.episode_start)
+        parts = [(number, each, np.arange(len(request.rows)))]
+        chosen = self._chosen(each.name, parts, row_state, own, clock)
+        if isinstance(chosen, dict) or ((chosen < 0) | (chosen >= number)).any():
             raise ActionError(
                 f"the selector '{each.name}' chose {np.unique(np.asarray(chosen))}; allowed are "
-                f"the numbers 0 to {len(self.bound) - 1} of the members "
-                f"{', '.join(member.name for member in self.bound)}"
+                f"the numbers 0 to {number - 1} of the members "
+                f"{', '.join(each.name for each in self.bound)}"
             )
         return chosen
 
-    def _begin(
-        self,
-        acting: list[tuple[BoundMember, BoolArray]],
-        row_state: TurnRows,
-        request: ActionRequest,
-        clock: Clock,
-    ) -> None:
-        """Close the decisions of those that act again, and open new ones."""
-        closed, learns = [], []
-        for each, here in acting:
-            own = row_state.decisions_of[each.name]
-            again = here & ~request.starts
-            if again.any():
-                rows = request.rows[again]
-                learns.append(own.learns[rows])
-                closed.append(own.closed(each, rows, request.rows_of(again)))
-            own.begin(request.rows[here], learns=clock.learns)
-        self._learn(acting[0][0].agent_name, row_state, closed, learns, clock)
-
     def observe(self, row_state: TurnRows, outcome: Outcome, clock: Clock) -> None:
-        rows = outcome.rows
-        by_agent: dict[str, tuple[list[Outcome], list[BoolArray]]] = {}
-        for each in self._deciding:
-            decisions = row_state.decisions_of[each.name]
-            own, ended = each.outcome(outcome)
-            if each.name in row_state.playing:
-                row_state.playing[each.name][rows[ended]] = False
-            (here,) = decisions.open[rows].nonzero()
-            if not len(here):
-                continue
-            own = own.rows_of(here)
-            decisions.add(rows[here], own, self.discount, each.infos)
-            over = own.terminated | own.truncated
-            if over.any():
-                outcomes, learns = by_agent.setdefault(each.agent_name, ([], []))
-                learns.append(decisions.learns[rows[here][over]])
-                outcomes.append(decisions.ended(rows[here][over], own.rows_of(over)))
-        for name, (outcomes, learns) in by_agent.items():
-            self._learn(name, row_state, outcomes, learns, clock)
+        decisions, rows = row_state.decisions, outcome.rows
+        numbers, places = decisions.open[:, rows].nonzero()  # [D] each: those that are open
+        reward = outcome.reward[places].astype(np.float64, copy=False)
+        over = (outcome.terminated | outcome.truncated)[places]
+        for number, each in self._with_own:
+            mine = numbers == number
+            here = places[mine]
+            if each.reward is not None:
+                reward[mine] = each.rewards(outcome)[here]
+            if each.has_own_end:
+                ended = np.logical_or(*each.ends(outcome))
+                over[mine] |= ended[here]
+                row_state.plays[number, rows[ended]] = False
+            kept = {name: outcome.info[name][here] for name in each.infos if name in outcome.info}
+            info = row_state.decisions_of[each.name].info
+            write_rows(info, rows[here], kept, decisions.open.shape[1])
+        decisions.add(numbers, places, outcome, reward, self.discount)
+        if not np.count_nonzero(over):
+            return
+        numbers, places = numbers[over], places[over]
+        for name, bound in self._bound_to.items():
+            ended, learns = [], []
+            for number, each in bound:
+                here = places[numbers == number]
+                if len(here):
+                    own, _ = each.outcome(outcome, here)
+                    learns.append(decisions.learns[number, rows[here]])
+                    ended.append(row_state.decisions_of[each.name].ended(rows[here], own))
+            self._learn(name, row_state, ended, learns, clock)
 
     def _learn(
         self,
@@ -431,8 +493,9 @@ class TurnGroup(AgentGroup):
         if not outcomes:
             return
         agent, rows = self.members[name], row_state.members[name]
-        outcome, learn = joined_records(outcomes), np.concatenate(learns)
-        if not clock.learns or learn.all():
+        outcome = joined_records(outcomes)
+        learn = np.concatenate(learns) if clock.learns else None
+        if learn is None or learn.all():
             agent.observe(rows, outcome, clock)
             return
         agent.observe(rows, outcome.rows_of(~learn), replace(clock, phase=Phase.TEST))
@@ -440,18 +503,17 @@ class TurnGroup(AgentGroup):
             agent.observe(rows, outcome.rows_of(learn), clock)
 
     def cut_off(self, row_state: TurnRows, rows: IntArray, clock: Clock) -> None:
-        for each in self._deciding:
-            decisions = row_state.decisions_of[each.name]
-            here = rows[decisions.open[rows]]
+        for number, each in enumerate(self._deciding):
+            is_open = row_state.decisions.open[number]
+            here = rows[is_open[rows]]
             if len(here):
                 own = row_state.members[each.agent_name]
                 self.members[each.agent_name].cut_off(own, each.rows(here), clock)
-                decisions.open[here] = False
+                is_open[here] = False
 
     def restart_rows(self, row_state: TurnRows) -> None:
         super().restart_rows(row_state)
-        for decisions in row_state.decisions_of.values():
-            decisions.open[:] = False
+        row_state.decisions.open[:] = False
 
     def description(self) -> str:
         """The order, and the members one after the other, for people."""
@@ -477,19 +539,21 @@ class _Order:
         group: "TurnGroup",
         row_state: TurnRows,
         request: ActionRequest,
-        playing: BoolArray,
+        plays: BoolArray | None,
         clock: Clock,
     ) -> IntArray:
         """The first from the row's place on whose member plays."""
-        place, count = row_state.turns["place"], len(self._order)
-        place[request.rows[request.episode_start]] = 0
-        each = np.arange(len(request.rows))
-        places = (place[request.rows][:, None] + np.arange(count)) % count  # [R, L]
-        plays = playing[self._order[places], each[:, None]]  # [R, L]
-        chosen = places[each, plays.argmax(axis=1)]
-        some = plays.any(axis=1)
-        place[request.rows[some]] = (chosen[some] + 1) % count
-        turns: IntArray = self._order[chosen]
+        place, rows, count = row_state.turns["place"], request.rows, len(self._order)
+        if np.count_nonzero(request.episode_start):
+            place[rows[request.episode_start]] = 0
+        places = place[rows]
+        turns: IntArray = self._order[places]
+        if plays is not None:
+            for _ in range(count):
+                waits = ~plays[turns, np.arange(len(rows))]
+                places[waits] += 1
+                turns = self._order[places % count]
+        place[rows] = (places + 1) % count
         return turns
 
 
@@ -508,14 +572,15 @@ class _Shown:
         group: "TurnGroup",
         row_state: TurnRows,
         request: ActionRequest,
-        playing: BoolArray,
+        plays: BoolArray | None,
         clock: Clock,
     ) -> IntArray:
         """The one that is named; RunError where none is, or several are."""
-        rows = len(request.rows)
-        shown = np.stack([request.observation[key].reshape(rows) for key in self._keys]) > 0
-        named = np.count_nonzero(shown, axis=0)
-        if (named != 1).any():
+        shown = np.empty((len(self._keys), len(request.rows)), np.bool_)
+        for number, key in enumerate(self._keys):
+            np.greater(request.observation[key].reshape(-1), 0, out=shown[number])
+        named = np.add.reduce(shown, axis=0, dtype=np.int64)
+        if np.count_nonzero(named != 1):
             place = int(np.flatnonzero(named != 1)[0])
             raise RunError(
                 f"row {request.rows[place]} shows a turn of {named[place]} members, and one acts; "
@@ -540,15 +605,16 @@ class _Chosen:
         group: "TurnGroup",
         row_state: TurnRows,
         request: ActionRequest,
-        playing: BoolArray,
+        plays: BoolArray | None,
         clock: Clock,
     ) -> IntArray:
         """The choice, made where it is due."""
         choice, since = row_state.turns["choice"], row_state.turns["since"]
         rows = request.rows
-        plays = playing[choice[rows], np.arange(len(rows))]
-        due = request.starts | (since[rows] >= self._every) | ~plays
-        if due.any():
+        due = request.starts | (since[rows] >= self._every)
+        if plays is not None:
+            due |= ~plays[choice[rows], np.arange(len(rows))]
+        if np.count_nonzero(due):
             chooses = rows[due]
             choice[chooses] = group.choose(self._chooser, row_state, request.rows_of(due), clock)
             since[chooses] = 0

@@ -1,7 +1,7 @@
 """Several agents as one: their parts of actions and outcomes, who acts, what they save."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from posixpath import commonpath
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -33,6 +33,7 @@ from coach_rl.core.records import (
     Outcome,
     is_agent_end,
     is_agent_reward,
+    take,
 )
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
 from coach_rl.core.seeding import integer_seed
@@ -42,6 +43,8 @@ from coach_rl.core.state import State
 Record = TypeVar("Record", ActionRequest, Outcome)
 WHOLE = ""
 """Key of an action that has no parts."""
+Index = IntArray | slice
+EVERY_PLACE = slice(None)
 
 
 class ActionPart:
@@ -112,17 +115,23 @@ class BoundMember:
         """The agent's rows of the member: those that share it lie side by side in each row."""
         return rows if self.places == 1 else rows * self.places + self.place
 
-    def request(self, request: ActionRequest) -> ActionRequest:
-        """The agent's view of a request."""
-        seen = self.seen(request.observation)
-        return replace(request, rows=self.rows(request.rows), observation=seen)
+    def request(self, request: ActionRequest, places: IntArray) -> ActionRequest:
+        """The agent's view of some places of a request, [R] at most, ascending."""
+        index = _index(places, request.rows)
+        return ActionRequest(
+            rows=self.rows(request.rows[index]),
+            observation=self.seen(request.observation, index),
+            starts=request.starts[index],
+            episode_start=request.episode_start[index],
+            greedy=request.greedy[index],
+        )
 
-    def seen(self, observation: Observation) -> Observation:
+    def seen(self, observation: Observation, index: Index) -> Observation:
         """The member's keys of an observation, by its agent's names; those that are there."""
         if self.observations is None:
-            return observation
-        names = self.observations.items()
-        return {name: observation[key] for key, name in names if key in observation}
+            return take(observation, index)
+        seen = self.observations.items()
+        return {name: observation[key][index] for key, name in seen if key in observation}
 
     def split(self, action: Action) -> dict[str, Array]:
         """The member's actions [R, ...] by key, [R, ...] each; by `WHOLE` as a whole."""
@@ -130,25 +139,49 @@ class BoundMember:
             return self.part.split(action)
         return action if isinstance(action, dict) else {WHOLE: action}
 
-    def outcome(self, outcome: Outcome) -> tuple[Outcome, BoolArray]:
-        """Return the member's view of an outcome, and where its own episode has ended, [R]."""
-        terminated = self._flags(outcome, self.terminated)
-        truncated = self._flags(outcome, self.truncated)
-        ended = terminated | truncated
-        bits = terminated * np.uint8(End.TERMINATED) | truncated * np.uint8(End.TRUNCATED)
-        own = replace(
-            outcome,
-            rows=self.rows(outcome.rows),
-            observation=self.seen(outcome.observation),
-            reward=self._reward(outcome),
-            terminated=np.where(ended, terminated, outcome.terminated),
-            truncated=np.where(ended, truncated & ~terminated, outcome.truncated),
-            end=outcome.end | bits,
-            next_goal=self.seen(outcome.next_goal),
-        )
-        return own, ended
+    def outcome(self, outcome: Outcome, places: IntArray) -> tuple[Outcome, IntArray]:
+        """Return the agent's view of some places of an outcome, and where its own episode ended.
 
-    def _reward(self, outcome: Outcome) -> FloatArray:
+        Args:
+            outcome: The level's.
+            places: [R] at most, ascending.
+        """
+        index, rows = _index(places, outcome.rows), outcome.rows[:0]
+        terminated, truncated, end = outcome.terminated, outcome.truncated, outcome.end
+        if self.has_own_end:
+            own_terminated, own_truncated = self.ends(outcome)
+            ended = own_terminated | own_truncated
+            terminated = np.where(ended, own_terminated, terminated)
+            truncated = np.where(ended, own_truncated & ~own_terminated, truncated)
+            end = end | own_terminated * np.uint8(End.TERMINATED)
+            end |= own_truncated * np.uint8(End.TRUNCATED)
+            rows = outcome.rows[index][ended[index]]
+        own = Outcome(
+            rows=self.rows(outcome.rows[index]),
+            observation=self.seen(outcome.observation, index),
+            reward=self.rewards(outcome)[index],
+            terminated=terminated[index],
+            truncated=truncated[index],
+            duration=outcome.duration[index],
+            end=end[index],
+            below=outcome.below[index],
+            tested=outcome.tested[index],
+            next_goal=self.seen(outcome.next_goal, index),
+            info={name: values[index] for name, values in outcome.info.items()},
+        )
+        return own, rows
+
+    @property
+    def has_own_end(self) -> bool:
+        """True if its own episode may be over before the level's."""
+        return self.terminated is not None or self.truncated is not None
+
+    def ends(self, outcome: Outcome) -> tuple[BoolArray, BoolArray]:
+        """Return where its own episode was terminated, and where truncated, [R] each."""
+        return self._flags(outcome, self.terminated), self._flags(outcome, self.truncated)
+
+    def rewards(self, outcome: Outcome) -> FloatArray:
+        """Its rewards, [R]."""
         key = self.reward
         if key is None:
             return outcome.reward
@@ -202,23 +235,18 @@ class MemberRows(Saved):
 
     members: dict[str, RowState]
     """Each agent's own row state."""
+    plays: BoolArray
+    """[M, N] a member's own episode continues."""
     playing: dict[str, BoolArray]
-    """[N] by member: its own episode continues."""
+    """[N] each: the same by the member's name."""
     latest: IntArray
     """[N] the number of the member that acted last; -1 where none has, or all act."""
     places: dict[str, int]
     """Number of members that share each agent, by its name."""
 
-    def acted(self, number: int, name: str, rows: IntArray) -> BoolArray:
-        """[R] whether the latest decision of these rows was the member's.
-
-        Args:
-            number: The member's, in the group.
-            name: The member's.
-            rows: [R].
-        """
-        acted: BoolArray = self.playing[name][rows] & (self.latest[rows] == number)
-        return acted
+    def acted(self, rows: IntArray) -> IntArray | None:
+        """The members that made the latest decision of these rows, [R]; None: all that play."""
+        return self.latest[rows]
 
     def decisions(self) -> State:
         made = {name: following(rows, name).decisions() for name, rows in self.members.items()}
@@ -239,8 +267,8 @@ class GroupRows(MemberRows):
 
     SAVED = ("playing",)
 
-    def acted(self, number: int, name: str, rows: IntArray) -> BoolArray:
-        return self.playing[name][rows]
+    def acted(self, rows: IntArray) -> IntArray | None:
+        return None
 
 
 class ArbiterParameters(Protocol):
@@ -263,6 +291,10 @@ class ArbiterParameters(Protocol):
             discount: Of rewards, per simulator step, while they are added up.
         """
         ...
+
+
+MemberPart = tuple[int, BoundMember, IntArray]
+"""A member's number, the member, and its places in a record of R rows, ascending, one at least."""
 
 
 class AgentGroup(Saved):
@@ -301,6 +333,7 @@ class AgentGroup(Saved):
         }
         parts = {} if action_space is None else by_part(action_space).spaces
         self._idle = {key: _idle(part) for key, part in parts.items()}
+        self._may_end = any(each.has_own_end for each in bound)
 
     def new_rows(self, num_envs: int, seed: int) -> MemberRows:
         return self.ROWS(**self._new_rows(num_envs, seed))
@@ -308,12 +341,14 @@ class AgentGroup(Saved):
     def _new_rows(self, num_envs: int, seed: int) -> dict[str, Any]:
         """The fields of `MemberRows`."""
         places = {name: max(1, len(bound)) for name, bound in self._bound_to.items()}
+        plays = np.ones((len(self.bound), num_envs), np.bool_)
         return {
             "members": {
                 name: agent.new_rows(num_envs * places[name], integer_seed(seed, "member", name))
                 for name, agent in self.members.items()
             },
-            "playing": {each.name: np.ones(num_envs, np.bool_) for each in self.bound},
+            "plays": plays,
+            "playing": {each.name: own for each, own in zip(self.bound, plays, strict=True)},
             "latest": np.full(num_envs, -1, np.int64),
             "places": places,
         }
@@ -323,59 +358,79 @@ class AgentGroup(Saved):
         return None
 
     def act(self, row_state: Any, request: ActionRequest, clock: Clock) -> Action:
-        for playing in row_state.playing.values():
-            playing[request.rows[request.episode_start]] = True
+        rows = request.rows
+        if self._may_end and np.count_nonzero(request.episode_start):
+            row_state.plays[:, rows[request.episode_start]] = True
         turns = self.turns(row_state, request, clock)
         if turns is not None:
-            is_new = row_state.latest[request.rows] != turns
+            is_new = row_state.latest[rows] != turns
             request = self.begun(row_state, request, turns, is_new)
-            row_state.latest[request.rows] = turns
+            row_state.latest[rows] = turns
         action: dict[str, Array] = {}
-        for name in self.members:
-            acting = []
-            for number, each in self._bound_to[name]:
-                here = row_state.playing[each.name][request.rows]
-                if turns is not None:
-                    here &= turns == number
-                if not here.all() and each.part is not None:
-                    count = len(here)
-                    idle = {key: self._idle[key].repeat(count, 0) for key in each.part.keys}
-                    action = idle | action
-                if here.any():
-                    acting.append((each, here))
-            if acting:
-                self._act_for(acting, row_state, request, action, clock)
+        for name, parts in self._parts(row_state, rows, turns):
+            chosen = self._chosen(name, parts, row_state, request, clock)
+            self._fill(action, parts, chosen, len(rows))
+        for key, idle in self._idle.items():
+            if key not in action:
+                action[key] = idle.repeat(len(rows), 0)
         return _whole(action, self.action_space)
 
-    def _act_for(
-        self,
-        acting: list[tuple[BoundMember, BoolArray]],
-        row_state: Any,
-        request: ActionRequest,
-        action: dict[str, Array],
-        clock: Clock,
-    ) -> None:
-        """Choose for members that share an agent, in one call of it.
+    def _parts(
+        self, row_state: Any, rows: IntArray, turns: IntArray | None
+    ) -> Iterator[tuple[str, list[MemberPart]]]:
+        """The agents that act in some rows, by name, with the parts of their members.
 
         Args:
-            acting: The members, and in which places of the request they act, [R].
+            row_state: The group's.
+            rows: [R].
+            turns: The members that act, [R]; None: all that play.
+        """
+        for name, bound in self._bound_to.items():
+            parts = []
+            for number, each in bound:
+                here = row_state.plays[number, rows] if turns is None else turns == number
+                (places,) = here.nonzero()
+                if len(places):
+                    parts.append((number, each, places))
+            if parts:
+                yield name, parts
+
+    def _chosen(
+        self,
+        name: str,
+        parts: list[MemberPart],
+        row_state: Any,
+        request: ActionRequest,
+        clock: Clock,
+    ) -> Action:
+        """The actions of an agent for its members, those of each behind one another.
+
+        Args:
+            name: The agent's name.
+            parts: The members, and where they act.
             row_state: The group's.
             request: All rows.
-            action: Gets their actions by key, [R, ...] each.
             clock: Phase and counters.
         """
-        name, begin = acting[0][0].agent_name, 0
-        requests = [each.request(request).rows_of(here) for each, here in acting]
-        chosen = self.members[name].act(row_state.members[name], joined_records(requests), clock)
-        for (each, here), own in zip(acting, requests, strict=True):
-            end = begin + len(own.rows)
-            for key, values in each.split(_part_of(chosen, slice(begin, end))).items():
-                if here.all():
+        own = joined_records([each.request(request, places) for _, each, places in parts])
+        return self.members[name].act(row_state.members[name], own, clock)
+
+    def _fill(
+        self, action: dict[str, Array], parts: list[MemberPart], chosen: Action, count: int
+    ) -> None:
+        """Write an agent's actions to the places of its members, by key, [R, ...] each."""
+        begin = 0
+        for _, each, places in parts:
+            end = begin + len(places)
+            own = chosen if len(parts) == 1 else _part_of(chosen, slice(begin, end))
+            for key, values in each.split(own).items():
+                if len(places) == count:
                     action[key] = values
                     continue
                 if key not in action:
-                    action[key] = np.zeros((len(here), *values.shape[1:]), values.dtype)
-                action[key][here] = values
+                    idle = self._idle.get(key, values[:1])
+                    action[key] = idle.repeat(count, 0)
+                action[key][places] = values
             begin = end
 
     def begun(
@@ -394,31 +449,25 @@ class AgentGroup(Saved):
         return replace(request, episode_start=request.episode_start | is_new)
 
     def observe(self, row_state: Any, outcome: Outcome, clock: Clock) -> None:
-        for name, agent in self.members.items():
+        rows = outcome.rows
+        for name, parts in self._parts(row_state, rows, row_state.acted(rows)):
             outcomes = []
-            for number, each in self._bound_to[name]:
-                playing = row_state.playing[each.name]
-                here = row_state.acted(number, each.name, outcome.rows)
-                if not here.any():
-                    continue
-                own, ended = each.outcome(outcome)
-                playing[outcome.rows[ended]] = False
-                outcomes.append(own if here.all() else own.rows_of(here))
-            if outcomes:
-                agent.observe(row_state.members[name], joined_records(outcomes), clock)
+            for number, each, places in parts:
+                own, ended = each.outcome(outcome, places)
+                row_state.plays[number, ended] = False
+                outcomes.append(own)
+            self.members[name].observe(row_state.members[name], joined_records(outcomes), clock)
 
     def cut_off(self, row_state: Any, rows: IntArray, clock: Clock) -> None:
-        for number, each in enumerate(self.bound):
-            here = rows[row_state.acted(number, each.name, rows)]
-            if len(here):
-                agent, name = self.members[each.agent_name], each.agent_name
-                agent.cut_off(row_state.members[name], each.rows(here), clock)
+        for name, parts in self._parts(row_state, rows, row_state.acted(rows)):
+            for _, each, places in parts:
+                own = each.rows(rows[places])
+                self.members[name].cut_off(row_state.members[name], own, clock)
 
     def restart_rows(self, row_state: Any) -> None:
         for name, agent in self.members.items():
             agent.restart_rows(row_state.members[name])
-        for playing in row_state.playing.values():
-            playing[:] = True
+        row_state.plays[:] = True
         row_state.latest[:] = -1
 
     @property
@@ -516,6 +565,11 @@ def _whole(action: dict[str, Array], space: Space | None) -> Action:
     return whole.astype(space.dtype, copy=False)
 
 
+def _index(places: IntArray, record: Array) -> Index:
+    """The fastest index of some places of a record, which are ascending."""
+    return EVERY_PLACE if len(places) == len(record) else places
+
+
 def _part_of(action: Action, index: slice) -> Action:
     """The actions of some rows."""
     if isinstance(action, dict):
@@ -527,17 +581,16 @@ def joined_records(parts: list[Record]) -> Record:
     """Records of different rows, with the same keys, as one."""
     if len(parts) == 1:
         return parts[0]
-
-    def joined(values: list[Any]) -> Any:
-        if isinstance(values[0], Mapping):
-            return {key: np.concatenate([each[key] for each in values]) for key in values[0]}
-        return np.concatenate(values)
-
-    first = parts[0]
-    whole = {
-        each.name: joined([getattr(part, each.name) for part in parts]) for each in fields(first)
-    }
-    return type(first)(**whole)
+    by_name = [vars(part) for part in parts]
+    whole: dict[str, Any] = {}
+    for name, first in by_name[0].items():
+        if isinstance(first, Mapping):
+            whole[name] = {
+                key: np.concatenate([own[name][key] for own in by_name]) for key in first
+            }
+        else:
+            whole[name] = np.concatenate([own[name] for own in by_name])
+    return type(parts[0])(**whole)
 
 
 def _reshaped(tree: State, leading: tuple[int, ...], axes: int) -> State:

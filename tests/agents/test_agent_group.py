@@ -582,11 +582,11 @@ def test_an_end_that_is_both_is_final():
         end=np.zeros(2, np.uint8),
     )
     member = GroupMember(agent=ppo(), actions="left", terminated="over", truncated="cut")
-    own, ended = member.bound(observations={"x": "x"}, part=None).outcome(outcome)
+    own, ended = member.bound(observations={"x": "x"}, part=None).outcome(outcome, np.arange(2))
     assert own.terminated.tolist() == [True, False]
     assert own.truncated.tolist() == [False, True]
     assert own.end.tolist() == [End.TERMINATED | End.TRUNCATED, End.TRUNCATED]
-    assert ended.all()
+    assert ended.tolist() == [0, 1]
 
 
 def test_long_decision_takes_the_ends_and_rewards_that_levels_report():
@@ -596,8 +596,8 @@ def test_long_decision_takes_the_ends_and_rewards_that_levels_report():
         "agents/left/reward": np.array([1.0, 5.0]),
     }
     member = LEFT.bound(observations={"x": "x"}, part=None)
-    own, ended = member.outcome(replace(outcome, info=reported))
-    assert ended.tolist() == [True, False]
+    own, ended = member.outcome(replace(outcome, info=reported), np.arange(2))
+    assert ended.tolist() == [0]
     assert own.reward.tolist() == [1.0, 5.0]
 
 

@@ -111,7 +111,7 @@ def long_decision(**changes):
         info={"dead": np.array([0.0, 1.0]), "pay": np.ones(2)},
     )
     member = replace(groups.LEFT, **{"reward": None, "terminated": None, **changes})
-    return lambda: member.bound(observations={}, part=None).outcome(outcome)
+    return lambda: member.bound(observations={}, part=None).outcome(outcome, np.arange(2))
 
 
 TWINS = shared.sharing(shared.ddpg).members
