@@ -20,9 +20,8 @@ from coach_rl.agents.agent_rows import write_rows
 from coach_rl.agents.member_agents import (
     AgentGroup,
     BoundMember,
-    MemberPart,
     MemberRows,
-    joined_records,
+    Share,
 )
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.clock import Clock, Phase
@@ -44,7 +43,6 @@ from coach_rl.core.records import (
     BoolArray,
     FloatArray,
     IntArray,
-    Observation,
     Outcome,
 )
 from coach_rl.core.saved import Saved, SavedAttribute
@@ -223,14 +221,16 @@ class OpenDecisions(Saved):
             learns=self.learns[number],
         )
 
-    def begin(self, rows: IntArray, *, learns: bool) -> None:
-        """Open decisions of one agent in these rows."""
-        self.open[rows], self.learns[rows] = True, learns
-        self.reward[rows], self.duration[rows] = 0.0, 0
+    def begin(self, index: IntArray, *, learns: bool) -> None:
+        """Open decisions at flat places [D]."""
+        self.open.put(index, True)
+        self.learns.put(index, learns)
+        self.reward.put(index, 0.0)
+        self.duration.put(index, 0)
 
     def add(
         self,
-        numbers: IntArray,
+        index: IntArray,
         places: IntArray,
         outcome: Outcome,
         reward: FloatArray,
@@ -239,58 +239,58 @@ class OpenDecisions(Saved):
         """Add a decision of the level to those that are open.
 
         Args:
-            numbers: The agents, [D].
-            places: The places of their decisions in the outcome, [D].
+            index: Their flat places, [D].
+            places: Their places in the outcome, [D].
             outcome: The level's.
             reward: The agents' own, [D].
             discount: Of rewards, per simulator step.
         """
-        index = numbers, outcome.rows[places]
-        duration = self.duration[index]
+        duration = self.duration.take(index)
         begun = duration == 0
         if np.count_nonzero(begun):
-            first = numbers[begun], index[1][begun]
-            self.below[first] = outcome.below[places[begun]]
-            self.tested[first] = outcome.tested[places[begun]]
-        self.reward[index] += reward if discount == 1.0 else discount**duration * reward
-        self.duration[index] = duration + outcome.duration[places]
+            self.below.put(index[begun], outcome.below[places[begun]])
+            self.tested.put(index[begun], outcome.tested[places[begun]])
+        if discount != 1.0:
+            reward = discount**duration * reward
+        self.reward.put(index, self.reward.take(index) + reward)
+        self.duration.put(index, duration + outcome.duration[places])
 
-    def closed(self, each: BoundMember, rows: IntArray, seen: Observation) -> Outcome:
-        """The outcome of decisions of one agent, which acts again.
+    def closed(self, index: IntArray, request: ActionRequest, info: dict[str, Array]) -> Outcome:
+        """The outcome of decisions whose agent acts again.
 
         Args:
-            each: The member that it acts for.
-            rows: The level's rows, [R].
-            seen: What it acts on now, [R, ...] each.
+            index: Their flat places, [D].
+            request: What the agent acts on now, of D rows.
+            info: The infos that it keeps, [D] each.
         """
-        nowhere, none = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.uint8)
+        nowhere, none = np.zeros(len(index), np.bool_), np.zeros(len(index), np.uint8)
         return Outcome(
-            rows=each.rows(rows),
-            observation=seen,
-            reward=self.reward[rows],
+            rows=request.rows,
+            observation=request.observation,
+            reward=self.reward.take(index),
             terminated=nowhere,
             truncated=nowhere,
-            duration=self.duration[rows],
+            duration=self.duration.take(index),
             end=none,
-            below=self.below[rows],
-            tested=self.tested[rows],
-            info={name: values[rows] for name, values in self.info.items()},
+            below=self.below.take(index),
+            tested=self.tested.take(index),
+            info=info,
         )
 
-    def ended(self, rows: IntArray, outcome: Outcome) -> Outcome:
-        """The outcome of decisions of one agent that an end closes.
+    def ended(self, index: IntArray, outcome: Outcome) -> Outcome:
+        """The outcome of decisions that an end closes.
 
         Args:
-            rows: The level's rows, [R].
-            outcome: The member's view of the end.
+            index: Their flat places, [D].
+            outcome: The agent's view of the end, of D rows.
         """
-        self.open[rows] = False
+        self.open.put(index, False)
         return replace(
             outcome,
-            reward=self.reward[rows],
-            duration=self.duration[rows],
-            below=self.below[rows],
-            tested=self.tested[rows],
+            reward=self.reward.take(index),
+            duration=self.duration.take(index),
+            below=self.below.take(index),
+            tested=self.tested.take(index),
         )
 
 
@@ -414,25 +414,31 @@ class TurnGroup(AgentGroup):
         )
 
     def _chosen(
-        self,
-        name: str,
-        parts: list[MemberPart],
-        row_state: TurnRows,
-        request: ActionRequest,
-        clock: Clock,
+        self, share: Share, row_state: TurnRows, request: ActionRequest, clock: Clock
     ) -> Action:
         """Close the decisions of members that act again, open new ones, and choose."""
-        closed, learns = [], []
-        for _, each, places in parts:
-            decisions, rows = row_state.decisions_of[each.name], request.rows[places]
-            again = ~request.starts[places]
-            if np.count_nonzero(again):
-                seen = each.seen(request.observation, places[again])
-                closed.append(decisions.closed(each, rows[again], seen))
-                learns.append(decisions.learns[rows[again]])
-            decisions.begin(rows, learns=clock.learns)
-        self._learn(name, row_state, closed, learns, clock)
-        return super()._chosen(name, parts, row_state, request, clock)
+        decisions, own, name = row_state.decisions, share.request(request), share.agent
+        index, again = share.flat(request.rows, decisions.open.shape[1]), ~own.starts
+        count = np.count_nonzero(again)
+        if count:
+            closed = decisions.closed(index, own, self._kept(share, row_state, request.rows))
+            if count == len(again):
+                self._learn(name, row_state, closed, index, clock)
+            else:
+                self._learn(name, row_state, closed.rows_of(again), index[again], clock)
+        decisions.begin(index, learns=clock.learns)
+        return self.members[name].act(row_state.members[name], own, clock)
+
+    def _kept(self, share: Share, row_state: TurnRows, rows: IntArray) -> dict[str, Array]:
+        """The infos that an agent keeps of its open decisions, each [D] of its share."""
+        if not share.parts[0][1].infos:
+            return {}
+        stores = [row_state.decisions_of[each.name].info for _, each, _ in share.parts]
+        names = dict.fromkeys(name for store in stores for name in store)
+        none = np.zeros(row_state.decisions.open.shape[1])
+        return {
+            name: share.joined([store.get(name, none)[rows] for store in stores]) for name in names
+        }
 
     def choose(
         self, each: BoundMember, row_state: TurnRows, request: ActionRequest, clock: Clock
@@ -440,8 +446,8 @@ class TurnGroup(AgentGroup):
         """The selector's choices [R], numbers of members."""
         number = len(self.bound)
         own = self._begun(row_state, request, number, request.episode_start)
-        parts = [(number, each, np.arange(len(request.rows)))]
-        chosen = self._chosen(each.name, parts, row_state, own, clock)
+        share = Share([(number, each, np.arange(len(request.rows)))], len(request.rows))
+        chosen = self._chosen(share, row_state, own, clock)
         if isinstance(chosen, dict) or ((chosen < 0) | (chosen >= number)).any():
             raise ActionError(
                 f"the selector '{each.name}' chose {np.unique(np.asarray(chosen))}; allowed are "
@@ -451,7 +457,7 @@ class TurnGroup(AgentGroup):
         return chosen
 
     def observe(self, row_state: TurnRows, outcome: Outcome, clock: Clock) -> None:
-        decisions, rows = row_state.decisions, outcome.rows
+        decisions, rows, n = row_state.decisions, outcome.rows, row_state.plays.shape[1]
         numbers, places = decisions.open[:, rows].nonzero()  # [D] each: those that are open
         reward = outcome.reward[places].astype(np.float64, copy=False)
         over = (outcome.terminated | outcome.truncated)[places]
@@ -465,51 +471,43 @@ class TurnGroup(AgentGroup):
                 over[mine] |= ended[here]
                 row_state.plays[number, rows[ended]] = False
             kept = {name: outcome.info[name][here] for name in each.infos if name in outcome.info}
-            info = row_state.decisions_of[each.name].info
-            write_rows(info, rows[here], kept, decisions.open.shape[1])
-        decisions.add(numbers, places, outcome, reward, self.discount)
+            write_rows(row_state.decisions_of[each.name].info, rows[here], kept, n)
+        decisions.add(numbers * n + rows[places], places, outcome, reward, self.discount)
         if not np.count_nonzero(over):
             return
         numbers, places = numbers[over], places[over]
         for name, bound in self._bound_to.items():
-            ended, learns = [], []
-            for number, each in bound:
-                here = places[numbers == number]
-                if len(here):
-                    own, _ = each.outcome(outcome, here)
-                    learns.append(decisions.learns[number, rows[here]])
-                    ended.append(row_state.decisions_of[each.name].ended(rows[here], own))
-            self._learn(name, row_state, ended, learns, clock)
+            parts = [(number, each, places[numbers == number]) for number, each in bound]
+            parts = [part for part in parts if len(part[2])]
+            if parts:
+                share = Share(parts, len(rows))
+                index = share.flat(rows, n)
+                ended = decisions.ended(index, share.outcome(outcome)[0])
+                self._learn(name, row_state, ended, index, clock)
 
     def _learn(
-        self,
-        name: str,
-        row_state: TurnRows,
-        outcomes: list[Outcome],
-        learns: list[BoolArray],
-        clock: Clock,
+        self, name: str, row_state: TurnRows, outcome: Outcome, index: IntArray, clock: Clock
     ) -> None:
-        """Give an agent its outcomes; of those of frozen decisions it learns nothing."""
-        if not outcomes:
-            return
+        """Give an agent the outcome of decisions; of frozen ones it learns nothing."""
         agent, rows = self.members[name], row_state.members[name]
-        outcome = joined_records(outcomes)
-        learn = np.concatenate(learns) if clock.learns else None
-        if learn is None or learn.all():
-            agent.observe(rows, outcome, clock)
-            return
-        agent.observe(rows, outcome.rows_of(~learn), replace(clock, phase=Phase.TEST))
-        if learn.any():
-            agent.observe(rows, outcome.rows_of(learn), clock)
+        if clock.learns:
+            learns = row_state.decisions.learns.take(index)
+            if not learns.all():
+                agent.observe(rows, outcome.rows_of(~learns), replace(clock, phase=Phase.TEST))
+                if not learns.any():
+                    return
+                outcome = outcome.rows_of(learns)
+        agent.observe(rows, outcome, clock)
 
     def cut_off(self, row_state: TurnRows, rows: IntArray, clock: Clock) -> None:
         for number, each in enumerate(self._deciding):
             is_open = row_state.decisions.open[number]
-            here = rows[is_open[rows]]
-            if len(here):
-                own = row_state.members[each.agent_name]
-                self.members[each.agent_name].cut_off(own, each.rows(here), clock)
-                is_open[here] = False
+            (places,) = is_open[rows].nonzero()
+            if len(places):
+                share = Share([(number, each, places)], len(rows))
+                agent = self.members[share.agent]
+                agent.cut_off(row_state.members[share.agent], share.rows(rows), clock)
+                is_open[rows[places]] = False
 
     def restart_rows(self, row_state: TurnRows) -> None:
         super().restart_rows(row_state)

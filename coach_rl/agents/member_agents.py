@@ -1,9 +1,9 @@
 """Several agents as one: their parts of actions and outcomes, who acts, what they save."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from posixpath import commonpath
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from gymnasium import spaces
@@ -40,7 +40,6 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import Space, actions_from_uniform, is_float_box, uniform_size
 from coach_rl.core.state import State
 
-Record = TypeVar("Record", ActionRequest, Outcome)
 WHOLE = ""
 """Key of an action that has no parts."""
 Index = IntArray | slice
@@ -111,21 +110,6 @@ class BoundMember:
     places: int = 1
     """Number of members that share its agent."""
 
-    def rows(self, rows: IntArray) -> IntArray:
-        """The agent's rows of the member: those that share it lie side by side in each row."""
-        return rows if self.places == 1 else rows * self.places + self.place
-
-    def request(self, request: ActionRequest, places: IntArray) -> ActionRequest:
-        """The agent's view of some places of a request, [R] at most, ascending."""
-        index = _index(places, request.rows)
-        return ActionRequest(
-            rows=self.rows(request.rows[index]),
-            observation=self.seen(request.observation, index),
-            starts=request.starts[index],
-            episode_start=request.episode_start[index],
-            greedy=request.greedy[index],
-        )
-
     def seen(self, observation: Observation, index: Index) -> Observation:
         """The member's keys of an observation, by its agent's names; those that are there."""
         if self.observations is None:
@@ -138,38 +122,6 @@ class BoundMember:
         if self.part is not None:
             return self.part.split(action)
         return action if isinstance(action, dict) else {WHOLE: action}
-
-    def outcome(self, outcome: Outcome, places: IntArray) -> tuple[Outcome, IntArray]:
-        """Return the agent's view of some places of an outcome, and where its own episode ended.
-
-        Args:
-            outcome: The level's.
-            places: [R] at most, ascending.
-        """
-        index, rows = _index(places, outcome.rows), outcome.rows[:0]
-        terminated, truncated, end = outcome.terminated, outcome.truncated, outcome.end
-        if self.has_own_end:
-            own_terminated, own_truncated = self.ends(outcome)
-            ended = own_terminated | own_truncated
-            terminated = np.where(ended, own_terminated, terminated)
-            truncated = np.where(ended, own_truncated & ~own_terminated, truncated)
-            end = end | own_terminated * np.uint8(End.TERMINATED)
-            end |= own_truncated * np.uint8(End.TRUNCATED)
-            rows = outcome.rows[index][ended[index]]
-        own = Outcome(
-            rows=self.rows(outcome.rows[index]),
-            observation=self.seen(outcome.observation, index),
-            reward=self.rewards(outcome)[index],
-            terminated=terminated[index],
-            truncated=truncated[index],
-            duration=outcome.duration[index],
-            end=end[index],
-            below=outcome.below[index],
-            tested=outcome.tested[index],
-            next_goal=self.seen(outcome.next_goal, index),
-            info={name: values[index] for name, values in outcome.info.items()},
-        )
-        return own, rows
 
     @property
     def has_own_end(self) -> bool:
@@ -293,8 +245,102 @@ class ArbiterParameters(Protocol):
         ...
 
 
-MemberPart = tuple[int, BoundMember, IntArray]
-"""A member's number, the member, and its places in a record of R rows, ascending, one at least."""
+class Share:
+    """The part of an agent in a record of R rows: what belongs to each of its members, in turn.
+
+    Args:
+        parts: Members that act there, one at least, with their numbers in the group, and their
+            places in the record, ascending.
+        count: R.
+    """
+
+    def __init__(self, parts: list[tuple[int, BoundMember, IntArray]], count: int) -> None:
+        self.parts = parts
+        self.index: Index
+        """The places of all of them."""
+        if len(parts) > 1:
+            self.index = np.concatenate([places for *_, places in parts])
+        else:
+            places = parts[0][2]
+            self.index = EVERY_PLACE if len(places) == count else places
+
+    @property
+    def agent(self) -> str:
+        """The agent's name."""
+        return self.parts[0][1].agent_name
+
+    def request(self, request: ActionRequest) -> ActionRequest:
+        """The agent's view of a request."""
+        index = self.index
+        return ActionRequest(
+            rows=self.rows(request.rows),
+            observation=self._seen(request.observation),
+            starts=request.starts[index],
+            episode_start=request.episode_start[index],
+            greedy=request.greedy[index],
+        )
+
+    def outcome(self, outcome: Outcome) -> tuple[Outcome, BoolArray | None]:
+        """Return the agent's view of an outcome, and where a member's own episode has ended in it.
+
+        None: no member has an end of its own.
+        """
+        index, ended = self.index, None
+        terminated, truncated = outcome.terminated[index], outcome.truncated[index]
+        end = outcome.end[index]
+        if any(each.has_own_end for _, each, _ in self.parts):
+            by_member = [each.ends(outcome) for _, each, _ in self.parts]
+            own_terminated, own_truncated = map(self.joined, zip(*by_member, strict=True))
+            ended = own_terminated | own_truncated
+            terminated = np.where(ended, own_terminated, terminated)
+            truncated = np.where(ended, own_truncated & ~own_terminated, truncated)
+            end = end | own_terminated * np.uint8(End.TERMINATED)
+            end |= own_truncated * np.uint8(End.TRUNCATED)
+        own = Outcome(
+            rows=self.rows(outcome.rows),
+            observation=self._seen(outcome.observation),
+            reward=self.joined([each.rewards(outcome) for _, each, _ in self.parts]),
+            terminated=terminated,
+            truncated=truncated,
+            duration=outcome.duration[index],
+            end=end,
+            below=outcome.below[index],
+            tested=outcome.tested[index],
+            next_goal=self._seen(outcome.next_goal),
+            info={name: values[index] for name, values in outcome.info.items()},
+        )
+        return own, ended
+
+    def rows(self, rows: IntArray) -> IntArray:
+        """The agent's rows: members that share it lie side by side in each of the level's."""
+        first = self.parts[0][1]
+        if first.places == 1:
+            return rows[self.index]
+        return rows[self.index] * first.places + self._of_each(
+            [each.place for _, each, _ in self.parts]
+        )
+
+    def flat(self, rows: IntArray, num_envs: int) -> IntArray:
+        """The places of the level's rows [R] in flat arrays [K * N] of all members."""
+        return self._of_each([number for number, *_ in self.parts]) * num_envs + rows[self.index]
+
+    def joined(self, values: Sequence[Array]) -> Array:
+        """Each member's part of its own array [R, ...], behind one another."""
+        if len(values) == 1:
+            return values[0][self.index]
+        return np.concatenate([own[part[2]] for own, part in zip(values, self.parts, strict=True)])
+
+    def _of_each(self, numbers: list[int]) -> IntArray | int:
+        """A number of each member for all of its places."""
+        if len(numbers) == 1:
+            return numbers[0]
+        return np.repeat(numbers, [len(places) for *_, places in self.parts])
+
+    def _seen(self, observation: Observation) -> Observation:
+        if len(self.parts) == 1:
+            return self.parts[0][1].seen(observation, self.index)
+        by_member = [each.seen(observation, places) for _, each, places in self.parts]
+        return {key: np.concatenate([own[key] for own in by_member]) for key in by_member[0]}
 
 
 class AgentGroup(Saved):
@@ -367,25 +413,23 @@ class AgentGroup(Saved):
             request = self.begun(row_state, request, turns, is_new)
             row_state.latest[rows] = turns
         action: dict[str, Array] = {}
-        for name, parts in self._parts(row_state, rows, turns):
-            chosen = self._chosen(name, parts, row_state, request, clock)
-            self._fill(action, parts, chosen, len(rows))
+        for share in self._shares(row_state, rows, turns):
+            chosen = self._chosen(share, row_state, request, clock)
+            self._fill(action, share, chosen, len(rows))
         for key, idle in self._idle.items():
             if key not in action:
                 action[key] = idle.repeat(len(rows), 0)
         return _whole(action, self.action_space)
 
-    def _parts(
-        self, row_state: Any, rows: IntArray, turns: IntArray | None
-    ) -> Iterator[tuple[str, list[MemberPart]]]:
-        """The agents that act in some rows, by name, with the parts of their members.
+    def _shares(self, row_state: Any, rows: IntArray, turns: IntArray | None) -> Iterator[Share]:
+        """The shares of the agents that act in some rows.
 
         Args:
             row_state: The group's.
             rows: [R].
             turns: The members that act, [R]; None: all that play.
         """
-        for name, bound in self._bound_to.items():
+        for bound in self._bound_to.values():
             parts = []
             for number, each in bound:
                 here = row_state.plays[number, rows] if turns is None else turns == number
@@ -393,43 +437,25 @@ class AgentGroup(Saved):
                 if len(places):
                     parts.append((number, each, places))
             if parts:
-                yield name, parts
+                yield Share(parts, len(rows))
 
-    def _chosen(
-        self,
-        name: str,
-        parts: list[MemberPart],
-        row_state: Any,
-        request: ActionRequest,
-        clock: Clock,
-    ) -> Action:
-        """The actions of an agent for its members, those of each behind one another.
+    def _chosen(self, share: Share, row_state: Any, request: ActionRequest, clock: Clock) -> Action:
+        """The actions of an agent in its share of a request."""
+        name = share.agent
+        return self.members[name].act(row_state.members[name], share.request(request), clock)
 
-        Args:
-            name: The agent's name.
-            parts: The members, and where they act.
-            row_state: The group's.
-            request: All rows.
-            clock: Phase and counters.
-        """
-        own = joined_records([each.request(request, places) for _, each, places in parts])
-        return self.members[name].act(row_state.members[name], own, clock)
-
-    def _fill(
-        self, action: dict[str, Array], parts: list[MemberPart], chosen: Action, count: int
-    ) -> None:
+    def _fill(self, action: dict[str, Array], share: Share, chosen: Action, count: int) -> None:
         """Write an agent's actions to the places of its members, by key, [R, ...] each."""
         begin = 0
-        for _, each, places in parts:
+        for _, each, places in share.parts:
             end = begin + len(places)
-            own = chosen if len(parts) == 1 else _part_of(chosen, slice(begin, end))
+            own = chosen if len(share.parts) == 1 else _part_of(chosen, slice(begin, end))
             for key, values in each.split(own).items():
                 if len(places) == count:
                     action[key] = values
                     continue
                 if key not in action:
-                    idle = self._idle.get(key, values[:1])
-                    action[key] = idle.repeat(count, 0)
+                    action[key] = self._idle.get(key, values[:1]).repeat(count, 0)
                 action[key][places] = values
             begin = end
 
@@ -450,19 +476,17 @@ class AgentGroup(Saved):
 
     def observe(self, row_state: Any, outcome: Outcome, clock: Clock) -> None:
         rows = outcome.rows
-        for name, parts in self._parts(row_state, rows, row_state.acted(rows)):
-            outcomes = []
-            for number, each, places in parts:
-                own, ended = each.outcome(outcome, places)
-                row_state.plays[number, ended] = False
-                outcomes.append(own)
-            self.members[name].observe(row_state.members[name], joined_records(outcomes), clock)
+        for share in self._shares(row_state, rows, row_state.acted(rows)):
+            own, ended = share.outcome(outcome)
+            if ended is not None:
+                plays = row_state.plays
+                plays.put(share.flat(rows, plays.shape[1])[ended], False)
+            self.members[share.agent].observe(row_state.members[share.agent], own, clock)
 
     def cut_off(self, row_state: Any, rows: IntArray, clock: Clock) -> None:
-        for name, parts in self._parts(row_state, rows, row_state.acted(rows)):
-            for _, each, places in parts:
-                own = each.rows(rows[places])
-                self.members[name].cut_off(row_state.members[name], own, clock)
+        for share in self._shares(row_state, rows, row_state.acted(rows)):
+            agent = self.members[share.agent]
+            agent.cut_off(row_state.members[share.agent], share.rows(rows), clock)
 
     def restart_rows(self, row_state: Any) -> None:
         for name, agent in self.members.items():
@@ -565,32 +589,11 @@ def _whole(action: dict[str, Array], space: Space | None) -> Action:
     return whole.astype(space.dtype, copy=False)
 
 
-def _index(places: IntArray, record: Array) -> Index:
-    """The fastest index of some places of a record, which are ascending."""
-    return EVERY_PLACE if len(places) == len(record) else places
-
-
 def _part_of(action: Action, index: slice) -> Action:
     """The actions of some rows."""
     if isinstance(action, dict):
         return {key: values[index] for key, values in action.items()}
     return action[index]
-
-
-def joined_records(parts: list[Record]) -> Record:
-    """Records of different rows, with the same keys, as one."""
-    if len(parts) == 1:
-        return parts[0]
-    by_name = [vars(part) for part in parts]
-    whole: dict[str, Any] = {}
-    for name, first in by_name[0].items():
-        if isinstance(first, Mapping):
-            whole[name] = {
-                key: np.concatenate([own[name][key] for own in by_name]) for key in first
-            }
-        else:
-            whole[name] = np.concatenate([own[name] for own in by_name])
-    return type(parts[0])(**whole)
 
 
 def _reshaped(tree: State, leading: tuple[int, ...], axes: int) -> State:
