@@ -166,8 +166,10 @@ class AgentGroupParameters:
         """
         whole = context.spaces
         action = by_part(whole.action)
-        parts = self._parts(action)
         is_whole = all(member.actions is None for member in self.members)
+        if is_whole and self.arbiter is not None and action is not whole.action:
+            action = spaces.Dict({WHOLE: whole.action})
+        parts = self._parts(action)
         if action is not whole.action and not is_whole:  # a part is no goal of the level below
             context = replace(context, place=replace(context.place, below=None, agent_below=None))
         own: dict[str, list[EnvironmentSpaces]] = {}

@@ -62,6 +62,8 @@ class ActionPart:
     def __init__(self, keys: tuple[str, ...], whole: spaces.Dict) -> None:
         self.keys = keys
         parts: dict[str, Space] = {key: whole[key] for key in keys}
+        self.idle = {key: _idle(part) for key, part in parts.items()}
+        """Placeholders [1, ...] by key, where the agent does not act."""
         self.names: dict[str, str] = {}
         """The agent's names of keys that stay a Dict."""
         self.flat: FlatParts | None = None
@@ -377,8 +379,8 @@ class AgentGroup(Saved):
             name: [(number, each) for number, each in enumerate(bound) if each.agent_name == name]
             for name in self.members
         }
-        parts = {} if action_space is None else by_part(action_space).spaces
-        self._idle = {key: _idle(part) for key, part in parts.items()}
+        parts = [each.part for each in bound if each.part is not None]
+        self._idle = {key: idle for part in parts for key, idle in part.idle.items()}
         self._may_end = any(each.has_own_end for each in bound)
 
     def new_rows(self, num_envs: int, seed: int) -> MemberRows:
