@@ -300,7 +300,7 @@ class TurnRows(MemberRows):
 
     SAVED = ("playing", "latest", "decisions_of", "turns")
 
-    decisions: OpenDecisions
+    opened: OpenDecisions
     """The open decisions of the members, and of the selector behind them."""
     decisions_of: dict[str, OpenDecisions]
     """The same of each by name."""
@@ -374,60 +374,43 @@ class TurnGroup(AgentGroup):
         ]
 
     def _new_rows(self, num_envs: int, seed: int) -> dict[str, Any]:
-        decisions = OpenDecisions.new((len(self._deciding), num_envs))
+        opened = OpenDecisions.new((len(self._deciding), num_envs))
         return {
             **super()._new_rows(num_envs, seed),
-            "decisions": decisions,
+            "opened": opened,
             "decisions_of": {
-                each.name: decisions.of(number) for number, each in enumerate(self._deciding)
+                each.name: opened.of(number) for number, each in enumerate(self._deciding)
             },
             "turns": self.arbiter.new_rows(num_envs),
         }
 
     def turns(self, row_state: TurnRows, request: ActionRequest, clock: Clock) -> IntArray:
-        plays = row_state.plays[:, request.rows]
-        if plays.all():
+        plays = row_state.plays[:, request.rows] if self._may_end else None
+        if plays is None or plays.all():
             return self.arbiter.turns(self, row_state, request, None, clock)
         turns = self.arbiter.turns(self, row_state, request, plays, clock)
         return np.where(plays[turns, np.arange(len(turns))], turns, -1)
 
-    def begun(
-        self, row_state: TurnRows, request: ActionRequest, turns: IntArray, is_new: BoolArray
-    ) -> ActionRequest:
-        return self._begun(row_state, request, turns, request.episode_start | is_new)
-
-    def _begun(
-        self,
-        row_state: TurnRows,
-        request: ActionRequest,
-        numbers: IntArray | int,
-        episode_start: BoolArray,
-    ) -> ActionRequest:
-        """The request as agents see it whose earlier decisions may be open."""
-        starts = ~row_state.decisions.open[numbers, request.rows]
-        return ActionRequest(
-            rows=request.rows,
-            observation=request.observation,
-            starts=starts,
-            episode_start=starts & episode_start,
-            greedy=request.greedy,
-        )
+    def _starts(
+        self, row_state: TurnRows, request: ActionRequest, turns: IntArray | int
+    ) -> BoolArray:
+        starts: BoolArray = ~row_state.opened.open[turns, request.rows]
+        return starts
 
     def _chosen(
-        self, share: Share, row_state: TurnRows, request: ActionRequest, clock: Clock
+        self, share: Share, own: ActionRequest, rows: IntArray, row_state: TurnRows, clock: Clock
     ) -> Action:
         """Close the decisions of members that act again, open new ones, and choose."""
-        decisions, own, name = row_state.decisions, share.request(request), share.agent
-        index, again = share.flat(request.rows, decisions.open.shape[1]), ~own.starts
-        count = np.count_nonzero(again)
+        opened, again = row_state.opened, ~own.starts
+        index, count = share.flat(rows, opened.open.shape[1]), np.count_nonzero(again)
         if count:
-            closed = decisions.closed(index, own, self._kept(share, row_state, request.rows))
+            closed = opened.closed(index, own, self._kept(share, row_state, rows))
             if count == len(again):
-                self._learn(name, row_state, closed, index, clock)
+                self._learn(share.agent, row_state, closed, index, clock)
             else:
-                self._learn(name, row_state, closed.rows_of(again), index[again], clock)
-        decisions.begin(index, learns=clock.learns)
-        return self.members[name].act(row_state.members[name], own, clock)
+                self._learn(share.agent, row_state, closed.rows_of(again), index[again], clock)
+        opened.begin(index, learns=clock.learns)
+        return super()._chosen(share, own, rows, row_state, clock)
 
     def _kept(self, share: Share, row_state: TurnRows, rows: IntArray) -> dict[str, Array]:
         """The infos that an agent keeps of its open decisions, each [D] of its share."""
@@ -435,7 +418,7 @@ class TurnGroup(AgentGroup):
             return {}
         stores = [row_state.decisions_of[each.name].info for _, each, _ in share.parts]
         names = dict.fromkeys(name for store in stores for name in store)
-        none = np.zeros(row_state.decisions.open.shape[1])
+        none = np.zeros(row_state.opened.open.shape[1])
         return {
             name: share.joined([store.get(name, none)[rows] for store in stores]) for name in names
         }
@@ -445,9 +428,10 @@ class TurnGroup(AgentGroup):
     ) -> Array:
         """The selector's choices [R], numbers of members."""
         number = len(self.bound)
-        own = self._begun(row_state, request, number, request.episode_start)
-        share = Share([(number, each, np.arange(len(request.rows)))], len(request.rows))
-        chosen = self._chosen(share, row_state, own, clock)
+        starts = self._starts(row_state, request, number)
+        share = Share([(number, each, np.arange(len(starts)))], len(starts))
+        own = share.request(request, starts, starts & request.episode_start)
+        chosen = self._chosen(share, own, request.rows, row_state, clock)
         if isinstance(chosen, dict) or ((chosen < 0) | (chosen >= number)).any():
             raise ActionError(
                 f"the selector '{each.name}' chose {np.unique(np.asarray(chosen))}; allowed are "
@@ -457,8 +441,8 @@ class TurnGroup(AgentGroup):
         return chosen
 
     def observe(self, row_state: TurnRows, outcome: Outcome, clock: Clock) -> None:
-        decisions, rows, n = row_state.decisions, outcome.rows, row_state.plays.shape[1]
-        numbers, places = decisions.open[:, rows].nonzero()  # [D] each: those that are open
+        opened, rows, n = row_state.opened, outcome.rows, row_state.plays.shape[1]
+        numbers, places = opened.open[:, rows].nonzero()  # [D] each: those that are open
         reward = outcome.reward[places].astype(np.float64, copy=False)
         over = (outcome.terminated | outcome.truncated)[places]
         for number, each in self._with_own:
@@ -472,7 +456,7 @@ class TurnGroup(AgentGroup):
                 row_state.plays[number, rows[ended]] = False
             kept = {name: outcome.info[name][here] for name in each.infos if name in outcome.info}
             write_rows(row_state.decisions_of[each.name].info, rows[here], kept, n)
-        decisions.add(numbers * n + rows[places], places, outcome, reward, self.discount)
+        opened.add(numbers * n + rows[places], places, outcome, reward, self.discount)
         if not np.count_nonzero(over):
             return
         numbers, places = numbers[over], places[over]
@@ -482,7 +466,7 @@ class TurnGroup(AgentGroup):
             if parts:
                 share = Share(parts, len(rows))
                 index = share.flat(rows, n)
-                ended = decisions.ended(index, share.outcome(outcome)[0])
+                ended = opened.ended(index, share.outcome(outcome)[0])
                 self._learn(name, row_state, ended, index, clock)
 
     def _learn(
@@ -491,7 +475,7 @@ class TurnGroup(AgentGroup):
         """Give an agent the outcome of decisions; of frozen ones it learns nothing."""
         agent, rows = self.members[name], row_state.members[name]
         if clock.learns:
-            learns = row_state.decisions.learns.take(index)
+            learns = row_state.opened.learns.take(index)
             if not learns.all():
                 agent.observe(rows, outcome.rows_of(~learns), replace(clock, phase=Phase.TEST))
                 if not learns.any():
@@ -501,7 +485,7 @@ class TurnGroup(AgentGroup):
 
     def cut_off(self, row_state: TurnRows, rows: IntArray, clock: Clock) -> None:
         for number, each in enumerate(self._deciding):
-            is_open = row_state.decisions.open[number]
+            is_open = row_state.opened.open[number]
             (places,) = is_open[rows].nonzero()
             if len(places):
                 share = Share([(number, each, places)], len(rows))
@@ -511,7 +495,7 @@ class TurnGroup(AgentGroup):
 
     def restart_rows(self, row_state: TurnRows) -> None:
         super().restart_rows(row_state)
-        row_state.decisions.open[:] = False
+        row_state.opened.open[:] = False
 
     def description(self) -> str:
         """The order, and the members one after the other, for people."""

@@ -1,7 +1,7 @@
 """Several agents as one: their parts of actions and outcomes, who acts, what they save."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from posixpath import commonpath
 from typing import Any, ClassVar, Protocol
 
@@ -271,14 +271,16 @@ class Share:
         """The agent's name."""
         return self.parts[0][1].agent_name
 
-    def request(self, request: ActionRequest) -> ActionRequest:
-        """The agent's view of a request."""
+    def request(
+        self, request: ActionRequest, starts: BoolArray, episode_start: BoolArray
+    ) -> ActionRequest:
+        """The agent's view of a request, with its own starts [R]."""
         index = self.index
         return ActionRequest(
             rows=self.rows(request.rows),
             observation=self._seen(request.observation),
-            starts=request.starts[index],
-            episode_start=request.episode_start[index],
+            starts=starts[index],
+            episode_start=episode_start[index],
             greedy=request.greedy[index],
         )
 
@@ -410,13 +412,15 @@ class AgentGroup(Saved):
         if self._may_end and np.count_nonzero(request.episode_start):
             row_state.plays[:, rows[request.episode_start]] = True
         turns = self.turns(row_state, request, clock)
-        if turns is not None:
-            is_new = row_state.latest[rows] != turns
-            request = self.begun(row_state, request, turns, is_new)
+        starts, first = request.starts, request.episode_start
+        if turns is not None:  # to an agent an episode begins where another has acted since
+            starts = self._starts(row_state, request, turns)
+            first = starts & (first | (row_state.latest[rows] != turns))
             row_state.latest[rows] = turns
         action: dict[str, Array] = {}
         for share in self._shares(row_state, rows, turns):
-            chosen = self._chosen(share, row_state, request, clock)
+            own = share.request(request, starts, first)
+            chosen = self._chosen(share, own, rows, row_state, clock)
             self._fill(action, share, chosen, len(rows))
         for key, idle in self._idle.items():
             if key not in action:
@@ -431,6 +435,7 @@ class AgentGroup(Saved):
             rows: [R].
             turns: The members that act, [R]; None: all that play.
         """
+        left = len(rows)
         for bound in self._bound_to.values():
             parts = []
             for number, each in bound:
@@ -438,13 +443,29 @@ class AgentGroup(Saved):
                 (places,) = here.nonzero()
                 if len(places):
                     parts.append((number, each, places))
+                    left -= len(places)
             if parts:
                 yield Share(parts, len(rows))
+            if turns is not None and not left:
+                return
 
-    def _chosen(self, share: Share, row_state: Any, request: ActionRequest, clock: Clock) -> Action:
-        """The actions of an agent in its share of a request."""
-        name = share.agent
-        return self.members[name].act(row_state.members[name], share.request(request), clock)
+    def _starts(self, row_state: Any, request: ActionRequest, turns: IntArray) -> BoolArray:
+        """[R] whether the decision of the member that acts continues no earlier one of it."""
+        return request.starts
+
+    def _chosen(
+        self, share: Share, own: ActionRequest, rows: IntArray, row_state: Any, clock: Clock
+    ) -> Action:
+        """The actions of an agent.
+
+        Args:
+            share: Its share of a request.
+            own: Its view of that.
+            rows: The rows of the whole request, [R].
+            row_state: The group's.
+            clock: Phase and counters.
+        """
+        return self.members[share.agent].act(row_state.members[share.agent], own, clock)
 
     def _fill(self, action: dict[str, Array], share: Share, chosen: Action, count: int) -> None:
         """Write an agent's actions to the places of its members, by key, [R, ...] each."""
@@ -460,21 +481,6 @@ class AgentGroup(Saved):
                     action[key] = self._idle.get(key, values[:1]).repeat(count, 0)
                 action[key][places] = values
             begin = end
-
-    def begun(
-        self, row_state: Any, request: ActionRequest, turns: IntArray, is_new: BoolArray
-    ) -> ActionRequest:
-        """The request as the members see it that act in its rows.
-
-        To an agent a row begins a new episode where another one has acted there since.
-
-        Args:
-            row_state: The group's.
-            request: The level's.
-            turns: The members that act, [R].
-            is_new: [R] another member acted last.
-        """
-        return replace(request, episode_start=request.episode_start | is_new)
 
     def observe(self, row_state: Any, outcome: Outcome, clock: Clock) -> None:
         rows = outcome.rows
