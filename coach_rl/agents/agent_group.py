@@ -13,7 +13,7 @@ calls of `core.agents.Agent` for the rows in which it has a part.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self, cast
+from typing import Any, Protocol, Self, cast
 
 from gymnasium import spaces
 
@@ -21,7 +21,6 @@ from coach_rl.agents.member_agents import (
     WHOLE,
     ActionPart,
     AgentGroup,
-    ArbiterParameters,
     BoundMember,
     by_part,
 )
@@ -105,6 +104,28 @@ class GroupMember:
             terminated=agent_info(agent.name, TERMINATED),
             truncated=agent_info(agent.name, TRUNCATED),
         )
+
+
+class ArbiterParameters(Protocol):
+    """A frozen description of who acts, where not all members do; see `agents.arbiters`."""
+
+    def build(
+        self,
+        agents: Mapping[str, AnyAgent],
+        bound: tuple[BoundMember, ...],
+        context: AgentContext,
+        *,
+        discount: float,
+    ) -> AgentGroup:
+        """The group.
+
+        Args:
+            agents: The members' agents, by name.
+            bound: The members.
+            context: The group's.
+            discount: Of rewards, per simulator step, while they are added up.
+        """
+        ...
 
 
 @parameter_class

@@ -9,9 +9,10 @@ observation is the one that it acts on then. Its own end, and that of the (sub-)
 before.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from gymnasium import spaces
@@ -163,7 +164,7 @@ class SelectedTurns:
             {**agents, name: agent},
             bound,
             context.spaces.action,
-            arbiter=_Chosen(chooser, every=self.every),
+            arbiter=_Chosen(name, every=self.every),
             discount=discount,
             chooser=chooser,
         )
@@ -173,15 +174,16 @@ class SelectedTurns:
 class OpenDecisions(Saved):
     """Open decisions and their results so far: of K agents, [K, N] each, or of one of them, [N]."""
 
-    SAVED = (
-        "open",
-        "reward",
-        "duration",
-        "below",
-        "tested",
-        "learns",
-        SavedAttribute("info", varies=True),
-    )
+    KINDS: ClassVar[Mapping[str, type]] = {
+        "open": np.bool_,
+        "reward": np.float64,
+        "duration": np.int64,
+        "below": np.uint8,
+        "tested": np.bool_,
+        "learns": np.bool_,
+    }
+    """The dtypes of the arrays."""
+    SAVED = (*KINDS, SavedAttribute("info", varies=True))
 
     open: BoolArray
     """It has decided, and neither acted again nor come to an end."""
@@ -201,25 +203,12 @@ class OpenDecisions(Saved):
     @classmethod
     def new(cls, shape: tuple[int, int]) -> "OpenDecisions":
         """None is open."""
-        return cls(
-            open=np.zeros(shape, np.bool_),
-            reward=np.zeros(shape, np.float64),
-            duration=np.zeros(shape, np.int64),
-            below=np.zeros(shape, np.uint8),
-            tested=np.zeros(shape, np.bool_),
-            learns=np.zeros(shape, np.bool_),
-        )
+        arrays: dict[str, Any] = {name: np.zeros(shape, kind) for name, kind in cls.KINDS.items()}
+        return cls(**arrays)
 
     def of(self, number: int) -> "OpenDecisions":
         """Those of one agent, which share memory with these."""
-        return OpenDecisions(
-            open=self.open[number],
-            reward=self.reward[number],
-            duration=self.duration[number],
-            below=self.below[number],
-            tested=self.tested[number],
-            learns=self.learns[number],
-        )
+        return OpenDecisions(**{name: getattr(self, name)[number] for name in self.KINDS})
 
     def begin(self, index: IntArray, *, learns: bool) -> None:
         """Open decisions at flat places [D]."""
@@ -308,32 +297,29 @@ class TurnRows(MemberRows):
     """The arbiter's, [N, ...] each."""
 
 
+Kept = dict[str, Array]
+Plays = BoolArray | None
+Choose = Callable[[ActionRequest], IntArray]
+
+
 class Arbiter(Protocol):
     """Chooses the member that acts."""
 
     description: str
     """A line that names who acts, for people."""
 
-    def new_rows(self, num_envs: int) -> dict[str, Array]:
+    def new_rows(self, num_envs: int) -> Kept:
         """Arrays [N, ...] by name that it keeps."""
         ...
 
-    def turns(
-        self,
-        group: "TurnGroup",
-        row_state: TurnRows,
-        request: ActionRequest,
-        plays: BoolArray | None,
-        clock: Clock,
-    ) -> IntArray:
+    def turns(self, kept: Kept, request: ActionRequest, plays: Plays, choose: Choose) -> IntArray:
         """The numbers of members, [R].
 
         Args:
-            group: The group.
-            row_state: Its rows.
+            kept: What `new_rows` made.
             request: The rows that wait for a decision.
             plays: [M, R] the member's own episode continues; None: all of them do.
-            clock: Phase and counters.
+            choose: Returns the selector's choices for a part of the request.
         """
         ...
 
@@ -386,9 +372,10 @@ class TurnGroup(AgentGroup):
 
     def turns(self, row_state: TurnRows, request: ActionRequest, clock: Clock) -> IntArray:
         plays = row_state.plays[:, request.rows] if self._may_end else None
+        choose = partial(self._choices, row_state, clock)
         if plays is None or plays.all():
-            return self.arbiter.turns(self, row_state, request, None, clock)
-        turns = self.arbiter.turns(self, row_state, request, plays, clock)
+            return self.arbiter.turns(row_state.turns, request, None, choose)
+        turns = self.arbiter.turns(row_state.turns, request, plays, choose)
         return np.where(plays[turns, np.arange(len(turns))], turns, -1)
 
     def _starts(
@@ -423,11 +410,9 @@ class TurnGroup(AgentGroup):
             name: share.joined([store.get(name, none)[rows] for store in stores]) for name in names
         }
 
-    def choose(
-        self, each: BoundMember, row_state: TurnRows, request: ActionRequest, clock: Clock
-    ) -> Array:
+    def _choices(self, row_state: TurnRows, clock: Clock, request: ActionRequest) -> IntArray:
         """The selector's choices [R], numbers of members."""
-        number = len(self.bound)
+        number, each = len(self.bound), self._deciding[-1]
         starts = self._starts(row_state, request, number)
         share = Share([(number, each, np.arange(len(starts)))], len(starts))
         own = share.request(request, starts, starts & request.episode_start)
@@ -516,16 +501,9 @@ class _Order:
     def new_rows(self, num_envs: int) -> dict[str, Array]:
         return {"place": np.zeros(num_envs, np.int64)}
 
-    def turns(
-        self,
-        group: "TurnGroup",
-        row_state: TurnRows,
-        request: ActionRequest,
-        plays: BoolArray | None,
-        clock: Clock,
-    ) -> IntArray:
+    def turns(self, kept: Kept, request: ActionRequest, plays: Plays, choose: Choose) -> IntArray:
         """The first from the row's place on whose member plays."""
-        place, rows, count = row_state.turns["place"], request.rows, len(self._order)
+        place, rows, count = kept["place"], request.rows, len(self._order)
         if np.count_nonzero(request.episode_start):
             place[rows[request.episode_start]] = 0
         places = place[rows]
@@ -549,14 +527,7 @@ class _Shown:
     def new_rows(self, num_envs: int) -> dict[str, Array]:
         return {}
 
-    def turns(
-        self,
-        group: "TurnGroup",
-        row_state: TurnRows,
-        request: ActionRequest,
-        plays: BoolArray | None,
-        clock: Clock,
-    ) -> IntArray:
+    def turns(self, kept: Kept, request: ActionRequest, plays: Plays, choose: Choose) -> IntArray:
         """The one that is named; RunError where none is, or several are."""
         shown = np.empty((len(self._keys), len(request.rows)), np.bool_)
         for number, key in enumerate(self._keys):
@@ -575,31 +546,23 @@ class _Shown:
 class _Chosen:
     """The members that a selector chooses."""
 
-    def __init__(self, chooser: BoundMember, *, every: int) -> None:
-        self._chooser, self._every = chooser, every
-        self.description = f"acts: the member that {chooser.name} chooses, every {every} decisions"
+    def __init__(self, chooser: str, *, every: int) -> None:
+        self._every = every
+        self.description = f"acts: the member that {chooser} chooses, every {every} decisions"
 
     def new_rows(self, num_envs: int) -> dict[str, Array]:
         return {"choice": np.zeros(num_envs, np.int64), "since": np.zeros(num_envs, np.int64)}
 
-    def turns(
-        self,
-        group: "TurnGroup",
-        row_state: TurnRows,
-        request: ActionRequest,
-        plays: BoolArray | None,
-        clock: Clock,
-    ) -> IntArray:
+    def turns(self, kept: Kept, request: ActionRequest, plays: Plays, choose: Choose) -> IntArray:
         """The choice, made where it is due."""
-        choice, since = row_state.turns["choice"], row_state.turns["since"]
+        choice, since = kept["choice"], kept["since"]
         rows = request.rows
         due = request.starts | (since[rows] >= self._every)
         if plays is not None:
             due |= ~plays[choice[rows], np.arange(len(rows))]
         if np.count_nonzero(due):
-            chooses = rows[due]
-            choice[chooses] = group.choose(self._chooser, row_state, request.rows_of(due), clock)
-            since[chooses] = 0
+            choice[rows[due]] = choose(request.rows_of(due))
+            since[rows[due]] = 0
         since[rows] += 1
         turns: IntArray = choice[rows]
         return turns

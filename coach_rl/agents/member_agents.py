@@ -3,14 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from posixpath import commonpath
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.agents.flattened_output import DISCRETE, FlatParts
 from coach_rl.core.agents import (
-    AgentContext,
     AnyAgent,
     EndingAgent,
     PacedAgent,
@@ -223,28 +222,6 @@ class GroupRows(MemberRows):
 
     def acted(self, rows: IntArray) -> IntArray | None:
         return None
-
-
-class ArbiterParameters(Protocol):
-    """A frozen description of who acts, where not all members do; see `agents.arbiters`."""
-
-    def build(
-        self,
-        agents: Mapping[str, AnyAgent],
-        bound: tuple[BoundMember, ...],
-        context: AgentContext,
-        *,
-        discount: float,
-    ) -> "AgentGroup":
-        """The group.
-
-        Args:
-            agents: The members' agents, by name.
-            bound: The members.
-            context: The group's.
-            discount: Of rewards, per simulator step, while they are added up.
-        """
-        ...
 
 
 class Share:

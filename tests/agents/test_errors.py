@@ -19,6 +19,7 @@ from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from coach_rl.agents.hierarchies.hiro_agent import SubGoalCorrectionParameters
 from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
 from coach_rl.agents.hierarchies.sub_goal_guide import AdjacencyParameters
+from coach_rl.agents.member_agents import Share
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
@@ -111,7 +112,8 @@ def long_decision(**changes):
         info={"dead": np.array([0.0, 1.0]), "pay": np.ones(2)},
     )
     member = replace(groups.LEFT, **{"reward": None, "terminated": None, **changes})
-    return lambda: member.bound(observations={}, part=None).outcome(outcome, np.arange(2))
+    share = Share([(0, member.bound(observations={}, part=None), np.arange(2))], 2)
+    return lambda: share.outcome(outcome)
 
 
 TWINS = shared.sharing(shared.ddpg).members
