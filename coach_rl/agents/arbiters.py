@@ -337,6 +337,7 @@ class TurnGroup(AgentGroup):
     """
 
     ROWS = TurnRows
+    takes_turns = True
 
     def __init__(
         self,
@@ -477,6 +478,11 @@ class TurnGroup(AgentGroup):
                 agent = self.members[share.agent]
                 agent.cut_off(row_state.members[share.agent], share.rows(rows), clock)
                 is_open[rows[places]] = False
+
+    def acting_member(self, row_state: TurnRows, row: int) -> str:
+        """The member, and the selector that chose it."""
+        chosen = [f" (by {chooser.name})" for chooser in self._deciding[len(self.bound) :]]
+        return "".join([super().acting_member(row_state, row), *chosen])
 
     def restart_rows(self, row_state: TurnRows) -> None:
         super().restart_rows(row_state)

@@ -197,10 +197,6 @@ class MemberRows(Saved):
     places: dict[str, int]
     """Number of members that share each agent, by its name."""
 
-    def acted(self, rows: IntArray) -> IntArray | None:
-        """The members that made the latest decision of these rows, [R]; None: all that play."""
-        return self.latest[rows]
-
     def decisions(self) -> State:
         made = {name: following(rows, name).decisions() for name, rows in self.members.items()}
         return {
@@ -219,9 +215,6 @@ class GroupRows(MemberRows):
     """The state of members that all act at every decision."""
 
     SAVED = ("playing",)
-
-    def acted(self, rows: IntArray) -> IntArray | None:
-        return None
 
 
 class Share:
@@ -339,6 +332,8 @@ class AgentGroup(Saved):
     SAVED: ClassVar[SavedNames] = (SavedAttribute("members", inline=True),)
     ROWS: ClassVar[type[MemberRows]] = GroupRows
     """The kind of row state."""
+    takes_turns: ClassVar[bool] = False
+    """True if one member acts in each row, and not all at once."""
 
     def __init__(
         self,
@@ -404,6 +399,10 @@ class AgentGroup(Saved):
                 action[key] = idle.repeat(len(rows), 0)
         return _whole(action, self.action_space)
 
+    def _acted(self, row_state: Any, rows: IntArray) -> Iterator[Share]:
+        """The shares of the agents that made the latest decisions of some rows."""
+        return self._shares(row_state, rows, row_state.latest[rows] if self.takes_turns else None)
+
     def _shares(self, row_state: Any, rows: IntArray, turns: IntArray | None) -> Iterator[Share]:
         """The shares of the agents that act in some rows.
 
@@ -461,7 +460,7 @@ class AgentGroup(Saved):
 
     def observe(self, row_state: Any, outcome: Outcome, clock: Clock) -> None:
         rows = outcome.rows
-        for share in self._shares(row_state, rows, row_state.acted(rows)):
+        for share in self._acted(row_state, rows):
             own, ended = share.outcome(outcome)
             if ended is not None:
                 plays = row_state.plays
@@ -469,9 +468,13 @@ class AgentGroup(Saved):
             self.members[share.agent].observe(row_state.members[share.agent], own, clock)
 
     def cut_off(self, row_state: Any, rows: IntArray, clock: Clock) -> None:
-        for share in self._shares(row_state, rows, row_state.acted(rows)):
+        for share in self._acted(row_state, rows):
             agent = self.members[share.agent]
             agent.cut_off(row_state.members[share.agent], share.rows(rows), clock)
+
+    def acting_member(self, row_state: Any, row: int) -> str:
+        number = row_state.latest[row]
+        return self.bound[number].name if number >= 0 else "none"
 
     def restart_rows(self, row_state: Any) -> None:
         for name, agent in self.members.items():

@@ -279,6 +279,18 @@ class PicturedAgent(Protocol[Held]):
         ...
 
 
+@runtime_checkable
+class TurnAgent(Protocol[Held]):
+    """An agent of several members, of which films name the one that acts."""
+
+    takes_turns: bool
+    """True if one member acts in each row, and not all at once."""
+
+    def acting_member(self, row_state: Held, row: int) -> str:
+        """Return the member that made the latest decision of a row, or `none`."""
+        ...
+
+
 AnyAgent: TypeAlias = Agent[Any]
 """An agent with any row state; only the agent itself reads it."""
 

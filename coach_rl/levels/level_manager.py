@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.agents import AnyAgent, DrawnAgent, EndingAgent, PicturedAgent, following
+from coach_rl.core.agents import (
+    AnyAgent,
+    DrawnAgent,
+    EndingAgent,
+    PicturedAgent,
+    TurnAgent,
+    following,
+)
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
@@ -407,6 +414,15 @@ class LevelManager:
         """Return the agent's picture of a row, uint8 [H, W, 3]; None where it has none."""
         agent = self.agent
         return agent.picture(self.agent_rows, row) if isinstance(agent, PicturedAgent) else None
+
+    def acting(self, row: int) -> str:
+        """Return the level's name, with the member or the option that acted last in a row."""
+        agent = self.agent
+        if isinstance(agent, TurnAgent) and agent.takes_turns:
+            return f"{self.name}/{agent.acting_member(self.agent_rows, row)}"
+        if isinstance(self.params.goal_space, OptionSpace):
+            return f"{self.name}/option {self._rows.goal[row].argmax()}"
+        return self.name
 
     def state_dict(self) -> State:
         return {"environment": self.environment.state_dict(), **self.own_state_dict()}

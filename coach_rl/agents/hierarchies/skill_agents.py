@@ -94,6 +94,7 @@ class SkillAgents(AgentGroup):
     """
 
     ROWS = SkillRows
+    takes_turns = True
 
     def __init__(self, agents: Mapping[str, AnyAgent], observed: Iterable[str]) -> None:
         seen = {key: key for key in observed}
