@@ -149,14 +149,17 @@ class AgentGroupParameters:
             len(set(names)) == len(names),
             f"the members of group '{self.name}' need different names, got {names}",
         )
-        for member in self.members:
-            memory = getattr(member.agent, "memory", None)
+        selector: Any = getattr(self.arbiter, "agent", self.members[0].agent)
+        for agent in (selector, *(member.agent for member in self.members)):
+            memory = getattr(agent, "memory", None)
             require(
                 self.arbiter is None or getattr(memory, "hindsight", None) is None,
-                f"member '{member.agent.name}' has a memory with hindsight, which computes the "
-                "reward of a single decision, and its decisions last until it acts again; leave "
-                "out hindsight or the arbiter",
+                f"agent '{agent.name}' of group '{self.name}' has a memory with "
+                "hindsight, and its decisions last until it acts again: their reward under another "
+                "goal depends on states in between, which it does not store; leave out hindsight, "
+                "or give the agent a level of its own in a graph of levels (docs/graphs.md)",
             )
+        for member in self.members:
             if member.shares is None:
                 continue
             require(

@@ -266,8 +266,10 @@ CASES = {
     ParameterError: [
         (
             in_turn(Turns(), agent=with_hindsight),
-            "member 'a' has a memory with hindsight ... leave out hindsight or the arbiter",
+            "agent 'a' of group 'group' has a memory with hindsight ... states "
+            "in between ... leave out hindsight, or give the agent a level of its own",
         ),
+        (in_turn(chooser(agent=with_hindsight("of"))), "agent 'of' of group 'group' has a memory"),
         (
             in_turn(chooser(agent=turns.RecorderParameters(name="a"))),
             "the selector and a member are called 'a'; choose another name",
