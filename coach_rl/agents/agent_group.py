@@ -149,16 +149,6 @@ class AgentGroupParameters:
             len(set(names)) == len(names),
             f"the members of group '{self.name}' need different names, got {names}",
         )
-        selector: Any = getattr(self.arbiter, "agent", self.members[0].agent)
-        for agent in (selector, *(member.agent for member in self.members)):
-            memory = getattr(agent, "memory", None)
-            require(
-                self.arbiter is None or getattr(memory, "hindsight", None) is None,
-                f"agent '{agent.name}' of group '{self.name}' has a memory with "
-                "hindsight, and its decisions last until it acts again: their reward under another "
-                "goal depends on states in between, which it does not store; leave out hindsight, "
-                "or give the agent a level of its own in a graph of levels (docs/graphs.md)",
-            )
         for member in self.members:
             if member.shares is None:
                 continue
@@ -218,6 +208,7 @@ class AgentGroupParameters:
                     replace(
                         context,
                         spaces=own[name][0],
+                        place=replace(context.place, turn_of=name if self.arbiter else ""),
                         runtime=context.runtime.for_part("member", name, signals=name),
                         num_envs=context.num_envs * count,
                         planned_steps=context.planned_steps * count // acting,

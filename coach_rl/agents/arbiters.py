@@ -149,7 +149,7 @@ class SelectedTurns:
             replace(
                 context,
                 spaces=own,
-                place=replace(context.place, below=None, agent_below=None),
+                place=replace(context.place, below=None, agent_below=None, turn_of=name),
                 planned_steps=context.planned_steps // self.every,
                 runtime=context.runtime.for_part("member", name, signals=name),
             )

@@ -265,12 +265,6 @@ def table(kind, *rows):
 CASES = {
     ParameterError: [
         (
-            in_turn(Turns(), agent=with_hindsight),
-            "agent 'a' of group 'group' has a memory with hindsight ... states "
-            "in between ... leave out hindsight, or give the agent a level of its own",
-        ),
-        (in_turn(chooser(agent=with_hindsight("of"))), "agent 'of' of group 'group' has a memory"),
-        (
             in_turn(chooser(agent=turns.RecorderParameters(name="a"))),
             "the selector and a member are called 'a'; choose another name",
         ),
@@ -362,6 +356,12 @@ CASES = {
         (members(*TWINS, shares="left"), "shares 'left', which is the name of a member"),
     ],
     ConfigurationError: [
+        (
+            in_turn(Turns(), agent=with_hindsight),
+            "agent 'a' acts in turn: ... hindsight ... leave that out, or give "
+            "the agent a level of its own",
+        ),
+        (in_turn(chooser(agent=with_hindsight("of"))), "agent 'of' acts in turn: ... hindsight"),
         (in_turn(Turns(order=("a",))), "member 'b' never acts: the order of Turns is a; add it"),
         (
             central(groups.ddpg("left")),
