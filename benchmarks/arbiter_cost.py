@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
-from level_overhead import NullSimulator
+from level_overhead import GOALS, HORIZON, NullSimulator
 
 import coach_rl as rl
 from coach_rl.core.agents import AgentContext
@@ -64,7 +64,7 @@ def agent(kind: str, name: str, rollout: int = 10**6) -> Any:
     """A scripted agent, or PPO with its default networks and rollouts of so many decisions."""
     if kind == "scripted":
         return rl.ScriptedAgentParameters(name=name, policy="still")
-    algorithm = rl.PPOAlgorithmParameters(rollout=rl.EnvironmentSteps(rollout), minibatch=64)
+    algorithm = rl.PPOAlgorithmParameters(rollout=rl.EnvironmentSteps(rollout), minibatch=32)
     return rl.PPOAgentParameters(name=name, algorithm=algorithm, update_mode="eager")
 
 
@@ -75,13 +75,17 @@ def group(kind: str, arbiter: Any, shares: str | None = None, rollout: int = 10*
     return rl.AgentGroupParameters(members=members, arbiter=arbiter)
 
 
-def stack(params: Any, num_envs: int, phase: Phase, *, in_step: bool = False) -> Stack:
-    """A level of that agent, its rows begun and, unless they are in step, three to a turn."""
-    level = rl.LevelParameters(name="main", agent=params)
+def stack(*agents: Any, num_envs: int, phase: Phase, in_step: bool = False) -> Stack:
+    """Levels of these agents, the top's first, whose rows have begun and are in or out of step."""
+    below = {"goal_space": GOALS, "horizon": HORIZON}
+    levels = tuple(
+        rl.LevelParameters(name=f"level {number}", agent=params, **(below if number else {}))
+        for number, params in enumerate(agents)
+    )
     built = build_stack(
-        (level,),
+        levels,
         NullSimulator(num_envs, in_phase=in_step),
-        agent=lambda _, spaces: params.build(
+        agent=lambda number, spaces: agents[number].build(
             AgentContext(
                 spaces=spaces,
                 num_envs=num_envs,
@@ -130,13 +134,13 @@ def table(kind: str, phase: Phase, rows: Sequence[int], rounds: int) -> None:
         third = max(1, n // 3)
         single, turns = agent(kind, "a"), rl.Turns()
         stacks = [
-            stack(single, n, phase),
-            stack(group(kind, turns), n, phase, in_step=True),
-            stack(group(kind, turns), n, phase),
-            stack(group(kind, turns, "all"), n, phase),
-            stack(group(kind, selected), n, phase),
-            stack(single, third, phase),
-            stack(Nothing(), n, phase),
+            stack(single, num_envs=n, phase=phase),
+            stack(group(kind, turns), num_envs=n, phase=phase, in_step=True),
+            stack(group(kind, turns), num_envs=n, phase=phase),
+            stack(group(kind, turns, "all"), num_envs=n, phase=phase),
+            stack(group(kind, selected), num_envs=n, phase=phase),
+            stack(single, num_envs=third, phase=phase),
+            stack(Nothing(), num_envs=n, phase=phase),
         ]
         counts = [tick_bytecodes(each) for each in stacks]
         times = microseconds([each.tick for each in stacks], rounds, 100)
@@ -158,7 +162,7 @@ def learning(rows: Sequence[int], rounds: int) -> None:
     for n in rows:
         rollout = 96 * n
         built = [
-            stack(params, n, Phase.TRAIN)
+            stack(params, num_envs=n, phase=Phase.TRAIN)
             for params in (
                 agent("ppo", "a", rollout),
                 group("ppo", rl.Turns(), rollout=rollout // 3),

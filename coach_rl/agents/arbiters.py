@@ -389,11 +389,11 @@ class TurnGroup(AgentGroup):
         self, share: Share, own: ActionRequest, rows: IntArray, row_state: TurnRows, clock: Clock
     ) -> Action:
         """Close the decisions of members that act again, open new ones, and choose."""
-        opened, again = row_state.opened, ~own.starts
-        index, count = share.flat(rows, opened.open.shape[1]), np.count_nonzero(again)
-        if count:
+        opened, (again,) = row_state.opened, (~own.starts).nonzero()
+        index = share.flat(rows, opened.open.shape[1])
+        if len(again):
             closed = opened.closed(index, own, self._kept(share, row_state, rows))
-            if count == len(again):
+            if len(again) == len(index):
                 self._learn(share.agent, row_state, closed, index, clock)
             else:
                 self._learn(share.agent, row_state, closed.rows_of(again), index[again], clock)

@@ -227,7 +227,7 @@ class Share:
     """
 
     def __init__(self, parts: list[tuple[int, BoundMember, IntArray]], count: int) -> None:
-        self.parts = parts
+        self.parts, self.agent = parts, parts[0][1].agent_name
         self.index: Index
         """The places of all of them."""
         if len(parts) > 1:
@@ -235,11 +235,6 @@ class Share:
         else:
             places = parts[0][2]
             self.index = EVERY_PLACE if len(places) == count else places
-
-    @property
-    def agent(self) -> str:
-        """The agent's name."""
-        return self.parts[0][1].agent_name
 
     def request(
         self, request: ActionRequest, starts: BoolArray, episode_start: BoolArray
