@@ -206,7 +206,7 @@ def main() -> None:
     table("scripted", Phase.TEST, options.rows, options.rounds)
     table("ppo", Phase.TEST, options.rows, options.rounds)
     table("ppo", Phase.TRAIN, options.rows, options.rounds)
-    learning([n for n in options.rows if n <= 64], options.rounds)
+    learning([n for n in options.rows if n <= 8], options.rounds)
 
 
 if __name__ == "__main__":
