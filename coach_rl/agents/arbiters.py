@@ -78,7 +78,7 @@ class Turns:
                     f"member '{name}' never acts: the order of Turns is {', '.join(order)}; add it "
                     "there, or leave the member out"
                 )
-        arbiter, action = _Order(order, names), context.spaces.action
+        arbiter, action = Order(order, names), context.spaces.action
         return TurnGroup(agents, bound, action, arbiter=arbiter, discount=discount)
 
 
@@ -107,7 +107,7 @@ class EnvironmentTurns:
                     f"member '{each.name}' never acts: the environment shows no '{key}' of one "
                     f"number, whether it is its turn; it shows {', '.join(observed)}"
                 )
-        arbiter, action = _Shown(keys), context.spaces.action
+        arbiter, action = Shown(keys), context.spaces.action
         return TurnGroup(agents, bound, action, arbiter=arbiter, discount=discount)
 
 
@@ -164,7 +164,7 @@ class SelectedTurns:
             {**agents, name: agent},
             bound,
             context.spaces.action,
-            arbiter=_Chosen(name, every=self.every),
+            arbiter=Selected(chooser, every=self.every),
             discount=discount,
             chooser=chooser,
         )
@@ -371,6 +371,9 @@ class TurnGroup(AgentGroup):
             "turns": self.arbiter.new_rows(num_envs),
         }
 
+    def most_outcomes(self, name: str) -> int:
+        return super().most_outcomes(name) + 1  # one acts again, and an end closes all
+
     def turns(self, row_state: TurnRows, request: ActionRequest, clock: Clock) -> IntArray:
         plays = row_state.plays[:, request.rows] if self._may_end else None
         choose = partial(self._choices, row_state, clock)
@@ -497,11 +500,11 @@ class TurnGroup(AgentGroup):
         return "\n".join(lines)
 
 
-class _Order:
+class Order:
     """Members in a fixed order."""
 
     def __init__(self, order: tuple[str, ...], names: list[str]) -> None:
-        self._order = np.array([names.index(name) for name in order])  # [L]
+        self.order = np.array([names.index(name) for name in order])  # [L]
         self.description = f"acts: {', '.join(order)}, in this order"
 
     def new_rows(self, num_envs: int) -> dict[str, Array]:
@@ -509,25 +512,25 @@ class _Order:
 
     def turns(self, kept: Kept, request: ActionRequest, plays: Plays, choose: Choose) -> IntArray:
         """The first from the row's place on whose member plays."""
-        place, rows, count = kept["place"], request.rows, len(self._order)
+        place, rows, count = kept["place"], request.rows, len(self.order)
         if np.count_nonzero(request.episode_start):
             place[rows[request.episode_start]] = 0
         places = place[rows]
-        turns: IntArray = self._order[places]
+        turns: IntArray = self.order[places]
         if plays is not None:
             for _ in range(count):
                 waits = ~plays[turns, np.arange(len(rows))]
                 places[waits] += 1
-                turns = self._order[places % count]
+                turns = self.order[places % count]
         place[rows] = (places + 1) % count
         return turns
 
 
-class _Shown:
+class Shown:
     """The members that observations name, by these keys."""
 
     def __init__(self, keys: list[str]) -> None:
-        self._keys = keys
+        self.keys = keys
         self.description = f"acts: the member whose turn is shown by {', '.join(keys)}"
 
     def new_rows(self, num_envs: int) -> dict[str, Array]:
@@ -535,26 +538,26 @@ class _Shown:
 
     def turns(self, kept: Kept, request: ActionRequest, plays: Plays, choose: Choose) -> IntArray:
         """The one that is named; RunError where none is, or several are."""
-        shown = np.empty((len(self._keys), len(request.rows)), np.bool_)
-        for number, key in enumerate(self._keys):
+        shown = np.empty((len(self.keys), len(request.rows)), np.bool_)
+        for number, key in enumerate(self.keys):
             np.greater(request.observation[key].reshape(-1), 0, out=shown[number])
         named = np.add.reduce(shown, axis=0, dtype=np.int64)
         if np.count_nonzero(named != 1):
             place = int(np.flatnonzero(named != 1)[0])
             raise RunError(
                 f"row {request.rows[place]} shows a turn of {named[place]} members, and one acts; "
-                f"exactly one of {', '.join(self._keys)} must be 1"
+                f"exactly one of {', '.join(self.keys)} must be 1"
             )
         turns: IntArray = shown.argmax(axis=0)
         return turns
 
 
-class _Chosen:
+class Selected:
     """The members that a selector chooses."""
 
-    def __init__(self, chooser: str, *, every: int) -> None:
-        self._every = every
-        self.description = f"acts: the member that {chooser} chooses, every {every} decisions"
+    def __init__(self, chooser: BoundMember, *, every: int) -> None:
+        self.chooser, self.every = chooser, every
+        self.description = f"acts: the member that {chooser.name} chooses, every {every} decisions"
 
     def new_rows(self, num_envs: int) -> dict[str, Array]:
         return {"choice": np.zeros(num_envs, np.int64), "since": np.zeros(num_envs, np.int64)}
@@ -563,7 +566,7 @@ class _Chosen:
         """The choice, made where it is due."""
         choice, since = kept["choice"], kept["since"]
         rows = request.rows
-        due = request.starts | (since[rows] >= self._every)
+        due = request.starts | (since[rows] >= self.every)
         if plays is not None:
             due |= ~plays[choice[rows], np.arange(len(rows))]
         if np.count_nonzero(due):

@@ -310,14 +310,14 @@ class LearnedGoals(ChangingGoals, Saved):
         """Actions of the level above [R, G] that stand for these goals or displacements now."""
         if self._range is None:
             return sent
-        middle, half = self._scale
+        middle, half = self.scale
         return np.asarray(np.clip((sent - middle) / np.maximum(half, 1e-8), -1, 1), np.float32)
 
     def _meant(self, action: FloatArray) -> FloatArray:
         """The goals or displacements that actions of the level above [R, G] stand for."""
         if self._range is None:
             return action
-        middle, half = self._scale
+        middle, half = self.scale
         return np.asarray(middle + action * half, np.float32)
 
     def _batch(self, batch: TransitionBatch, own: Tensors, raw: tuple[str, ...]) -> GoalBatch:
@@ -346,23 +346,24 @@ class LearnedGoals(ChangingGoals, Saved):
         return tuple(key for key in self.keys if key in changed or key not in seen)
 
     @property
-    def _scale(self) -> tuple[Any, Any]:
+    def scale(self) -> tuple[Any, Any]:
         """Middle and half width of what actions of the level above stand for, where it is learned.
 
         Absolute goals: of the bounds. Displacements: between the bounds' widths.
         """
-        low, high = self._bounds
+        low, high = self.bounds
         return (0.0, high - low) if self.relative else ((low + high) / 2, (high - low) / 2)
 
     @property
-    def _bounds(self) -> tuple[FloatArray, FloatArray]:
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper bound of each goal element as they are now, float32 [G] each."""
         if self._range is None:
             return np.array(self.low, np.float32), np.array(self.high, np.float32)
         return self._range[0], self._range[1]
 
     @property
     def _widest(self) -> FloatArray:
-        low, high = self._bounds
+        low, high = self.bounds
         return high - low
 
     @property

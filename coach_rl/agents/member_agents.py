@@ -111,7 +111,7 @@ class BoundMember:
     places: int = 1
     """Number of members that share its agent."""
 
-    def seen(self, observation: Observation, index: Index) -> Observation:
+    def seen(self, observation: dict[str, Any], index: Index = EVERY_PLACE) -> dict[str, Any]:
         """The member's keys of an observation, by its agent's names; those that are there."""
         if self.observations is None:
             return take(observation, index)
@@ -228,13 +228,10 @@ class Share:
 
     def __init__(self, parts: list[tuple[int, BoundMember, IntArray]], count: int) -> None:
         self.parts, self.agent = parts, parts[0][1].agent_name
-        self.index: Index
+        places = parts[0][2] if len(parts) == 1 else np.concatenate([each for *_, each in parts])
+        is_whole = len(parts) == 1 and len(places) == count
+        self.index: Index = EVERY_PLACE if is_whole else places
         """The places of all of them."""
-        if len(parts) > 1:
-            self.index = np.concatenate([places for *_, places in parts])
-        else:
-            places = parts[0][2]
-            self.index = EVERY_PLACE if len(places) == count else places
 
     def request(
         self, request: ActionRequest, starts: BoolArray, episode_start: BoolArray
@@ -349,7 +346,7 @@ class AgentGroup(Saved):
             for name in self.members
         }
         parts = [each.part for each in bound if each.part is not None]
-        self._idle = {key: idle for part in parts for key, idle in part.idle.items()}
+        self.idle = {key: idle for part in parts for key, idle in part.idle.items()}
         self._may_end = any(each.has_own_end for each in bound)
 
     def new_rows(self, num_envs: int, seed: int) -> MemberRows:
@@ -389,7 +386,7 @@ class AgentGroup(Saved):
             own = share.request(request, starts, first)
             chosen = self._chosen(share, own, rows, row_state, clock)
             self._fill(action, share, chosen, len(rows))
-        for key, idle in self._idle.items():
+        for key, idle in self.idle.items():
             if key not in action:
                 action[key] = idle.repeat(len(rows), 0)
         return _whole(action, self.action_space)
@@ -449,7 +446,7 @@ class AgentGroup(Saved):
                     action[key] = values
                     continue
                 if key not in action:
-                    action[key] = self._idle.get(key, values[:1]).repeat(count, 0)
+                    action[key] = self.idle.get(key, values[:1]).repeat(count, 0)
                 action[key][places] = values
             begin = end
 
@@ -488,9 +485,15 @@ class AgentGroup(Saved):
 
     def decisions_until_training(self) -> int:
         return min(
-            agent.decisions_until_training() if isinstance(agent, PacedAgent) else 1
-            for agent in self.members.values()
+            -(-agent.decisions_until_training() // self.most_outcomes(name))
+            if isinstance(agent, PacedAgent)
+            else 1
+            for name, agent in self.members.items()
         )
+
+    def most_outcomes(self, name: str) -> int:
+        """The most outcomes that an agent may get for each decision of the group."""
+        return max(1, len(self._bound_to[name]))
 
     def train(self, clock: Clock) -> TrainingReport | None:
         reports = {name: agent.train(clock) for name, agent in self.members.items()}
@@ -512,7 +515,8 @@ class AgentGroup(Saved):
                 raise SpaceError(
                     f"the saved policy has no member '{name}'; it has {', '.join(sorted(state))}"
                 )
-            agent.load_policy(state[name])
+            if state[name]:  # a script has nothing to load
+                agent.load_policy(state[name])
 
     def description(self) -> str:
         """The members one after the other, for people."""
