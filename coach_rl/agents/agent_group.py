@@ -13,7 +13,7 @@ calls of `core.agents.Agent` for the rows in which it has a part.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self, cast
+from typing import Any, Protocol, Self, cast
 
 from gymnasium import spaces
 
@@ -21,7 +21,6 @@ from coach_rl.agents.member_agents import (
     WHOLE,
     ActionPart,
     AgentGroup,
-    ArbiterParameters,
     BoundMember,
     by_part,
 )
@@ -107,6 +106,28 @@ class GroupMember:
         )
 
 
+class ArbiterParameters(Protocol):
+    """A frozen description of who acts, where not all members do; see `agents.arbiters`."""
+
+    def build(
+        self,
+        agents: Mapping[str, AnyAgent],
+        bound: tuple[BoundMember, ...],
+        context: AgentContext,
+        *,
+        discount: float,
+    ) -> AgentGroup:
+        """The group.
+
+        Args:
+            agents: The members' agents, by name.
+            bound: The members.
+            context: The group's.
+            discount: Of rewards, per simulator step, while they are added up.
+        """
+        ...
+
+
 @parameter_class
 class AgentGroupParameters:
     """Agents that act together or in turn, each by its own algorithm."""
@@ -129,13 +150,6 @@ class AgentGroupParameters:
             f"the members of group '{self.name}' need different names, got {names}",
         )
         for member in self.members:
-            memory = getattr(member.agent, "memory", None)
-            require(
-                self.arbiter is None or getattr(memory, "hindsight", None) is None,
-                f"member '{member.agent.name}' has a memory with hindsight, which computes the "
-                "reward of a single decision, and its decisions last until it acts again; leave "
-                "out hindsight or the arbiter",
-            )
             if member.shares is None:
                 continue
             require(
@@ -166,8 +180,10 @@ class AgentGroupParameters:
         """
         whole = context.spaces
         action = by_part(whole.action)
-        parts = self._parts(action)
         is_whole = all(member.actions is None for member in self.members)
+        if is_whole and self.arbiter is not None and action is not whole.action:
+            action = spaces.Dict({WHOLE: whole.action})
+        parts = self._parts(action)
         if action is not whole.action and not is_whole:  # a part is no goal of the level below
             context = replace(context, place=replace(context.place, below=None, agent_below=None))
         own: dict[str, list[EnvironmentSpaces]] = {}
@@ -196,6 +212,7 @@ class AgentGroupParameters:
                     replace(
                         context,
                         spaces=own[name][0],
+                        place=replace(context.place, turn_of=name if self.arbiter else ""),
                         runtime=context.runtime.for_part("member", name, signals=name),
                         num_envs=context.num_envs * count,
                         planned_steps=context.planned_steps * count // acting,

@@ -9,15 +9,21 @@ observation is the one that it acts on then. Its own end, and that of the (sub-)
 before.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.agents.agent_rows import write_rows
-from coach_rl.agents.member_agents import AgentGroup, BoundMember, MemberRows, joined_records
+from coach_rl.agents.member_agents import (
+    AgentGroup,
+    BoundMember,
+    MemberRows,
+    Share,
+)
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import (
@@ -31,7 +37,15 @@ from coach_rl.core.errors import (
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.parts import description_of
 from coach_rl.core.ranges import NonEmpty, Positive
-from coach_rl.core.records import ActionRequest, Array, BoolArray, FloatArray, IntArray, Outcome
+from coach_rl.core.records import (
+    Action,
+    ActionRequest,
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Outcome,
+)
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 
@@ -135,7 +149,7 @@ class SelectedTurns:
             replace(
                 context,
                 spaces=own,
-                place=replace(context.place, below=None, agent_below=None),
+                place=replace(context.place, below=None, agent_below=None, turn_of=name),
                 planned_steps=context.planned_steps // self.every,
                 runtime=context.runtime.for_part("member", name, signals=name),
             )
@@ -158,100 +172,114 @@ class SelectedTurns:
 
 @dataclass(kw_only=True)
 class OpenDecisions(Saved):
-    """One member's open decisions and their results so far; the first axis of every array is N."""
+    """Open decisions and their results so far: of K agents, [K, N] each, or of one of them, [N]."""
 
-    SAVED = (
-        "open",
-        "reward",
-        "duration",
-        "below",
-        "tested",
-        "learns",
-        SavedAttribute("info", varies=True),
-    )
+    KINDS: ClassVar[Mapping[str, type]] = {
+        "open": np.bool_,
+        "reward": np.float64,
+        "duration": np.int64,
+        "below": np.uint8,
+        "tested": np.bool_,
+        "learns": np.bool_,
+    }
+    """The dtypes of the arrays."""
+    SAVED = (*KINDS, SavedAttribute("info", varies=True))
 
     open: BoolArray
-    """[N] it has decided, and neither acted again nor come to an end."""
+    """It has decided, and neither acted again nor come to an end."""
     reward: FloatArray
-    """[N] rewards since then, discounted."""
+    """Rewards since then, discounted."""
     duration: IntArray
-    """[N] simulator steps since then."""
+    """Simulator steps since then."""
     below: Array
-    """[N] bits of `End` that the level below reported of the decision."""
+    """Bits of `End` that the level below reported of the decision."""
     tested: BoolArray
-    """[N] the decision was tested."""
+    """The decision was tested."""
     learns: BoolArray
-    """[N] the agent was not frozen when it decided."""
+    """The agent was not frozen when it decided."""
     info: dict[str, Array] = field(default_factory=dict)
-    """[N] each: the infos reported last of those that the agent keeps."""
+    """[N] each, of one agent: the infos reported last of those that it keeps."""
 
     @classmethod
-    def new(cls, num_envs: int) -> "OpenDecisions":
+    def new(cls, shape: tuple[int, int]) -> "OpenDecisions":
         """None is open."""
-        return cls(
-            open=np.zeros(num_envs, np.bool_),
-            reward=np.zeros(num_envs, np.float64),
-            duration=np.zeros(num_envs, np.int64),
-            below=np.zeros(num_envs, np.uint8),
-            tested=np.zeros(num_envs, np.bool_),
-            learns=np.zeros(num_envs, np.bool_),
-        )
+        arrays: dict[str, Any] = {name: np.zeros(shape, kind) for name, kind in cls.KINDS.items()}
+        return cls(**arrays)
 
-    def begin(self, rows: IntArray, *, learns: bool) -> None:
-        """Open decisions in these rows."""
-        self.open[rows], self.learns[rows] = True, learns
-        self.reward[rows], self.duration[rows] = 0.0, 0
+    def of(self, number: int) -> "OpenDecisions":
+        """Those of one agent, which share memory with these."""
+        return OpenDecisions(**{name: getattr(self, name)[number] for name in self.KINDS})
+
+    def begin(self, index: IntArray, *, learns: bool) -> None:
+        """Open decisions at flat places [D]."""
+        self.open.put(index, True)
+        self.learns.put(index, learns)
+        self.reward.put(index, 0.0)
+        self.duration.put(index, 0)
 
     def add(
-        self, rows: IntArray, outcome: Outcome, discount: float, infos: tuple[str, ...]
+        self,
+        index: IntArray,
+        places: IntArray,
+        outcome: Outcome,
+        reward: FloatArray,
+        discount: float,
     ) -> None:
         """Add a decision of the level to those that are open.
 
         Args:
-            rows: The level's rows, [R].
-            outcome: The member's view of them.
+            index: Their flat places, [D].
+            places: Their places in the outcome, [D].
+            outcome: The level's.
+            reward: The agents' own, [D].
             discount: Of rewards, per simulator step.
-            infos: Names of the infos that the agent keeps.
         """
-        begun = rows[self.duration[rows] == 0]
-        self.below[begun] = outcome.below[self.duration[rows] == 0]
-        self.tested[begun] = outcome.tested[self.duration[rows] == 0]
-        self.reward[rows] += discount ** self.duration[rows] * outcome.reward
-        self.duration[rows] += outcome.duration
-        kept = {name: outcome.info[name] for name in infos if name in outcome.info}
-        write_rows(self.info, rows, kept, len(self.open))
+        duration = self.duration.take(index)
+        begun = duration == 0
+        if np.count_nonzero(begun):
+            self.below.put(index[begun], outcome.below[places[begun]])
+            self.tested.put(index[begun], outcome.tested[places[begun]])
+        if discount != 1.0:
+            reward = discount**duration * reward
+        self.reward.put(index, self.reward.take(index) + reward)
+        self.duration.put(index, duration + outcome.duration[places])
 
-    def closed(self, each: BoundMember, rows: IntArray, request: ActionRequest) -> Outcome:
-        """The outcome of decisions whose member acts again.
+    def closed(self, index: IntArray, request: ActionRequest, info: dict[str, Array]) -> Outcome:
+        """The outcome of decisions whose agent acts again.
 
         Args:
-            each: The member.
-            rows: The level's rows, [R].
-            request: The request of these rows.
+            index: Their flat places, [D].
+            request: What the agent acts on now, of D rows.
+            info: The infos that it keeps, [D] each.
         """
-        self.open[rows] = False
+        nowhere, none = np.zeros(len(index), np.bool_), np.zeros(len(index), np.uint8)
         return Outcome(
-            rows=each.rows(rows),
-            observation=each.seen(request.observation),
-            reward=self.reward[rows],
-            terminated=np.zeros(len(rows), np.bool_),
-            truncated=np.zeros(len(rows), np.bool_),
-            duration=self.duration[rows],
-            end=np.zeros(len(rows), np.uint8),
-            below=self.below[rows],
-            tested=self.tested[rows],
-            info={name: values[rows] for name, values in self.info.items()},
+            rows=request.rows,
+            observation=request.observation,
+            reward=self.reward.take(index),
+            terminated=nowhere,
+            truncated=nowhere,
+            duration=self.duration.take(index),
+            end=none,
+            below=self.below.take(index),
+            tested=self.tested.take(index),
+            info=info,
         )
 
-    def ended(self, rows: IntArray, outcome: Outcome) -> Outcome:
-        """The outcome of decisions that an end closes; `outcome` is the member's view of it."""
-        self.open[rows] = False
+    def ended(self, index: IntArray, outcome: Outcome) -> Outcome:
+        """The outcome of decisions that an end closes.
+
+        Args:
+            index: Their flat places, [D].
+            outcome: The agent's view of the end, of D rows.
+        """
+        self.open.put(index, False)
         return replace(
             outcome,
-            reward=self.reward[rows],
-            duration=self.duration[rows],
-            below=self.below[rows],
-            tested=self.tested[rows],
+            reward=self.reward.take(index),
+            duration=self.duration.take(index),
+            below=self.below.take(index),
+            tested=self.tested.take(index),
         )
 
 
@@ -261,10 +289,17 @@ class TurnRows(MemberRows):
 
     SAVED = ("playing", "latest", "decisions_of", "turns")
 
+    opened: OpenDecisions
+    """The open decisions of the members, and of the selector behind them."""
     decisions_of: dict[str, OpenDecisions]
-    """The open decisions of each member and of the selector, by name."""
+    """The same of each by name."""
     turns: dict[str, Array]
     """The arbiter's, [N, ...] each."""
+
+
+Kept = dict[str, Array]
+Plays = BoolArray | None
+Choose = Callable[[ActionRequest], IntArray]
 
 
 class Arbiter(Protocol):
@@ -273,26 +308,18 @@ class Arbiter(Protocol):
     description: str
     """A line that names who acts, for people."""
 
-    def new_rows(self, num_envs: int) -> dict[str, Array]:
+    def new_rows(self, num_envs: int) -> Kept:
         """Arrays [N, ...] by name that it keeps."""
         ...
 
-    def turns(
-        self,
-        group: "TurnGroup",
-        row_state: TurnRows,
-        request: ActionRequest,
-        playing: BoolArray,
-        clock: Clock,
-    ) -> IntArray:
+    def turns(self, kept: Kept, request: ActionRequest, plays: Plays, choose: Choose) -> IntArray:
         """The numbers of members, [R].
 
         Args:
-            group: The group.
-            row_state: Its rows.
+            kept: What `new_rows` made.
             request: The rows that wait for a decision.
-            playing: [M, R] the member's own episode continues.
-            clock: Phase and counters.
+            plays: [M, R] the member's own episode continues; None: all of them do.
+            choose: Returns the selector's choices for a part of the request.
         """
         ...
 
@@ -310,6 +337,7 @@ class TurnGroup(AgentGroup):
     """
 
     ROWS = TurnRows
+    takes_turns = True
 
     def __init__(
         self,
@@ -324,11 +352,22 @@ class TurnGroup(AgentGroup):
         super().__init__(agents, bound, action_space)
         self.arbiter, self.discount = arbiter, discount
         self._deciding = (*bound, *(() if chooser is None else (chooser,)))
+        if chooser is not None:
+            self._bound_to[chooser.name] = [(len(bound), chooser)]
+        self._with_own = [
+            (number, each)
+            for number, each in enumerate(self._deciding)
+            if each.reward is not None or each.has_own_end or each.infos
+        ]
 
     def _new_rows(self, num_envs: int, seed: int) -> dict[str, Any]:
+        opened = OpenDecisions.new((len(self._deciding), num_envs))
         return {
             **super()._new_rows(num_envs, seed),
-            "decisions_of": {each.name: OpenDecisions.new(num_envs) for each in self._deciding},
+            "opened": opened,
+            "decisions_of": {
+                each.name: opened.of(number) for number, each in enumerate(self._deciding)
+            },
             "turns": self.arbiter.new_rows(num_envs),
         }
 
@@ -336,125 +375,121 @@ class TurnGroup(AgentGroup):
         return super().most_outcomes(name) + 1  # one acts again, and an end closes all
 
     def turns(self, row_state: TurnRows, request: ActionRequest, clock: Clock) -> IntArray:
-        playing = np.stack([row_state.playing[each.name][request.rows] for each in self.bound])
-        turns = self.arbiter.turns(self, row_state, request, playing, clock)
-        return np.where(playing[turns, np.arange(len(turns))], turns, -1)
+        plays = row_state.plays[:, request.rows] if self._may_end else None
+        choose = partial(self._choices, row_state, clock)
+        if plays is None or plays.all():
+            return self.arbiter.turns(row_state.turns, request, None, choose)
+        turns = self.arbiter.turns(row_state.turns, request, plays, choose)
+        return np.where(plays[turns, np.arange(len(turns))], turns, -1)
 
-    def begun(
-        self, row_state: TurnRows, request: ActionRequest, turns: IntArray, is_new: BoolArray
-    ) -> ActionRequest:
-        was_open = np.zeros(len(turns), np.bool_)
-        for number, each in enumerate(self.bound):
-            mine = turns == number
-            was_open[mine] = row_state.decisions_of[each.name].open[request.rows[mine]]
-        return replace(
-            request,
-            starts=~was_open,
-            episode_start=~was_open & (request.episode_start | is_new),
-        )
+    def _starts(
+        self, row_state: TurnRows, request: ActionRequest, turns: IntArray | int
+    ) -> BoolArray:
+        starts: BoolArray = ~row_state.opened.open[turns, request.rows]
+        return starts
 
-    def _act_for(
-        self,
-        acting: list[tuple[BoundMember, BoolArray]],
-        row_state: TurnRows,
-        request: ActionRequest,
-        action: dict[str, Array],
-        clock: Clock,
-    ) -> None:
-        self._begin(acting, row_state, request, clock)
-        super()._act_for(acting, row_state, request, action, clock)
+    def _chosen(
+        self, share: Share, own: ActionRequest, rows: IntArray, row_state: TurnRows, clock: Clock
+    ) -> Action:
+        """Close the decisions of members that act again, open new ones, and choose."""
+        opened, (again,) = row_state.opened, (~own.starts).nonzero()
+        index = share.flat(rows, opened.open.shape[1])
+        if len(again):
+            closed = opened.closed(index, own, self._kept(share, row_state, rows))
+            if len(again) == len(index):
+                self._learn(share.agent, row_state, closed, index, clock)
+            else:
+                self._learn(share.agent, row_state, closed.rows_of(again), index[again], clock)
+        opened.begin(index, learns=clock.learns)
+        return super()._chosen(share, own, rows, row_state, clock)
 
-    def choose(
-        self, each: BoundMember, row_state: TurnRows, request: ActionRequest, clock: Clock
-    ) -> Array:
+    def _kept(self, share: Share, row_state: TurnRows, rows: IntArray) -> dict[str, Array]:
+        """The infos that an agent keeps of its open decisions, each [D] of its share."""
+        if not share.parts[0][1].infos:
+            return {}
+        stores = [row_state.decisions_of[each.name].info for _, each, _ in share.parts]
+        names = dict.fromkeys(name for store in stores for name in store)
+        none = np.zeros(row_state.opened.open.shape[1])
+        return {
+            name: share.joined([store.get(name, none)[rows] for store in stores]) for name in names
+        }
+
+    def _choices(self, row_state: TurnRows, clock: Clock, request: ActionRequest) -> IntArray:
         """The selector's choices [R], numbers of members."""
-        was_open = row_state.decisions_of[each.name].open[request.rows]
-        own = replace(request, starts=~was_open, episode_start=~was_open & request.episode_start)
-        everywhere = np.ones(len(was_open), np.bool_)
-        self._begin([(each, everywhere)], row_state, own, clock)
-        agent = self.members[each.name]
-        chosen = agent.act(row_state.members[each.name], each.request(own), clock)
-        if isinstance(chosen, dict) or ((chosen < 0) | (chosen >= len(self.bound))).any():
+        number, each = len(self.bound), self._deciding[-1]
+        starts = self._starts(row_state, request, number)
+        share = Share([(number, each, np.arange(len(starts)))], len(starts))
+        own = share.request(request, starts, starts & request.episode_start)
+        chosen = self._chosen(share, own, request.rows, row_state, clock)
+        if isinstance(chosen, dict) or ((chosen < 0) | (chosen >= number)).any():
             raise ActionError(
                 f"the selector '{each.name}' chose {np.unique(np.asarray(chosen))}; allowed are "
-                f"the numbers 0 to {len(self.bound) - 1} of the members "
-                f"{', '.join(member.name for member in self.bound)}"
+                f"the numbers 0 to {number - 1} of the members "
+                f"{', '.join(each.name for each in self.bound)}"
             )
         return chosen
 
-    def _begin(
-        self,
-        acting: list[tuple[BoundMember, BoolArray]],
-        row_state: TurnRows,
-        request: ActionRequest,
-        clock: Clock,
-    ) -> None:
-        """Close the decisions of those that act again, and open new ones."""
-        closed, learns = [], []
-        for each, here in acting:
-            own = row_state.decisions_of[each.name]
-            again = here & ~request.starts
-            if again.any():
-                rows = request.rows[again]
-                learns.append(own.learns[rows])
-                closed.append(own.closed(each, rows, request.rows_of(again)))
-            own.begin(request.rows[here], learns=clock.learns)
-        self._learn(acting[0][0].agent_name, row_state, closed, learns, clock)
-
     def observe(self, row_state: TurnRows, outcome: Outcome, clock: Clock) -> None:
-        rows = outcome.rows
-        by_agent: dict[str, tuple[list[Outcome], list[BoolArray]]] = {}
-        for each in self._deciding:
-            decisions = row_state.decisions_of[each.name]
-            own, ended = each.outcome(outcome)
-            if each.name in row_state.playing:
-                row_state.playing[each.name][rows[ended]] = False
-            (here,) = decisions.open[rows].nonzero()
-            if not len(here):
-                continue
-            own = own.rows_of(here)
-            decisions.add(rows[here], own, self.discount, each.infos)
-            over = own.terminated | own.truncated
-            if over.any():
-                outcomes, learns = by_agent.setdefault(each.agent_name, ([], []))
-                learns.append(decisions.learns[rows[here][over]])
-                outcomes.append(decisions.ended(rows[here][over], own.rows_of(over)))
-        for name, (outcomes, learns) in by_agent.items():
-            self._learn(name, row_state, outcomes, learns, clock)
+        opened, rows, n = row_state.opened, outcome.rows, row_state.plays.shape[1]
+        numbers, places = opened.open[:, rows].nonzero()  # [D] each: those that are open
+        reward = outcome.reward[places].astype(np.float64, copy=False)
+        over = (outcome.terminated | outcome.truncated)[places]
+        for number, each in self._with_own:
+            mine = numbers == number
+            here = places[mine]
+            if each.reward is not None:
+                reward[mine] = each.rewards(outcome)[here]
+            if each.has_own_end:
+                ended = np.logical_or(*each.ends(outcome))
+                over[mine] |= ended[here]
+                row_state.plays[number, rows[ended]] = False
+            kept = {name: outcome.info[name][here] for name in each.infos if name in outcome.info}
+            write_rows(row_state.decisions_of[each.name].info, rows[here], kept, n)
+        opened.add(numbers * n + rows[places], places, outcome, reward, self.discount)
+        if not np.count_nonzero(over):
+            return
+        numbers, places = numbers[over], places[over]
+        for name, bound in self._bound_to.items():
+            parts = [(number, each, places[numbers == number]) for number, each in bound]
+            parts = [part for part in parts if len(part[2])]
+            if parts:
+                share = Share(parts, len(rows))
+                index = share.flat(rows, n)
+                ended = opened.ended(index, share.outcome(outcome)[0])
+                self._learn(name, row_state, ended, index, clock)
 
     def _learn(
-        self,
-        name: str,
-        row_state: TurnRows,
-        outcomes: list[Outcome],
-        learns: list[BoolArray],
-        clock: Clock,
+        self, name: str, row_state: TurnRows, outcome: Outcome, index: IntArray, clock: Clock
     ) -> None:
-        """Give an agent its outcomes; of those of frozen decisions it learns nothing."""
-        if not outcomes:
-            return
+        """Give an agent the outcome of decisions; of frozen ones it learns nothing."""
         agent, rows = self.members[name], row_state.members[name]
-        outcome, learn = joined_records(outcomes), np.concatenate(learns)
-        if not clock.learns or learn.all():
-            agent.observe(rows, outcome, clock)
-            return
-        agent.observe(rows, outcome.rows_of(~learn), replace(clock, phase=Phase.TEST))
-        if learn.any():
-            agent.observe(rows, outcome.rows_of(learn), clock)
+        if clock.learns:
+            learns = row_state.opened.learns.take(index)
+            if not learns.all():
+                agent.observe(rows, outcome.rows_of(~learns), replace(clock, phase=Phase.TEST))
+                if not learns.any():
+                    return
+                outcome = outcome.rows_of(learns)
+        agent.observe(rows, outcome, clock)
 
     def cut_off(self, row_state: TurnRows, rows: IntArray, clock: Clock) -> None:
-        for each in self._deciding:
-            decisions = row_state.decisions_of[each.name]
-            here = rows[decisions.open[rows]]
-            if len(here):
-                own = row_state.members[each.agent_name]
-                self.members[each.agent_name].cut_off(own, each.rows(here), clock)
-                decisions.open[here] = False
+        for number, each in enumerate(self._deciding):
+            is_open = row_state.opened.open[number]
+            (places,) = is_open[rows].nonzero()
+            if len(places):
+                share = Share([(number, each, places)], len(rows))
+                agent = self.members[share.agent]
+                agent.cut_off(row_state.members[share.agent], share.rows(rows), clock)
+                is_open[rows[places]] = False
+
+    def acting_member(self, row_state: TurnRows, row: int) -> str:
+        """The member, and the selector that chose it."""
+        chosen = [f" (by {chooser.name})" for chooser in self._deciding[len(self.bound) :]]
+        return "".join([super().acting_member(row_state, row), *chosen])
 
     def restart_rows(self, row_state: TurnRows) -> None:
         super().restart_rows(row_state)
-        for decisions in row_state.decisions_of.values():
-            decisions.open[:] = False
+        row_state.opened.open[:] = False
 
     def description(self) -> str:
         """The order, and the members one after the other, for people."""
@@ -475,24 +510,19 @@ class Order:
     def new_rows(self, num_envs: int) -> dict[str, Array]:
         return {"place": np.zeros(num_envs, np.int64)}
 
-    def turns(
-        self,
-        group: "TurnGroup",
-        row_state: TurnRows,
-        request: ActionRequest,
-        playing: BoolArray,
-        clock: Clock,
-    ) -> IntArray:
+    def turns(self, kept: Kept, request: ActionRequest, plays: Plays, choose: Choose) -> IntArray:
         """The first from the row's place on whose member plays."""
-        place, count = row_state.turns["place"], len(self.order)
-        place[request.rows[request.episode_start]] = 0
-        each = np.arange(len(request.rows))
-        places = (place[request.rows][:, None] + np.arange(count)) % count  # [R, L]
-        plays = playing[self.order[places], each[:, None]]  # [R, L]
-        chosen = places[each, plays.argmax(axis=1)]
-        some = plays.any(axis=1)
-        place[request.rows[some]] = (chosen[some] + 1) % count
-        turns: IntArray = self.order[chosen]
+        place, rows, count = kept["place"], request.rows, len(self.order)
+        if np.count_nonzero(request.episode_start):
+            place[rows[request.episode_start]] = 0
+        places = place[rows]
+        turns: IntArray = self.order[places]
+        if plays is not None:
+            for _ in range(count):
+                waits = ~plays[turns, np.arange(len(rows))]
+                places[waits] += 1
+                turns = self.order[places % count]
+        place[rows] = (places + 1) % count
         return turns
 
 
@@ -506,19 +536,13 @@ class Shown:
     def new_rows(self, num_envs: int) -> dict[str, Array]:
         return {}
 
-    def turns(
-        self,
-        group: "TurnGroup",
-        row_state: TurnRows,
-        request: ActionRequest,
-        playing: BoolArray,
-        clock: Clock,
-    ) -> IntArray:
+    def turns(self, kept: Kept, request: ActionRequest, plays: Plays, choose: Choose) -> IntArray:
         """The one that is named; RunError where none is, or several are."""
-        rows = len(request.rows)
-        shown = np.stack([request.observation[key].reshape(rows) for key in self.keys]) > 0
-        named = np.count_nonzero(shown, axis=0)
-        if (named != 1).any():
+        shown = np.empty((len(self.keys), len(request.rows)), np.bool_)
+        for number, key in enumerate(self.keys):
+            np.greater(request.observation[key].reshape(-1), 0, out=shown[number])
+        named = np.add.reduce(shown, axis=0, dtype=np.int64)
+        if np.count_nonzero(named != 1):
             place = int(np.flatnonzero(named != 1)[0])
             raise RunError(
                 f"row {request.rows[place]} shows a turn of {named[place]} members, and one acts; "
@@ -538,23 +562,16 @@ class Selected:
     def new_rows(self, num_envs: int) -> dict[str, Array]:
         return {"choice": np.zeros(num_envs, np.int64), "since": np.zeros(num_envs, np.int64)}
 
-    def turns(
-        self,
-        group: "TurnGroup",
-        row_state: TurnRows,
-        request: ActionRequest,
-        playing: BoolArray,
-        clock: Clock,
-    ) -> IntArray:
+    def turns(self, kept: Kept, request: ActionRequest, plays: Plays, choose: Choose) -> IntArray:
         """The choice, made where it is due."""
-        choice, since = row_state.turns["choice"], row_state.turns["since"]
+        choice, since = kept["choice"], kept["since"]
         rows = request.rows
-        plays = playing[choice[rows], np.arange(len(rows))]
-        due = request.starts | (since[rows] >= self.every) | ~plays
-        if due.any():
-            chooses = rows[due]
-            choice[chooses] = group.choose(self.chooser, row_state, request.rows_of(due), clock)
-            since[chooses] = 0
+        due = request.starts | (since[rows] >= self.every)
+        if plays is not None:
+            due |= ~plays[choice[rows], np.arange(len(rows))]
+        if np.count_nonzero(due):
+            choice[rows[due]] = choose(request.rows_of(due))
+            since[rows[due]] = 0
         since[rows] += 1
         turns: IntArray = choice[rows]
         return turns

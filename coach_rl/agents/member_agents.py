@@ -1,16 +1,15 @@
 """Several agents as one: their parts of actions and outcomes, who acts, what they save."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from posixpath import commonpath
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.agents.flattened_output import DISCRETE, FlatParts
 from coach_rl.core.agents import (
-    AgentContext,
     AnyAgent,
     EndingAgent,
     PacedAgent,
@@ -29,19 +28,21 @@ from coach_rl.core.records import (
     End,
     FloatArray,
     IntArray,
+    Observation,
     Outcome,
     is_agent_end,
     is_agent_reward,
+    take,
 )
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import Space, actions_from_uniform, is_float_box, uniform_size
 from coach_rl.core.state import State
 
-Record = TypeVar("Record", ActionRequest, Outcome)
-Values = TypeVar("Values")
 WHOLE = ""
 """Key of an action that has no parts."""
+Index = IntArray | slice
+EVERY_PLACE = slice(None)
 
 
 class ActionPart:
@@ -60,6 +61,8 @@ class ActionPart:
     def __init__(self, keys: tuple[str, ...], whole: spaces.Dict) -> None:
         self.keys = keys
         parts: dict[str, Space] = {key: whole[key] for key in keys}
+        self.idle = {key: _idle(part) for key, part in parts.items()}
+        """Placeholders [1, ...] by key, where the agent does not act."""
         self.names: dict[str, str] = {}
         """The agent's names of keys that stay a Dict."""
         self.flat: FlatParts | None = None
@@ -108,21 +111,12 @@ class BoundMember:
     places: int = 1
     """Number of members that share its agent."""
 
-    def rows(self, rows: IntArray) -> IntArray:
-        """The agent's rows of the member: those that share it lie side by side in each row."""
-        return rows if self.places == 1 else rows * self.places + self.place
-
-    def request(self, request: ActionRequest) -> ActionRequest:
-        """The agent's view of a request."""
-        seen = self.seen(request.observation)
-        return replace(request, rows=self.rows(request.rows), observation=seen)
-
-    def seen(self, observation: dict[str, Values]) -> dict[str, Values]:
+    def seen(self, observation: dict[str, Any], index: Index = EVERY_PLACE) -> dict[str, Any]:
         """The member's keys of an observation, by its agent's names; those that are there."""
         if self.observations is None:
-            return observation
-        names = self.observations.items()
-        return {name: observation[key] for key, name in names if key in observation}
+            return take(observation, index)
+        seen = self.observations.items()
+        return {name: observation[key][index] for key, name in seen if key in observation}
 
     def split(self, action: Action) -> dict[str, Array]:
         """The member's actions [R, ...] by key, [R, ...] each; by `WHOLE` as a whole."""
@@ -130,25 +124,17 @@ class BoundMember:
             return self.part.split(action)
         return action if isinstance(action, dict) else {WHOLE: action}
 
-    def outcome(self, outcome: Outcome) -> tuple[Outcome, BoolArray]:
-        """Return the member's view of an outcome, and where its own episode has ended, [R]."""
-        terminated = self._flags(outcome, self.terminated)
-        truncated = self._flags(outcome, self.truncated)
-        ended = terminated | truncated
-        bits = terminated * np.uint8(End.TERMINATED) | truncated * np.uint8(End.TRUNCATED)
-        own = replace(
-            outcome,
-            rows=self.rows(outcome.rows),
-            observation=self.seen(outcome.observation),
-            reward=self._reward(outcome),
-            terminated=np.where(ended, terminated, outcome.terminated),
-            truncated=np.where(ended, truncated & ~terminated, outcome.truncated),
-            end=outcome.end | bits,
-            next_goal=self.seen(outcome.next_goal),
-        )
-        return own, ended
+    @property
+    def has_own_end(self) -> bool:
+        """True if its own episode may be over before the level's."""
+        return self.terminated is not None or self.truncated is not None
 
-    def _reward(self, outcome: Outcome) -> FloatArray:
+    def ends(self, outcome: Outcome) -> tuple[BoolArray, BoolArray]:
+        """Return where its own episode was terminated, and where truncated, [R] each."""
+        return self._flags(outcome, self.terminated), self._flags(outcome, self.truncated)
+
+    def rewards(self, outcome: Outcome) -> FloatArray:
+        """Its rewards, [R]."""
         key = self.reward
         if key is None:
             return outcome.reward
@@ -202,23 +188,14 @@ class MemberRows(Saved):
 
     members: dict[str, RowState]
     """Each agent's own row state."""
+    plays: BoolArray
+    """[M, N] a member's own episode continues."""
     playing: dict[str, BoolArray]
-    """[N] by member: its own episode continues."""
+    """[N] each: the same by the member's name."""
     latest: IntArray
     """[N] the number of the member that acted last; -1 where none has, or all act."""
     places: dict[str, int]
     """Number of members that share each agent, by its name."""
-
-    def acted(self, number: int, name: str, rows: IntArray) -> BoolArray:
-        """[R] whether the latest decision of these rows was the member's.
-
-        Args:
-            number: The member's, in the group.
-            name: The member's.
-            rows: [R].
-        """
-        acted: BoolArray = self.playing[name][rows] & (self.latest[rows] == number)
-        return acted
 
     def decisions(self) -> State:
         made = {name: following(rows, name).decisions() for name, rows in self.members.items()}
@@ -239,30 +216,97 @@ class GroupRows(MemberRows):
 
     SAVED = ("playing",)
 
-    def acted(self, number: int, name: str, rows: IntArray) -> BoolArray:
-        return self.playing[name][rows]
 
+class Share:
+    """The part of an agent in a record of R rows: what belongs to each of its members, in turn.
 
-class ArbiterParameters(Protocol):
-    """A frozen description of who acts, where not all members do; see `agents.arbiters`."""
+    Args:
+        parts: Members that act there, one at least, with their numbers in the group, and their
+            places in the record, ascending.
+        count: R.
+    """
 
-    def build(
-        self,
-        agents: Mapping[str, AnyAgent],
-        bound: tuple[BoundMember, ...],
-        context: AgentContext,
-        *,
-        discount: float,
-    ) -> "AgentGroup":
-        """The group.
+    def __init__(self, parts: list[tuple[int, BoundMember, IntArray]], count: int) -> None:
+        self.parts, self.agent = parts, parts[0][1].agent_name
+        places = parts[0][2] if len(parts) == 1 else np.concatenate([each for *_, each in parts])
+        is_whole = len(parts) == 1 and len(places) == count
+        self.index: Index = EVERY_PLACE if is_whole else places
+        """The places of all of them."""
 
-        Args:
-            agents: The members' agents, by name.
-            bound: The members.
-            context: The group's.
-            discount: Of rewards, per simulator step, while they are added up.
+    def request(
+        self, request: ActionRequest, starts: BoolArray, episode_start: BoolArray
+    ) -> ActionRequest:
+        """The agent's view of a request, with its own starts [R]."""
+        index = self.index
+        return ActionRequest(
+            rows=self.rows(request.rows),
+            observation=self._seen(request.observation),
+            starts=starts[index],
+            episode_start=episode_start[index],
+            greedy=request.greedy[index],
+        )
+
+    def outcome(self, outcome: Outcome) -> tuple[Outcome, BoolArray | None]:
+        """Return the agent's view of an outcome, and where a member's own episode has ended in it.
+
+        None: no member has an end of its own.
         """
-        ...
+        index, ended = self.index, None
+        terminated, truncated = outcome.terminated[index], outcome.truncated[index]
+        end = outcome.end[index]
+        if any(each.has_own_end for _, each, _ in self.parts):
+            by_member = [each.ends(outcome) for _, each, _ in self.parts]
+            own_terminated, own_truncated = map(self.joined, zip(*by_member, strict=True))
+            ended = own_terminated | own_truncated
+            terminated = np.where(ended, own_terminated, terminated)
+            truncated = np.where(ended, own_truncated & ~own_terminated, truncated)
+            end = end | own_terminated * np.uint8(End.TERMINATED)
+            end |= own_truncated * np.uint8(End.TRUNCATED)
+        own = Outcome(
+            rows=self.rows(outcome.rows),
+            observation=self._seen(outcome.observation),
+            reward=self.joined([each.rewards(outcome) for _, each, _ in self.parts]),
+            terminated=terminated,
+            truncated=truncated,
+            duration=outcome.duration[index],
+            end=end,
+            below=outcome.below[index],
+            tested=outcome.tested[index],
+            next_goal=self._seen(outcome.next_goal),
+            info={name: values[index] for name, values in outcome.info.items()},
+        )
+        return own, ended
+
+    def rows(self, rows: IntArray) -> IntArray:
+        """The agent's rows: members that share it lie side by side in each of the level's."""
+        first = self.parts[0][1]
+        if first.places == 1:
+            return rows[self.index]
+        return rows[self.index] * first.places + self._of_each(
+            [each.place for _, each, _ in self.parts]
+        )
+
+    def flat(self, rows: IntArray, num_envs: int) -> IntArray:
+        """The places of the level's rows [R] in flat arrays [K * N] of all members."""
+        return self._of_each([number for number, *_ in self.parts]) * num_envs + rows[self.index]
+
+    def joined(self, values: Sequence[Array]) -> Array:
+        """Each member's part of its own array [R, ...], behind one another."""
+        if len(values) == 1:
+            return values[0][self.index]
+        return np.concatenate([own[part[2]] for own, part in zip(values, self.parts, strict=True)])
+
+    def _of_each(self, numbers: list[int]) -> IntArray | int:
+        """A number of each member for all of its places."""
+        if len(numbers) == 1:
+            return numbers[0]
+        return np.repeat(numbers, [len(places) for *_, places in self.parts])
+
+    def _seen(self, observation: Observation) -> Observation:
+        if len(self.parts) == 1:
+            return self.parts[0][1].seen(observation, self.index)
+        by_member = [each.seen(observation, places) for _, each, places in self.parts]
+        return {key: np.concatenate([own[key] for own in by_member]) for key in by_member[0]}
 
 
 class AgentGroup(Saved):
@@ -280,6 +324,8 @@ class AgentGroup(Saved):
     SAVED: ClassVar[SavedNames] = (SavedAttribute("members", inline=True),)
     ROWS: ClassVar[type[MemberRows]] = GroupRows
     """The kind of row state."""
+    takes_turns: ClassVar[bool] = False
+    """True if one member acts in each row, and not all at once."""
 
     def __init__(
         self,
@@ -299,8 +345,9 @@ class AgentGroup(Saved):
             name: [(number, each) for number, each in enumerate(bound) if each.agent_name == name]
             for name in self.members
         }
-        parts = {} if action_space is None else by_part(action_space).spaces
-        self.idle = {key: _idle(part) for key, part in parts.items()}
+        parts = [each.part for each in bound if each.part is not None]
+        self.idle = {key: idle for part in parts for key, idle in part.idle.items()}
+        self._may_end = any(each.has_own_end for each in bound)
 
     def new_rows(self, num_envs: int, seed: int) -> MemberRows:
         return self.ROWS(**self._new_rows(num_envs, seed))
@@ -308,12 +355,14 @@ class AgentGroup(Saved):
     def _new_rows(self, num_envs: int, seed: int) -> dict[str, Any]:
         """The fields of `MemberRows`."""
         places = {name: max(1, len(bound)) for name, bound in self._bound_to.items()}
+        plays = np.ones((len(self.bound), num_envs), np.bool_)
         return {
             "members": {
                 name: agent.new_rows(num_envs * places[name], integer_seed(seed, "member", name))
                 for name, agent in self.members.items()
             },
-            "playing": {each.name: np.ones(num_envs, np.bool_) for each in self.bound},
+            "plays": plays,
+            "playing": {each.name: own for each, own in zip(self.bound, plays, strict=True)},
             "latest": np.full(num_envs, -1, np.int64),
             "places": places,
         }
@@ -323,102 +372,106 @@ class AgentGroup(Saved):
         return None
 
     def act(self, row_state: Any, request: ActionRequest, clock: Clock) -> Action:
-        for playing in row_state.playing.values():
-            playing[request.rows[request.episode_start]] = True
+        rows = request.rows
+        if self._may_end and np.count_nonzero(request.episode_start):
+            row_state.plays[:, rows[request.episode_start]] = True
         turns = self.turns(row_state, request, clock)
-        if turns is not None:
-            is_new = row_state.latest[request.rows] != turns
-            request = self.begun(row_state, request, turns, is_new)
-            row_state.latest[request.rows] = turns
+        starts, first = request.starts, request.episode_start
+        if turns is not None:  # to an agent an episode begins where another has acted since
+            starts = self._starts(row_state, request, turns)
+            first = starts & (first | (row_state.latest[rows] != turns))
+            row_state.latest[rows] = turns
         action: dict[str, Array] = {}
-        for name in self.members:
-            acting = []
-            for number, each in self._bound_to[name]:
-                here = row_state.playing[each.name][request.rows]
-                if turns is not None:
-                    here &= turns == number
-                if not here.all() and each.part is not None:
-                    count = len(here)
-                    idle = {key: self.idle[key].repeat(count, 0) for key in each.part.keys}
-                    action = idle | action
-                if here.any():
-                    acting.append((each, here))
-            if acting:
-                self._act_for(acting, row_state, request, action, clock)
+        for share in self._shares(row_state, rows, turns):
+            own = share.request(request, starts, first)
+            chosen = self._chosen(share, own, rows, row_state, clock)
+            self._fill(action, share, chosen, len(rows))
+        for key, idle in self.idle.items():
+            if key not in action:
+                action[key] = idle.repeat(len(rows), 0)
         return _whole(action, self.action_space)
 
-    def _act_for(
-        self,
-        acting: list[tuple[BoundMember, BoolArray]],
-        row_state: Any,
-        request: ActionRequest,
-        action: dict[str, Array],
-        clock: Clock,
-    ) -> None:
-        """Choose for members that share an agent, in one call of it.
+    def _acted(self, row_state: Any, rows: IntArray) -> Iterator[Share]:
+        """The shares of the agents that made the latest decisions of some rows."""
+        return self._shares(row_state, rows, row_state.latest[rows] if self.takes_turns else None)
+
+    def _shares(self, row_state: Any, rows: IntArray, turns: IntArray | None) -> Iterator[Share]:
+        """The shares of the agents that act in some rows.
 
         Args:
-            acting: The members, and in which places of the request they act, [R].
             row_state: The group's.
-            request: All rows.
-            action: Gets their actions by key, [R, ...] each.
+            rows: [R].
+            turns: The members that act, [R]; None: all that play.
+        """
+        left = len(rows)
+        for bound in self._bound_to.values():
+            parts = []
+            for number, each in bound:
+                here = row_state.plays[number, rows] if turns is None else turns == number
+                (places,) = here.nonzero()
+                if len(places):
+                    parts.append((number, each, places))
+                    left -= len(places)
+            if parts:
+                yield Share(parts, len(rows))
+            if turns is not None and not left:
+                return
+
+    def _starts(self, row_state: Any, request: ActionRequest, turns: IntArray) -> BoolArray:
+        """[R] whether the decision of the member that acts continues no earlier one of it."""
+        return request.starts
+
+    def _chosen(
+        self, share: Share, own: ActionRequest, rows: IntArray, row_state: Any, clock: Clock
+    ) -> Action:
+        """The actions of an agent.
+
+        Args:
+            share: Its share of a request.
+            own: Its view of that.
+            rows: The rows of the whole request, [R].
+            row_state: The group's.
             clock: Phase and counters.
         """
-        name, begin = acting[0][0].agent_name, 0
-        requests = [each.request(request).rows_of(here) for each, here in acting]
-        chosen = self.members[name].act(row_state.members[name], joined_records(requests), clock)
-        for (each, here), own in zip(acting, requests, strict=True):
-            end = begin + len(own.rows)
-            for key, values in each.split(_part_of(chosen, slice(begin, end))).items():
-                if here.all():
+        return self.members[share.agent].act(row_state.members[share.agent], own, clock)
+
+    def _fill(self, action: dict[str, Array], share: Share, chosen: Action, count: int) -> None:
+        """Write an agent's actions to the places of its members, by key, [R, ...] each."""
+        begin = 0
+        for _, each, places in share.parts:
+            end = begin + len(places)
+            own = chosen if len(share.parts) == 1 else _part_of(chosen, slice(begin, end))
+            for key, values in each.split(own).items():
+                if len(places) == count:
                     action[key] = values
                     continue
                 if key not in action:
-                    action[key] = np.zeros((len(here), *values.shape[1:]), values.dtype)
-                action[key][here] = values
+                    action[key] = self.idle.get(key, values[:1]).repeat(count, 0)
+                action[key][places] = values
             begin = end
 
-    def begun(
-        self, row_state: Any, request: ActionRequest, turns: IntArray, is_new: BoolArray
-    ) -> ActionRequest:
-        """The request as the members see it that act in its rows.
-
-        To an agent a row begins a new episode where another one has acted there since.
-
-        Args:
-            row_state: The group's.
-            request: The level's.
-            turns: The members that act, [R].
-            is_new: [R] another member acted last.
-        """
-        return replace(request, episode_start=request.episode_start | is_new)
-
     def observe(self, row_state: Any, outcome: Outcome, clock: Clock) -> None:
-        for name, agent in self.members.items():
-            outcomes = []
-            for number, each in self._bound_to[name]:
-                playing = row_state.playing[each.name]
-                here = row_state.acted(number, each.name, outcome.rows)
-                if not here.any():
-                    continue
-                own, ended = each.outcome(outcome)
-                playing[outcome.rows[ended]] = False
-                outcomes.append(own if here.all() else own.rows_of(here))
-            if outcomes:
-                agent.observe(row_state.members[name], joined_records(outcomes), clock)
+        rows = outcome.rows
+        for share in self._acted(row_state, rows):
+            own, ended = share.outcome(outcome)
+            if ended is not None:
+                plays = row_state.plays
+                plays.put(share.flat(rows, plays.shape[1])[ended], False)
+            self.members[share.agent].observe(row_state.members[share.agent], own, clock)
 
     def cut_off(self, row_state: Any, rows: IntArray, clock: Clock) -> None:
-        for number, each in enumerate(self.bound):
-            here = rows[row_state.acted(number, each.name, rows)]
-            if len(here):
-                agent, name = self.members[each.agent_name], each.agent_name
-                agent.cut_off(row_state.members[name], each.rows(here), clock)
+        for share in self._acted(row_state, rows):
+            agent = self.members[share.agent]
+            agent.cut_off(row_state.members[share.agent], share.rows(rows), clock)
+
+    def acting_member(self, row_state: Any, row: int) -> str:
+        number = row_state.latest[row]
+        return self.bound[number].name if number >= 0 else "none"
 
     def restart_rows(self, row_state: Any) -> None:
         for name, agent in self.members.items():
             agent.restart_rows(row_state.members[name])
-        for playing in row_state.playing.values():
-            playing[:] = True
+        row_state.plays[:] = True
         row_state.latest[:] = -1
 
     @property
@@ -528,23 +581,6 @@ def _part_of(action: Action, index: slice) -> Action:
     if isinstance(action, dict):
         return {key: values[index] for key, values in action.items()}
     return action[index]
-
-
-def joined_records(parts: list[Record]) -> Record:
-    """Records of different rows, with the same keys, as one."""
-    if len(parts) == 1:
-        return parts[0]
-
-    def joined(values: list[Any]) -> Any:
-        if isinstance(values[0], Mapping):
-            return {key: np.concatenate([each[key] for each in values]) for key in values[0]}
-        return np.concatenate(values)
-
-    first = parts[0]
-    whole = {
-        each.name: joined([getattr(part, each.name) for part in parts]) for each in fields(first)
-    }
-    return type(first)(**whole)
 
 
 def _reshaped(tree: State, leading: tuple[int, ...], axes: int) -> State:

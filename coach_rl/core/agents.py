@@ -279,6 +279,18 @@ class PicturedAgent(Protocol[Held]):
         ...
 
 
+@runtime_checkable
+class TurnAgent(Protocol[Held]):
+    """An agent of several members, of which films name the one that acts."""
+
+    takes_turns: bool
+    """True if one member acts in each row, and not all at once."""
+
+    def acting_member(self, row_state: Held, row: int) -> str:
+        """Return the member that made the latest decision of a row, or `none`."""
+        ...
+
+
 AnyAgent: TypeAlias = Agent[Any]
 """An agent with any row state; only the agent itself reads it."""
 
@@ -293,6 +305,8 @@ class LevelPlace:
     """The level that its decisions are sent to; None for the simulator."""
     agent_below: AnyAgent | None = None
     """The agent of that level."""
+    turn_of: str = ""
+    """The agent's name, where it acts in turn with others of its group; empty: it acts alone."""
 
     def owner(self, agent: str) -> str:
         """An agent of that name at this place, for messages: "agent 'ppo' of level 'main'"."""
@@ -310,6 +324,19 @@ class LevelPlace:
         """The goals it sends to the level below; None for options and actions of the simulator."""
         space = None if self.below is None else self.below.goal_space
         return space if isinstance(space, GoalSpace) else None
+
+    def require_single_decisions(self, what: str) -> None:
+        """Raise `ConfigurationError` where decisions last until an agent acts again.
+
+        Args:
+            what: What needs each decision to lead to the state that is stored with it.
+        """
+        if self.turn_of:
+            raise ConfigurationError(
+                f"agent '{self.turn_of}' acts in turn: its decisions last until it acts again, "
+                f"through states that it does not store, and {what}; leave that out, or give the "
+                "agent a level of its own in a graph of levels (docs/graphs.md)"
+            )
 
     def require_untimed_sub_goals(self, owner: str) -> None:
         """Raise `ConfigurationError` where the level below has goals with a time.

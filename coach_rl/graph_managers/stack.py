@@ -191,9 +191,8 @@ class Stack:
 
     def pass_up(self, response: EnvResponse) -> None:
         """Let each level process what the simulators answered, the lowest first."""
-        answer = response
         for level in reversed(self.levels):
-            answer = level.process(answer)
+            response = level.process(response)
 
     def path(self, row: int) -> Sequence[LevelManager]:  # noqa: ARG002 - of a graph of levels
         """The levels that act in a row, top first."""

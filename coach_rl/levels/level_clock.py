@@ -43,9 +43,16 @@ class LevelClock:
         if self._may_freeze:
             rows.decision_frozen[decided] = clock.phase is Phase.TEST
 
-    def parts(self, rows: LevelRows, outcome: Outcome) -> Iterator[tuple[Outcome, Clock]]:
-        """The outcome, in parts with the clock of each: of frozen decisions nothing is learned."""
-        clock = self.now()
+    def parts(
+        self, rows: LevelRows, outcome: Outcome, clock: Clock
+    ) -> Iterator[tuple[Outcome, Clock]]:
+        """The outcome, in parts with the clock of each: of frozen decisions nothing is learned.
+
+        Args:
+            rows: The level's.
+            outcome: Of some of them.
+            clock: The agent's, `now()`.
+        """
         if self._may_freeze and clock.learns:
             frozen = rows.decision_frozen[outcome.rows]
             if np.count_nonzero(frozen):

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.agents import AnyAgent, DrawnAgent, EndingAgent, PicturedAgent, following
+from coach_rl.core.agents import (
+    AnyAgent,
+    DrawnAgent,
+    EndingAgent,
+    PicturedAgent,
+    TurnAgent,
+    following,
+)
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
@@ -180,9 +187,11 @@ class LevelManager:
         self._rewards: GoalRewards | None = None
         if isinstance(space, GoalSpace) and callable(space.reward):
             self._rewards = GoalRewards(space.reward, level=params.name, num_envs=n)
-        self._uses_before = isinstance(space, GoalSpace) and (
-            space.uses_before or self._rewards is not None
-        )
+        self._uses_before = self._rewards is not None
+        if isinstance(space, GoalSpace):
+            self._uses_before |= space.uses_before
+        elif space is not None:
+            self._uses_before = bool(space.rewards)
         self._horizons: Horizons | None = None
         if params.horizon_of is not None and params.horizon is not None:
             self._horizons = Horizons(
@@ -359,14 +368,14 @@ class LevelManager:
         shown = self._shown(answer)
         judgement = self._judged(answer, index, self._stopped(answer.rows, shown))
         outcome = self._outcome(answer, judgement, shown)
-        for part, clock in self._clock.parts(rows, outcome):
-            self.agent.observe(self.agent_rows, part, clock)
+        clock = self._clock.now()
+        for part, its_clock in self._clock.parts(rows, outcome, clock):
+            self.agent.observe(self.agent_rows, part, its_clock)
         rows.own_return[index] += judgement.reward
         if self._testing.is_on:
             self.sub_episodes.note_decisions(rows.decision_tested[answer.rows], missed(answer.end))
         (over,) = judgement.is_over.nonzero()  # places in the answer
-        phase = self._clock.now().phase
-        self.sub_episodes.note(rows, answer.rows, over, judgement, phase=phase)
+        self.sub_episodes.note(rows, answer.rows, over, judgement, phase=clock.phase)
         rows.advance(answer, index, judgement.is_over)
         return answer if rows.is_top else self._upwards(answer, judgement, over)
 
@@ -405,6 +414,15 @@ class LevelManager:
         """Return the agent's picture of a row, uint8 [H, W, 3]; None where it has none."""
         agent = self.agent
         return agent.picture(self.agent_rows, row) if isinstance(agent, PicturedAgent) else None
+
+    def acting(self, row: int) -> str:
+        """Return the level's name, with the member or the option that acted last in a row."""
+        agent = self.agent
+        if isinstance(agent, TurnAgent) and agent.takes_turns:
+            return f"{self.name}/{agent.acting_member(self.agent_rows, row)}"
+        if isinstance(self.params.goal_space, OptionSpace):
+            return f"{self.name}/option {self._rows.goal[row].argmax()}"
+        return self.name
 
     def state_dict(self) -> State:
         return {"environment": self.environment.state_dict(), **self.own_state_dict()}
@@ -474,12 +492,9 @@ class LevelManager:
     def _judged(
         self, answer: EnvResponse, index: RowIndex, stopped: BoolArray | None = None
     ) -> Judgement:
-        rows, space = self._rows, self.params.goal_space
-        uses_before = space.rewards if isinstance(space, OptionSpace) else self._uses_before
-        before = None
-        if uses_before:
+        rows, before, earned = self._rows, None, None
+        if self._uses_before:
             before = take(rows.observation, answer.rows)
-        earned = None
         if self._rewards is not None and before is not None:
             earned = self._rewards(before, answer, rows.goal[index])
         judgement = judged(

@@ -68,8 +68,10 @@ class HindsightParameters:
         """Resolve these parameters for a place in a stack.
 
         Raises:
-            ConfigurationError: The goals are to be the level's own, and it has none.
+            ConfigurationError: The goals are to be the level's own, and it has none, or the agent
+                acts in turn.
         """
+        place.require_single_decisions("hindsight judges single decisions")
         goal = self.goal or place.goal
         if goal is None:
             raise ConfigurationError(

@@ -225,6 +225,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         goal: Any = place.goal
         if goal is None or not goal.learns:
             return None if self.hindsight is None else timed(self.hindsight.at(place))
+        place.require_single_decisions(f"{type(goal).__name__} judges single decisions")
         if self.n_step > 1 or self.sequences is not None or self.prefill is not None:
             raise ConfigurationError(
                 f"{type(goal).__name__} learns from single transitions, which it judges when they "

@@ -192,6 +192,7 @@ def _level_below(place: LevelPlace, owner: str) -> tuple[GoalSpace, RowHistory, 
         raise ConfigurationError(
             f"{own}{owner} needs a level below it that receives goals; leave it out at the lowest"
         )
+    place.require_single_decisions(f"{owner} relabels the sub-goal of a single decision")
     below = f"{own}{owner} relabels sub-goals by level '{place.below.name}' below, which"
     place.require_standard_sub_goals(f"{own}the correction of {owner}")
     if place.sub_goal is None:

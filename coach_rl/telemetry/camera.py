@@ -45,6 +45,10 @@ class FilmedLevel(Protocol):
         """Marks that its agent adds to a frame of a row."""
         ...
 
+    def acting(self, row: int) -> str:
+        """Its name, with the member or the option that acted last in a row if it has several."""
+        ...
+
     def picture(self, row: int) -> Array | None:
         """Its agent's picture of a row, uint8 [H, W, 3]; None where it has none."""
         ...

@@ -126,7 +126,7 @@ class Take:
             for index, level in enumerate(stack.levels[1:])
             if level.goals is not None
         ]
-        self._path = stack.path if _selects(stack) else None
+        self._path = stack.path if _names_acting(stack, row) else None
         self._row = row
         self._last = camera.frame(has_goals=False)
         self.reel.add(self._last, self._caption())
@@ -153,12 +153,12 @@ class Take:
     def _caption(self) -> list[CaptionLine]:
         """Step and return, who acts, and a line for each level that has goals."""
         words = [f"step {self.step}", f"return {self.reward:.5g}", *filter(None, [self.ending])]
-        acting = [] if self._path is None else [level.name for level in self._path(self._row)]
-        return [
-            CaptionLine(", ".join(words)),
-            *([CaptionLine(f"acting: {' > '.join(acting)}")] if acting else []),
-            *(level.line() for level in self._levels),
-        ]
+        lines = [CaptionLine(", ".join(words))]
+        if self._path is not None:
+            path = self._path(self._row) if self.step else ()
+            acting = " > ".join(level.acting(self._row) for level in path)
+            lines.append(CaptionLine(f"acting: {acting or 'none yet'}"))
+        return [*lines, *(level.line() for level in self._levels)]
 
 
 class _LevelState:
@@ -204,9 +204,12 @@ class _LevelState:
         return CaptionLine(text, self._colour, has_dot=True)
 
 
-def _selects(stack: FilmedStack) -> bool:
-    """Return whether a level of a stack has several below it, of which one acts at a time."""
-    return any(len(level.params.below or ()) > 1 for level in stack.levels)
+def _names_acting(stack: FilmedStack, row: int) -> bool:
+    """Return whether one of several levels, members or options acts at a time."""
+    return any(
+        len(level.params.below or ()) > 1 or level.acting(row) != level.name
+        for level in stack.levels
+    )
 
 
 class EvaluationWatcher(Protocol):

@@ -12,7 +12,7 @@ from gymnasium import spaces
 from resuming import after, assert_resumes
 
 from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
-from coach_rl.agents.member_agents import ActionPart
+from coach_rl.agents.member_agents import ActionPart, Share
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.configuration.trust import OURS_ALONE
@@ -572,6 +572,11 @@ def _outcome_with(reward):
     return Outcome(**values, **rest)
 
 
+def _share(member):
+    bound = member.bound(observations={"x": "x"}, part=None)
+    return Share([(0, bound, np.arange(2))], 2)
+
+
 def test_an_end_that_is_both_is_final():
     flags = np.array([True, False])
     outcome = replace(
@@ -582,7 +587,7 @@ def test_an_end_that_is_both_is_final():
         end=np.zeros(2, np.uint8),
     )
     member = GroupMember(agent=ppo(), actions="left", terminated="over", truncated="cut")
-    own, ended = member.bound(observations={"x": "x"}, part=None).outcome(outcome)
+    own, ended = _share(member).outcome(outcome)
     assert own.terminated.tolist() == [True, False]
     assert own.truncated.tolist() == [False, True]
     assert own.end.tolist() == [End.TERMINATED | End.TRUNCATED, End.TRUNCATED]
@@ -595,8 +600,7 @@ def test_long_decision_takes_the_ends_and_rewards_that_levels_report():
         "agents/left/terminated": np.array([True, False]),
         "agents/left/reward": np.array([1.0, 5.0]),
     }
-    member = LEFT.bound(observations={"x": "x"}, part=None)
-    own, ended = member.outcome(replace(outcome, info=reported))
+    own, ended = _share(LEFT).outcome(replace(outcome, info=reported))
     assert ended.tolist() == [True, False]
     assert own.reward.tolist() == [1.0, 5.0]
 

@@ -6,29 +6,38 @@ from functools import partial
 import numpy as np
 import pytest
 from gymnasium import spaces
-from resuming import after, assert_resumes
-from skill_stacks import ddpg, ppo
+from resuming import after, amid, assert_resumes
+from skill_stacks import SMALL, ddpg, ppo
 
 from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.agents.arbiters import EnvironmentTurns, SelectedTurns, Turns
+from coach_rl.agents.hierarchies.hiro_agent import HIROAgentParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.scripted_agent import ActingOnly, ScriptedAgentParameters, ScriptedRows
+from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.parts import trajectories_of
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.parts import description_of, trajectories_of
 from coach_rl.core.records import ActionRequest, Outcome, agent_info
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import WorldEnvironment, WorldStep
 from coach_rl.environments.pettingzoo import PettingZooParameters
+from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
+    GraphManager,
+    GraphParameters,
+    LevelParameters,
     ScheduleParameters,
 )
 
 NAMES = ("a", "b", "c")
 CLOCK = Clock(phase=Phase.TRAIN)
+CLOCKS = {True: CLOCK, False: Clock(phase=Phase.TEST)}
 OBSERVED = spaces.Box(-9, 9, (1,), np.float64)
 CHOICES = 1_000
 
@@ -64,6 +73,7 @@ class Recorder(ActingOnly):
                 int(outcome.duration[place]),
                 int(outcome.below[place]),
                 bool(outcome.tested[place]),
+                clock.learns,
             )
             self.kept.setdefault(row, []).append((*self.open.pop(row), *led_to))
 
@@ -103,6 +113,7 @@ class Plain:
         return [member.agent.name for member in self.params.members]
 
     def begin(self, name, request, choices, starts, episode_start):
+        """A decision, and whether what follows may be learned from."""
         self.counts[name] = self.counts.get(name, 0) + 1
         action = script(request["x"], self.counts[name], choices)
         self.open[name] = {
@@ -110,12 +121,15 @@ class Plain:
             "reward": 0.0,
             "duration": 0,
             "below": None,
+            "learns": request["learns"],
         }
         return action
 
-    def close(self, name, x, terminated, truncated):
+    def close(self, name, event, terminated, truncated):
         own = self.open.pop(name)
-        led_to = (x, own["reward"], terminated, truncated, own["duration"], *own["below"])
+        learns = event["learns"] and (self.params.arbiter is None or own["learns"])
+        led_to = (event["x"], own["reward"], terminated, truncated, own["duration"], *own["below"])
+        led_to = (*led_to, learns)
         self.kept.setdefault(name, []).append((*own["decided"], *led_to))
 
     def chosen(self, request, arbiter):
@@ -134,7 +148,7 @@ class Plain:
         if due:
             again = "chooser" in self.open
             if again:
-                self.close("chooser", request["x"], False, False)
+                self.close("chooser", request, False, False)
             begins = request["episode_start"] and not again
             number = self.begin("chooser", request, len(self.names), not again, begins)
             self.choice, self.since = self.names[number], 0
@@ -160,7 +174,7 @@ class Plain:
             return {}
         again = name in self.open
         if again:
-            self.close(name, request["x"], False, False)
+            self.close(name, request, False, False)
         is_new = request["episode_start"] or self.latest != name
         self.latest = name
         return {name: self.begin(name, request, CHOICES, not again, is_new and not again)}
@@ -185,7 +199,7 @@ class Plain:
             kept["reward"] += self.params.discount ** kept["duration"] * reward
             kept["duration"] += outcome["duration"]
             if self.params.arbiter is None or terminated or truncated:
-                self.close(name, outcome["x"], terminated, truncated)
+                self.close(name, outcome, terminated, truncated)
 
     def cut_off(self):
         self.open.clear()
@@ -215,7 +229,7 @@ def random_group(rng):
     chooser = SelectedTurns(
         agent=RecorderParameters(name="chooser"),
         observations=("x",),
-        every=int(rng.integers(1, 4)),
+        every=int(rng.choice((1, 2, 3, 30))),  # the last outlasts nearly all sub-episodes
     )
     arbiter = (None, Turns(), Turns(order=order), EnvironmentTurns(), chooser)[kind]
     discount = 1.0 if rng.random() < 0.5 else 0.5  # powers without rounding
@@ -239,10 +253,10 @@ def built(params, num_envs):
 
 def random_events(rng, names, ticks):
     """What one row meets, in turn: requests and the outcomes of the decisions, or failures."""
-    events, starts, episode_start = [], True, True
+    events, starts, episode_start, learns = [], True, True, True
     for _ in range(ticks):
-        turn = str(rng.choice(names))
-        request = {"x": rng.normal(), "turn": turn, "starts": starts}
+        turn, learns = str(rng.choice(names)), learns ^ (rng.random() < 0.1)
+        request = {"x": rng.normal(), "turn": turn, "starts": starts, "learns": learns}
         events.append(("act", {**request, "episode_start": episode_start}))
         if rng.random() < 0.03:
             events.append(("cut", None))
@@ -251,8 +265,10 @@ def random_events(rng, names, ticks):
         terminated, truncated = bool(rng.random() < 0.08), bool(rng.random() < 0.08)
         starts = terminated or truncated
         episode_start = starts and bool(rng.random() < 0.6)  # otherwise the sub-episode's alone
+        learns ^= rng.random() < 0.1
         outcome = {
             "x": rng.normal(),
+            "learns": learns,
             "reward": rng.normal(),
             "terminated": terminated,
             "truncated": truncated and not terminated,
@@ -310,6 +326,10 @@ def outcome_of(rows, events, names):
     )
 
 
+def call_of(kind, event):
+    return kind, event is None or bool(event["learns"])
+
+
 def play(params, streams, rng):
     """Run a group through the events of its rows, out of phase; the group, and actions by row."""
     names = [member.agent.name for member in params.members]
@@ -318,19 +338,20 @@ def play(params, streams, rng):
     left = [list(events) for events in streams]
     sent = [[] for _ in streams]
     while any(left):
-        kind = rng.choice([events[0][0] for events in left if events])
-        able = [row for row, events in enumerate(left) if events and events[0][0] == kind]
+        kinds = {row: call_of(*events[0]) for row, events in enumerate(left) if events}
+        kind, learns = call = list(kinds.values())[rng.integers(len(kinds))]
+        able, clock = [row for row, its in kinds.items() if its == call], CLOCKS[learns]
         rows = [row for row in able if rng.random() < 0.7] or able[:1]
         events = [left[row].pop(0)[1] for row in rows]
         if kind == "act":
-            action = group.act(row_state, request_of(rows, events, names), CLOCK)
+            action = group.act(row_state, request_of(rows, events, names), clock)
             for place, row in enumerate(rows):
                 parts = action.items() if isinstance(action, dict) else [("", action)]
                 sent[row].append({key: int(values[place]) for key, values in parts})
         elif kind == "outcome":
-            group.observe(row_state, outcome_of(rows, events, names), CLOCK)
+            group.observe(row_state, outcome_of(rows, events, names), clock)
         else:
-            group.cut_off(row_state, np.array(rows), CLOCK)
+            group.cut_off(row_state, np.array(rows), clock)
     return group, sent
 
 
@@ -371,6 +392,24 @@ def test_group_equals_a_plain_recursion_row_by_row(seed):
         assert sent[row] == actions
         alone, _ = play(params, [events], rng)
         assert transitions_of(alone, 0) == plain.kept
+
+
+def test_description_shows_the_arbiter_the_members_and_the_selector():
+    members = tuple(GroupMember(agent=RecorderParameters(name=name)) for name in NAMES[:2])
+    chooser = ScriptedAgentParameters(name="chooser", policy=to_the_left)
+    by_arbiter = {
+        "acts: a, b, b, in this order": Turns(order=("a", "b", "b")),
+        "acts: the member whose turn is shown by turn/a, turn/b": EnvironmentTurns(),
+        "acts: the member that chooser chooses, every 4 decisions": SelectedTurns(
+            agent=chooser, every=4
+        ),
+    }
+    for line, arbiter in by_arbiter.items():
+        group = built(AgentGroupParameters(members=members, arbiter=arbiter), num_envs=1)
+        lines = description_of(group).splitlines()
+        assert lines[0] == line
+        assert {"member a", "member b"} < set(lines)
+        assert ("selector chooser" in lines) == isinstance(arbiter, SelectedTurns)
 
 
 # Whole runs.
@@ -431,6 +470,12 @@ RUNNING = {
 }
 
 
+PLACES = GoalSpace(
+    low=(-1, -1), high=(1, 1), threshold=(0.2, 0.2), elements=(0, 1), key="observation"
+)
+ACTOR, CRITIC = ActorParameters(torso=SMALL), CriticParameters(torso=SMALL)
+
+
 def running(arbiter, seed, *, shares=None, num_envs=3):
     agents = (ppo("a", 12), ppo("b", 12) if shares else ddpg("b", 20, capacity=500))
     rewards = (None, "agents/b/reward")
@@ -456,9 +501,47 @@ def running(arbiter, seed, *, shares=None, num_envs=3):
     return manager
 
 
+def in_the_middle(arbiter, seed):
+    """Members whose actions are goals of the lowest level, on the second of three levels."""
+    learning = LearningParameters(batch=8, learning_starts=10, report_every=10)
+    hiro = HIROAgentParameters(
+        name="b",
+        learning=learning,
+        correction=None,
+        update_mode="eager",
+        actor=ACTOR,
+        critic=CRITIC,
+    )
+    members = tuple(GroupMember(agent=agent) for agent in (ddpg("a", 10), hiro))
+    group = AgentGroupParameters(members=members, arbiter=arbiter, discount=0.9)
+    levels = (
+        LevelParameters(name="top", agent=ddpg("top", 10)),
+        LevelParameters(name="middle", agent=group, goal_space=PLACES, horizon=3),
+        LevelParameters(name="low", agent=ppo("low", 30), goal_space=PLACES, horizon=2),
+    )
+    manager = GraphManager(
+        GraphParameters(
+            levels=levels,
+            environment=PointMassParameters(max_episode_steps=17),
+            num_envs=4,
+            schedule=ScheduleParameters(
+                training=EnvironmentSteps(600),
+                heatup=EnvironmentSteps(40),
+                evaluation_interval=EnvironmentSteps(300),
+                evaluation_episodes=EnvironmentEpisodes(2),
+                progress_interval=EnvironmentSteps(4),
+            ),
+        )
+    )
+    manager.create_graph(Runtime(seed=seed, device="cpu"))
+    return manager
+
+
 def amid_decisions(manager):
     """Whether decisions of two members are open in a row, one of them for some steps."""
-    rows = manager.state_dict()["training"]["top"]["agent_rows"]
+    level = manager.state_dict()["training"]["top"]
+    level = level if "decisions_of" in level["agent_rows"] else level["environment"]
+    rows = level["agent_rows"]
     both = rows["decisions_of"]["a"]["open"] & rows["decisions_of"]["b"]["open"]
     lasts = rows["decisions_of"]["a"]["duration"] > 1
     return (both & lasts).any()
@@ -476,6 +559,25 @@ def test_group_stopped_in_mid_decision_resumes_bit_for_bit(kind, shares, tmp_pat
 
     build = partial(running, RUNNING[kind], shares=shares)
     assert_resumes(build, tmp_path, after(100, amid_decisions), check=check)
+
+
+@pytest.mark.parametrize(
+    "arbiter",
+    [
+        Turns(order=("a", "b", "b")),
+        SelectedTurns(agent=ppo("chooser", 10), observations=("observation",), every=2),
+        SelectedTurns(agent=ppo("chooser", 10), observations=("observation",), every=50),
+    ],
+    ids=["turns", "selector", "selector that outlasts the horizon"],
+)
+def test_members_in_the_middle_of_a_stack_resume_bit_for_bit(arbiter, tmp_path):
+    def check(whole, _):
+        members = whole.graph.agents["middle"].members
+        assert all(each.training_steps > 0 for each in members.values())
+
+    amid_sub_episodes = amid if getattr(arbiter, "every", 1) == 50 else amid_decisions
+    moment = after(200, amid_sub_episodes)
+    assert_resumes(partial(in_the_middle, arbiter), tmp_path, moment, check=check)
 
 
 def heard(maker, arbiter, steps):

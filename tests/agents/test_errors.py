@@ -19,6 +19,7 @@ from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from coach_rl.agents.hierarchies.hiro_agent import SubGoalCorrectionParameters
 from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
 from coach_rl.agents.hierarchies.sub_goal_guide import AdjacencyParameters
+from coach_rl.agents.member_agents import Share
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
@@ -111,7 +112,8 @@ def long_decision(**changes):
         info={"dead": np.array([0.0, 1.0]), "pay": np.ones(2)},
     )
     member = replace(groups.LEFT, **{"reward": None, "terminated": None, **changes})
-    return lambda: member.bound(observations={}, part=None).outcome(outcome)
+    share = Share([(0, member.bound(observations={}, part=None), np.arange(2))], 2)
+    return lambda: share.outcome(outcome)
 
 
 TWINS = shared.sharing(shared.ddpg).members
@@ -270,10 +272,6 @@ def table(kind, *rows):
 CASES = {
     ParameterError: [
         (
-            in_turn(Turns(), agent=with_hindsight),
-            "member 'a' has a memory with hindsight ... leave out hindsight or the arbiter",
-        ),
-        (
             in_turn(chooser(agent=turns.RecorderParameters(name="a"))),
             "the selector and a member are called 'a'; choose another name",
         ),
@@ -365,6 +363,12 @@ CASES = {
         (members(*TWINS, shares="left"), "shares 'left', which is the name of a member"),
     ],
     ConfigurationError: [
+        (
+            in_turn(Turns(), agent=with_hindsight),
+            "agent 'a' acts in turn: ... hindsight ... leave that out, or give "
+            "the agent a level of its own",
+        ),
+        (in_turn(chooser(agent=with_hindsight("of"))), "agent 'of' acts in turn: ... hindsight"),
         (in_turn(Turns(order=("a",))), "member 'b' never acts: the order of Turns is a; add it"),
         (
             central(groups.ddpg("left")),

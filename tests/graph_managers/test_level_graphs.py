@@ -1,6 +1,8 @@
 """Runs of levels that form a graph: learning, resuming, evaluating, filming and describing them."""
 
 from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -127,29 +129,86 @@ def test_frozen_level_loaded_from_a_flat_run_keeps_its_parameters(tmp_path):
     assert_same_state(manager.graph.agents["walk"].policy_state_dict(), before)
 
 
-def test_film_of_a_graph_shows_who_acts():
-    manager = training(*DIAMOND)
-    stack, captions = manager.graph.evaluation, []
+def turns_of_two(arbiter):
+    """A level of two members that act in turn."""
+    members = tuple(rl.GroupMember(agent=replace(PPO, name=name)) for name in ("walk", "push"))
+    return rl.AgentGroupParameters(members=members, arbiter=arbiter)
 
-    class Reel:
-        def add(self, frame, caption):
-            captions.append([line.text for line in caption])
 
-        def wants(self, step):
-            return True
+def by_place(observation, space):
+    return (np.abs(observation["observation"][:, 0]) * 1_000).astype(np.int64) % 2
 
-        end = add
 
-    stack.reset(0)
-    for each in stack.levels:
-        each.picture = lambda row: np.zeros((4, 4, 3), np.uint8)
-    row = FilmedRow(stack, 0, wants=lambda number: number == 0, new_reel=Reel)
-    for _ in range(20):
-        row.note_tick(stack.tick())
-    acting = {line for caption in captions for line in caption if line.startswith("acting: top > ")}
-    assert acting
-    assert acting <= {"acting: top > left > low", "acting: top > right > low"}
-    manager.close()
+UNIFORM = level("top", None, agent=rl.UniformAgentParameters())
+CHOOSER = rl.ScriptedAgentParameters(name="chooser", policy=by_place)
+SKILLS = rl.SkillAgentsParameters.of(PPO, count=2)
+TWO_OPTIONS = {"below": None, "goal_space": rl.OptionSpace(count=2), "horizon": 3}
+FILMED = {
+    "graph": (
+        DIAMOND,
+        {f"top > {way} > low" for way in ("left", "right/option 0", "right/option 1")},
+    ),
+    "turns": ((level("main", None, agent=turns_of_two(rl.Turns())),), {"main/walk", "main/push"}),
+    "selector": (
+        (level("main", None, agent=turns_of_two(rl.SelectedTurns(agent=CHOOSER))),),
+        {"main/walk (by chooser)", "main/push (by chooser)"},
+    ),
+    "turns above": (
+        (
+            level("main", None, agent=turns_of_two(rl.Turns(order=("walk", "push", "push")))),
+            level("low", None, goal_space=GOALS, horizon=3),
+        ),
+        {"main/walk > low", "main/push > low"},
+    ),
+    "skills": (
+        (UNIFORM, level("low", agent=SKILLS, **TWO_OPTIONS)),
+        {"top > low/agent_0", "top > low/agent_1"},
+    ),
+    "options": (
+        (UNIFORM, level("low", **TWO_OPTIONS)),
+        {"top > low/option 0", "top > low/option 1"},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", FILMED)
+def test_films_of_several_rows_show_who_acts_in_each(kind):
+    levels, known = FILMED[kind]
+    with training(*levels) as manager:
+        stack, films = manager.graph.evaluation, {0: [], 1: []}
+        stack.reset(0)
+        stack.levels[0].picture = lambda row: np.zeros((4, 4, 3), np.uint8)
+
+        def reel(row):
+            film = SimpleNamespace(wants=lambda step: True)
+            film.add = film.end = lambda frame, caption: films[row].append(caption[1].text)
+            return film
+
+        filmed = {
+            row: FilmedRow(
+                stack, row, wants=lambda number: number == 0, new_reel=partial(reel, row)
+            )
+            for row in films
+        }
+        for _ in range(25):
+            answer = stack.tick()
+            for row, film in filmed.items():
+                film.note_tick(answer)
+                acting = " > ".join(each.acting(row) for each in stack.path(row))
+                assert not film.is_filming or films[row][-1] == f"acting: {acting}"
+    assert {captions.pop(0) for captions in films.values()} == {"acting: none yet"}
+    shown = {line for captions in films.values() for line in captions}
+    assert len(shown) > 1
+    assert shown <= {f"acting: {who}" for who in known}
+
+
+def test_film_of_members_that_all_act_names_none():
+    members = (rl.GroupMember(agent=PPO, actions=("0", "1")),)
+    with training(level("main", None, agent=rl.AgentGroupParameters(members=members))) as manager:
+        stack = manager.graph.evaluation
+        stack.reset(0)
+        stack.tick()
+        assert stack.levels[0].acting(0) == "main"
 
 
 def test_description_names_every_level_once_and_what_it_selects():

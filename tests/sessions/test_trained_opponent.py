@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import coach_rl as rl
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import ConfigurationError, SpaceError
@@ -128,6 +129,24 @@ def test_run_against_opponent_evaluates_in_the_background(champion, tmp_path):
     run = trained(tmp_path, settings=settings, opponent=str(champion))
     kinds = [json.loads(line)["kind"] for line in (run / "log.jsonl").read_text().splitlines()]
     assert kinds.count("evaluation") >= 2
+
+
+def test_members_in_turn_play_against_their_frozen_selves_in_the_background(tmp_path):
+    """Two moves of one member, then one of the other; a generation later they are the opponent."""
+    preset, opponent = load_preset(find_preset("ConnectFour_PPO")), "random"
+    for background in (False, True):
+        parameters = preset.configure(SMALL | {"opponent": opponent}).parameters
+        names = ("opener", "finisher")
+        members = [rl.GroupMember(agent=replace(parameters.agent, name=name)) for name in names]
+        arbiter = rl.Turns(order=("opener", "opener", "finisher"))
+        group = rl.AgentGroupParameters(members=tuple(members), arbiter=arbiter)
+        manager = rl.BasicRLGraphManager(replace(parameters, agent=group))
+        settings = replace(SETTINGS, background_evaluation=background)
+        runtime = Runtime(seed=0, device="cpu")
+        run = run_experiment(manager, runtime, name="turns", root=tmp_path, settings=settings)
+        opponent = str(run.folder.path)
+        log = (run.folder.path / "log.jsonl").read_text().splitlines()
+        assert [json.loads(line)["kind"] for line in log].count("evaluation") >= 2
 
 
 def test_run_whose_opponent_was_moved_is_forked_with_its_new_place(champion, tmp_path):

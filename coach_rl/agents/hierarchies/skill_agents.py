@@ -11,7 +11,7 @@ To its level it is an agent like any other. To its members it is a level without
 does and learns only what happens while its own option is carried out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Self, cast
 
@@ -25,7 +25,7 @@ from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.parts import description_of
 from coach_rl.core.ranges import NonEmpty
-from coach_rl.core.records import ActionRequest, BoolArray, IntArray, Observation, Outcome
+from coach_rl.core.records import ActionRequest, IntArray
 from coach_rl.core.spaces import EnvironmentSpaces
 
 
@@ -76,7 +76,7 @@ class SkillAgentsParameters:
                     planned_steps=context.planned_steps // count,
                 )
             )
-        return SkillAgents(members)
+        return SkillAgents(members, observed)
 
 
 class SkillRows(MemberRows):
@@ -90,26 +90,22 @@ class SkillAgents(AgentGroup):
 
     Args:
         agents: By name, in the order of the options.
+        observed: The observation keys that they see, without that of the option.
     """
 
     ROWS = SkillRows
+    takes_turns = True
 
-    def __init__(self, agents: Mapping[str, AnyAgent]) -> None:
-        super().__init__(agents, tuple(BoundMember(name=name, agent_name=name) for name in agents))
+    def __init__(self, agents: Mapping[str, AnyAgent], observed: Iterable[str]) -> None:
+        seen = {key: key for key in observed}
+        super().__init__(
+            agents,
+            tuple(BoundMember(name=name, agent_name=name, observations=seen) for name in agents),
+        )
 
     def turns(self, row_state: SkillRows, request: ActionRequest, clock: Clock) -> IntArray:
         option: IntArray = request.observation[OPTION_KEY].argmax(axis=1)
         return option
-
-    def begun(
-        self, row_state: SkillRows, request: ActionRequest, turns: IntArray, is_new: BoolArray
-    ) -> ActionRequest:
-        own = replace(request, observation=_without_option(request.observation))
-        return super().begun(row_state, own, turns, is_new)
-
-    def observe(self, row_state: SkillRows, outcome: Outcome, clock: Clock) -> None:
-        own = replace(outcome, observation=_without_option(outcome.observation))
-        super().observe(row_state, own, clock)
 
     def description(self) -> str:
         """The agents one after the other, for people."""
@@ -118,7 +114,3 @@ class SkillAgents(AgentGroup):
             own = description_of(agent).splitlines()
             lines += [f"option {number}: {name}", *(f"  {line}" for line in own)]
         return "\n".join(lines)
-
-
-def _without_option(observation: Observation) -> Observation:
-    return {key: values for key, values in observation.items() if key != OPTION_KEY}

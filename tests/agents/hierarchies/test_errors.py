@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 
 import pytest
 
+import coach_rl as rl
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.hierarchies.diayn_agent import DiscriminatorParameters
 from coach_rl.agents.hierarchies.hiro_agent import HIROAgentParameters
@@ -132,6 +133,13 @@ WITHOUT_AGENT = replace(costs.at(), agent_below=None)
 def hiro_over_group():
     top = shared.above(lambda name: HIROAgentParameters(name=name))
     shared.manager(shared.sharing(shared.walker), top)
+
+
+def in_turn(agent):
+    """An upper level of two agents that act in turn, the second of which never learns."""
+    agents = (agent, rl.UniformAgentParameters(name="other"))
+    members = tuple(rl.GroupMember(agent=each) for each in agents)
+    return rl.AgentGroupParameters(members=members, arbiter=rl.Turns())
 
 
 def options(agent, space):
@@ -297,6 +305,14 @@ CASES = {
         (agents_of_two(skills.ppo("skill"), ONE), "has 2 agents ... OptionSpace(count=2), got"),
         (agents_of_two(ENDING), "member 'skill_0' ends ... (EndingPPO.ends)"),
         (agents_of_two(skills.option_critic()), "all of which it acts for"),
+        (
+            hac_levels(agent=in_turn(hac.agent(name="hac"))),
+            "agent 'hac' acts in turn: ... hindsight",
+        ),
+        (
+            lambda: hiro.built(hiro.stack(in_turn(hiro.top_agent(name="hiro")))),
+            "agent 'hiro' acts in turn: ... HIRO relabels the sub-goal of a single decision; leave",
+        ),
         (hac_levels(stops_on_failure="always"), "level 'top': hindsight actions ... choose one"),
         (hac_levels(**UNTIMED), "level 'top': ... come from the environment, ... no time"),
         (hac_levels(1, goal_space=WHOLE), "level 'low': the goal has 2 elements ... has 4; name"),
