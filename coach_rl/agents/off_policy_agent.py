@@ -254,7 +254,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             runtime=context.runtime,
         )
         self.guide = None if context.runtime.acts_only else params.build_guide(self, context)
-        self.goals = _learning(context.place.goal)
+        goals = _changing(context.place.goal, "learns")
+        self.goals = goals if hasattr(goals, "state_dict") else None
         self.learner = make_learner(self)
         self._engine = self.learner.engine
         if self.mask is not None:
@@ -265,9 +266,9 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         self.explores = self.proposes = self.learner.acting.explores
         check_filters(self, params.memory, context.place)
         extras = self._infos.extras
-        if self.goals is not None:
-            extras += self.goals.attach(self)
-        if (sub_goals := _learning(context.place.sub_goal)) is not None:
+        if goals is not None:
+            extras += goals.attach(self)
+        if (sub_goals := _changing(context.place.sub_goal, "action_changes")) is not None:
             extras += sub_goals.attach_above(self)
         keeping = _keeping(params.memory, extras)
         if context.runtime.acts_only and isinstance(keeping, KeepingParameters):
@@ -462,9 +463,9 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         return {f"train/{name}": value for name, value in own.items()} | self.metrics(clock)
 
 
-def _learning(goals: GoalSpace | None) -> Any:
-    """The goals, `LearnedGoals`, if they learn; else None."""
-    return goals if goals is not None and goals.learns else None
+def _changing(goals: GoalSpace | None, what: str) -> Any:
+    """The goals, `ChangingGoals`, if they change in what an attribute names; else None."""
+    return goals if goals is not None and getattr(goals, what) else None
 
 
 def _normal(rng: torch.Generator, device: torch.device, *shape: int) -> Tensor:

@@ -330,10 +330,11 @@ class LevelPlace:
             owner: What turns goals that were achieved, or planned, into actions.
         """
         goal = self.sub_goal
-        if goal is not None and goal.learns:
+        if goal is not None and goal.action_changes:
             raise ConfigurationError(
                 f"{owner} keeps goals that the level below achieved, and {type(goal).__name__} "
-                "moves them as it learns; give the level below a GoalSpace"
+                "moves them as it changes; give the level below a GoalSpace, and no curriculum of "
+                "reach or bounds"
             )
         if goal is None or goal.overridden("asked_in_hindsight"):
             return
@@ -357,7 +358,8 @@ class LevelPlace:
         if goal is not None and (own := goal.overridden(*names)):
             raise ConfigurationError(
                 f"{owner} computes with goals that are elements of an observation, and "
-                f"{type(goal).__name__} overrides {own[0]}; give the level below a GoalSpace"
+                f"{type(goal).__name__} overrides {own[0]}; give the level below a GoalSpace, and "
+                "no curriculum of reach or bounds"
             )
 
 

@@ -87,7 +87,10 @@ class GoalSpace:
     """
 
     learns: ClassVar[bool] = False
-    """True if what observations achieve may change while a run trains."""
+    """True if goals may judge otherwise while a run trains than they did when it was stored."""
+    action_changes: ClassVar[bool] = False
+    """True if actions of the level above may stand for other goals than when they were stored, or
+    goals achieved then are others now."""
     uses_before: ClassVar[bool] = False
     """True if rewards of `judge` depend on what was achieved before the decision, too; ends may
     not."""

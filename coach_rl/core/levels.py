@@ -1,16 +1,18 @@
 """Properties of a level that don't depend on its agent."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Interval
 
-from coach_rl.core.errors import require
+from coach_rl.core.clock import Clock, Phase, Schedule
+from coach_rl.core.errors import ConfigurationError, ParameterError, RunError, require
 from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.ranges import Positive, UnitInterval
+from coach_rl.core.ranges import NonEmpty, Positive, UnitInterval
 from coach_rl.core.records import BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 
@@ -44,6 +46,107 @@ class SuccessRate:
 
 Moment = EnvironmentSteps | EnvironmentEpisodes | SuccessRate
 """A moment of a run. Steps and episodes are counted from its beginning, heat-up included."""
+
+
+@parameter_class
+class SuccessSchedule:
+    """A value in steps: the next one where a level often reaches its goals, else the one before."""
+
+    values: NonEmpty[tuple[float, ...]]
+    """The values, the first at the beginning."""
+    advance: UnitInterval = 0.8
+    """Least share of the last sub-episodes that reach their goal at which the next value holds."""
+    retreat: UnitInterval = 0.3
+    """Share below which the value before holds again; 0: never."""
+    over: Positive[int] = 100
+    """Number of these sub-episodes; they are counted from the last change of the level on."""
+    level: str | None = None
+    """The level's name; None: the level of the curriculum."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.retreat < self.advance,
+            f"SuccessSchedule.retreat must lie below advance, got {self.retreat} and "
+            f"{self.advance}",
+        )
+
+
+@parameter_class
+class Curriculum:
+    """Schedules of a level's goals and horizon: each is a factor, with which a setting counts."""
+
+    threshold: Schedule | SuccessSchedule | None = None
+    """Factor of the thresholds of the level's goals, above 0. None: always 1."""
+    reach: Schedule | SuccessSchedule | None = None
+    """Factor, from 0 to 1, of how far relative goals may be away. Actions of the level above are
+    between -1 and 1 then, and stand for parts of that. None: always 1."""
+    bounds: Schedule | SuccessSchedule | None = None
+    """Factor, from 0 to 1, of the distances of the goals' bounds from `center`; actions as for
+    `reach`. None: always 1."""
+    horizon: Schedule | SuccessSchedule | None = None
+    """Factor, from 0 to 1, of the level's horizon, which is one decision at least. None: always
+    1."""
+    center: tuple[float, ...] | None = None
+    """The goal around which bounds change. None: the middle between low and high."""
+    evaluations: Literal["final", "current"] = "final"
+    """Thresholds by which evaluations judge. final: those of the goal space, so that success means
+    the same throughout. current: those of training. Reach, bounds and horizon are a part of how the
+    levels act, and are always the current ones."""
+
+    def __post_init__(self) -> None:
+        for setting, schedule in self.scheduled.items():
+            if isinstance(schedule, SuccessSchedule):
+                for value in schedule.values:
+                    _require_factor(setting, value, ParameterError)
+
+    @property
+    def scheduled(self) -> dict[str, Schedule | SuccessSchedule]:
+        """The schedules by the setting's name."""
+        every = {name: getattr(self, name) for name in CURRICULUM}
+        return {name: schedule for name, schedule in every.items() if schedule is not None}
+
+    def factor(self, setting: str, level: str, clock: Clock) -> float:
+        """The factor of a setting of a level now.
+
+        Raises:
+            RunError: It is out of range.
+        """
+        schedule = self.scheduled.get(setting)
+        if schedule is None:
+            return 1.0
+        if isinstance(schedule, SuccessSchedule):
+            stage = clock.stages.get(f"{level}/{setting}", 0)
+            value = schedule.values[min(stage, len(schedule.values) - 1)]
+        else:
+            value = schedule(clock)
+        _require_factor(setting, value, RunError)
+        return value
+
+    def factors(self, level: str, clock: Clock) -> dict[str, float]:
+        """The factors that hold in a stack now, for its log.
+
+        Args:
+            level: The name of the curriculum's level.
+            clock: The stack's.
+        """
+        found = {name: self.factor(name, level, clock) for name in self.scheduled}
+        if "threshold" in found and clock.phase is Phase.TEST and self.evaluations == "final":
+            found["threshold"] = 1.0
+        return {f"{name}_factor": value for name, value in found.items()}
+
+
+def _require_factor(setting: str, value: float, kind: type[ConfigurationError | RunError]) -> None:
+    """Raise an error of a kind unless a curriculum's factor of a setting is in range."""
+    limit = math.inf if setting == "threshold" else 1
+    if not 0 < value <= limit:
+        raise kind(
+            f"a curriculum's factor of {setting} must be above 0"
+            f"{'' if limit == math.inf else ', and 1 at most'}, got {value:g}; change its schedule"
+        )
+
+
+CURRICULUM = ("threshold", "reach", "bounds", "horizon")
+"""The settings that a curriculum may schedule."""
 
 
 @parameter_class
@@ -116,6 +219,8 @@ class LevelDescription:
     turn: Positive[EnvironmentSteps] | None = None
     """Environment steps for which the agent learns while others with a turn are frozen, before it
     is their turn; the lowest level begins. None: it takes no turns."""
+    curriculum: Curriculum | None = None
+    """Schedules of thresholds, reach, bounds and horizon. None: they stay as they are."""
     below: tuple[str, ...] | None = None
     """Names of the levels directly below. Of several, each decision selects the one that carries it
     out. None: the next level of the stack; empty: the environment."""

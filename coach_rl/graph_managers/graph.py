@@ -96,7 +96,7 @@ class Graph:
         self.cameras = tuple(each for each in (watcher, recorder) if each is not None)
         """The watcher of evaluations and the recorder of training, where there are any."""
         self._parameters = parameters
-        self._agents = LevelAgents(parameters, self.runtime)
+        self._agents = LevelAgents(parameters, self.runtime, self.clock)
         self._training: Stack | None = None
         with ExitStack() as opened, torch_settings(self.runtime):
             builder = StackBuilder(parameters, self.runtime, agents=self._agents, opened=opened)
@@ -355,6 +355,8 @@ def _of_level(params: LevelParameters, is_top: bool, is_unloaded: bool) -> Itera
         yield "its goals are to be held"
     if params.preempt:
         yield "takes control back after each decision below"
+    if params.curriculum is not None:
+        yield f"curriculum of {', '.join(params.curriculum.scheduled)}"
     if params.testing_rate:
         yield f"tests {params.testing_rate:.4g} of its decisions"
     if params.frozen:

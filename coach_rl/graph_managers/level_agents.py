@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from gymnasium import spaces
 
 from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace
+from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalContext, GoalSpace
 from coach_rl.core.inspection import stand_before
@@ -26,39 +28,49 @@ class LevelAgents:
     Args:
         parameters: The experiment.
         runtime: The run's.
+        clock: Of the stack that trains; curricula follow it.
     """
 
-    def __init__(
-        self,
-        parameters: GraphParameters,
-        runtime: Runtime,
-    ) -> None:
+    def __init__(self, parameters: GraphParameters, runtime: Runtime, clock: Clock) -> None:
         self.built: dict[str, AnyAgent] = {}
         """The agents built so far, by their level's name."""
         self.contexts: dict[str, AgentContext] = {}
         """The contexts that they were built with."""
-        self._parameters, self._runtime = parameters, runtime
+        self._parameters, self._runtime, self._clock = parameters, runtime, clock
         self._levels: tuple[LevelParameters, ...] = ()
 
-    def levels(self, observation: spaces.Dict) -> tuple[LevelParameters, ...]:
+    def levels(
+        self, observation: spaces.Dict, purpose: str = "training"
+    ) -> tuple[LevelParameters, ...]:
         """The levels with the goals that they receive, top first.
 
         Args:
             observation: The simulator's observation space.
+            purpose: Of their stack: training or evaluation.
         """
         if not self._levels:
             self._levels = tuple(
                 self._with_goals(level, observation) for level in self._parameters.levels
             )
+        if purpose == "evaluation" and any(each.curriculum for each in self._levels):
+            from coach_rl.agents.scheduled_goals import in_evaluations
+
+            return tuple(map(in_evaluations, self._levels))
         return self._levels
 
     def _with_goals(self, level: LevelParameters, observation: spaces.Dict) -> LevelParameters:
         """The level, with goals that are built; itself where they are as described."""
-        if not isinstance(level.goal_space, GoalSpace):
+        if not isinstance(level.goal_space, GoalSpace) and level.curriculum is None:
             return level
         with _naming(level, self._parameters.levels):
             runtime = self._runtime.for_part("goals", level.name, signals=level.name)
             context = GoalContext(level=level.name, observation=observation, runtime=runtime)
+            if level.curriculum is not None:
+                # Here, so that a run without one does not load what only curricula need.
+                from coach_rl.agents.scheduled_goals import with_curriculum
+
+                return with_curriculum(level, context, self._clock)
+            assert isinstance(level.goal_space, GoalSpace)
             goals = level.goal_space.build(context)
         return level if goals is level.goal_space else replace(level, goal_space=goals)
 
@@ -109,12 +121,9 @@ def _check_learning(
     goals = level.goal_space
     if not isinstance(goals, GoalSpace) or not goals.learns:
         return
-    if getattr(agent, "goals", None) is not goals:
-        raise ConfigurationError(
-            f"{type(goals).__name__} learns from the replay memory of the level's agent, and "
-            f"{type(agent).__name__} has none of that kind; use DDPG, TD3, SAC or DQN there, or a "
-            "GoalSpace"
-        )
+    changing: Any = goals
+    if (obstacle := changing.obstacle(agent)) is not None:
+        raise ConfigurationError(obstacle)
 
 
 def _decisions(levels: Sequence[LevelDescription], index: int, length: RunLength) -> int:

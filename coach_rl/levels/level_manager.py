@@ -371,12 +371,14 @@ class LevelManager:
         return answer if rows.is_top else self._upwards(answer, judgement, over)
 
     def drain(self) -> dict[str, float]:
-        """Figures of its sub-episodes, plans and forks since the last call."""
+        """Figures of its sub-episodes, plans and forks since the last call, and its curriculum."""
         agent = self.agent
         plans = agent.planning(self.agent_rows) if isinstance(agent, DrawnAgent) else {}
         forks = {} if self.certifier is None else self.certifier.drain()
         shares = {} if self._junction is None else self._junction.drain()
-        return self.sub_episodes.drain() | plans | forks | shares
+        curriculum = self.params.curriculum
+        factors = {} if curriculum is None else curriculum.factors(self.name, self._clock.stack)
+        return self.sub_episodes.drain() | plans | forks | shares | factors
 
     def count_only(self, rows: BoolArray) -> None:
         """Leave out the statistics of other rows than these, [N], until they are drained."""
