@@ -163,9 +163,7 @@ class ScheduledHorizon:
     level: LevelDescription
     clock: Clock
 
-    def __call__(
-        self, observation: Observation, goal: FloatArray, uniform: FloatArray
-    ) -> IntArray:
+    def __call__(self, observation: Observation, goal: FloatArray, uniform: FloatArray) -> IntArray:
         """The horizons of sub-episodes that begin now, [R]."""
         level, curriculum = self.level, self.level.curriculum
         assert curriculum is not None
@@ -175,4 +173,3 @@ class ScheduledHorizon:
         if level.horizon_of is None:
             return np.full(len(goal), longest, np.int64)
         return np.minimum(level.horizon_of(observation, goal, uniform), longest)
-

@@ -47,7 +47,7 @@ def _problems_of_curriculum(
     if curriculum.reach is not None and not space.relative:
         yield f"{what}, and goals that are not relative; use bounds, or GoalSpace(relative=True)"
     if curriculum.center is not None and len(curriculum.center) != space.size:
-        yield f"{what} around {curriculum.center}; give as many elements as goals have, {space.size}"
+        yield f"{what} around {curriculum.center}; give as many elements as the goals have"
 
 
 def _is_built(space: GoalSpace) -> bool:

@@ -355,8 +355,6 @@ def _of_level(params: LevelParameters, is_top: bool, is_unloaded: bool) -> Itera
         yield "its goals are to be held"
     if params.preempt:
         yield "takes control back after each decision below"
-    if params.curriculum is not None:
-        yield f"curriculum of {', '.join(params.curriculum.scheduled)}"
     if params.testing_rate:
         yield f"tests {params.testing_rate:.4g} of its decisions"
     if params.frozen:
@@ -373,6 +371,8 @@ def _of_schedule(params: LevelParameters) -> Iterator[str]:
         yield f"frozen from {begin or 'the beginning'} until {end or 'the end'}"
     if params.warmup is not None:
         yield f"warm-up on random goals until {params.warmup}"
+    if params.curriculum is not None:
+        yield f"curriculum of {', '.join(params.curriculum.scheduled)}"
     if params.turn is not None:
         yield f"learns in turns of {params.turn}"
 

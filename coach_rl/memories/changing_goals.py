@@ -1,9 +1,9 @@
 """Stored transitions of goals that change: rewards, ends and goals as the goals judge now.
 
-What a memory keeps under goals that learn, or follow a curriculum, becomes stale as they do: rewards and ends, goals that are
-shown relative to the state, and, one level up, actions within bounds that are learned. Each
-transition is kept with the absolute goal and the version at its decision. When it is drawn and the
-version is newer, it is judged once more.
+What a memory keeps under goals that learn, or follow a curriculum, becomes stale as they do:
+rewards and ends, goals that are shown relative to the state, and, one level up, actions within
+bounds that move. Each transition is kept with the absolute goal and the version at its decision.
+When it is drawn and the version is newer, it is judged once more.
 """
 
 from dataclasses import dataclass, fields
