@@ -361,7 +361,6 @@ class LearnedGoals(ScaledGoals, KeptGoals, Saved):
         return self._range is not None
 
     def obstacle(self, agent: object) -> str | None:
-        """The reason why an agent cannot be that of the level; None if it can."""
         if getattr(agent, "goals", None) is self:
             return None
         return (

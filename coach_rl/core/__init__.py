@@ -67,7 +67,6 @@ if TYPE_CHECKING:
     )
     from coach_rl.core.levels import (
         CertifyParameters,
-        Curriculum,
         LevelDescription,
         SuccessRate,
         SuccessSchedule,
@@ -119,7 +118,7 @@ __all__ = [
     "GOAL_KEY", "OPTION_KEY", "TIME_KEY", "Action", "ActionError", "ActionInfo", "ActionRequest",
     "ActionUnit", "Agent", "AgentContext", "AgentParameters", "AnyAgent", "Appended", "Array",
     "BoolArray", "CertifyParameters", "CheckpointError", "Clock", "CoachError", "CoachWarning",
-    "ConfigurationError", "ConstantSchedule", "Curriculum", "Directive", "DivergedError",
+    "ConfigurationError", "ConstantSchedule", "Directive", "DivergedError",
     "DivergenceParameters", "DrawableParameters", "End", "EnvResponse", "Environment",
     "EnvironmentEpisodes", "EnvironmentFault", "EnvironmentParameters", "EnvironmentSpaces",
     "EnvironmentSteps", "ExponentialSchedule", "Fault", "FloatArray", "GoalContext", "GoalSpace",

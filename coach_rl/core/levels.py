@@ -1,15 +1,14 @@
 """Properties of a level that don't depend on its agent."""
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol, TypeVar
 
 from annotated_types import Ge, Interval
 
-from coach_rl.core.clock import Clock, Phase, Schedule
-from coach_rl.core.errors import ConfigurationError, ParameterError, RunError, require
-from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace
+from coach_rl.core.clock import Clock, Schedule
+from coach_rl.core.errors import require
+from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalContext, GoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive, UnitInterval
@@ -71,82 +70,31 @@ class SuccessSchedule:
         )
 
 
-@parameter_class
-class Curriculum:
-    """Schedules of a level's goals and horizon: each is a factor, with which a setting counts."""
-
-    threshold: Schedule | SuccessSchedule | None = None
-    """Factor of the thresholds of the level's goals, above 0. None: always 1."""
-    reach: Schedule | SuccessSchedule | None = None
-    """Factor, from 0 to 1, of how far relative goals may be away. Actions of the level above are
-    between -1 and 1 then, and stand for parts of that. None: always 1."""
-    bounds: Schedule | SuccessSchedule | None = None
-    """Factor, from 0 to 1, of the distances of the goals' bounds from `center`; actions as for
-    `reach`. None: always 1."""
-    horizon: Schedule | SuccessSchedule | None = None
-    """Factor, from 0 to 1, of the level's horizon, which is one decision at least. None: always
-    1."""
-    center: tuple[float, ...] | None = None
-    """The goal around which bounds change. None: the middle between low and high."""
-    evaluations: Literal["final", "current"] = "final"
-    """Thresholds by which evaluations judge. final: those of the goal space, so that success means
-    the same throughout. current: those of training. Reach, bounds and horizon are a part of how the
-    levels act, and are always the current ones."""
-
-    def __post_init__(self) -> None:
-        for setting, schedule in self.scheduled.items():
-            if isinstance(schedule, SuccessSchedule):
-                for value in schedule.values:
-                    _require_factor(setting, value, ParameterError)
+class CurriculumParameters(Protocol):
+    """A frozen description of how settings of a level change while a run trains."""
 
     @property
-    def scheduled(self) -> dict[str, Schedule | SuccessSchedule]:
+    def scheduled(self) -> Mapping[str, Schedule | SuccessSchedule]:
         """The schedules by the setting's name."""
-        every = {name: getattr(self, name) for name in CURRICULUM}
-        return {name: schedule for name, schedule in every.items() if schedule is not None}
+        ...
 
-    def factor(self, setting: str, level: str, clock: Clock) -> float:
-        """The factor of a setting of a level now.
+    def problems(
+        self, level: "LevelDescription", levels: "Sequence[LevelDescription]"
+    ) -> Iterator[str]:
+        """The rules that it breaks at one of the levels of a graph, top first."""
+        ...
 
-        Raises:
-            RunError: It is out of range.
-        """
-        schedule = self.scheduled.get(setting)
-        if schedule is None:
-            return 1.0
-        if isinstance(schedule, SuccessSchedule):
-            stage = clock.stages.get(f"{level}/{setting}", 0)
-            value = schedule.values[min(stage, len(schedule.values) - 1)]
-        else:
-            value = schedule(clock)
-        _require_factor(setting, value, RunError)
-        return value
+    def build(self, level: "LevelT", context: GoalContext, clock: Clock) -> "LevelT":
+        """The level, with settings that follow the clock of the stack that trains."""
+        ...
 
-    def factors(self, level: str, clock: Clock) -> dict[str, float]:
-        """The factors that hold in a stack now, for its log.
+    def in_evaluations(self, level: "LevelT") -> "LevelT":
+        """The level that `build` returned, as evaluations judge it."""
+        ...
 
-        Args:
-            level: The name of the curriculum's level.
-            clock: The stack's.
-        """
-        found = {name: self.factor(name, level, clock) for name in self.scheduled}
-        if "threshold" in found and clock.phase is Phase.TEST and self.evaluations == "final":
-            found["threshold"] = 1.0
-        return {f"{name}_factor": value for name, value in found.items()}
-
-
-def _require_factor(setting: str, value: float, kind: type[ConfigurationError | RunError]) -> None:
-    """Raise an error of a kind unless a curriculum's factor of a setting is in range."""
-    limit = math.inf if setting == "threshold" else 1
-    if not 0 < value <= limit:
-        raise kind(
-            f"a curriculum's factor of {setting} must be above 0"
-            f"{'' if limit == math.inf else ', and 1 at most'}, got {value:g}; change its schedule"
-        )
-
-
-CURRICULUM = ("threshold", "reach", "bounds", "horizon")
-"""The settings that a curriculum may schedule."""
+    def factors(self, level: str, clock: Clock) -> Mapping[str, float]:
+        """The values that hold now in a stack, by name, for the log of a level of this name."""
+        ...
 
 
 @parameter_class
@@ -219,7 +167,7 @@ class LevelDescription:
     turn: Positive[EnvironmentSteps] | None = None
     """Environment steps for which the agent learns while others with a turn are frozen, before it
     is their turn; the lowest level begins. None: it takes no turns."""
-    curriculum: Curriculum | None = None
+    curriculum: CurriculumParameters | None = None
     """Schedules of thresholds, reach, bounds and horizon. None: they stay as they are."""
     below: tuple[str, ...] | None = None
     """Names of the levels directly below. Of several, each decision selects the one that carries it
@@ -251,6 +199,9 @@ class LevelDescription:
     def ends_frozen(self) -> bool:
         """True if the agent does not learn at the end of the run, however long it is."""
         return self.frozen or (self.frozen_from is not None and self.frozen_until is None)
+
+
+LevelT = TypeVar("LevelT", bound=LevelDescription)
 
 
 def links_of(levels: Sequence[LevelDescription]) -> tuple[tuple[int, ...], ...]:

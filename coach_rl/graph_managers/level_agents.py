@@ -52,11 +52,12 @@ class LevelAgents:
             self._levels = tuple(
                 self._with_goals(level, observation) for level in self._parameters.levels
             )
-        if purpose == "evaluation" and any(each.curriculum for each in self._levels):
-            from coach_rl.agents.scheduled_goals import in_evaluations
-
-            return tuple(map(in_evaluations, self._levels))
-        return self._levels
+        if purpose == "training":
+            return self._levels
+        return tuple(
+            level if level.curriculum is None else level.curriculum.in_evaluations(level)
+            for level in self._levels
+        )
 
     def _with_goals(self, level: LevelParameters, observation: spaces.Dict) -> LevelParameters:
         """The level, with goals that are built; itself where they are as described."""
@@ -66,10 +67,7 @@ class LevelAgents:
             runtime = self._runtime.for_part("goals", level.name, signals=level.name)
             context = GoalContext(level=level.name, observation=observation, runtime=runtime)
             if level.curriculum is not None:
-                # Here, so that a run without one does not load what only curricula need.
-                from coach_rl.agents.scheduled_goals import with_curriculum
-
-                return with_curriculum(level, context, self._clock)
+                return level.curriculum.build(level, context, self._clock)
             assert isinstance(level.goal_space, GoalSpace)
             goals = level.goal_space.build(context)
         return level if goals is level.goal_space else replace(level, goal_space=goals)
@@ -111,18 +109,22 @@ def _check_learning(
         below: The level below, if there is one.
     """
     for each in below:
-        sent = each.goal_space
+        sent: Any = each.goal_space
         if level.certify is not None and isinstance(sent, GoalSpace) and sent.learns:
             raise ConfigurationError(
                 f"certify sends other goals than the agent chose, and its memory keeps what it "
                 f"chose for level '{each.name}', whose goals learn ({type(sent).__name__}); leave "
                 "out certify"
             )
-    goals = level.goal_space
-    if not isinstance(goals, GoalSpace) or not goals.learns:
-        return
-    changing: Any = goals
-    if (obstacle := changing.obstacle(agent)) is not None:
+        if isinstance(sent, GoalSpace) and sent.action_changes:
+            _raise_if(sent.obstacle_above(agent))
+    goals: Any = level.goal_space
+    if isinstance(goals, GoalSpace) and goals.learns:
+        _raise_if(goals.obstacle(agent))
+
+
+def _raise_if(obstacle: str | None) -> None:
+    if obstacle is not None:
         raise ConfigurationError(obstacle)
 
 

@@ -382,11 +382,9 @@ class GraphParameters:
         yield from problems_of(require_certifiable, self.levels, workers=self.collection.workers)
         yield from self._problems_of_size()
         yield from self._problems_of_schedule()
-        if any(level.curriculum is not None for level in self.levels):
-            # Here, so that a run without one does not load what only curricula need.
-            from coach_rl.graph_managers.curricula import problems_of_curricula
-
-            yield from problems_of_curricula(self.levels)
+        for level in self.levels:
+            if level.curriculum is not None:
+                yield from level.curriculum.problems(level, self.levels)
 
     def _problems_of_names(self) -> Iterator[str | ConfigurationError]:
         names, taken = [level.name for level in self.levels], {"", *FILES.values()}

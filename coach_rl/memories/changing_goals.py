@@ -70,6 +70,14 @@ class ChangingGoals(GoalSpace):
     recomputes: bool = True
     """If True, what is stale is recomputed when it is drawn."""
 
+    def obstacle(self, agent: object) -> str | None:  # noqa: ARG002 - for subclasses
+        """The reason why an agent cannot be that of the level; None if it can."""
+        return None
+
+    def obstacle_above(self, agent: object) -> str | None:  # noqa: ARG002 - for subclasses
+        """The reason why an agent cannot be that of the level above; None if it can."""
+        return None
+
     @property
     def keys(self) -> tuple[str, ...]:
         """The observation keys that the achieved goal is computed from."""

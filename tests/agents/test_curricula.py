@@ -265,7 +265,7 @@ REFUSED = [  # call, kind of error, message
     (
         made(goals=replace(GOALS, relative=False, reach=None), curriculum=REACH),
         ParameterError,
-        "level 'low' has a curriculum of reach, and goals that are not relative; use bounds",
+        "level 'low' has a curriculum of reach, and absolute goals; schedule bounds",
     ),
     (
         made(curriculum={"bounds": BY_SUCCESS, "center": (0.0,)}),
