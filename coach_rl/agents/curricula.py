@@ -191,7 +191,7 @@ class ScheduledGoals(KeptGoals):
         return self._observed if self.overridden("achieved") else (self.key,)
 
     @property
-    def threshold(self) -> tuple[float, ...]:  # type: ignore[override]  # a field elsewhere
+    def threshold(self) -> tuple[float, ...]:
         """Largest differences at which a goal counts as reached now."""
         factor = 1.0 if self._is_final else self._factor("threshold")
         return tuple(factor * each for each in self._space.threshold)
@@ -217,11 +217,11 @@ class ScheduledGoals(KeptGoals):
         return super().attach(agent)
 
     @property
-    def _thresholds(self) -> FloatArray:  # type: ignore[override]  # cached elsewhere
+    def _thresholds(self) -> FloatArray:
         return np.array(self.threshold)
 
     @property
-    def _bounds(self) -> tuple[FloatArray, FloatArray]:  # type: ignore[override]  # cached elsewhere
+    def _bounds(self) -> tuple[FloatArray, FloatArray]:
         low, high = (np.array(each, np.float32) for each in (self.low, self.high))
         if self._curriculum.bounds is None:
             return low, high
@@ -229,7 +229,7 @@ class ScheduledGoals(KeptGoals):
         return center + factor * (low - center), center + factor * (high - center)
 
     @property
-    def _farthest(self) -> FloatArray:  # type: ignore[override]  # cached elsewhere
+    def _farthest(self) -> FloatArray:
         if self.reach is None:
             low, high = self._bounds
             farthest = high - low

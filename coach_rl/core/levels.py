@@ -92,7 +92,7 @@ class CurriculumParameters(Protocol):
         """The level that `build` returned, as evaluations judge it."""
         ...
 
-    def factors(self, level: str, clock: Clock) -> Mapping[str, float]:
+    def factors(self, level: str, clock: Clock) -> dict[str, float]:
         """The values that hold now in a stack, by name, for the log of a level of this name."""
         ...
 

@@ -109,22 +109,25 @@ def _check_learning(
         below: The level below, if there is one.
     """
     for each in below:
-        sent: Any = each.goal_space
-        if level.certify is not None and isinstance(sent, GoalSpace) and sent.learns:
+        sent = each.goal_space
+        if not isinstance(sent, GoalSpace):
+            continue
+        if level.certify is not None and sent.learns:
             raise ConfigurationError(
                 f"certify sends other goals than the agent chose, and its memory keeps what it "
                 f"chose for level '{each.name}', whose goals learn ({type(sent).__name__}); leave "
                 "out certify"
             )
-        if isinstance(sent, GoalSpace) and sent.action_changes:
-            _raise_if(sent.obstacle_above(agent))
-    goals: Any = level.goal_space
+        if sent.action_changes:
+            _raise_obstacle(sent, "obstacle_above", agent)
+    goals = level.goal_space
     if isinstance(goals, GoalSpace) and goals.learns:
-        _raise_if(goals.obstacle(agent))
+        _raise_obstacle(goals, "obstacle", agent)
 
 
-def _raise_if(obstacle: str | None) -> None:
-    if obstacle is not None:
+def _raise_obstacle(goals: Any, which: str, agent: AnyAgent) -> None:
+    """Raise `ConfigurationError` where goals that change do not fit an agent."""
+    if (obstacle := getattr(goals, which)(agent)) is not None:
         raise ConfigurationError(obstacle)
 
 

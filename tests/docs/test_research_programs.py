@@ -191,7 +191,7 @@ def expected(critics, observation, action):
         (layer.weight.detach().double().numpy(), layer.bias.detach().double().numpy())
         for layer in critics.module.values.layers
     )
-    hidden = np.maximum(found @ first[0] + first[1], 0)
+    hidden = np.tanh(found @ first[0] + first[1])
     return (hidden @ second[0] + second[1])[:, :, 0].min(axis=0)
 
 
