@@ -41,7 +41,7 @@ class DrawnEnds(Draws):
     """Ends of sub-episodes by the chances that the level's agent returns."""
 
     def __call__(self, rows: IntArray, chance: Array) -> BoolArray:
-        """Where sub-episodes end, [R], each with a chance [R]."""
+        """Return where sub-episodes end, bool [R], each with a chance [R]."""
         return self.draw(rows) < chance
 
 
