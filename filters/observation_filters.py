@@ -296,17 +296,30 @@ class ObservationStackingFilter:
     """Observations shown at once, 1 or more."""
     axis: int = -1
     """Position of the new axis in the output, counted without the row axis."""
+    differences: bool = False
+    """In place of each older observation, the newest one minus it: velocities, where positions are
+    observed. Normalise behind this filter: the differences of a short step are small."""
 
     def build(self, space: Space) -> "ObservationStack":
-        """Build the filter for any Box with at least as many axes as `axis` needs."""
+        """Build the filter for any Box with at least as many axes as `axis` needs.
+
+        Differences need numbers with a sign: a Box of floats.
+        """
         source = box_of("ObservationStackingFilter", space)
+        if self.differences and not np.issubdtype(source.dtype, np.floating):
+            raise SpaceError(
+                "ObservationStackingFilter.differences needs a Box of floats, got "
+                f"{describe(source)}; leave differences out"
+            )
         axes = len(source.shape) + 1
         if not -axes <= self.axis < axes:
             raise SpaceError(
                 f"ObservationStackingFilter.axis is {self.axis}, but a stack of observations of "
                 f"shape {source.shape} has {axes} axes; allowed: {-axes} to {axes - 1}"
             )
-        return ObservationStack(source, size=self.stack_size, axis=self.axis % axes)
+        return ObservationStack(
+            source, size=self.stack_size, axis=self.axis % axes, differences=self.differences
+        )
 
 
 class ObservationStack(InputStage):
@@ -316,12 +329,20 @@ class ObservationStack(InputStage):
         space: Of one observation.
         size: Observations shown at once.
         axis: Where their axis stands in what comes out, 0 or more, without the row axis.
+        differences: The newest observation minus each older one takes its place.
     """
 
-    def __init__(self, space: spaces.Box, *, size: int, axis: int) -> None:
-        low, high = (np.stack([bound] * size, axis=axis) for bound in (space.low, space.high))
-        super().__init__(box(low, high, space.dtype))
-        self._space, self._size, self._axis = space, size, axis
+    def __init__(
+        self, space: spaces.Box, *, size: int, axis: int, differences: bool = False
+    ) -> None:
+        low, high = space.low, space.high
+        older = (low - high, high - low) if differences else (low, high)
+        bounds = (
+            np.stack([bound] * (size - 1) + [newest], axis=axis)
+            for bound, newest in zip(older, (low, high), strict=True)
+        )
+        super().__init__(box(*bounds, space.dtype))
+        self._space, self._size, self._axis, self._differences = space, size, axis, differences
 
     def new_rows(self, num_rows: int, /) -> dict[str, Array]:
         """`frames` [num_rows, size, ...], oldest first, 0 until the row's first episode starts."""
@@ -342,6 +363,8 @@ class ObservationStack(InputStage):
     def apply(self, _values: Array, memory: RowMemory, rows: IntArray, /) -> Array:
         """The stacks of these rows, [R, ...] with the new axis."""
         stacks = memory["frames"][rows]
+        if self._differences:
+            stacks[:, :-1] = stacks[:, -1:] - stacks[:, :-1]
         return np.ascontiguousarray(np.moveaxis(stacks, 1, self._axis + 1))
 
 

@@ -78,14 +78,14 @@ class Panel(TaskPanel):
     """Steps collected before each round of updates."""
     epochs: int = 10
     """Passes over a rollout."""
-    minibatch: int = 64
-    """Batch size."""
+    minibatch: int | None = None
+    """Batch size; None takes 64, and 256 with a recurrent layer, as it learns from sequences."""
     recurrence: Recurrence = "none"
     """The recurrent layer of policy and critic, for tasks that hide velocities."""
     sequence: int = 8
     """Steps of a sequence that recurrent networks learn from."""
     frames: int = 1
-    """Observations that the networks see at once, the newest ones."""
+    """Observations that the networks see at once: the newest, and what changed since older ones."""
     evaluation_interval: int = 20_000
     """Environment steps between evaluations."""
 
@@ -137,7 +137,7 @@ def _algorithm(panel: Panel) -> rl.PPOAlgorithmParameters:
     return rl.PPOAlgorithmParameters(
         rollout=rl.EnvironmentSteps(panel.rollout),
         epochs=panel.epochs,
-        minibatch=panel.minibatch,
+        minibatch=panel.minibatch or (64 if panel.recurrence == "none" else 256),
         sequence=panel.sequence,
         discount=task.discount,
         gae_lambda=task.gae_lambda,
@@ -156,7 +156,8 @@ def _algorithm(panel: Panel) -> rl.PPOAlgorithmParameters:
 
 def _experiment(panel: Panel, algorithm: rl.PPOAlgorithmParameters) -> rl.GraphManager:
     task = panel.task
-    frames = (rl.ObservationStackingFilter(stack_size=panel.frames),) if panel.frames > 1 else ()
+    changes = rl.ObservationStackingFilter(stack_size=panel.frames, differences=True)
+    frames = (changes,) if panel.frames > 1 else ()
     scaled_rewards = (rl.RewardReturnScalingFilter(discount=task.discount),)
     agent = rl.PPOAgentParameters(
         algorithm=algorithm,
@@ -174,7 +175,7 @@ def _experiment(panel: Panel, algorithm: rl.PPOAlgorithmParameters) -> rl.GraphM
             learning_rate=task.learning_rate, epsilon=1e-8, max_gradient_norm=0.5
         ),
         input_filter=rl.InputFilter(
-            observation={"observation": (rl.ObservationNormalizationFilter(clip=10.0), *frames)},
+            observation={"observation": (*frames, rl.ObservationNormalizationFilter(clip=10.0))},
             reward=() if task.scale_returns else scaled_rewards,
         ),
         output_filter=rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=-1.0, high=1.0),)),

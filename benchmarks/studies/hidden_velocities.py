@@ -1,4 +1,4 @@
-"""PPO on MuJoCo tasks without velocities in the observation: recurrent, plain, with two frames.
+"""PPO on MuJoCo tasks without velocities: recurrent or not, shown the last change or not.
 
     coach study run benchmarks/studies/hidden_velocities.py --jobs 1
     coach study report benchmarks/studies/hidden_velocities.py --write
@@ -11,14 +11,16 @@ from coach_rl import Study, Variant
 
 TASKS = ("half_cheetah_p", "hopper_p", "walker2d_p")
 KINDS: dict[str, dict[str, object]] = {
+    "min_gru, changes": {"recurrence": "min_gru", "frames": 2},
     "min_gru": {"recurrence": "min_gru"},
-    "none": {},
-    "two frames": {"frames": 2},
+    "changes": {"frames": 2},
+    "neither": {},
 }
+"""`changes`: the change since the last observation is observed too."""
 
 
 def study() -> Study:
-    """How much of the full-state score does memory recover where velocities are hidden?"""
+    """How much of the full-state score is reached where velocities are hidden?"""
     return Study(
         name="hidden_velocities",
         variants=tuple(

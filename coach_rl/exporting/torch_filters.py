@@ -119,6 +119,9 @@ def _stack(
         recent = torch.cat([frames[:, 1:], newest], dim=1)
         begins = episodes.reshape(-1, *[1] * (recent.ndim - 1))
         after = torch.where(begins, newest.expand_as(recent), recent)
-        return after.movedim(1, axis + 1), after
+        shown = after
+        if params.differences:
+            shown = torch.cat([newest - after[:, :-1], newest], dim=1)
+        return shown.movedim(1, axis + 1), after
 
     return stacked

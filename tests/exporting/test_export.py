@@ -265,7 +265,7 @@ STACKED = rl.InputFilter(
         "observation": (
             rl.ObservationCropFilter(low=(1,), high=(None,)),
             rl.ObservationClippingFilter(low=-1.0, high=None),
-            rl.ObservationStackingFilter(stack_size=3, axis=0),
+            rl.ObservationStackingFilter(stack_size=3, axis=0, differences=True),
             rl.ObservationNormalizationFilter(),
         )
     }

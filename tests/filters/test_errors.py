@@ -40,6 +40,7 @@ from tests.refusals import check_refused
 
 A, P, S, U = ActionError, ParameterError, SpaceError, UnknownNameError
 ARM = spaces.Box(np.array([-1.0, 0.0], np.float32), np.array([3.0, 0.5], np.float32))
+STACK_DIFFERENCES = ObservationStackingFilter(differences=True)
 BOX = spaces.Box(-np.inf, np.inf, (3,), np.float64)
 WHOLE = spaces.Box(0, 5, (1,), np.int64)
 SPACE = spaces.Dict({"camera": spaces.Box(0, 255, (4, 4), np.uint8), "joints": BOX})
@@ -149,6 +150,7 @@ CASES = [
     (on(TO_SIZE(height=8, width=8), image(3, 84, 84)), S, "channels that stand first are moved by"),
     (on(TO_SIZE(height=8, width=8), image(4, 4, dtype=np.int32)), S, "uint8, float32 or float64"),
     (on(ObservationStackingFilter(axis=2), BOX), S, "allowed: -2 to 1"),
+    (on(STACK_DIFFERENCES, spaces.Box(0, 255, (3,), np.uint8)), S, "a Box of floats"),
     (lambda: InputFilter(observation={"joint": ()}).build(SPACE), U, "did you mean 'joints'"),
     (
         lambda: InputFilter(

@@ -46,6 +46,7 @@ INPUT_CASES: list[tuple[Any, spaces.Box, Any]] = [
     (filters.ObservationRGBToYFilter(), FLOAT_IMAGE, VECTOR),
     (filters.ObservationStackingFilter(stack_size=3), GREY, WRONG),
     (filters.ObservationStackingFilter(stack_size=2, axis=0), VECTOR, WRONG),
+    (filters.ObservationStackingFilter(stack_size=2, differences=True), VECTOR, GREY),
     (filters.ObservationToUInt8Filter(low=-2.0, high=3.0), VECTOR, WRONG),
 ]
 REWARD_CASES: list[Any] = [

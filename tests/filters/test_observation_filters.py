@@ -191,6 +191,22 @@ def test_stacking_by_hand_rows_out_of_phase():
     np.testing.assert_array_equal(third, [[[5, 5, 6]], [[10, 20, 30]]])
 
 
+def test_stacking_of_differences_by_hand_newest_minus_each_older_one():
+    stack = Filtered(ObservationStackingFilter(stack_size=3, differences=True), vector(1, -2, 5))
+    np.testing.assert_array_equal(stack.space.low, [[-7, -7, -2]])
+    np.testing.assert_array_equal(stack.space.high, [[7, 7, 5]])
+    np.testing.assert_array_equal(stack([[1.0]], starts=[True]), [[[0, 0, 1]]])
+    np.testing.assert_array_equal(stack([[4.0]]), [[[3, 3, 4]]])
+    np.testing.assert_array_equal(stack([[2.0]]), [[[1, -2, 2]]])
+    np.testing.assert_array_equal(stack([[5.0]], starts=[True]), [[[0, 0, 5]]])
+
+
+def test_stacking_of_differences_without_bounds_has_none():
+    space = spaces.Box(-np.inf, np.inf, (2,), np.float64)
+    filtered = ObservationStackingFilter(stack_size=2, differences=True).build(space)
+    assert not filtered.output_space.is_bounded("both")
+
+
 def test_stacking_continues_in_test():
     stack = Filtered(ObservationStackingFilter(stack_size=2), vector(1))
     stack([[1.0]], starts=[True], learn=False)
