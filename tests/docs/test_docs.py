@@ -310,7 +310,9 @@ def with_a_curriculum():
     params = guided_hierarchy()
     top, low = params.levels
     stricter = Curriculum(threshold=LinearSchedule(start=2.0, end=1.0))
-    return replace(params, levels=(top, replace(low, curriculum=stricter)))
+    schedule = replace(params.schedule, progress_interval=EnvironmentSteps(32))
+    levels = (top, replace(low, curriculum=stricter))
+    return replace(params, levels=levels, schedule=schedule)
 
 
 def guided_hierarchy():
