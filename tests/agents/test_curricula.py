@@ -11,7 +11,9 @@ import coach_rl as rl
 from coach_rl.core.errors import ConfigurationError, ParameterError, RunError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
+from coach_rl.testing import check_goals
 from tests.agents.hierarchies.test_sub_goal_guide import RELATIVE, SETTINGS, agents_of, built, stack
+from tests.contracts.test_goal_contract import at
 from tests.refusals import check_refused
 
 PLACE = "achieved_goal"
@@ -205,6 +207,13 @@ def test_horizon_of_a_curriculum_cuts_sub_episodes():
 def test_stack_with_a_curriculum_resumed_equals_whole_run(top, low, curriculum, tmp_path):
     params = of(top, low, curriculum=curriculum, training=200)
     assert_resumes(partial(built, params), tmp_path, after(100))
+
+
+def test_goals_of_a_curriculum_keep_the_promises_of_goal_spaces():
+    goals = replace(GOALS, key="observation", elements=(0, 1))
+    manager = built(of(goals=goals, curriculum={"threshold": SHRINKING}))
+    check_goals(at(manager.graph.training.levels[1].params.goal_space, TD3))
+    manager.close()
 
 
 def test_hac_judges_by_the_thresholds_now():
