@@ -297,8 +297,8 @@ class ObservationStackingFilter:
     axis: int = -1
     """Position of the new axis in the output, counted without the row axis."""
     differences: bool = False
-    """In place of each older observation, the newest one minus it: velocities, where positions are
-    observed. Normalise behind this filter: the differences of a short step are small."""
+    """Changes in place of older observations: the newest one minus each. They are velocities where
+    positions are observed. Normalise behind this filter: changes in a short step are small."""
 
     def build(self, space: Space) -> "ObservationStack":
         """Build the filter for any Box with at least as many axes as `axis` needs.
@@ -337,11 +337,11 @@ class ObservationStack(InputStage):
     ) -> None:
         low, high = space.low, space.high
         older = (low - high, high - low) if differences else (low, high)
-        bounds = (
+        lowest, highest = (
             np.stack([bound] * (size - 1) + [newest], axis=axis)
             for bound, newest in zip(older, (low, high), strict=True)
         )
-        super().__init__(box(*bounds, space.dtype))
+        super().__init__(box(lowest, highest, space.dtype))
         self._space, self._size, self._axis, self._differences = space, size, axis, differences
 
     def new_rows(self, num_rows: int, /) -> dict[str, Array]:

@@ -1,15 +1,18 @@
 """A selector above three agents of the workshop: one walks, one presses, one pushes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import coach_rl as rl
 from coach_rl.presets.panels import RunPanel, arrives, ppo_optimizer
+from coach_rl.presets.workshop_robots import Robot, View, ant, interval, world
 
 
 @dataclass(frozen=True, kw_only=True)
 class Panel(RunPanel):
     """Settings to change with -cp."""
 
+    robot: Robot = "ball"
+    """The robot, and that of the runs below."""
     walk: str | None = None
     """Run of `Workshop_PPO` that has learned to walk; its agent only acts. None: it learns here."""
     press: str | None = None
@@ -23,7 +26,7 @@ class Panel(RunPanel):
     num_envs: int = 64
     steps: int = 300_000
     learning_rate: float = 1e-3
-    """Learning rate of all agents."""
+    """Learning rate of the selector, and of a ball's agents."""
 
 
 def ppo(panel: Panel, rollout: int, discount: float) -> rl.PPOAgentParameters:
@@ -40,19 +43,41 @@ def ppo(panel: Panel, rollout: int, discount: float) -> rl.PPOAgentParameters:
     )
 
 
+def selecting(panel: Panel) -> rl.PPOAgentParameters:
+    """The selector; above an ant it doesn't observe the ant's body."""
+    if panel.robot == "ball":
+        return ppo(panel, rollout=1024, discount=0.95)
+    agent = ppo(panel, rollout=256, discount=0.95)
+    algorithm = replace(
+        agent.algorithm,
+        epochs=10,
+        minibatch=64,
+        learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.05),
+    )
+    body = rl.ObservationReductionBySubPartsNameFilter(
+        names=rl.WORKSHOP_OBSERVED, sub_parts=rl.ANT_OBSERVED, method="discard"
+    )
+    seen = rl.InputFilter(observation={"observation": (body,)})
+    return replace(agent, algorithm=algorithm, input_filter=seen)
+
+
 def graph_manager(panel: Panel) -> rl.GraphManager:
     """A selector learns which of three agents, trained elsewhere, acts for the next steps."""
-    parts = {"walk": panel.walk, "press": panel.press, "push": panel.push}
+    parts: dict[View, str | None] = {
+        "walk": panel.walk,
+        "press": panel.press,
+        "push": panel.push,
+    }
     selector = rl.LevelParameters(
         name="select",
-        agent=ppo(panel, rollout=1024, discount=0.95),
+        agent=selecting(panel),
         below=tuple(parts),
         preempt=panel.preempt,
     )
     acting = (
         rl.LevelParameters(
             name=name,
-            agent=ppo(panel, rollout=4096, discount=0.97),
+            agent=ppo(panel, rollout=4096, discount=0.97) if panel.robot == "ball" else ant(name),
             horizon=panel.horizon,
             below=(),
             load=None if run is None else f"{run}:main",
@@ -63,9 +88,9 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
     return rl.GraphManager(
         rl.GraphParameters(
             levels=(selector, *acting),
-            environment=rl.WorkshopParameters(),
+            environment=world(panel.robot, "all"),
             num_envs=panel.num_envs,
-            schedule=panel.schedule(evaluation_interval=20_000, evaluation_episodes=100),
+            schedule=panel.schedule(interval(panel, 20_000), evaluation_episodes=100),
             validation=arrives(0.9, within=panel.steps),
         )
     )

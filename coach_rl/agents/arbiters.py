@@ -64,7 +64,7 @@ class Turns:
                     f"member '{name}' never acts: the order of Turns is {', '.join(order)}; add it "
                     "there, or leave the member out"
                 )
-        arbiter, action = _Order(order, names), context.spaces.action
+        arbiter, action = Order(order, names), context.spaces.action
         return TurnGroup(agents, bound, action, arbiter=arbiter, discount=discount)
 
 
@@ -93,7 +93,7 @@ class EnvironmentTurns:
                     f"member '{each.name}' never acts: the environment shows no '{key}' of one "
                     f"number, whether it is its turn; it shows {', '.join(observed)}"
                 )
-        arbiter, action = _Shown(keys), context.spaces.action
+        arbiter, action = Shown(keys), context.spaces.action
         return TurnGroup(agents, bound, action, arbiter=arbiter, discount=discount)
 
 
@@ -150,7 +150,7 @@ class SelectedTurns:
             {**agents, name: agent},
             bound,
             context.spaces.action,
-            arbiter=_Chosen(chooser, every=self.every),
+            arbiter=Selected(chooser, every=self.every),
             discount=discount,
             chooser=chooser,
         )
@@ -332,6 +332,9 @@ class TurnGroup(AgentGroup):
             "turns": self.arbiter.new_rows(num_envs),
         }
 
+    def most_outcomes(self, name: str) -> int:
+        return super().most_outcomes(name) + 1  # one acts again, and an end closes all
+
     def turns(self, row_state: TurnRows, request: ActionRequest, clock: Clock) -> IntArray:
         playing = np.stack([row_state.playing[each.name][request.rows] for each in self.bound])
         turns = self.arbiter.turns(self, row_state, request, playing, clock)
@@ -462,11 +465,11 @@ class TurnGroup(AgentGroup):
         return "\n".join(lines)
 
 
-class _Order:
+class Order:
     """Members in a fixed order."""
 
     def __init__(self, order: tuple[str, ...], names: list[str]) -> None:
-        self._order = np.array([names.index(name) for name in order])  # [L]
+        self.order = np.array([names.index(name) for name in order])  # [L]
         self.description = f"acts: {', '.join(order)}, in this order"
 
     def new_rows(self, num_envs: int) -> dict[str, Array]:
@@ -481,23 +484,23 @@ class _Order:
         clock: Clock,
     ) -> IntArray:
         """The first from the row's place on whose member plays."""
-        place, count = row_state.turns["place"], len(self._order)
+        place, count = row_state.turns["place"], len(self.order)
         place[request.rows[request.episode_start]] = 0
         each = np.arange(len(request.rows))
         places = (place[request.rows][:, None] + np.arange(count)) % count  # [R, L]
-        plays = playing[self._order[places], each[:, None]]  # [R, L]
+        plays = playing[self.order[places], each[:, None]]  # [R, L]
         chosen = places[each, plays.argmax(axis=1)]
         some = plays.any(axis=1)
         place[request.rows[some]] = (chosen[some] + 1) % count
-        turns: IntArray = self._order[chosen]
+        turns: IntArray = self.order[chosen]
         return turns
 
 
-class _Shown:
+class Shown:
     """The members that observations name, by these keys."""
 
     def __init__(self, keys: list[str]) -> None:
-        self._keys = keys
+        self.keys = keys
         self.description = f"acts: the member whose turn is shown by {', '.join(keys)}"
 
     def new_rows(self, num_envs: int) -> dict[str, Array]:
@@ -513,23 +516,23 @@ class _Shown:
     ) -> IntArray:
         """The one that is named; RunError where none is, or several are."""
         rows = len(request.rows)
-        shown = np.stack([request.observation[key].reshape(rows) for key in self._keys]) > 0
+        shown = np.stack([request.observation[key].reshape(rows) for key in self.keys]) > 0
         named = np.count_nonzero(shown, axis=0)
         if (named != 1).any():
             place = int(np.flatnonzero(named != 1)[0])
             raise RunError(
                 f"row {request.rows[place]} shows a turn of {named[place]} members, and one acts; "
-                f"exactly one of {', '.join(self._keys)} must be 1"
+                f"exactly one of {', '.join(self.keys)} must be 1"
             )
         turns: IntArray = shown.argmax(axis=0)
         return turns
 
 
-class _Chosen:
+class Selected:
     """The members that a selector chooses."""
 
     def __init__(self, chooser: BoundMember, *, every: int) -> None:
-        self._chooser, self._every = chooser, every
+        self.chooser, self.every = chooser, every
         self.description = f"acts: the member that {chooser.name} chooses, every {every} decisions"
 
     def new_rows(self, num_envs: int) -> dict[str, Array]:
@@ -547,10 +550,10 @@ class _Chosen:
         choice, since = row_state.turns["choice"], row_state.turns["since"]
         rows = request.rows
         plays = playing[choice[rows], np.arange(len(rows))]
-        due = request.starts | (since[rows] >= self._every) | ~plays
+        due = request.starts | (since[rows] >= self.every) | ~plays
         if due.any():
             chooses = rows[due]
-            choice[chooses] = group.choose(self._chooser, row_state, request.rows_of(due), clock)
+            choice[chooses] = group.choose(self.chooser, row_state, request.rows_of(due), clock)
             since[chooses] = 0
         since[rows] += 1
         turns: IntArray = choice[rows]

@@ -221,7 +221,8 @@ class ScheduledGoals(KeptGoals):
         return np.array(self.threshold)
 
     @property
-    def _bounds(self) -> tuple[FloatArray, FloatArray]:
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper bound of each goal element now, float32 [G] each."""
         low, high = (np.array(each, np.float32) for each in (self.low, self.high))
         if self._curriculum.bounds is None:
             return low, high
@@ -231,7 +232,7 @@ class ScheduledGoals(KeptGoals):
     @property
     def _farthest(self) -> FloatArray:
         if self.reach is None:
-            low, high = self._bounds
+            low, high = self.bounds
             farthest = high - low
         else:
             farthest = np.array(self.reach, np.float32)

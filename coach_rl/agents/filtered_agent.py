@@ -148,7 +148,9 @@ class FilteredAgentParameters(MovableParameters):
         check_mode(self.update_mode, device)
 
     def obstacle_to_sharing(self) -> str | None:
-        """A bonus with state, and a way to run gradient steps that can't add gradients up."""
+        """A bonus with state, sequences, and gradient steps that can't be added up."""
+        if getattr(getattr(self, "network", None), "is_recurrent", False):
+            return "its network is recurrent, and minibatches of sequences are not divided"
         if self.bonus is not None and not callable(self.bonus):
             return f"its bonus ({type(self.bonus).__name__}) would have another state in each"
         if self.update_mode in ("auto", "eager"):

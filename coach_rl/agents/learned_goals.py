@@ -229,23 +229,23 @@ class ScaledGoals(ChangingGoals):
         """Actions of the level above [R, G] that stand for these goals or displacements now."""
         if not self.is_scaled:
             return sent
-        middle, half = self._scale
+        middle, half = self.scale
         return np.asarray(np.clip((sent - middle) / np.maximum(half, 1e-8), -1, 1), np.float32)
 
     def _meant(self, action: FloatArray) -> FloatArray:
         """The goals or displacements that actions of the level above [R, G] stand for."""
         if not self.is_scaled:
             return action
-        middle, half = self._scale
+        middle, half = self.scale
         return np.asarray(middle + action * half, np.float32)
 
     @property
-    def _scale(self) -> tuple[Any, Any]:
+    def scale(self) -> tuple[Any, Any]:
         """Middle and half width of what actions of the level above stand for, where that moves.
 
         Absolute goals: of the bounds. Displacements: at most the largest.
         """
-        low, high = self._bounds
+        low, high = self.bounds
         return (0.0, self._farthest) if self.relative else ((low + high) / 2, (high - low) / 2)
 
 
@@ -403,14 +403,15 @@ class LearnedGoals(ScaledGoals, KeptGoals, Saved):
         )
 
     @property
-    def _bounds(self) -> tuple[FloatArray, FloatArray]:
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper bound of each goal element as they are now, float32 [G] each."""
         if self._range is None:
             return np.array(self.low, np.float32), np.array(self.high, np.float32)
         return self._range[0], self._range[1]
 
     @property
     def _widest(self) -> FloatArray:
-        low, high = self._bounds
+        low, high = self.bounds
         return high - low
 
     @property

@@ -29,7 +29,6 @@ from coach_rl.core.records import (
     End,
     FloatArray,
     IntArray,
-    Observation,
     Outcome,
     is_agent_end,
     is_agent_reward,
@@ -40,6 +39,7 @@ from coach_rl.core.spaces import Space, actions_from_uniform, is_float_box, unif
 from coach_rl.core.state import State
 
 Record = TypeVar("Record", ActionRequest, Outcome)
+Values = TypeVar("Values")
 WHOLE = ""
 """Key of an action that has no parts."""
 
@@ -117,7 +117,7 @@ class BoundMember:
         seen = self.seen(request.observation)
         return replace(request, rows=self.rows(request.rows), observation=seen)
 
-    def seen(self, observation: Observation) -> Observation:
+    def seen(self, observation: dict[str, Values]) -> dict[str, Values]:
         """The member's keys of an observation, by its agent's names; those that are there."""
         if self.observations is None:
             return observation
@@ -300,7 +300,7 @@ class AgentGroup(Saved):
             for name in self.members
         }
         parts = {} if action_space is None else by_part(action_space).spaces
-        self._idle = {key: _idle(part) for key, part in parts.items()}
+        self.idle = {key: _idle(part) for key, part in parts.items()}
 
     def new_rows(self, num_envs: int, seed: int) -> MemberRows:
         return self.ROWS(**self._new_rows(num_envs, seed))
@@ -339,7 +339,7 @@ class AgentGroup(Saved):
                     here &= turns == number
                 if not here.all() and each.part is not None:
                     count = len(here)
-                    idle = {key: self._idle[key].repeat(count, 0) for key in each.part.keys}
+                    idle = {key: self.idle[key].repeat(count, 0) for key in each.part.keys}
                     action = idle | action
                 if here.any():
                     acting.append((each, here))
@@ -432,9 +432,15 @@ class AgentGroup(Saved):
 
     def decisions_until_training(self) -> int:
         return min(
-            agent.decisions_until_training() if isinstance(agent, PacedAgent) else 1
-            for agent in self.members.values()
+            -(-agent.decisions_until_training() // self.most_outcomes(name))
+            if isinstance(agent, PacedAgent)
+            else 1
+            for name, agent in self.members.items()
         )
+
+    def most_outcomes(self, name: str) -> int:
+        """The most outcomes that an agent may get for each decision of the group."""
+        return max(1, len(self._bound_to[name]))
 
     def train(self, clock: Clock) -> TrainingReport | None:
         reports = {name: agent.train(clock) for name, agent in self.members.items()}
@@ -456,7 +462,8 @@ class AgentGroup(Saved):
                 raise SpaceError(
                     f"the saved policy has no member '{name}'; it has {', '.join(sorted(state))}"
                 )
-            agent.load_policy(state[name])
+            if state[name]:  # a script has nothing to load
+                agent.load_policy(state[name])
 
     def description(self) -> str:
         """The members one after the other, for people."""

@@ -269,7 +269,7 @@ class GoalSpace:
     def target(self, action: Array, observation: Observation) -> FloatArray:
         """Absolute goals that actions of the level above set, within the bounds, float32 [R, G]."""
         goal = self.turned(self.achieved(observation) + action if self.relative else action)
-        low, high = self._bounds
+        low, high = self.bounds
         return np.minimum(np.maximum(goal, low), high).astype(np.float32, copy=False)
 
     def asked_by(self, goal: FloatArray, observation: Observation) -> FloatArray:
@@ -278,7 +278,7 @@ class GoalSpace:
         Clipped to its action space, float32.
         """
         action = -self.difference(goal, observation) if self.relative else self.turned(goal)
-        low, high = self._bounds
+        low, high = self.bounds
         if self.relative:
             low, high = -self._farthest, self._farthest
         return np.minimum(np.maximum(action, low), high).astype(np.float32, copy=False)
@@ -300,7 +300,7 @@ class GoalSpace:
 
     def turned(self, goal: FloatArray) -> FloatArray:
         """The same goals [..., G], angles out of bounds within them; see `angles.turned_into`."""
-        return turned_into(goal, self.angles, self._bounds)
+        return turned_into(goal, self.angles, self.bounds)
 
     def show(self, goal: FloatArray, observation: Observation) -> Observation:
         """Return the goals as the level's agent sees them, by observation key, float32 [R, G]."""
@@ -404,14 +404,15 @@ class GoalSpace:
 
     @property
     def _box(self) -> spaces.Box:
-        return spaces.Box(*self._bounds, dtype=np.float32)
+        return spaces.Box(*self.bounds, dtype=np.float32)
 
     @cached_property
     def _thresholds(self) -> FloatArray:
         return np.array(self.threshold)
 
     @cached_property
-    def _bounds(self) -> tuple[FloatArray, FloatArray]:
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper bound of each goal element, float32 [G] each."""
         with np.errstate(over="ignore"):  # beyond float32: without bounds
             return np.array(self.low, np.float32), np.array(self.high, np.float32)
 
@@ -421,7 +422,7 @@ class GoalSpace:
 
     @cached_property
     def _widest(self) -> FloatArray:
-        low, high = self._bounds
+        low, high = self.bounds
         with np.errstate(over="ignore"):
             return high - low
 

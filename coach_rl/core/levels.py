@@ -22,6 +22,8 @@ LevelSpace = GoalSpace | OptionSpace
 """The spaces of what a level can receive."""
 DIRECTIVE_KEYS = (GOAL_KEY, TIME_KEY, OPTION_KEY)
 """The observation keys of a level's goal or option, which changes with every sub-episode."""
+CHOICE = "choice"
+"""The part of a selecting level's action that is the number of the level below."""
 
 
 _SCHEDULE = ("frozen_from", "frozen_until", "warmup", "turn")

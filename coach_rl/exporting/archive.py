@@ -6,7 +6,6 @@ export("experiments/walk/hopper_seed0_2026-05-01_10-00-00", "hopper.zip")
 import importlib.util
 import json
 import zipfile
-from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Unpack
@@ -21,10 +20,11 @@ from coach_rl.core.agents import EndingAgent
 from coach_rl.core.errors import ConfigurationError, how_to_install
 from coach_rl.core.file_writing import replacing
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.levels import LevelDescription, is_chain
+from coach_rl.core.levels import LevelDescription, links_of
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.spaces import EnvironmentSpaces, Space, choice_sizes, first_action
 from coach_rl.exporting.decisions import Decision, decision_of
+from coach_rl.exporting.goals import is_written
 from coach_rl.exporting.graphs import (
     OPSETS,
     Graph,
@@ -37,7 +37,7 @@ from coach_rl.graph_managers.graph import Graph as AgentGraph
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments
 from coach_rl.sessions.trained_agent import load_graph
 
-FORMAT = 1
+FORMAT = 2
 """Version of the archive; raised when an earlier runtime could misread it."""
 _KINDS = (".zip", ".onnx", ".pt2")
 
@@ -118,29 +118,23 @@ class _Stack:
     """
 
     def __init__(self, graph: AgentGraph) -> None:
-        if not is_chain(graph.levels):
-            raise ConfigurationError(
-                "levels that form a graph cannot be exported, only a chain, in which each acts "
-                "through the next; export the runs that its levels were loaded from, or load the "
-                "run itself with coach_rl.load()"
-            )
         self.spaces: EnvironmentSpaces = graph.evaluation.simulators.spaces
-        self.levels: Sequence[LevelDescription] = graph.levels
+        self.levels = [each.params for each in graph.evaluation.levels]
         self.agents = [graph.agents[level.name] for level in graph.levels]
         for level, agent in zip(self.levels, self.agents, strict=True):
             _check_level(level, agent)
-        lower = [level.goal_space for level in self.levels[1:]]
-        self._below = [*lower, None]
+        self.links = links_of(self.levels)
         self.decisions: list[Decision] = []
-        for level, agent, below in zip(graph.levels, self.agents, self._below, strict=True):
-            own, acts_in = level.goal_space, self.spaces.action if below is None else below.space
-            params = level.agent
+        for number, agent in enumerate(self.agents):
+            params, built = graph.levels[number].agent, graph.evaluation.levels[number]
             if isinstance(agent, GraphAgent) and isinstance(params, GraphAgentParameters):
+                own, (below,) = built.params.goal_space, self.links[number]
+                sub_goal = self.levels[below].goal_space
                 assert isinstance(own, GoalSpace)
-                assert isinstance(below, GoalSpace)
-                made: Decision = PlanDecision(agent, params, own=own, sub_goal=below)
+                assert isinstance(sub_goal, GoalSpace)
+                made: Decision = PlanDecision(agent, params, own=own, sub_goal=sub_goal)
             else:
-                made = decision_of(agent, acts_in=acts_in)
+                made = decision_of(agent, acts_in=built.environment.spaces.action)
             self.decisions.append(made)
 
     def single(self, *, samples: bool) -> Graph:
@@ -158,19 +152,23 @@ class _Stack:
 
     def graphs(self, number: int, *, samples: bool) -> Graph:
         """The graph of a level's decisions."""
+        below = self.links[number]
         return decision_graph(
             self.decisions[number],
             self.spaces,
             self.levels[number],
             is_top=number == 0,
-            below=self._below[number],
+            below={self.levels[each].name: self.levels[each].goal_space for each in below},
             samples=samples,
         )
 
-    def outer(self, number: int) -> list[GoalSpace]:
-        """The goals of the levels above, top first."""
-        above = (level.goal_space for level in self.levels[:number])
-        return [space for space in above if isinstance(space, GoalSpace)]
+    def outer(self, number: int) -> dict[int, GoalSpace]:
+        """The goals of the levels from which a level can be reached, by number, top first."""
+        above = [each for each in range(number) if number in self.links[each]]
+        found = {depth: space for each in above for depth, space in self.outer(each).items()}
+        own = {each: self.levels[each].goal_space for each in above}
+        found |= {each: space for each, space in own.items() if isinstance(space, GoalSpace)}
+        return dict(sorted(found.items()))
 
     def mask(self) -> dict[str, object] | None:
         """The key of the action mask and where its choices begin; None: there is none."""
@@ -192,7 +190,7 @@ def _check_level(level: LevelDescription, agent: object) -> None:
         reason = "its horizon is a function of Python"
     elif isinstance(space, OptionSpace) and any(space.ends):
         reason = "its options end by functions of Python"
-    elif isinstance(space, GoalSpace) and not type(space).__module__.startswith("coach_rl.core."):
+    elif isinstance(space, GoalSpace) and not is_written(space):
         reason = f"its goals are a {type(space).__name__} with methods of its own"
     elif isinstance(agent, EndingAgent) and not isinstance(agent, OptionCriticAgent):
         reason = f"its agent ends sub-episodes itself ({type(agent).__name__}.ends)"
@@ -210,7 +208,7 @@ def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes
         graphs: dict[str, Graph | None] = {
             "decisions": stack.graphs(number, samples=False),
             "samples": stack.graphs(number, samples=True) if can_sample else None,
-            "judge": judge_graph(stack.spaces, level, outer),
+            "judge": judge_graph(stack.spaces, level, [*outer.values()]),
             "ends": ending_graph(decision, stack.spaces, level),
         }
         names: dict[str, str | None] = dict.fromkeys(graphs)
@@ -219,7 +217,7 @@ def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes
                 names[kind] = f"{level.name}_{kind}.onnx"
                 members[f"{level.name}_{kind}.onnx"] = graph.onnx(opset, card)
         goals = {"level_goal": level.goal_space}
-        goals |= {f"outer_goal_{depth}": space for depth, space in enumerate(outer)}
+        goals |= {f"outer_goal_{depth}": space for depth, space in enumerate(outer.values())}
         sizes = {name: 0 if each is None else each.sent_size for name, each in goals.items()}
         levels.append(
             {
@@ -230,14 +228,15 @@ def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes
                     for name, (shape, dtype) in decision.state.items()
                 },
                 "noise": decision.noise,
-                "is_top": number == 0,
+                "below": stack.links[number],
+                "preempt": level.preempt,
+                "outer": [*outer],
                 "horizon": level.horizon,
                 "stops_on_failure": level.stops_on_failure == "always",
                 "goals": sizes,
                 "timed": [
                     name for name, each in goals.items() if each and each.sent_size > each.size
                 ],
-                "hands_on": isinstance(level.goal_space, GoalSpace),
             }
         )
     about = {

@@ -51,14 +51,16 @@ class Policy:
                 kinds = ["CPUExecutionProvider"]
                 return onnxruntime.InferenceSession(archive.read(name), options, providers=kinds)
 
-            self._levels = [Level(each, session) for each in about["levels"]]
+            self._levels = [Level(*each, session) for each in enumerate(about["levels"])]
         self.card, self.spaces, self._mask = about["card"], about["spaces"], about["mask"]
         self._keys = {
             key: (np.dtype(space["dtype"]), tuple(space["shape"]))
             for key, space in self.spaces["observation"].items()
         }
-        for above, below in zip(self._levels, self._levels[1:], strict=False):
-            above.below = below
+        for level in self._levels:
+            level.below = [self._levels[number] for number in level.numbers_below]
+            for below in level.below:
+                below.above.append(level)
         only, (key, *others) = self._levels[0], self._keys
         remembers = others or only.state or only.has_goal or only.below or len(only.outputs) > 1
         self._plain = None if remembers else (only.greedy, key, *self._keys[key])
@@ -93,20 +95,36 @@ class Policy:
         batch, is_single = self._batch(observation, mask)
         count = len(next(iter(batch.values())))
         if not len(self._begins):
-            self._begins = np.ones(count, np.bool_)
+            self._begins, self._acted = np.ones(count, np.bool_), np.zeros(count, np.int64)
             for level in self._levels:
                 level.allot(count)
         if len(self._begins) != count:
             raise ValueError(f"got {count} observations, {len(self._begins)} before; call reset()")
         (begins,), (rows,) = self._begins.nonzero(), (~self._begins).nonzero()
-        ends, steps = np.zeros(len(rows), np.int64), np.ones(len(rows), np.int64)
         for level in reversed(self._levels):
-            rows, ends, steps = level.process(rows, batch, ends, steps, self._rng)
+            if not level.below:
+                own = rows[self._acted[rows] == level.number]
+                level.answers.append((own, np.zeros(len(own), np.int64), np.ones_like(own)))
+            level.process(batch, self._rng)
             level.begin_episodes(begins)
-        for level in self._levels:
-            actions = level.decide(batch, None if greedy else self._rng)
+        actions = self._decide(batch, None if greedy else self._rng)
         self._begins[:] = False
         return _taken(actions, is_single=is_single)
+
+    def _decide(self, batch: Observation, chance: np.random.Generator | None) -> Observation:
+        """Actions of the lowest levels, [N, ...] by output, each from the level that acts."""
+        actions: Observation = {}
+        for level in self._levels:
+            rows, made = level.decide(batch, chance)
+            if level.below or not len(rows):
+                continue
+            self._acted[rows] = level.number
+            if len(rows) == len(self._acted):
+                return made
+            for name, values in made.items():
+                whole = np.zeros((len(self._acted), *values.shape[1:]), values.dtype)
+                actions.setdefault(name, whole)[rows] = values
+        return actions
 
     def _batch(self, observation: Any, mask: Any) -> tuple[Observation, bool]:
         """The observations by key, [N, ...] each, and whether there was a single one."""
@@ -151,14 +169,21 @@ class Policy:
 class Level:
     """One level: its graphs, its clocks and what its rows remember."""
 
-    below: "Level | None" = None
-
-    def __init__(self, about: dict[str, Any], session: Any) -> None:
+    def __init__(self, number: int, about: dict[str, Any], session: Any) -> None:
+        self.number, self.numbers_below, self._preempts = number, about["below"], about["preempt"]
+        self.above: list[Level] = []
+        self.below: list[Level] = []
+        self.answers: list[tuple[Array, Array, Array]] = []
+        """Rows [R] in which the level below, or the environment, answers its decisions, why the
+        sub-episodes there are over (bits, 0 where they continue), and the steps that they took."""
+        self.name = about["name"]
+        self._outer = {each: f"outer_goal_{depth}" for depth, each in enumerate(about["outer"])}
+        """Names of the goals of the levels above that are known here, by the levels' numbers."""
         self.greedy, self._sampling = session(about["decisions"]), session(about["samples"])
         self._judge, self._ends = session(about["judge"]), session(about["ends"])
-        self.state, self._noise, self._is_top = about["state"], about["noise"], about["is_top"]
+        self.state, self._noise, self._is_top = about["state"], about["noise"], number == 0
         self._horizon, self._stops_on_failure = about["horizon"], about["stops_on_failure"]
-        self._sizes, self._timed, self._hands_on = about["goals"], about["timed"], about["hands_on"]
+        self._sizes, self._timed = about["goals"], about["timed"]
         self.outputs = [each.name for each in self.greedy.get_outputs()]
         self.has_goal = self._sizes["level_goal"] > 0
         self._inputs = {
@@ -172,24 +197,48 @@ class Level:
         kept = {name: np.zeros((count, *e["shape"]), e["dtype"]) for name, e in self.state.items()}
         self._kept: Observation = {f"state/{name}": values for name, values in kept.items()}
         self._goals = {n: np.zeros((count, size), np.float32) for n, size in self._sizes.items()}
-        self._waiting, self._starts, self._episodes = np.zeros((3, count), np.bool_)
-        self._decisions, self._steps, self._below = np.zeros((3, count), np.int64)
+        self._waiting, self._starts, self._episodes, self._open, self._seen = np.zeros(
+            (5, count), np.bool_
+        )
+        self._decisions, self._steps, self._below, self._sender = np.zeros((4, count), np.int64)
 
     def begin_episodes(self, rows: Array) -> None:
         """Begin real episodes in these rows."""
         self._starts[rows] = self._episodes[rows] = True
-        self._waiting[rows] = self._is_top
+        self._waiting[rows], self._open[rows] = self._is_top, False
         self._decisions[rows] = self._steps[rows] = 0
 
-    def receive(self, rows: Array, goal: Array, outer: list[Array]) -> None:
-        """Begin sub-episodes with goals or options of the level above, whose own are `outer`."""
-        for kept, given in zip(self._goals.values(), [goal, *outer], strict=True):
-            kept[rows] = given
-        self._waiting[rows] = self._starts[rows] = True
+    def receive(self, rows: Array, goal: Array, sender: "Level") -> None:
+        """Begin sub-episodes with goals or options of a level above, or continue with equal ones.
+
+        Args:
+            rows: Where, [R].
+            goal: [R, G]; G is 0 where the level takes none.
+            sender: The level above.
+        """
+        known = {**sender._outer, sender.number: "level_goal"}
+        for number, name in self._outer.items():  # of another path: NaN, which nothing reaches
+            given = sender._goals[known[number]][rows] if number in known else np.nan
+            self._goals[name][rows] = given
+        same = self._open[rows] & (self._goals["level_goal"][rows] == goal).all(axis=1)
+        rows, goal = rows[~same], goal[~same]
+        self.switch(rows, sender)
+        self._goals["level_goal"][rows], self._sender[rows] = goal, sender.number
+        self._open[rows] = self._waiting[rows] = self._starts[rows] = True
+        self._episodes[rows] |= ~self._seen[rows]  # others have acted since
         self._decisions[rows] = self._steps[rows] = 0
 
-    def decide(self, batch: Observation, chance: np.random.Generator | None) -> Observation:
-        """Decide in the rows that wait and pass that on; actions [R, ...] by output.
+    def switch(self, rows: Array, sender: "Level") -> None:
+        """End what the level does for a level above in rows, if anything."""
+        rows = rows[self._open[rows] & (self._sender[rows] == sender.number)]
+        self._open[rows], self._waiting[rows], self._starts[rows] = False, False, True
+        for each in self.below if len(rows) else ():
+            each.switch(rows, self)
+
+    def decide(
+        self, batch: Observation, chance: np.random.Generator | None
+    ) -> tuple[Array, Observation]:
+        """Decide in the rows that wait and pass that on; the rows [R], and actions by output.
 
         Args:
             batch: What all rows observe, [N, ...] each.
@@ -197,7 +246,7 @@ class Level:
         """
         (rows,) = self._waiting.nonzero()
         if not len(rows):
-            return {}
+            return rows, {}
         if self._is_top and self.has_goal:
             self._goals["level_goal"][rows] = batch[GOAL][rows].reshape(len(rows), -1)
         session, more = self.greedy, {**self._kept, "starts": self._starts}
@@ -212,32 +261,50 @@ class Level:
         for name, kept in self._kept.items():
             kept[rows] = actions.pop(name.replace("state/", "next/", 1))
         self._waiting[rows] = False
-        if self.below is not None:
-            own, *outer = (goal[rows] for goal in self._goals.values())
-            self.below.receive(rows, actions["action"], [*outer, own] if self._hands_on else outer)
-        return actions
+        choice = actions.get("action/choice", np.zeros(len(rows)))
+        if self._preempts:
+            for place, each in enumerate(self.below):
+                each.switch(rows[choice != place], self)
+        for place, each in enumerate(self.below):
+            goal = actions.get(f"action/{each.name}", actions.get("action"))
+            here, goal = choice == place, np.zeros((len(rows), 0)) if goal is None else goal
+            each.receive(rows[here], goal[here], self)
+        return rows, actions
 
-    def process(
-        self, rows: Array, batch: Observation, below: Array, steps: Array, chance: Any
-    ) -> tuple[Array, Array, Array]:
-        """Judge what the decisions of rows have led to.
+    def process(self, batch: Observation, chance: Any) -> None:
+        """Judge what the decisions that are answered have led to, and answer the levels above.
 
         Args:
-            rows: Where the level below, or the environment, answers, [R].
             batch: What all rows observe now, [N, ...] each.
-            below: Why the sub-episodes below are over, bits [R].
-            steps: Steps of the environment that they took, [R].
             chance: Draws where options end.
-
-        Returns:
-            Rows whose sub-episodes are over, why, and how many steps these took.
         """
-        if not len(rows):
-            return rows, below, steps
-        self._below[rows], self._decisions[rows] = below, self._decisions[rows] + 1
+        parts, self.answers = [each for each in self.answers if len(each[0])], []
+        self._seen[:] = False
+        if not parts:
+            return
+        rows, below, steps = (np.concatenate(each) for each in zip(*parts, strict=True))
+        self._seen[rows], self._below[rows] = True, below
+        self._decisions[rows] += 1
         self._steps[rows] += steps
         for name in self._timed:
             self._goals[name][rows, -1] -= steps.astype(np.float32)
+        ends = self._judged(rows, batch, below, chance)
+        is_over = ends != 0
+        over = rows[is_over]
+        self._starts[rows], self._episodes[rows] = is_over, False
+        self._waiting[rows], self._open[over] = self._is_top | ~is_over, False
+        if self._preempts:
+            for each in self.below:
+                each.switch(over, self)
+        for above in self.above:
+            mine = (is_over | above._preempts) & (self._sender[rows] == above.number)
+            took = steps if above._preempts else self._steps[rows]
+            above.answers.append((rows[mine], ends[mine], took[mine]))
+        if self._is_top:
+            self._decisions[over] = self._steps[over] = 0
+
+    def _judged(self, rows: Array, batch: Observation, below: Array, chance: Any) -> Array:
+        """Reasons why sub-episodes are over, bits [R]; 0 where they continue."""
         ends = np.zeros(len(rows), np.int64)
         if self._judge is not None:
             (ends,) = self._run(self._judge, ["ends"], rows, batch)
@@ -249,15 +316,7 @@ class Level:
         if self._stops_on_failure:
             own_fault = (below != 0) & (below & ~(MISSED | FAILED) == 0)
             ends |= FAILED * (own_fault & (ends & (MET | TERMINAL) == 0))
-        ends &= ~TERMINAL
-        is_over = ends != 0
-        over = rows[is_over]
-        self._starts[rows], self._episodes[rows] = is_over, False
-        self._waiting[rows] = self._is_top | ~is_over
-        answer = over, ends[is_over], self._steps[over]
-        if self._is_top:
-            self._decisions[over] = self._steps[over] = 0
-        return answer
+        return ends & ~TERMINAL
 
     def _run(
         self, session: Any, outputs: list[str], rows: Array, batch: Observation, more: Any = ()

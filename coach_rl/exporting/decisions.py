@@ -14,11 +14,11 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.agents.arbiters import TurnGroup
+from coach_rl.agents.arbiters import Order, Selected, Shown, TurnGroup
 from coach_rl.agents.flattened_output import FlatParts, FlattenedOutput
 from coach_rl.agents.hierarchies.option_critic_agent import OptionCriticAgent
 from coach_rl.agents.hierarchies.skill_agents import SkillAgents
-from coach_rl.agents.member_agents import ActionPart, AgentGroup
+from coach_rl.agents.member_agents import WHOLE, ActionPart, AgentGroup, BoundMember
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.own_filters import ScaledOutput
 from coach_rl.agents.ppo_agent import PPOAgent
@@ -92,16 +92,10 @@ def decision_of(agent: object, *, acts_in: Space, prefix: str = "") -> Decision:
     match agent:
         case PPOAgent() | OffPolicyAgent() if type(agent).__module__.startswith("coach_rl."):
             return NetworkDecision(agent, acts_in=acts_in, prefix=prefix)
-        case SkillAgents():
-            return SkillsDecision(agent, acts_in=acts_in, prefix=prefix)
-        case TurnGroup():
-            members = " and ".join(each.name for each in agent.bound)
-            raise ConfigurationError(
-                f"{members} cannot be exported: they act in turn, and the exporter knows groups "
-                "whose members all act; coach_rl.load(RUN) acts with them"
-            )
+        case SkillAgents() | TurnGroup():
+            return TurnDecision(agent, prefix=prefix, acts_in=acts_in)
         case AgentGroup():
-            return GroupDecision(agent, prefix=prefix)
+            return GroupDecision(agent, prefix=prefix, acts_in=acts_in)
         case ScriptedAgent() if agent.built_in is not None:
             return ScriptDecision(agent.built_in, acts_in)
         case ScriptedAgent():
@@ -364,62 +358,72 @@ class GroupDecision(Decision):
         prefix: Begins the names of what their rows remember.
     """
 
-    def __init__(self, group: AgentGroup, *, prefix: str) -> None:
+    def __init__(self, group: AgentGroup, *, prefix: str, acts_in: Space) -> None:
         super().__init__()
-        self._group, self.members, self._counts = group, nn.ModuleList(), []
+        self._group, self.members = group, nn.ModuleList()
+        self._counts: list[dict[str, int]] = []
         for each in group.bound:
-            own, part = f"{prefix}{each.name}/", each.part
-            assert part is not None, "members of a group have parts of the action"
-            member = decision_of(group.members[each.agent_name], acts_in=part.space, prefix=own)
-            self.members.append(member)
-            self.state |= member.state
-            self._counts.append(dict(self.noise))
-            for kind, count in member.noise.items():
-                self.noise[kind] += count
+            space = acts_in if each.part is None else each.part.space
+            self._add(each, acts_in=space, prefix=f"{prefix}{each.name}/")
+
+    def _add(self, each: BoundMember, *, acts_in: Space, prefix: str) -> None:
+        """Append the decision of a member, with numbers of its own to sample with."""
+        member = decision_of(self._group.members[each.agent_name], acts_in=acts_in, prefix=prefix)
+        self.members.append(member)
+        self.state |= member.state
+        self._counts.append(dict(self.noise))
+        for kind, count in member.noise.items():
+            self.noise[kind] += count
+
+    def made(self, number: int, each: BoundMember, request: Request) -> tuple[Chosen, Tensors]:
+        """A member's actions [R, ...], and the memory of its rows.
+
+        Args:
+            number: Its number.
+            each: The member.
+            request: That of the group.
+        """
+        member, begin = self.members[number], self._counts[number]
+        assert isinstance(member, Decision)
+
+        def drawn(kind: str, noise: Tensor | None) -> Tensor | None:
+            count = member.noise[kind]
+            return None if noise is None else noise[:, begin[kind] : begin[kind] + count]
+
+        made: tuple[Chosen, Tensors] = member(
+            request._replace(
+                seen=each.seen(request.seen),
+                normal=drawn("normal", request.normal),
+                uniform=drawn("uniform", request.uniform),
+            )
+        )
+        return made
 
     def forward(self, request: Request) -> tuple[Chosen, Tensors]:
         """Actions [R, ...] by key, or in the Box or MultiDiscrete that the keys stand for."""
         parts: Tensors = {}
         after: Tensors = {}
-        for each, member, begin in zip(self._group.bound, self.members, self._counts, strict=True):
-            assert isinstance(member, Decision)
-            assert each.part is not None
-            names = each.observations or {}
-            action, state = member(own_request(request, names, member, begin))
+        for number, each in enumerate(self._group.bound):
+            action, state = self.made(number, each, request)
             after |= state
             parts |= _member_parts(action, each.part)
+        return self.whole(parts), after
+
+    def whole(self, parts: Tensors) -> Chosen:
+        """Actions [R, ...] in the space of the group, from those by key."""
         space = self._group.action_space
+        if WHOLE in parts:
+            return parts[WHOLE]
         if space is None or isinstance(space, spaces.Dict):
-            return parts, after
+            return parts
         columns = [parts[str(number)].flatten() for number in range(len(parts))]
-        return torch.stack(columns, dim=1).to(_dtype(space)), after
+        return torch.stack(columns, dim=1).to(_dtype(space))
 
 
-def own_request(
-    request: Request, names: Mapping[str, str], member: Decision, begin: Mapping[str, int]
-) -> Request:
-    """A member's part of a request.
-
-    Args:
-        request: That of all members.
-        names: Keys that it sees, and its names for them.
-        member: Which.
-        begin: Where its random numbers begin, by kind.
-    """
-
-    def drawn(kind: str, noise: Tensor | None) -> Tensor | None:
-        count = member.noise[kind]
-        return None if noise is None else noise[:, begin[kind] : begin[kind] + count]
-
-    return request._replace(
-        seen={name: request.seen[key] for key, name in names.items()},
-        normal=drawn("normal", request.normal),
-        uniform=drawn("uniform", request.uniform),
-    )
-
-
-def _member_parts(action: Chosen, part: ActionPart) -> Tensors:
-    """`ActionPart.split` of tensors."""
+def _member_parts(action: Chosen, part: ActionPart | None) -> Tensors:
+    """`BoundMember.split` of tensors."""
+    if part is None:
+        return {WHOLE: action} if isinstance(action, Tensor) else action
     if not isinstance(action, Tensor):
         return {key: action[name] for key, name in part.names.items()}
     return {part.keys[0]: action} if part.flat is None else _split(action, part.flat)
@@ -437,44 +441,86 @@ def _split(action: Tensor, flat: FlatParts) -> Tensors:
     return found
 
 
-class SkillsDecision(Decision):
-    """An agent for each option, all of which are computed.
+class TurnDecision(GroupDecision):
+    """Members one of which acts in each row; the decisions of all are computed.
 
     Args:
-        skills: The agents.
-        acts_in: The space of their actions, behind their filters.
+        group: The agents.
         prefix: Begins the names of what their rows remember.
+        acts_in: The space of the group's actions.
     """
 
-    def __init__(self, skills: SkillAgents, *, acts_in: Space, prefix: str) -> None:
-        super().__init__()
-        self._latest = f"{prefix}latest"
-        self.state[self._latest] = (), np.dtype(np.int64)
-        self.members = nn.ModuleList()
-        for name, agent in skills.members.items():
-            member = decision_of(agent, acts_in=acts_in, prefix=f"{prefix}{name}/")
-            self.members.append(member)
-            self.state |= member.state
-            self.noise = {k: max(count, member.noise[k]) for k, count in self.noise.items()}
+    def __init__(self, group: SkillAgents | TurnGroup, *, prefix: str, acts_in: Space) -> None:
+        super().__init__(group, prefix=prefix, acts_in=acts_in)
+        self._prefix, self._arbiter = prefix, getattr(group, "arbiter", None)
+        count = np.dtype(np.int64)
+        self.state[f"{prefix}latest"] = (), count  # counted from 1, as 0 stands for none
+        if isinstance(group, TurnGroup):
+            if not isinstance(group.arbiter, Order | Shown | Selected):
+                kind = type(group.arbiter).__name__
+                raise refused(group.bound[0], f"its turns are by a {kind}, a function of Python")
+            self.state[f"{prefix}open"] = (len(group.bound),), count  # 1: it acted since the start
+            kept = group.arbiter.new_rows(1)
+            self.state |= {f"{prefix}{name}": ((), count) for name in kept}
+        if isinstance(self._arbiter, Selected):
+            chooser, choice = self._arbiter.chooser, spaces.Discrete(len(group.bound))
+            self._add(chooser, acts_in=choice, prefix=f"{prefix}{chooser.name}/")
 
     def forward(self, request: Request) -> tuple[Chosen, Tensors]:
-        """Actions [R, ...] of the option's agent; the others remember what they did."""
-        option = request.seen[OPTION_KEY].argmax(dim=1)
-        latest = request.state[self._latest]  # counted from 1, as 0 stands for none
-        is_new = request.episodes | (latest != option + 1)
-        names = {key: key for key in request.seen if key != OPTION_KEY}
-        begin = dict.fromkeys(self.noise, 0)
-        actions, after = [], {self._latest: option + 1}
-        for number, member in enumerate(self.members):
-            assert isinstance(member, Decision)
-            own = own_request(request._replace(episodes=is_new), names, member, begin)
-            action, state = member(own)
-            assert isinstance(action, Tensor)
-            actions.append(action)
-            for name, values in state.items():
-                here = (option == number).reshape(-1, *[1] * (values.ndim - 1))
-                after[name] = torch.where(here, values, request.state[name])
-        stacked = torch.stack(actions, dim=1)  # [R, K, ...]
-        index = option.reshape(-1, *[1] * (stacked.ndim - 1))
-        chosen = stacked.gather(1, index.expand(-1, 1, *stacked.shape[2:]))
-        return chosen.squeeze(1), after
+        """Actions [R, ...] of the members that act; the others remember what they did."""
+        prefix, state = self._prefix, request.state
+        turn, after = self._turn(request)
+        begins = request.episodes | (state[f"{prefix}latest"] != turn + 1)
+        after[f"{prefix}latest"] = turn + 1
+        if f"{prefix}open" in state:
+            acted = (state[f"{prefix}open"] > 0) & ~request.starts[:, None]  # [R, M]
+            is_new = ~acted.gather(1, turn[:, None])[:, 0]
+            request = request._replace(starts=is_new)
+            begins = begins & is_new
+            acts = torch.arange(acted.shape[1]) == turn[:, None]
+            after[f"{prefix}open"] = (acted | acts).to(torch.int64)
+        parts: Tensors = {}
+        for number, each in enumerate(self._group.bound):
+            here = turn == number
+            action, own = self.made(number, each, request._replace(episodes=begins))
+            after |= {name: _where(here, values, state[name]) for name, values in own.items()}
+            for key, values in _member_parts(action, each.part).items():
+                others = parts[key] if key in parts else self._idle(key, values)
+                parts[key] = _where(here, values, others)
+        return self.whole(parts), after
+
+    def _turn(self, request: Request) -> tuple[Tensor, Tensors]:
+        """The numbers of the members that act, int64 [R], and what the arbiter remembers."""
+        arbiter, prefix, state = self._arbiter, self._prefix, request.state
+        if isinstance(arbiter, Order):
+            place = torch.where(request.episodes, 0, state[f"{prefix}place"])
+            after = {f"{prefix}place": (place + 1) % len(arbiter.order)}
+            return torch.from_numpy(arbiter.order)[place], after
+        if isinstance(arbiter, Shown):
+            shown = [request.seen[key].reshape(-1) > 0 for key in arbiter.keys]
+            return torch.stack(shown, dim=1).to(torch.int64).argmax(dim=1), {}
+        if not isinstance(arbiter, Selected):  # the option chooses a skill
+            return request.seen[OPTION_KEY].argmax(dim=1), {}
+        since = state[f"{prefix}since"]
+        due = request.starts | (since >= arbiter.every)
+        own = request._replace(episodes=request.starts & request.episodes)
+        chosen, kept = self.made(len(self._group.bound), arbiter.chooser, own)
+        assert isinstance(chosen, Tensor)
+        choice = torch.where(due, chosen, state[f"{prefix}choice"])
+        after = {name: _where(due, values, state[name]) for name, values in kept.items()}
+        after[f"{prefix}choice"] = choice
+        after[f"{prefix}since"] = torch.where(due, 0, since) + 1
+        return choice, after
+
+    def _idle(self, key: str, like: Tensor) -> Tensor:
+        """The filler of a key where its member doesn't act, [R, ...] as `like`."""
+        return (
+            like
+            if key == WHOLE
+            else torch.zeros_like(like) + torch.from_numpy(self._group.idle[key])
+        )
+
+
+def _where(here: Tensor, values: Tensor, others: Tensor) -> Tensor:
+    """Values [R, ...] in the rows `here` [R], and others elsewhere."""
+    return torch.where(here.reshape(-1, *[1] * (values.ndim - 1)), values, others)

@@ -18,11 +18,11 @@ from torch import Tensor, nn
 
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.levels import LevelDescription, LevelSpace
+from coach_rl.core.levels import CHOICE, LevelDescription, LevelSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.exporting.coach_policy import MET, MISSED, OTHER, TERMINAL
-from coach_rl.exporting.decisions import Decision, Request
+from coach_rl.exporting.decisions import Chosen, Decision, Request
 from coach_rl.exporting.goals import shown_goal, target, verdict
 from coach_rl.exporting.policies import Tensors
 
@@ -153,7 +153,7 @@ def decision_graph(
     level: LevelDescription,
     *,
     is_top: bool,
-    below: LevelSpace | None,
+    below: Mapping[str, LevelSpace | None],
     samples: bool,
 ) -> Graph:
     """The graph of a level's decisions.
@@ -163,7 +163,8 @@ def decision_graph(
         shown: What the environment shows and takes.
         level: What the level is like.
         is_top: Whether no level is above; then its goals are part of the observation.
-        below: What the level below receives; None: actions are for the environment.
+        below: What the levels below receive, by name; of several, the decision selects one.
+            Empty: actions are for the environment.
         samples: Whether it draws actions, by noise that is an input.
     """
     space = level.goal_space
@@ -187,9 +188,7 @@ def decision_graph(
             uniform=given.get("noise_uniform"),
         )
         action, after = decision(request)
-        if below is not None:
-            assert isinstance(action, Tensor), "goals of a level are one array"
-            action = target(below, action, seen)
+        action = _sent(below, action, seen)
         acts = {"action": action} if isinstance(action, Tensor) else _named("action/", action)
         return acts | {f"next/{name}": after[name] for name in decision.state}
 
@@ -260,6 +259,18 @@ def judge_graph(
         return {"ends": ends + is_over * OTHER}
 
     return Graph(judge, inputs) if known else None
+
+
+def _sent(below: Mapping[str, LevelSpace | None], action: Chosen, seen: Tensors) -> Chosen:
+    """An action as what is sent: the goal of the only level below, or of each and the choice."""
+    taking = {name: space for name, space in below.items() if space is not None}
+    if len(below) == 1 and isinstance(action, Tensor):
+        (sub_goal,) = taking.values()
+        return target(sub_goal, action, seen)
+    if isinstance(action, Tensor):
+        return {CHOICE: action} if below else action
+    sent = {name: target(space, action[name], seen) for name, space in taking.items()}
+    return {**action, **sent}
 
 
 @contextmanager

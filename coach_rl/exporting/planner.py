@@ -46,6 +46,8 @@ class PlanDecision(Decision):
         count, size = roadmap.places.shape
         if params.conditions is not None or sub_goal.size - len(params.fixed_goal) != size:
             raise refused(agent, "goals of the level below are a part of its places only")
+        if sub_goal.learns:
+            raise refused(agent, "goals of the level below are in a space that learns")
         if not count:
             raise refused(agent, "its graph has no places yet")
         self._own, self._sub_goal = own, sub_goal

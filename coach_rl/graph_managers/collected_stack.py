@@ -12,7 +12,7 @@ import copy
 import pickle
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import InputFilter
+from coach_rl.core.levels import is_chain
 from coach_rl.core.records import Array, BoolArray, EnvResponse, FloatArray, IntArray, Observation
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.saved import Saved, SavedAttribute
@@ -241,9 +242,14 @@ def build_collected_stack(
         ),
         discount=parameters.reward_discount,
     )
-    collected = CollectedStack(
-        levels=stack.levels, clock=clock, signals=stack.signals, parameters=parameters
-    )
+    kind: type[CollectedStack] = CollectedStack
+    if not is_chain(parameters.levels):
+        # Here, so that a chain does not load what only a graph needs.
+        from coach_rl.graph_managers.collected_graph import CollectedGraph
+
+        kind = CollectedGraph
+    parts = {each.name: getattr(stack, each.name) for each in fields(stack)}
+    collected = kind(**parts, parameters=parameters)
     _check_collection(collected)
     return collected
 

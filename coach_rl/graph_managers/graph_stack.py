@@ -33,6 +33,7 @@ class GraphStack(Stack):
 
     def decide(self, among: BoolArray | None = None) -> None:
         """Send the decisions of all levels that are due, the top's first, in these rows [N]."""
+        self.routes.begin_tick()
         super().decide(among)
         self.routes.flush()
 

@@ -401,11 +401,6 @@ class GraphParameters:
         levels = self.levels
         if not is_chain(levels):
             broken = list(problems_of_links(levels))
-            if self.collection.workers:
-                broken.append(
-                    f"collection.workers ({self.collection.workers}) collect for levels in a "
-                    "chain, and these form a graph; leave out the workers"
-                )
             if broken:
                 yield from broken
                 return

@@ -18,7 +18,7 @@ from gymnasium import spaces
 from coach_rl.core.errors import SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import Environment
-from coach_rl.core.levels import LevelDescription, links_of
+from coach_rl.core.levels import CHOICE, LevelDescription, links_of
 from coach_rl.core.records import (
     Action,
     Array,
@@ -33,9 +33,6 @@ from coach_rl.core.records import (
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.levels.level_manager import LevelManager
-
-CHOICE = "choice"
-"""The part of a selecting level's action that is the number of the level below."""
 
 
 class Routes(Saved):
@@ -67,6 +64,9 @@ class Routes(Saved):
         -1 before there was one."""
         self._observation: Observation = {}
         """[N, ...] each: what each row acts on next."""
+        self._has_acted = np.zeros((count, n), np.bool_)
+        """[L, N] the levels that were on the active path at the step before, and so have seen what
+        it led to; see `begin_tick`."""
         self._sent: list[tuple[IntArray, Action]] = []
         """Actions for the simulators of this tick; none between ticks."""
         self._answers: list[list[EnvResponse]] = [[] for _ in described]
@@ -118,6 +118,16 @@ class Routes(Saved):
             if index:
                 level.rows.reset(response)
         return response
+
+    def begin_tick(self) -> None:
+        """Note which levels have acted last, before others do."""
+        self._has_acted[:] = False
+        (rows,) = (self._sender[-1] >= 0).nonzero()
+        acting = self._sender[-1, rows]
+        while len(rows):
+            self._has_acted[acting, rows] = True
+            rows, acting = rows[acting > 0], acting[acting > 0]
+            acting = self._sender[acting, rows]
 
     def send(self, sender: int, directive: Directive, rows: IntArray) -> None:
         """Hand a level's directive to the levels that it selects, or keep it for the simulators."""
@@ -223,7 +233,8 @@ class Routes(Saved):
             self._switch(index, sender, rows[is_open & ~same])
             rows, mine = rows[~same], mine.rows_of(~same)
         self._sender[index, rows] = sender
-        if len(rows):
+        if len(rows):  # to an agent an episode begins where others have acted since
+            level.rows.episode_start[rows] |= ~self._has_acted[index, rows]
             level.send(mine, rows)
 
     def _outer_goals(

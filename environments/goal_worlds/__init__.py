@@ -35,6 +35,11 @@ if TYPE_CHECKING:
         AntPushSparse,
         AntPushStochastic,
     )
+    from coach_rl.environments.goal_worlds.ant_workshop import (
+        WORKSHOP_OBSERVED,
+        AntWorkshop,
+        WorkshopSymmetry,
+    )
     from coach_rl.environments.goal_worlds.goal_task import GoalTask
     from coach_rl.environments.goal_worlds.maze_map import MazeMap
     from coach_rl.environments.goal_worlds.packaged import (
@@ -72,15 +77,16 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "ANT_OBSERVED", "GOAL_WORLDS", "AngleGoalPendulum", "AntDoubleKeyChest", "AntFall",
-    "AntFallSparse", "AntFallStochastic", "AntFourRooms", "AntFourRoomsSparse", "AntGaps",
-    "AntKeyChest", "AntMaze", "AntMazeBottleneck", "AntMazeComplex", "AntMazePi", "AntMazeS",
-    "AntMazeU12", "AntMazeU24", "AntMazeW", "AntPush", "AntPushSparse", "AntPushStochastic",
-    "AntReacher", "AntSymmetry", "GoalPendulum", "GoalTask", "GoalWorldEnv", "GoalWorldParameters",
-    "MazeMap", "OGBenchAntMazeGiant", "OGBenchAntMazeLarge", "OGBenchAntMazeMedium",
-    "OGBenchPointMaze", "OGBenchPointMazeGiant", "OGBenchPointMazeLarge", "OGBenchPointMazeMedium",
-    "PointMaze", "PointMazeFourRooms", "PointMazeLarge", "PointMazeMedium", "PointMazeU",
-    "RoboticsAntMazeLarge", "RoboticsAntMazeMedium", "RoboticsAntMazeU", "RoboticsPointMaze",
-    "RoboticsPointMazeLarge", "RoboticsPointMazeMedium", "RoboticsPointMazeU", "SparseAntMaze",
-    "ant_elements", "register_goal_worlds",
+    "ANT_OBSERVED", "GOAL_WORLDS", "WORKSHOP_OBSERVED", "AngleGoalPendulum", "AntDoubleKeyChest",
+    "AntFall", "AntFallSparse", "AntFallStochastic", "AntFourRooms", "AntFourRoomsSparse",
+    "AntGaps", "AntKeyChest", "AntMaze", "AntMazeBottleneck", "AntMazeComplex", "AntMazePi",
+    "AntMazeS", "AntMazeU12", "AntMazeU24", "AntMazeW", "AntPush", "AntPushSparse",
+    "AntPushStochastic", "AntReacher", "AntSymmetry", "AntWorkshop", "GoalPendulum", "GoalTask",
+    "GoalWorldEnv", "GoalWorldParameters", "MazeMap", "OGBenchAntMazeGiant", "OGBenchAntMazeLarge",
+    "OGBenchAntMazeMedium", "OGBenchPointMaze", "OGBenchPointMazeGiant", "OGBenchPointMazeLarge",
+    "OGBenchPointMazeMedium", "PointMaze", "PointMazeFourRooms", "PointMazeLarge",
+    "PointMazeMedium", "PointMazeU", "RoboticsAntMazeLarge", "RoboticsAntMazeMedium",
+    "RoboticsAntMazeU", "RoboticsPointMaze", "RoboticsPointMazeLarge", "RoboticsPointMazeMedium",
+    "RoboticsPointMazeU", "SparseAntMaze", "WorkshopSymmetry", "ant_elements",
+    "register_goal_worlds",
 ]  # fmt: skip

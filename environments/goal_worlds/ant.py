@@ -370,12 +370,19 @@ class AntTurns:
     Args:
         params: What is observed.
         level_spaces: Spaces of the ant's level.
+        vectors: Key and first element of the vectors in the world's axes that are turned, besides
+            the velocity; the first is that to the way-point.
 
     Raises:
         SpaceError: They are not those of an ant.
     """
 
-    def __init__(self, params: AntSymmetry, level_spaces: EnvironmentSpaces) -> None:
+    def __init__(
+        self,
+        params: AntSymmetry,
+        level_spaces: EnvironmentSpaces,
+        vectors: tuple[tuple[str, int], ...] = ((GOAL_KEY, 0),),
+    ) -> None:
         observed, actions = level_spaces.observation, level_spaces.action
         shape = observed[_KEY].shape or ()
         if len(shape) != 1 or shape[0] < _ANT:
@@ -392,43 +399,46 @@ class AntTurns:
                 f"AntSymmetry turns the {_ACTIONS} motors of an ant, all with the same range "
                 f"around 0, got {actions}"
             )
-        self._params, self.description = params, str(params)
+        self._params, self.description, self._vectors = params, str(params), vectors
         self._joints, self._joint_signs = _joint_tables()
         self._motors, self._motor_signs = _motor_tables()
-        goals = observed[GOAL_KEY]
-        assert isinstance(goals, spaces.Box)
-        high = goals.high.copy()
-        high[:2] = np.hypot(*goals.high[:2])
-        others = {key: space for key, space in observed.items() if key != GOAL_KEY}
-        self.observation_space = spaces.Dict({**others, GOAL_KEY: spaces.Box(-high, high)})
+        shown = dict(observed.items())
+        if GOAL_KEY in shown:
+            goals = shown[GOAL_KEY]
+            assert isinstance(goals, spaces.Box)
+            high = goals.high.copy()
+            high[:2] = np.hypot(*goals.high[:2])
+            shown[GOAL_KEY] = spaces.Box(-high, high)
+        self.observation_space = spaces.Dict(shown)
 
     def canonical(self, observation: Observation) -> Observation:
         """The equivalent observations in which each ant's way-point lies ahead and to the left.
 
         Elements of the observation behind the ant's own, and of goals behind x and y, stay.
         """
-        seen, goal = observation[_KEY], observation[GOAL_KEY]  # [R, 29 or more], [R, G]
+        seen = observation[_KEY]  # [R, 29 or more]
         views = self._views(observation)
         mirrored, to_front = views.mirrored, views.front.conj()
         sign = np.where(mirrored, -1.0, 1.0)
         # Multiplying by `to_front` turns from the ant's own axes to its canonical ones, [R].
         from_world = views.heading.conj() * to_front
         tilt = _complex(seen, 4) * views.twist.conj() * to_front
-        velocity = _complex(seen, 15) * from_world
         rates = _complex(seen, 18) * to_front  # about the ant's own axes
-        way = _complex(goal, 0) * from_world
-        shown, left = seen.copy(), goal.copy()
+        vectors = ((_KEY, 15), *self._vectors)
+        turned = {key: observation[key].copy() for key in dict(vectors)}
+        for key, first in vectors:
+            vector = _complex(observation[key], first) * from_world
+            turned[key][:, first], turned[key][:, first + 1] = vector.real, sign * vector.imag
+        shown = turned[_KEY]
         shown[:, 3] = np.hypot(seen[:, 3], seen[:, 6])
         shown[:, 4], shown[:, 5] = sign * tilt.real, tilt.imag  # a mirror turns axes the other way
         shown[:, 6] = sign * (views.heading**4).imag if self._params.shows_axes else 0.0
-        shown[:, 15], shown[:, 16] = velocity.real, sign * velocity.imag
         shown[:, 18], shown[:, 19] = sign * rates.real, rates.imag
         shown[:, 20] *= sign
-        left[:, 0], left[:, 1] = way.real, sign * way.imag
         joints, signs = self._joints[views.number], self._joint_signs[views.number]
         for part in _JOINTS:
             shown[:, part] = np.take_along_axis(seen[:, part], joints, axis=1) * signs
-        return {**observation, _KEY: shown, GOAL_KEY: left}
+        return {**observation, **turned}
 
     def restored(self, action: Action, observation: Observation) -> Action:
         """Actions [R, 8] for the real motors, from those chosen in the canonical view."""
@@ -437,12 +447,16 @@ class AntTurns:
         turned: FloatArray = np.take_along_axis(action, self._motors[number], axis=1)
         return (turned * self._motor_signs[number]).astype(action.dtype, copy=False)
 
+    def way(self, observation: Observation) -> Array:
+        """The vector to each ant's way-point, complex [R]."""
+        return _complex(observation[self._vectors[0][0]], self._vectors[0][1])
+
     def _views(self, observation: Observation) -> _Views:
         twist = observation[_KEY][:, 3] + 1j * observation[_KEY][:, 6]  # w + iz, [R]
         twist = np.where(np.abs(twist) ** 2 > _UPSIDE_DOWN, twist, 1.0)
         twist /= np.abs(twist)
         heading = twist**2  # a quaternion turns by twice its angle
-        way = _complex(observation[GOAL_KEY], 0) * heading.conj()
+        way = self.way(observation) * heading.conj()
         along_x = np.abs(way.real) >= np.abs(way.imag)
         quarters = np.where(along_x, np.where(way.real >= 0, 0, 2), np.where(way.imag > 0, 1, 3))
         front = _QUARTER_TURNS[quarters]

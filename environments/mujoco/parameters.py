@@ -139,8 +139,8 @@ class MujocoTaskParameters(SimulationParameters):
 
     @property
     def level(self) -> str:
-        """The name of the task's class."""
-        return type(self.own_task).__name__
+        """The task's name: that of its class, unless it has another."""
+        return self.own_task.level
 
     @property
     def task(self) -> MujocoTask:

@@ -128,6 +128,11 @@ class MujocoTask:
         )
 
     @property
+    def level(self) -> str:
+        """The task's name in runs."""
+        return type(self).__name__
+
+    @property
     def has_own_advance(self) -> bool:
         """Return whether `advance` is called for each step; otherwise a step costs less."""
         return type(self).advance is not MujocoTask.advance

@@ -21,7 +21,8 @@ STAYS = 3
 """Steps that the ball has to stay at the point, or to press the plate, without a break."""
 HALF_WIDTH, HALF_HEIGHT = 0.12, 0.2
 """Half of the block's size along its rail, and across."""
-_ORDERS = np.array([[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]], np.int64)
+ORDERS = np.array([[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]], np.int64)
+"""Orders of the tasks."""
 
 
 @parameter_class
@@ -72,7 +73,7 @@ class Workshop:
         side = np.where(uniform[:, 7] < 0.5, -1.0, 1.0)
         block = np.clip(mark + side * (0.3 + 0.3 * uniform[:, 8]), -0.7, 0.7)
         block = np.where(np.abs(block - mark) < 0.3, mark - side * 0.4, block)
-        order = _ORDERS[(6 * uniform[:, 9]).astype(np.int64)]
+        order = ORDERS[(6 * uniform[:, 9]).astype(np.int64)]
         done = np.zeros(len(uniform), np.int64)
         if self._task is not None:  # what is shown of the other tasks means nothing
             done = (3 * uniform[:, 10]).astype(np.int64)
@@ -124,7 +125,7 @@ class Workshop:
             success = finished[:, self._task]
             reward = self._potential(after) - self._potential(state) + success
             return WorldStep(after, reward, success, {"is_success": success})
-        done, is_early = _counted(state, finished)
+        done, is_early = counted(state["order"], state["done"], finished)
         after["done"] = done
         after["stayed"] = np.where(is_early[:, None], 0, after["stayed"])
         after["block"] = np.where(is_early, state["block_start"], after["block"])
@@ -156,19 +157,19 @@ def _moved(state: WorldState, action: Array) -> WorldState:
     return {"ball": ball, "block": block}
 
 
-def _counted(state: WorldState, finished: BoolArray) -> tuple[IntArray, BoolArray]:
+def counted(order: IntArray, done: IntArray, finished: BoolArray) -> tuple[IntArray, BoolArray]:
     """The number of tasks done in order, and whether one was finished too early, [R] each.
 
     Args:
-        state: Before the step.
+        order: [R, 3] the tasks in the order of the episode.
+        done: [R] how many of them are done before the step.
         finished: [R, 3] the task was finished in the step.
     """
-    order, done = state["order"], state["done"]
     due = np.take_along_axis(order, done[:, None], axis=1)
     turn = order.argsort(axis=1)  # [R, 3] of each task
     is_early = np.asarray((finished & (turn > done[:, None])).any(axis=1))
-    counted: IntArray = done + np.take_along_axis(finished, due, axis=1)[:, 0]
-    return np.where(is_early, 0, counted), is_early
+    now: IntArray = done + np.take_along_axis(finished, due, axis=1)[:, 0]
+    return np.where(is_early, 0, now), is_early
 
 
 def _distance(one: Array, other: Array) -> FloatArray:

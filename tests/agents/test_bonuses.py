@@ -94,18 +94,23 @@ PPO = rl.PPOAgentParameters(
 )
 
 
+ASYNCHRONOUS = CollectionParameters(workers=3, mode="asynchronous", ticks=2, staleness=8)
+
+
 @pytest.mark.parametrize(
-    ("level", "agent"),
+    ("level", "agent", "collection"),
     [
-        ("top", td3(bonus=effort, **FILTERED)),
-        ("low", td3(bonus=effort, **FILTERED, **SCALED)),
-        ("top", PPO),
+        ("top", td3(bonus=effort, **FILTERED), CollectionParameters()),
+        ("low", td3(bonus=effort, **FILTERED, **SCALED), CollectionParameters()),
+        ("top", PPO, CollectionParameters()),
+        ("top", td3(bonus=effort, **FILTERED), ASYNCHRONOUS),
+        ("low", td3(bonus=effort, **FILTERED, **SCALED), ASYNCHRONOUS),
     ],
-    ids=["top", "low", "on policy"],
+    ids=["top", "low", "on policy", "top, asynchronous", "low, asynchronous"],
 )
-def test_bonus_is_added_to_stored_rewards_before_filters(level, agent, monkeypatch):
+def test_bonus_is_added_to_stored_rewards_before_filters(level, agent, collection, monkeypatch):
     params = stack(agent if level == "top" else td3(), agent if level == "low" else td3())
-    manager = built(params)
+    manager = built(replace(params, collection=collection))
     owner = manager.graph.agents[level]
     acted, observed, stored = {}, [], []
     act, observe, store = owner.act, owner.observe, owner.store
@@ -175,8 +180,13 @@ def test_bonus_with_state_resumes_bit_for_bit(tmp_path):
     assert_resumes(build, tmp_path, after(36, amid), after(250, amid), check=check)
 
 
-def test_won_episodes_are_stored_as_plain_lists_hold_them(monkeypatch):
-    manager = built(stack(winner(), training=900))
+@pytest.mark.parametrize(
+    ("collection", "steps"),
+    [(CollectionParameters(), 900), (ASYNCHRONOUS, 2_000)],
+    ids=["here", "asynchronous workers"],
+)
+def test_won_episodes_are_stored_as_plain_lists_hold_them(collection, steps, monkeypatch):
+    manager = built(replace(stack(winner(), training=steps), collection=collection))
     top, low = agents_of(manager)
     held, expected, found = defaultdict(list), defaultdict(list), defaultdict(list)
     keep, store = top._keep, top.store

@@ -20,7 +20,6 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.saved import SavedAttribute
 from coach_rl.core.seeding import integer_seed
 from coach_rl.environments import parameters
-from coach_rl.exporting import export
 from coach_rl.graph_managers import CollectionParameters
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.sessions.session import run_experiment
@@ -189,7 +188,7 @@ def test_drawn_actions_above_stand_for_what_was_sent(space):
 
     def note(directive, rows=None):
         send(directive, rows)
-        middle, half = low.goals._scale
+        middle, half = low.goals.scale
         sent.extend((middle + directive.action.astype(np.float64) * half).tolist())
 
     level.send = note
@@ -568,11 +567,6 @@ def test_films_of_learned_goals_have_no_mark_for_them(tmp_path):
     filmed = replace(params, levels=(params.levels[0], low), environment=world)
     folder = run_of(filmed, tmp_path, video=rl.VideoParameters(frame_skip=5))
     assert list(folder.glob("videos/**/*.gif"))
-
-
-def test_learned_goals_are_not_exported(run_folder, tmp_path):
-    call = partial(export, run_folder, tmp_path / "policy.zip")
-    check_refused(call, ConfigurationError, "level 'middle' cannot be exported: its goals are a")
 
 
 def test_description_names_the_learned_space():

@@ -2,8 +2,9 @@
 
 import pytest
 
+from coach_rl.environments.goal_worlds import AntWorkshop
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.environments.mujoco import MujocoParameters
+from coach_rl.environments.mujoco import MujocoParameters, MujocoTaskParameters
 from coach_rl.environments.toy import (
     BitFlipParameters,
     CablesParameters,
@@ -64,6 +65,9 @@ MUJOCO = {
     "half_cheetah": MujocoParameters(level="half_cheetah", max_episode_steps=8, threads=2),
     "reacher": MujocoParameters(level="reacher", max_episode_steps=9, threads=3),
     "humanoid": MujocoParameters(level="humanoid", max_episode_steps=5, threads=1),
+    "ant_workshop": MujocoTaskParameters(
+        own_task=AntWorkshop(motor_noise=0.2), max_episode_steps=7, threads=2
+    ),
 }
 ALL = {**TOYS, **GYMNASIUM, **MUJOCO}
 

@@ -77,6 +77,27 @@ def test_diamond_with_networks_resumed_in_mid_decision_continues_bit_for_bit(pre
     other.close()
 
 
+@pytest.mark.parametrize("preempt", [False, True])
+def test_level_selected_again_acts_on_what_the_environment_shows_now(preempt):
+    manager, decided = training(replace(SELECTOR, preempt=preempt), *DIAMOND[1:]), 0
+    for agent in manager.graph.agents.values():
+        chosen = agent._chosen
+
+        def checked(row_state, request, clock, chosen=chosen):
+            nonlocal decided
+            decided += len(request.rows)
+            for key, shown in request.observation.items():
+                np.testing.assert_array_equal(row_state.pending[key][request.rows], shown)
+            return chosen(row_state, request, clock)
+
+        agent._chosen = checked
+    manager.graph.clock.phase = Phase.TRAIN
+    for _ in range(60):
+        manager.graph.tick()
+    assert decided > 300
+    manager.close()
+
+
 def test_shared_level_has_one_agent_that_learns_from_all_its_parents():
     manager = training(*DIAMOND)
     graph = manager.graph
@@ -232,9 +253,3 @@ REFUSED = [
 @pytest.mark.parametrize(("call", "kind", "parts"), REFUSED)
 def test_graph_that_does_not_fit_is_refused_in_one_line(call, kind, parts):
     check_refused(call, kind, parts)
-
-
-def test_export_of_a_graph_is_refused(tmp_path):
-    result = rl.run_experiment(manager_of(*DIAMOND), name="graph", root=tmp_path)
-    with pytest.raises(ConfigurationError, match="levels that form a graph cannot be exported"):
-        rl.export(result.folder.path, tmp_path / "policy.zip")

@@ -172,6 +172,8 @@ class Play:
     walk: Walk
     steps: int = 0
     fresh: list[bool] = field(default_factory=list)
+    acted: list[int] = field(default_factory=list)
+    """The levels whose decisions the last step carried out."""
     transitions: list[list] = field(default_factory=list)
     totals: list[Counter] = field(default_factory=list)
     held: dict[int, Held] = field(default_factory=dict)
@@ -211,7 +213,7 @@ class Play:
                 "seen": seen.tolist(),
                 "told": None if told is None else told.tolist(),
                 "starts": starts,
-                "fresh": self.fresh[index],
+                "fresh": self.fresh[index] or index not in self.acted,
                 "quiet": quiet,
                 "phase": self.phase(index, now),
             }
@@ -315,6 +317,9 @@ class Play:
 
     def stepped(self, action, seen):
         """A step of the environment."""
+        self.acted = [0]
+        while self.acted[-1] in self.held:
+            self.acted.append(self.held[self.acted[-1]].index)
         reward, terminated, truncated = self.walk.step(action)
         self.steps += 1
         after = self.walk.position.copy()

@@ -484,6 +484,27 @@ def test_symmetry_is_on_by_default(level):
     assert walker(symmetry=False).agent.symmetry is None
 
 
+@pytest.mark.parametrize(
+    ("name", "panel", "views"),
+    [
+        ("Workshop_PPO", {"task": "press"}, {"main": "press"}),
+        ("Workshop_PPO", {"task": "all"}, {"main": "walk"}),
+        ("Workshop_PPO", {"task": "all", "due_ahead": True}, {"main": "due"}),
+        ("Workshop_PPO_Selector", {}, {"walk": "walk", "press": "press", "push": "push"}),
+    ],
+)
+def test_workshop_of_an_ant_trains_with_the_place_of_the_task_ahead(name, panel, views):
+    manager = shortened(load_graph_manager(name, {"robot": "ant", "num_envs": 16, **panel}))
+    manager.create_graph(Runtime(device="cpu"))
+    records = list(manager.improve())
+    agents = {name: manager.graph.agents[name] for name in views}
+    for agent_name, view in views.items():
+        assert f"task='{view}'" in agents[agent_name].symmetry.description
+    manager.close()
+    assert any(record.kind == "train" for record in records)
+    assert all(math.isfinite(value) for record in records for value in record.scalars.values())
+
+
 @pytest.mark.parametrize("discount", [0.9, 0.98, 0.998])
 def test_reward_scale_by_discount(discount):
     manager = load_graph_manager("AntMaze_Graph", {"level": "ant_maze_u12", "discount": discount})

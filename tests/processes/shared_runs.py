@@ -7,13 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.dqn_agent import DQNAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
+from coach_rl.architectures.q_network import QNetworkParameters
 from coach_rl.core.errors import CoachError, EnvironmentFault
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.processes import joined_processes
@@ -24,6 +27,11 @@ from coach_rl.sessions.settings import RunSettings
 TASK = Runtime(seed=3, device="cpu")
 SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2))
 STOP, END = EnvironmentSteps(1_152), EnvironmentSteps(1_536)
+DOORS = GymnasiumParameters(
+    level="tests.environments.masked_environments:Doors",
+    kwargs={"sizes": (3, 4)},
+    action_mask="info:action_mask",
+)
 LEARNING = LearningParameters(batch=64, updates_per_step=1 / 16, learning_starts=128)
 
 
@@ -49,6 +57,17 @@ EXPERIMENTS = {
     ),
     "ddpg": experiment(DDPGAgentParameters(learning=LEARNING, normalise_observations=5.0)),
     "sac": experiment(SACAgentParameters(learning=LEARNING)),
+    "masked ppo": experiment(
+        PPOAgentParameters(
+            algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(256), epochs=2, minibatch=64)
+        ),
+        environment=DOORS,
+    ),
+    "masked dqn": experiment(
+        DQNAgentParameters(learning=LEARNING, network=QNetworkParameters(dueling=True)),
+        environment=DOORS,
+    ),
+    "masked sac": experiment(SACAgentParameters(learning=LEARNING), environment=DOORS),
 }
 RESUMED = ("ppo", "sac")
 

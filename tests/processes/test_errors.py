@@ -9,6 +9,7 @@ from shared_runs import EXPERIMENTS, TASK
 from test_data_parallel import Three
 from test_worker_process import ENDS, Counter, Limit
 
+import coach_rl as rl
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.errors import CoachWarning, ConfigurationError, RunError, SpaceError
 from coach_rl.core.runtime import DivergenceParameters
@@ -20,6 +21,8 @@ from tests.refusals import check_refused
 
 PPO, SAC = EXPERIMENTS["ppo"], EXPERIMENTS["sac"]
 PRIORITISED = ReplayMemoryParameters(prioritised=PrioritisedParameters())
+RECURRENT = rl.ActorCriticParameters(torso=rl.TorsoParameters(recurrence=rl.GRU(size=4)))
+IN_TURN = rl.AgentGroupParameters(members=(rl.GroupMember(agent=PPO.agent),), arbiter=rl.Turns())
 
 
 def call(method, *values, start=0, **settings):
@@ -61,8 +64,10 @@ CASES = [
             (PPO, "num_envs (64) is not a multiple of 3 ... -n"),
             (replace(PPO, num_envs=6), "agent.algorithm.minibatch (64) is not a multiple of 3"),
             (replace(SAC, num_envs=6), "agent.learning.batch (64) is not a multiple of 3"),
+            (with_agent(PPO, network=RECURRENT), "minibatches of sequences are not divided"),
             (with_agent(PPO, update_mode="compiled"), "'compiled' runs a step as a whole"),
             (with_agent(SAC, memory=PRIORITISED), "prioritised by the errors of the whole batch"),
+            (replace(PPO, num_envs=6, agent=IN_TURN), "AgentGroupParameters learns in one process"),
             (
                 replace(PPO, num_envs=6, agent=ScriptedAgentParameters(policy="still")),
                 "ScriptedAgentParameters learns in one process only",
