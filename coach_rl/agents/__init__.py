@@ -13,6 +13,7 @@ from coach_rl.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
     from coach_rl.agents.arbiters import EnvironmentTurns, SelectedTurns, Turns
+    from coach_rl.agents.curricula import Curriculum
     from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
     from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
     from coach_rl.agents.filtered_agent import FilteredAgent
@@ -70,17 +71,17 @@ else:
 
 __all__ = [
     "ActingPolicy", "AdjacencyParameters", "AgentGroup", "AgentGroupParameters", "CriticSteps",
-    "DDPGAgentParameters", "DDPGAlgorithmParameters", "DIAYNAgentParameters", "DQNAgentParameters",
-    "DQNAlgorithmParameters", "DiscriminatorParameters", "EdgeLengths", "EnvironmentTurns",
-    "FarthestPoints", "FilteredAgent", "GoalBatch", "GraphAgent", "GraphAgentParameters",
-    "GridPlaces", "GroupMember", "Guide", "HACAgentParameters", "HIROAgent", "HIROAgentParameters",
-    "LESSONGoalSpace", "LESSONGoals", "LandmarkParameters", "LearnedGoalSpace", "LearnedGoals",
-    "Learner", "LearningParameters", "METRAGoalSpace", "METRAGoals", "NoveltyParameters",
-    "OffPolicyAgent", "OffPolicyAgentParameters", "OptionCriticAgent",
-    "OptionCriticAgentParameters", "PPOAgent", "PPOAgentParameters", "PPOAlgorithmParameters",
-    "SACAgentParameters", "SACAlgorithmParameters", "ScriptedAgent", "ScriptedAgentParameters",
-    "SelectedTurns", "SkillAgents", "SkillAgentsParameters", "SubGoalCorrectionParameters",
-    "SubGoalGuideParameters", "TD3AgentParameters", "TD3AlgorithmParameters",
-    "TerminationParameters", "Turns", "UniformAgent", "UniformAgentParameters", "costs_to",
-    "farthest_points", "path_costs",
+    "Curriculum", "DDPGAgentParameters", "DDPGAlgorithmParameters", "DIAYNAgentParameters",
+    "DQNAgentParameters", "DQNAlgorithmParameters", "DiscriminatorParameters", "EdgeLengths",
+    "EnvironmentTurns", "FarthestPoints", "FilteredAgent", "GoalBatch", "GraphAgent",
+    "GraphAgentParameters", "GridPlaces", "GroupMember", "Guide", "HACAgentParameters", "HIROAgent",
+    "HIROAgentParameters", "LESSONGoalSpace", "LESSONGoals", "LandmarkParameters",
+    "LearnedGoalSpace", "LearnedGoals", "Learner", "LearningParameters", "METRAGoalSpace",
+    "METRAGoals", "NoveltyParameters", "OffPolicyAgent", "OffPolicyAgentParameters",
+    "OptionCriticAgent", "OptionCriticAgentParameters", "PPOAgent", "PPOAgentParameters",
+    "PPOAlgorithmParameters", "SACAgentParameters", "SACAlgorithmParameters", "ScriptedAgent",
+    "ScriptedAgentParameters", "SelectedTurns", "SkillAgents", "SkillAgentsParameters",
+    "SubGoalCorrectionParameters", "SubGoalGuideParameters", "TD3AgentParameters",
+    "TD3AlgorithmParameters", "TerminationParameters", "Turns", "UniformAgent",
+    "UniformAgentParameters", "costs_to", "farthest_points", "path_costs",
 ]  # fmt: skip

@@ -46,12 +46,8 @@ class DDPGAgentParameters(DeterministicAgentParameters):
 
     def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError unless it acts in a flat, bounded Box."""
-        return OffPolicyAgent(
-            self,
-            context,
-            discount=self.algorithm.discount,
-            make_learner=partial(DDPGLearner, self),
-        )
+        make_learner = partial(DDPGLearner, self)
+        return self.new_agent(context, discount=self.algorithm.discount, make_learner=make_learner)
 
 
 class DDPGLearner(ActorCriticLearner[TransitionBatch]):

@@ -87,12 +87,8 @@ class DQNAgentParameters(OffPolicyAgentParameters):
 
     def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError unless it acts in a Discrete or a flat MultiDiscrete space."""
-        return OffPolicyAgent(
-            self,
-            context,
-            discount=self.algorithm.discount,
-            make_learner=partial(_learner, self),
-        )
+        make_learner = partial(_learner, self)
+        return self.new_agent(context, discount=self.algorithm.discount, make_learner=make_learner)
 
 
 class DQNLearner:

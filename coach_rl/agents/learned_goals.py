@@ -124,7 +124,132 @@ class LearnedGoalSpace(GoalSpace):
         )
 
 
-class LearnedGoals(ChangingGoals, Saved):
+class KeptGoals(ChangingGoals):
+    """Goals that change, of which an agent's replay memory keeps what judging them again needs."""
+
+    def attach(self, agent: "OffPolicyAgent") -> tuple[str, ...]:
+        """Let the level's agent keep what the goals need, and hand them what it learns from.
+
+        Returns:
+            Extras that its memory has to keep.
+        """
+        act, learn = agent.act, agent.learn_from_batch
+        raw = self._raw(agent)
+
+        def acted(row_state: Any, request: ActionRequest, clock: Clock) -> Action:
+            rows, shown = request.rows, request.observation[GOAL_KEY]
+            if GOAL_KEY in row_state.pending:  # the goals may have changed since it was shown
+                row_state.pending[GOAL_KEY][rows] = shown
+            action: Action = act(row_state, request, clock)
+            given: dict[str, Array] = {
+                GIVEN: self.seen(shown, request.observation).astype(np.float32, copy=False),
+                GIVEN_VERSION: np.full(len(rows), self.version, np.int64),
+            }
+            write_rows(row_state.choice, rows, given, len(row_state.heatup))
+            return action
+
+        def learn_from_batch(batch: TransitionBatch) -> object:
+            own = under(OF_GOALS, batch.extras)
+            rest = {name: own_ for name, own_ in batch.extras.items() if OF_GOALS not in name}
+            learned = learn(batch._replace(extras=rest))
+            self.learned_from(batch, own, raw)
+            return learned
+
+        stand_before(agent, "act", acted)
+        stand_before(agent, "learn_from_batch", learn_from_batch)
+        return (*_keep_raw(agent, raw), GIVEN, GIVEN_VERSION)
+
+    def learned_from(self, batch: TransitionBatch, own: Tensors, raw: tuple[str, ...]) -> None:
+        """Take note of a batch that the level's agent has learned from.
+
+        Args:
+            batch: As the agent got it.
+            own: Extras of the goals.
+            raw: The keys that are kept unfiltered.
+        """
+
+    def _raw(self, agent: "OffPolicyAgent") -> tuple[str, ...]:
+        """The keys that have to be kept unfiltered, as the agent sees something else."""
+        seen, changed = agent.observation_space.spaces, agent.input_filter.changed_keys
+        return tuple(key for key in self.keys if key in changed or key not in seen)
+
+
+class ScaledGoals(ChangingGoals):
+    """Goals of which actions of the level above, between -1 and 1, choose within bounds that move.
+
+    A subclass that is not always scaled overrides `is_scaled`.
+    """
+
+    @property
+    def is_scaled(self) -> bool:
+        """True if actions of the level above are between -1 and 1."""
+        return True
+
+    @property
+    def space(self) -> spaces.Box:
+        """The action space of the level above; between -1 and 1 where bounds move."""
+        if not self.is_scaled:
+            return super().space
+        return spaces.Box(-1, 1, (self.size,), np.float32)
+
+    @property
+    def shown(self) -> dict[str, spaces.Box]:
+        """The spaces under which the level's agent sees its goal, by observation key."""
+        if not self.is_scaled:
+            return super().shown
+        return {key: spaces.Box(-np.inf, np.inf, (self.size,), np.float32) for key in super().shown}
+
+    def target(self, action: Array, observation: Observation) -> FloatArray:
+        return super().target(self._meant(action), observation)
+
+    def asked_by(self, goal: FloatArray, observation: Observation) -> FloatArray:
+        return self.scaled(super().asked_by(goal, observation))
+
+    def attach_above(self, agent: "OffPolicyAgent") -> tuple[str, ...]:
+        """Let the agent one level up keep what its actions stand for, where bounds move.
+
+        Returns:
+            Extras that its memory has to keep.
+        """
+        if not self.is_scaled:
+            return ()
+        act = agent.act
+
+        def acted(row_state: Any, request: ActionRequest, clock: Clock) -> Action:
+            action = act(row_state, request, clock)
+            assert not isinstance(action, dict), "a level's goal is one array"
+            kept: dict[str, Array] = {SENT: self._meant(action)}
+            write_rows(row_state.choice, request.rows, kept, len(row_state.heatup))
+            return action
+
+        stand_before(agent, "act", acted)
+        return (SENT,)
+
+    def scaled(self, sent: FloatArray) -> FloatArray:
+        """Actions of the level above [R, G] that stand for these goals or displacements now."""
+        if not self.is_scaled:
+            return sent
+        middle, half = self.scale
+        return np.asarray(np.clip((sent - middle) / np.maximum(half, 1e-8), -1, 1), np.float32)
+
+    def _meant(self, action: FloatArray) -> FloatArray:
+        """The goals or displacements that actions of the level above [R, G] stand for."""
+        if not self.is_scaled:
+            return action
+        middle, half = self.scale
+        return np.asarray(middle + action * half, np.float32)
+
+    @property
+    def scale(self) -> tuple[Any, Any]:
+        """Middle and half width of what actions of the level above stand for, where that moves.
+
+        Absolute goals: of the bounds. Displacements: at most the largest.
+        """
+        low, high = self.bounds
+        return (0.0, self._farthest) if self.relative else ((low + high) / 2, (high - low) / 2)
+
+
+class LearnedGoals(ScaledGoals, KeptGoals, Saved):
     """A level's goals, with networks that learn.
 
     A subclass lists its networks, optimisers and counters in `SAVED`, and for each whether
@@ -141,6 +266,7 @@ class LearnedGoals(ChangingGoals, Saved):
         SavedAttribute("_range", key="bounds", optional=True, policy=True),
     )
     TIMED: ClassVar[Mapping[str, str]] = {"learned": "goal_space"}
+    action_changes = True
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -230,95 +356,31 @@ class LearnedGoals(ChangingGoals, Saved):
         )
 
     @property
-    def space(self) -> spaces.Box:
-        """The action space of the level above; between -1 and 1 where bounds are learned."""
-        if self._range is None:
-            return super().space
-        return spaces.Box(-1, 1, (self.size,), np.float32)
+    def is_scaled(self) -> bool:
+        """True if bounds are learned."""
+        return self._range is not None
 
-    @property
-    def shown(self) -> dict[str, spaces.Box]:
-        """The spaces under which the level's agent sees its goal, by observation key."""
-        if self._range is None:
-            return super().shown
-        return {key: spaces.Box(-np.inf, np.inf, (self.size,), np.float32) for key in super().shown}
-
-    def target(self, action: Array, observation: Observation) -> FloatArray:
-        return super().target(self._meant(action), observation)
-
-    def asked_by(self, goal: FloatArray, observation: Observation) -> FloatArray:
-        return self.scaled(super().asked_by(goal, observation))
+    def obstacle(self, agent: object) -> str | None:
+        if getattr(agent, "goals", None) is self:
+            return None
+        return (
+            f"{type(self).__name__} learns from the replay memory of the level's agent, and "
+            f"{type(agent).__name__} has none of that kind; use DDPG, TD3, SAC or DQN there, or a "
+            "GoalSpace"
+        )
 
     def attach(self, agent: "OffPolicyAgent") -> tuple[str, ...]:
-        """Let the level's agent keep what the goals need, and train them after each of its steps.
-
-        Returns:
-            Extras that its memory has to keep.
-        """
-        act, learn, metrics = agent.act, agent.learn_from_batch, agent.metrics
-        raw = self._raw(agent)
-
-        def acted(row_state: Any, request: ActionRequest, clock: Clock) -> Action:
-            rows, shown = request.rows, request.observation[GOAL_KEY]
-            if GOAL_KEY in row_state.pending:  # the goals may have learned since it was shown
-                row_state.pending[GOAL_KEY][rows] = shown
-            action: Action = act(row_state, request, clock)
-            given: dict[str, Array] = {
-                GIVEN: self.seen(shown, request.observation).astype(np.float32, copy=False),
-                GIVEN_VERSION: np.full(len(rows), self.version, np.int64),
-            }
-            write_rows(row_state.choice, rows, given, len(row_state.heatup))
-            return action
-
-        def learn_from_batch(batch: TransitionBatch) -> object:
-            own = under(OF_GOALS, batch.extras)
-            rest = {name: own_ for name, own_ in batch.extras.items() if OF_GOALS not in name}
-            learned = learn(batch._replace(extras=rest))
-            self.learned(self._batch(batch, own, raw))
-            return learned
+        metrics = agent.metrics
 
         def all_metrics(clock: Clock) -> dict[str, float]:
             own = {f"goal_space/{name}": value for name, value in self.metrics().items()}
             return metrics(clock) | own | {"goal_space/version": float(self.version)}
 
-        stand_before(agent, "act", acted)
-        stand_before(agent, "learn_from_batch", learn_from_batch)
         stand_before(agent, "metrics", all_metrics)
-        return (*_keep_raw(agent, raw), GIVEN, GIVEN_VERSION)
+        return super().attach(agent)
 
-    def attach_above(self, agent: "OffPolicyAgent") -> tuple[str, ...]:
-        """Let the agent one level up keep what its actions stand for, where bounds are learned.
-
-        Returns:
-            Extras that its memory has to keep.
-        """
-        if self._range is None:
-            return ()
-        act = agent.act
-
-        def acted(row_state: Any, request: ActionRequest, clock: Clock) -> Action:
-            action = act(row_state, request, clock)
-            assert not isinstance(action, dict), "a level's goal is one array"
-            kept: dict[str, Array] = {SENT: self._meant(action)}
-            write_rows(row_state.choice, request.rows, kept, len(row_state.heatup))
-            return action
-
-        stand_before(agent, "act", acted)
-        return (SENT,)
-
-    def scaled(self, sent: FloatArray) -> FloatArray:
-        """Actions of the level above [R, G] that stand for these goals or displacements now."""
-        if self._range is None:
-            return sent
-        middle, half = self.scale
-        return np.asarray(np.clip((sent - middle) / np.maximum(half, 1e-8), -1, 1), np.float32)
-
-    def _meant(self, action: FloatArray) -> FloatArray:
-        """The goals or displacements that actions of the level above [R, G] stand for."""
-        if self._range is None:
-            return action
-        middle, half = self.scale
-        return np.asarray(middle + action * half, np.float32)
+    def learned_from(self, batch: TransitionBatch, own: Tensors, raw: tuple[str, ...]) -> None:
+        self.learned(self._batch(batch, own, raw))
 
     def _batch(self, batch: TransitionBatch, own: Tensors, raw: tuple[str, ...]) -> GoalBatch:
         """The part of a batch that the goals learn from."""
@@ -339,20 +401,6 @@ class LearnedGoals(ChangingGoals, Saved):
                 HAS_LATER.removeprefix(OF_GOALS), torch.zeros(len(goal), dtype=torch.bool)
             ),
         )
-
-    def _raw(self, agent: "OffPolicyAgent") -> tuple[str, ...]:
-        """The keys that have to be kept unfiltered, as the agent sees something else."""
-        seen, changed = agent.observation_space.spaces, agent.input_filter.changed_keys
-        return tuple(key for key in self.keys if key in changed or key not in seen)
-
-    @property
-    def scale(self) -> tuple[Any, Any]:
-        """Middle and half width of what actions of the level above stand for, where it is learned.
-
-        Absolute goals: of the bounds. Displacements: between the bounds' widths.
-        """
-        low, high = self.bounds
-        return (0.0, high - low) if self.relative else ((low + high) / 2, (high - low) / 2)
 
     @property
     def bounds(self) -> tuple[FloatArray, FloatArray]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -51,6 +51,7 @@ from coach_rl.core.records import (
     ActionRequest,
     Array,
     BoolArray,
+    FloatArray,
     IntArray,
     Observation,
     Outcome,
@@ -113,6 +114,9 @@ class ClippedTargetParameters(ValueLearningParameters):
 class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters, SharedLearnerParameters):
     """Parameters shared by all off-policy agents."""
 
+    AGENT: "ClassVar[type[OffPolicyAgent] | None]" = None
+    """Class of the agents: of a subclass with methods of its own; None: the algorithm's."""
+
     learning: LearningParameters = field(default_factory=LearningParameters)
     """Schedule and batch size of learning."""
     memory: MemoryParameters = field(default_factory=ReplayMemoryParameters)
@@ -144,6 +148,13 @@ class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters, Share
                 "most; lower learning.batch, or raise memory.capacity and the run's steps"
             )
         return None
+
+    def new_agent(
+        self, context: AgentContext, *, discount: float, make_learner: "MakeLearner"
+    ) -> "OffPolicyAgent":
+        """The agent with an algorithm's discount and learner, see `OffPolicyAgent`."""
+        kind = OffPolicyAgent if self.AGENT is None else self.AGENT
+        return kind(self, context, discount=discount, make_learner=make_learner)
 
     def build_guide(
         self,
@@ -181,6 +192,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             below are set by then.
 
     Attributes:
+        place: Its place in the stack, with the agent below.
         runtime: The run's settings and services, with the agent's own seed.
         device: Device of the networks.
         network_arguments: Observation space, action space, generator of weights and normaliser:
@@ -230,6 +242,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         )
         seed, self.runtime = context.seed, context.runtime
         self.params, self.device = params, torch.device(context.device)
+        self.place = context.place
         clip = params.normalise_observations
         self.normaliser = (
             None
@@ -254,7 +267,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             runtime=context.runtime,
         )
         self.guide = None if context.runtime.acts_only else params.build_guide(self, context)
-        self.goals = _learning(context.place.goal)
+        goals = _changing(context.place.goal, "learns")
+        self.goals = goals if hasattr(goals, "state_dict") else None
         self.learner = make_learner(self)
         self._engine = self.learner.engine
         if self.mask is not None:
@@ -265,9 +279,9 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         self.explores = self.proposes = self.learner.acting.explores
         check_filters(self, params.memory, context.place)
         extras = self._infos.extras
-        if self.goals is not None:
-            extras += self.goals.attach(self)
-        if (sub_goals := _learning(context.place.sub_goal)) is not None:
+        if goals is not None:
+            extras += goals.attach(self)
+        if (sub_goals := _changing(context.place.sub_goal, "action_changes")) is not None:
             extras += sub_goals.attach_above(self)
         keeping = _keeping(params.memory, extras)
         if context.runtime.acts_only and isinstance(keeping, KeepingParameters):
@@ -324,6 +338,35 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         """Return the greedy actions of the policy for filtered observations [R, ...] each."""
         acting = self.learner.acting
         return acting.exploration.greedy(acting.outputs(observation))
+
+    def require_values(self, owner: str) -> None:
+        kept = self.symmetry is not None or bool(self.input_filter.new_rows(1))
+        if kept or self.hidden_state is not None or not hasattr(self.learner, "values"):
+            raise ConfigurationError(
+                f"{owner} uses the critic of agent '{self.name}', which must be that of TD3, DDPG "
+                "or SAC, without recurrence, symmetry and filters that remember observations"
+            )
+
+    def values(self, observation: Observation, action: Array | None = None) -> FloatArray:
+        seen, learner = self._seen_alone(observation), cast("Any", self.learner)
+        if action is None:
+            action = self.policy_actions(seen)
+        elif self.output_filter is not None:
+            action = np.asarray(self.output_filter.inverse(action))
+        values: FloatArray = learner.values(seen, action)
+        return values
+
+    def greedy_actions(self, observation: Observation) -> Array:
+        action = self.policy_actions(self._seen_alone(observation))
+        return (
+            action if self.output_filter is None else np.asarray(self.output_filter.apply(action))
+        )
+
+    def _seen_alone(self, observation: Observation) -> Observation:
+        """Filtered observations [R, ...] each that belong to no row."""
+        rows = np.arange(len(next(iter(observation.values()))))
+        starts = np.ones(len(rows), np.bool_)
+        return self.input_filter.observation({}, rows, observation, starts=starts, learn=False)
 
     def _check_recurrence(self) -> None:
         """Raise `ConfigurationError` where a recurrent network cannot learn."""
@@ -462,9 +505,9 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         return {f"train/{name}": value for name, value in own.items()} | self.metrics(clock)
 
 
-def _learning(goals: GoalSpace | None) -> Any:
-    """The goals, `LearnedGoals`, if they learn; else None."""
-    return goals if goals is not None and goals.learns else None
+def _changing(goals: GoalSpace | None, what: str) -> Any:
+    """The goals, `ChangingGoals`, if they change in what an attribute names; else None."""
+    return goals if goals is not None and getattr(goals, what) else None
 
 
 def _normal(rng: torch.Generator, device: torch.device, *shape: int) -> Tensor:

@@ -87,12 +87,8 @@ class SACAgentParameters(ActorCriticAgentParameters):
 
     def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError unless its space is a flat, bounded Box, or flat and discrete."""
-        return OffPolicyAgent(
-            self,
-            context,
-            discount=self.algorithm.discount,
-            make_learner=partial(_learner, self),
-        )
+        make_learner = partial(_learner, self)
+        return self.new_agent(context, discount=self.algorithm.discount, make_learner=make_learner)
 
 
 def _learner(params: SACAgentParameters, agent: OffPolicyAgent) -> Learner:

@@ -55,12 +55,8 @@ class TD3AgentParameters(DeterministicAgentParameters):
 
     def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError unless it acts in a flat, bounded Box."""
-        return OffPolicyAgent(
-            self,
-            context,
-            discount=self.algorithm.discount,
-            make_learner=partial(TD3Learner, self),
-        )
+        make_learner = partial(TD3Learner, self)
+        return self.new_agent(context, discount=self.algorithm.discount, make_learner=make_learner)
 
 
 class TD3Batch(NamedTuple):

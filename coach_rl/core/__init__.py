@@ -65,7 +65,12 @@ if TYPE_CHECKING:
         OutputFilterParameters,
         Renderable,
     )
-    from coach_rl.core.levels import CertifyParameters, LevelDescription, SuccessRate
+    from coach_rl.core.levels import (
+        CertifyParameters,
+        LevelDescription,
+        SuccessRate,
+        SuccessSchedule,
+    )
     from coach_rl.core.options import OPTION_KEY, OptionSpace
     from coach_rl.core.parameter_classes import (
         KeepingParameters,
@@ -113,18 +118,18 @@ __all__ = [
     "GOAL_KEY", "OPTION_KEY", "TIME_KEY", "Action", "ActionError", "ActionInfo", "ActionRequest",
     "ActionUnit", "Agent", "AgentContext", "AgentParameters", "AnyAgent", "Appended", "Array",
     "BoolArray", "CertifyParameters", "CheckpointError", "Clock", "CoachError", "CoachWarning",
-    "ConfigurationError", "ConstantSchedule", "Directive", "DivergedError", "DivergenceParameters",
-    "DrawableParameters", "End", "EnvResponse", "Environment", "EnvironmentEpisodes",
-    "EnvironmentFault", "EnvironmentParameters", "EnvironmentSpaces", "EnvironmentSteps",
-    "ExponentialSchedule", "Fault", "FloatArray", "GoalContext", "GoalSpace", "GoalStep",
-    "HasTimedCalls", "Hours", "InputFilter", "InputFilterParameters", "InspectParameters",
-    "IntArray", "KeepingParameters", "LearnerParameters", "LevelDescription", "LevelPlace",
-    "LinearSchedule", "Mark", "MarkRenderable", "MovableParameters", "NonFiniteError",
+    "ConfigurationError", "ConstantSchedule", "Directive", "DivergedError",
+    "DivergenceParameters", "DrawableParameters", "End", "EnvResponse", "Environment",
+    "EnvironmentEpisodes", "EnvironmentFault", "EnvironmentParameters", "EnvironmentSpaces",
+    "EnvironmentSteps", "ExponentialSchedule", "Fault", "FloatArray", "GoalContext", "GoalSpace",
+    "GoalStep", "HasTimedCalls", "Hours", "InputFilter", "InputFilterParameters",
+    "InspectParameters", "IntArray", "KeepingParameters", "LearnerParameters", "LevelDescription",
+    "LevelPlace", "LinearSchedule", "Mark", "MarkRenderable", "MovableParameters", "NonFiniteError",
     "Observation", "OptionSpace", "Outcome", "OutputFilter", "OutputFilterParameters",
     "ParameterError", "Phase", "PiecewiseSchedule", "Renderable", "RowNoise", "RowState",
     "RunError", "RunLength", "RunningStatistics", "Runtime", "Saved", "SavedAttribute", "Schedule",
-    "Signals", "Space", "SpaceError", "State", "Stateful", "StepUnit", "SuccessRate", "Symmetry",
-    "SymmetryParameters", "TimedCall", "TimedGoalSpace", "TrainingReport", "TrainingSteps",
-    "Transition", "UnknownNameError", "Verdict", "generator", "parameter_class",
-    "parse_inspections",
+    "Signals", "Space", "SpaceError", "State", "Stateful", "StepUnit", "SuccessRate",
+    "SuccessSchedule", "Symmetry", "SymmetryParameters", "TimedCall", "TimedGoalSpace",
+    "TrainingReport", "TrainingSteps", "Transition", "UnknownNameError", "Verdict", "generator",
+    "parameter_class", "parse_inspections",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ from coach_rl.core.records import (
     Action,
     ActionRequest,
     Array,
-    BoolArray,
+    FloatArray,
     IntArray,
     Observation,
     Outcome,
@@ -223,12 +223,17 @@ class ForkLearner(Protocol[Held]):
 
 @runtime_checkable
 class EndingAgent(Protocol[Held]):
-    """An agent that decides itself where its option ends; refused where it receives none."""
+    """An agent that decides itself where its option ends; refused where it receives none.
+
+    With an attribute `ends_by_chance = True` it returns chances, and the level draws the ends.
+    """
 
     def ends(
         self, row_state: Held, rows: IntArray, observation: Observation, clock: Clock
-    ) -> BoolArray:
+    ) -> Array:
         """Return where the option ends, [R] bool; called before `observe` of the same decisions.
+
+        Chances, float [R] from 0 to 1, of an agent with `ends_by_chance`.
 
         Args:
             row_state: What `new_rows` made.
@@ -236,6 +241,32 @@ class EndingAgent(Protocol[Held]):
             observation: What the decisions led to, with the option in it, [R, ...] each.
             clock: Phase and counters of the calling stack.
         """
+        ...
+
+
+@runtime_checkable
+class ValuingAgent(Protocol):
+    """An agent with a critic of actions, which values them for others."""
+
+    def require_values(self, owner: str) -> None:
+        """Raise `ConfigurationError` unless it can value observations out of turn.
+
+        Args:
+            owner: What needs the values.
+        """
+        ...
+
+    def values(self, observation: Observation, action: Array | None = None) -> FloatArray:
+        """The values [R] that its critic, the lower one, expects of actions.
+
+        Args:
+            observation: Unfiltered, as its level shows them, [R, ...] each.
+            action: [R, ...] as they are sent; None: the greedy ones.
+        """
+        ...
+
+    def greedy_actions(self, observation: Observation) -> Array:
+        """The greedy actions [R, ...], as they are sent, for unfiltered observations."""
         ...
 
 
@@ -357,10 +388,11 @@ class LevelPlace:
             owner: What turns goals that were achieved, or planned, into actions.
         """
         goal = self.sub_goal
-        if goal is not None and goal.learns:
+        if goal is not None and goal.action_changes:
             raise ConfigurationError(
                 f"{owner} keeps goals that the level below achieved, and {type(goal).__name__} "
-                "moves them as it learns; give the level below a GoalSpace"
+                "moves them as it changes; give the level below a GoalSpace, and no curriculum of "
+                "reach or bounds"
             )
         if goal is None or goal.overridden("asked_in_hindsight"):
             return
@@ -384,7 +416,8 @@ class LevelPlace:
         if goal is not None and (own := goal.overridden(*names)):
             raise ConfigurationError(
                 f"{owner} computes with goals that are elements of an observation, and "
-                f"{type(goal).__name__} overrides {own[0]}; give the level below a GoalSpace"
+                f"{type(goal).__name__} overrides {own[0]}; give the level below a GoalSpace, and "
+                "no curriculum of reach or bounds"
             )
 
 

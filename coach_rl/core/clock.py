@@ -60,6 +60,8 @@ class Clock:
     """If True, agents act as in their phase and learn nothing: another process does."""
     levels: Mapping[str, Phase] = field(default_factory=dict)
     """Phases of single levels that are in another one than `phase`, by their names."""
+    stages: Mapping[str, int] = field(default_factory=dict)
+    """Values that success schedules of curricula are at, by `level/setting`; others are at 0."""
 
     @property
     def learns(self) -> bool:
@@ -78,6 +80,7 @@ class Clock:
 
     def state_dict(self) -> State:
         """The phases and what is counted here; the plan belongs to the parameters."""
+        stages: State = {"stages": dict(self.stages)} if self.stages else {}
         return {
             "phase": self.phase.value,
             "environment_steps": self.environment_steps,
@@ -86,6 +89,7 @@ class Clock:
             "skipped_updates": self.skipped_updates,
             "roll_backs": self.roll_backs,
             "levels": {name: phase.value for name, phase in self.levels.items()},
+            **stages,
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -101,6 +105,7 @@ class Clock:
         self.skipped_updates = _count(state, "skipped_updates")
         self.roll_backs = _count(state, "roll_backs")
         self.levels = {name: Phase(of) for name, of in state["levels"].items()}
+        self.stages = dict(state.get("stages", {}))
 
 
 def _count(state: State, name: str) -> int:

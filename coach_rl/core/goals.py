@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal, NamedTuple, Self, cast
+from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 from annotated_types import Interval
@@ -57,9 +57,26 @@ class GoalStep(NamedTuple):
     """[R, ...] each: what the environment reported in addition."""
 
 
-GoalReward = Callable[[GoalStep], FloatArray]
-"""Function from decisions to their rewards, [R]. It has no memory, and stands at the top level of a
-file."""
+class ViewOfAbove(Protocol):
+    """The level above, for the rewards of the level below: what it expects, and would choose."""
+
+    def values(self, observation: Observation, goal: FloatArray | None = None) -> FloatArray:
+        """The values [R] that its critic, the lower one, expects of setting goals.
+
+        Args:
+            observation: Of a `GoalStep`, [R, ...] each.
+            goal: Absolute goals of the level below, [R, G]; None: those that it would set.
+        """
+        ...
+
+    def goals(self, observation: Observation) -> FloatArray:
+        """The goals [R, G] that it would set without exploring."""
+        ...
+
+
+GoalReward = Callable[[GoalStep], FloatArray] | Callable[[GoalStep, ViewOfAbove], FloatArray]
+"""Function from decisions, and a view of the level above if it takes two arguments, to rewards [R].
+It has no memory, and stands at the top level of a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +104,10 @@ class GoalSpace:
     """
 
     learns: ClassVar[bool] = False
-    """True if what observations achieve may change while a run trains."""
+    """True if goals may judge otherwise while a run trains than they did when it was stored."""
+    action_changes: ClassVar[bool] = False
+    """True if actions of the level above may stand for other goals than when they were stored, or
+    goals achieved then are others now."""
     uses_before: ClassVar[bool] = False
     """True if rewards of `judge` depend on what was achieved before the decision, too; ends may
     not."""
@@ -157,9 +177,10 @@ class GoalSpace:
             f"got {self.threshold}",
         )
         require(
-            not callable(self.reward) or takes_one(self.reward),
+            not callable(self.reward) or takes(self.reward, 1) or takes(self.reward, 2),
             f"{type(self).__name__}.reward must be 'sparse', 'dense' or a function of a GoalStep, "
-            f"got {getattr(self.reward, '__qualname__', self.reward)}",
+            "alone or with a view of the level above, got "
+            f"{getattr(self.reward, '__qualname__', self.reward)}",
         )
 
     def build(self, context: GoalContext) -> "GoalSpace":  # noqa: ARG002 - some are built
@@ -406,10 +427,10 @@ class GoalSpace:
             return high - low
 
 
-def takes_one(function: Callable[..., object]) -> bool:
-    """Return whether a function can be called with one argument."""
+def takes(function: Callable[..., object], count: int) -> bool:
+    """Return whether a function can be called with so many arguments."""
     try:
-        inspect.signature(function).bind(None)
+        inspect.signature(function).bind(*[None] * count)
     except (TypeError, ValueError):
         return False
     return True

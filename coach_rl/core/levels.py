@@ -1,16 +1,17 @@
 """Properties of a level that don't depend on its agent."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol, TypeVar
 
 from annotated_types import Ge, Interval
 
+from coach_rl.core.clock import Clock, Schedule
 from coach_rl.core.errors import require
-from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace
+from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalContext, GoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.ranges import Positive, UnitInterval
+from coach_rl.core.ranges import NonEmpty, Positive, UnitInterval
 from coach_rl.core.records import BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 
@@ -46,6 +47,56 @@ class SuccessRate:
 
 Moment = EnvironmentSteps | EnvironmentEpisodes | SuccessRate
 """A moment of a run. Steps and episodes are counted from its beginning, heat-up included."""
+
+
+@parameter_class
+class SuccessSchedule:
+    """A value in steps: the next one where a level often reaches its goals, else the one before."""
+
+    values: NonEmpty[tuple[float, ...]]
+    """The values, the first at the beginning."""
+    advance: UnitInterval = 0.8
+    """Least share of the last sub-episodes that reach their goal at which the next value holds."""
+    retreat: UnitInterval = 0.3
+    """Share below which the value before holds again; 0: never."""
+    over: Positive[int] = 100
+    """Number of these sub-episodes; they are counted from the last change of the level on."""
+    level: str | None = None
+    """The level's name; None: the level of the curriculum."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.retreat < self.advance,
+            f"SuccessSchedule.retreat must lie below advance, got {self.retreat} and "
+            f"{self.advance}",
+        )
+
+
+class CurriculumParameters(Protocol):
+    """A frozen description of how settings of a level change while a run trains."""
+
+    @property
+    def scheduled(self) -> Mapping[str, Schedule | SuccessSchedule]:
+        """The schedules by the setting's name."""
+        ...
+
+    def problems(
+        self, level: "LevelDescription", levels: "Sequence[LevelDescription]"
+    ) -> Iterator[str]:
+        """The rules that it breaks at one of the levels of a graph, top first."""
+        ...
+
+    def build(self, level: "LevelT", context: GoalContext, clock: Clock) -> "LevelT":
+        """The level, with settings that follow the clock of the stack that trains."""
+        ...
+
+    def in_evaluations(self, level: "LevelT") -> "LevelT":
+        """The level that `build` returned, as evaluations judge it."""
+        ...
+
+    def factors(self, level: str, clock: Clock) -> dict[str, float]:
+        """The values that hold now in a stack, by name, for the log of a level of this name."""
+        ...
 
 
 @parameter_class
@@ -118,6 +169,8 @@ class LevelDescription:
     turn: Positive[EnvironmentSteps] | None = None
     """Environment steps for which the agent learns while others with a turn are frozen, before it
     is their turn; the lowest level begins. None: it takes no turns."""
+    curriculum: CurriculumParameters | None = None
+    """Schedules of thresholds, reach, bounds and horizon. None: they stay as they are."""
     below: tuple[str, ...] | None = None
     """Names of the levels directly below. Of several, each decision selects the one that carries it
     out. None: the next level of the stack; empty: the environment."""
@@ -148,6 +201,9 @@ class LevelDescription:
     def ends_frozen(self) -> bool:
         """True if the agent does not learn at the end of the run, however long it is."""
         return self.frozen or (self.frozen_from is not None and self.frozen_until is None)
+
+
+LevelT = TypeVar("LevelT", bound=LevelDescription)
 
 
 def links_of(levels: Sequence[LevelDescription]) -> tuple[tuple[int, ...], ...]:

@@ -83,9 +83,9 @@ class Actor:
 
     def __init__(self, graph: Graph, *, num_envs: int, seed: int) -> None:
         agents, built = graph.agents, graph.evaluation.levels
-        goals = [level.params.goal_space for level in built]  # as they are built, and have learned
-        levels = [
-            replace(level, goal_space=own) for level, own in zip(graph.levels, goals, strict=True)
+        levels = [  # their goals as they are built, and have learned
+            replace(level, goal_space=own.params.goal_space, horizon_of=own.params.horizon_of)
+            for level, own in zip(graph.levels, built, strict=True)
         ]
         self._clock = graph.clock.for_evaluation()
         self._environment = OutsideEnvironment(

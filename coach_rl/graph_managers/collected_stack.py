@@ -58,8 +58,8 @@ class BlockWorker:
         self._num_envs = parameters.num_envs
         self._among = np.zeros(self._num_envs, np.bool_)
         self._among[rows] = True
-        self._agents = LevelAgents(parameters, self._runtime)
         self._clock = Clock(planned=parameters.schedule.training, collects=True)
+        self._agents = LevelAgents(parameters, self._runtime, self._clock)
         environment = parameters.environment.build(num_envs=len(rows))
         self._simulators = BlockOfRows(environment, rows, num_envs=self._num_envs)
         try:
@@ -179,7 +179,7 @@ class CollectedStack(Stack):
             return 1
         if collection.mode == "asynchronous":
             return collection.ticks
-        if LevelPhases(self.parameters.levels).are_scheduled:  # any tick may bring another phase
+        if LevelPhases(self.parameters.levels).may_change_at_any_tick:
             return 1
         paces = [
             level.agent.decisions_until_training() if isinstance(level.agent, PacedAgent) else 1
@@ -269,6 +269,11 @@ def _check_collection(stack: CollectedStack) -> None:
                 "use synchronous, or an off-policy agent"
             )
         goals = level.params.goal_space
+        if collection.mode == "asynchronous" and level.params.curriculum is not None:
+            raise ConfigurationError(
+                f"level '{level.name}' has a curriculum, and collection.mode='asynchronous' lets "
+                "workers follow an older moment of it; use synchronous"
+            )
         if collection.mode == "asynchronous" and isinstance(goals, GoalSpace) and goals.learns:
             raise ConfigurationError(
                 f"the goals of level '{level.name}' learn ({type(goals).__name__}), and "

@@ -96,7 +96,7 @@ class Graph:
         self.cameras = tuple(each for each in (watcher, recorder) if each is not None)
         """The watcher of evaluations and the recorder of training, where there are any."""
         self._parameters = parameters
-        self._agents = LevelAgents(parameters, self.runtime)
+        self._agents = LevelAgents(parameters, self.runtime, self.clock)
         self._training: Stack | None = None
         with ExitStack() as opened, torch_settings(self.runtime):
             builder = StackBuilder(parameters, self.runtime, agents=self._agents, opened=opened)
@@ -371,6 +371,8 @@ def _of_schedule(params: LevelParameters) -> Iterator[str]:
         yield f"frozen from {begin or 'the beginning'} until {end or 'the end'}"
     if params.warmup is not None:
         yield f"warm-up on random goals until {params.warmup}"
+    if params.curriculum is not None:
+        yield f"curriculum of {', '.join(params.curriculum.scheduled)}"
     if params.turn is not None:
         yield f"learns in turns of {params.turn}"
 

@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from gymnasium import spaces
 
 from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace
+from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalContext, GoalSpace
 from coach_rl.core.inspection import stand_before
@@ -26,39 +28,47 @@ class LevelAgents:
     Args:
         parameters: The experiment.
         runtime: The run's.
+        clock: Of the stack that trains; curricula follow it.
     """
 
-    def __init__(
-        self,
-        parameters: GraphParameters,
-        runtime: Runtime,
-    ) -> None:
+    def __init__(self, parameters: GraphParameters, runtime: Runtime, clock: Clock) -> None:
         self.built: dict[str, AnyAgent] = {}
         """The agents built so far, by their level's name."""
         self.contexts: dict[str, AgentContext] = {}
         """The contexts that they were built with."""
-        self._parameters, self._runtime = parameters, runtime
+        self._parameters, self._runtime, self._clock = parameters, runtime, clock
         self._levels: tuple[LevelParameters, ...] = ()
 
-    def levels(self, observation: spaces.Dict) -> tuple[LevelParameters, ...]:
+    def levels(
+        self, observation: spaces.Dict, purpose: str = "training"
+    ) -> tuple[LevelParameters, ...]:
         """The levels with the goals that they receive, top first.
 
         Args:
             observation: The simulator's observation space.
+            purpose: Of their stack: training or evaluation.
         """
         if not self._levels:
             self._levels = tuple(
                 self._with_goals(level, observation) for level in self._parameters.levels
             )
-        return self._levels
+        if purpose == "training":
+            return self._levels
+        return tuple(
+            level if level.curriculum is None else level.curriculum.in_evaluations(level)
+            for level in self._levels
+        )
 
     def _with_goals(self, level: LevelParameters, observation: spaces.Dict) -> LevelParameters:
         """The level, with goals that are built; itself where they are as described."""
-        if not isinstance(level.goal_space, GoalSpace):
+        if not isinstance(level.goal_space, GoalSpace) and level.curriculum is None:
             return level
         with _naming(level, self._parameters.levels):
             runtime = self._runtime.for_part("goals", level.name, signals=level.name)
             context = GoalContext(level=level.name, observation=observation, runtime=runtime)
+            if level.curriculum is not None:
+                return level.curriculum.build(level, context, self._clock)
+            assert isinstance(level.goal_space, GoalSpace)
             goals = level.goal_space.build(context)
         return level if goals is level.goal_space else replace(level, goal_space=goals)
 
@@ -100,21 +110,25 @@ def _check_learning(
     """
     for each in below:
         sent = each.goal_space
-        if level.certify is not None and isinstance(sent, GoalSpace) and sent.learns:
+        if not isinstance(sent, GoalSpace):
+            continue
+        if level.certify is not None and sent.learns:
             raise ConfigurationError(
                 f"certify sends other goals than the agent chose, and its memory keeps what it "
                 f"chose for level '{each.name}', whose goals learn ({type(sent).__name__}); leave "
                 "out certify"
             )
+        if sent.action_changes:
+            _raise_obstacle(sent, "obstacle_above", agent)
     goals = level.goal_space
-    if not isinstance(goals, GoalSpace) or not goals.learns:
-        return
-    if getattr(agent, "goals", None) is not goals:
-        raise ConfigurationError(
-            f"{type(goals).__name__} learns from the replay memory of the level's agent, and "
-            f"{type(agent).__name__} has none of that kind; use DDPG, TD3, SAC or DQN there, or a "
-            "GoalSpace"
-        )
+    if isinstance(goals, GoalSpace) and goals.learns:
+        _raise_obstacle(goals, "obstacle", agent)
+
+
+def _raise_obstacle(goals: Any, which: str, agent: AnyAgent) -> None:
+    """Raise `ConfigurationError` where goals that change do not fit an agent."""
+    if (obstacle := getattr(goals, which)(agent)) is not None:
+        raise ConfigurationError(obstacle)
 
 
 def _decisions(levels: Sequence[LevelDescription], index: int, length: RunLength) -> int:

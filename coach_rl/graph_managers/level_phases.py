@@ -5,14 +5,14 @@ it warms up, TEST while it is frozen.
 """
 
 from bisect import insort
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.clock import Clock, Phase, Schedule
 from coach_rl.core.errors import require
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.levels import LevelDescription, Moment, SuccessRate
+from coach_rl.core.levels import LevelDescription, Moment, SuccessRate, SuccessSchedule
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.steps import EnvironmentSteps, RunLength
 from coach_rl.levels.level_manager import LevelManager
@@ -42,6 +42,12 @@ class LevelPhases(Saved):
         self.are_scheduled = any(level.warmup is not None or level.may_freeze for level in levels)
         """True if any level ever has a phase of its own."""
         self._levels = levels
+        self._in_steps = [
+            (level, setting, schedule)
+            for level in levels
+            for setting, schedule in _scheduled(level).items()
+            if isinstance(schedule, SuccessSchedule)
+        ]
         self._reached: list[str] = []
         """The success rates that were reached, by level and field, sorted."""
         self._turns_since: int | None = None
@@ -55,6 +61,9 @@ class LevelPhases(Saved):
             if isinstance(moment, SuccessRate):
                 whose = moment.level or level.name
                 counts[whose] = max(counts.get(whose, 0), moment.over)
+        for level, _, schedule in self._in_steps:
+            whose = schedule.level or level.name
+            counts[whose] = max(counts.get(whose, 0), schedule.over)
         for name, count in counts.items():
             named[name].sub_episodes.remember(count)
 
@@ -65,6 +74,8 @@ class LevelPhases(Saved):
             clock: Phase and counters of training.
             levels: The levels that train; agents are frozen and thawed by it.
         """
+        if self._in_steps and clock.phase is Phase.TRAIN:
+            self._step_curricula(clock, {level.name: level for level in levels})
         if not self.are_scheduled:
             if clock.levels:  # they were in the run that was saved
                 clock.levels = {}
@@ -100,6 +111,26 @@ class LevelPhases(Saved):
             for level, field, moment in _moments(self._levels)
             if isinstance(moment, SuccessRate) and _key(level, field, moment) not in self._reached
         ]
+
+    @property
+    def may_change_at_any_tick(self) -> bool:
+        """True if success rates, or phases of single levels, may change a run at any tick."""
+        return self.are_scheduled or bool(self._in_steps)
+
+    def _step_curricula(self, clock: Clock, named: Mapping[str, LevelManager]) -> None:
+        """Bring the success schedules of curricula, on the clock, up to date."""
+        stages, changed = dict(clock.stages), set[str]()
+        for level, setting, schedule in self._in_steps:
+            whose, key = schedule.level or level.name, f"{level.name}/{setting}"
+            rate, stage = named[whose].sub_episodes.success_rate(schedule.over), stages.get(key, 0)
+            step = (rate >= schedule.advance) - (rate < schedule.retreat)
+            stages[key] = min(max(stage + step, 0), len(schedule.values) - 1)
+            if stages[key] != stage:
+                changed |= {level.name, whose}
+        if changed:
+            clock.stages = stages
+        for name in changed:  # success means something else from now on
+            named[name].sub_episodes.forget()
 
     def _now(self, clock: Clock, rates: Rates) -> dict[str, Phase]:
         """Return the phases of the levels that have one of their own, by name."""
@@ -164,7 +195,11 @@ def check_level_phases(
     """
     for level, field, moment in _moments(levels):
         if isinstance(moment, SuccessRate):
-            _check_success_rate(moment, level, field, levels)
+            _check_success_rate(moment.level, level, field, levels)
+    for level in levels:
+        for setting, schedule in _scheduled(level).items():
+            if isinstance(schedule, SuccessSchedule):
+                _check_success_rate(schedule.level, level, f"curriculum.{setting}", levels)
     for index, level in enumerate(levels):
         begin, end = level.frozen_from, level.frozen_until
         require(
@@ -237,13 +272,10 @@ def _check_warmup(
 
 
 def _check_success_rate(
-    moment: SuccessRate,
-    level: LevelDescription,
-    field: str,
-    levels: Sequence[LevelDescription],
+    of: str | None, level: LevelDescription, field: str, levels: Sequence[LevelDescription]
 ) -> None:
     spaces = {each.name: each.goal_space for each in levels}
-    whose = moment.level or level.name
+    whose = of or level.name
     with_goals = [name for name, space in spaces.items() if isinstance(space, GoalSpace)]
     require(
         whose in with_goals,
@@ -260,6 +292,11 @@ def _moments(
     for level in levels:
         for field in ("frozen_from", "frozen_until", "warmup"):
             yield level, field, getattr(level, field)
+
+
+def _scheduled(level: LevelDescription) -> Mapping[str, Schedule | SuccessSchedule]:
+    """The schedules of a level's curriculum."""
+    return {} if level.curriculum is None else level.curriculum.scheduled
 
 
 def _key(level: LevelDescription, field: str, moment: SuccessRate) -> str:

@@ -79,7 +79,7 @@ class StackBuilder:
         if group.size > 1:
             simulators = SharedEnvironment(simulators, group)
         return build_stack(
-            self._agents.levels(simulators.spaces.observation),
+            self._agents.levels(simulators.spaces.observation, purpose),
             simulators,
             agent=self._agents,
             clock=clock,

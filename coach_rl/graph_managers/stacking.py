@@ -67,6 +67,8 @@ def build_stack(
             check_level(params, below.spaces, is_top=index == 0)
             owned = agent(index, agent_spaces(below.spaces, params.goal_space))
             check_ending(params, owned, is_top=index == 0)
+            if built:
+                built[-1].note_above(owned)
             level = LevelManager(
                 params,
                 agent=owned,
@@ -89,6 +91,7 @@ def build_stack(
         check_certifying(level, owned, environment, forks.environment, purpose=purpose)
         fork_clock = Clock(phase=Phase.TEST, collects=True, planned=clock.planned)
         below = stacked(forks.build(environment.num_envs), fork_clock, index + 1)
+        below[0].note_above(owned)
         return Certifier(
             level,
             agent=owned,

@@ -1,15 +1,51 @@
-"""Horizons that depend on state and goal, or are drawn."""
+"""Horizons that depend on state and goal, or are drawn, and ends that are drawn."""
+
+from functools import partial
 
 import numpy as np
 
 from coach_rl.core.errors import RunError
 from coach_rl.core.levels import HorizonFunction
-from coach_rl.core.records import FloatArray, IntArray, Observation
+from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import Saved
 
 
-class Horizons(Saved):
+class Draws(Saved):
+    """Uniform numbers in [0, 1) for the rows of a level.
+
+    Args:
+        name: What they are for.
+        num_envs: N.
+        seed: Row i draws from the stream (seed, i).
+    """
+
+    SAVED = ("_noise",)
+
+    def __init__(self, name: str, *, num_envs: int, seed: int) -> None:
+        self._new = partial(
+            RowNoise, num_rows=num_envs, size=1, kind="uniform", seed=seed, name=name
+        )
+        self._noise = self._new()
+
+    def begin_streams(self) -> None:
+        """Recreate the streams."""
+        self._noise = self._new()
+
+    def draw(self, rows: IntArray) -> FloatArray:
+        """The next number of each of these rows, [R]."""
+        return self._noise.draw(rows)[:, 0]
+
+
+class DrawnEnds(Draws):
+    """Ends of sub-episodes by the chances that the level's agent returns."""
+
+    def __call__(self, rows: IntArray, chance: Array) -> BoolArray:
+        """Return where sub-episodes end, bool [R], each with a chance [R]."""
+        return self.draw(rows) < chance
+
+
+class Horizons(Draws):
     """The horizon of each row's sub-episode, by a function that is called where one begins.
 
     Args:
@@ -20,7 +56,7 @@ class Horizons(Saved):
         seed: Row i draws from the stream (seed, i).
     """
 
-    SAVED = ("limit", "_noise")
+    SAVED = ("limit",)
 
     def __init__(
         self, function: HorizonFunction, longest: int, *, level: str, num_envs: int, seed: int
@@ -28,9 +64,7 @@ class Horizons(Saved):
         self._function, self._longest, self._level = function, longest, level
         self.limit: IntArray = np.full(num_envs, longest, np.int64)
         """[N] decisions after which each row's sub-episode ends."""
-        self._noise = RowNoise(
-            num_rows=num_envs, size=1, kind="uniform", seed=seed, name=f"horizon of {level}"
-        )
+        super().__init__(f"horizon of {level}", num_envs=num_envs, seed=seed)
 
     def begin(self, rows: IntArray, observation: Observation, goal: FloatArray) -> None:
         """Set the horizons of sub-episodes that begin.
@@ -43,7 +77,7 @@ class Horizons(Saved):
         Raises:
             RunError: The function returns no whole number from 1 to the level's horizon for a row.
         """
-        found = np.asarray(self._function(observation, goal, self._noise.draw(rows)[:, 0]))
+        found = np.asarray(self._function(observation, goal, self.draw(rows)))
         is_whole = found.shape == (len(rows),) and found.dtype.kind in "iu"
         if not is_whole or not ((found >= 1) & (found <= self._longest)).all():
             name = getattr(self._function, "__qualname__", self._function)

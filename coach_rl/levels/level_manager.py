@@ -40,7 +40,7 @@ from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State, Stateful
 from coach_rl.levels.certifier import Certifier
 from coach_rl.levels.goal_rewards import GoalRewards
-from coach_rl.levels.horizons import Horizons
+from coach_rl.levels.horizons import DrawnEnds, Horizons
 from coach_rl.levels.judging import (
     Judgement,
     end_bits,
@@ -184,9 +184,13 @@ class LevelManager:
         """Called with what the agent saw and its actions, [R, ...] each; None for no call."""
         n, space = environment.num_envs, params.goal_space
         self._ending = agent if above and isinstance(agent, EndingAgent) else None
+        self._drawn_ends: DrawnEnds | None = None
+        if self._ending is not None and getattr(agent, "ends_by_chance", False):
+            self._drawn_ends = DrawnEnds(f"ends of {params.name}", num_envs=n, seed=seed)
         self._rewards: GoalRewards | None = None
         if isinstance(space, GoalSpace) and callable(space.reward):
-            self._rewards = GoalRewards(space.reward, level=params.name, num_envs=n)
+            chain = above if junction is None else ()
+            self._rewards = GoalRewards(space.reward, level=params, num_envs=n, above=chain)
         self._uses_before = self._rewards is not None
         if isinstance(space, GoalSpace):
             self._uses_before |= space.uses_before
@@ -254,9 +258,17 @@ class LevelManager:
         self._rows.reset(response)
         return response
 
+    def note_above(self, agent: AnyAgent) -> None:
+        """Let the level's rewards read the agent of the level above, where they do."""
+        if self._rewards is not None:
+            self._rewards.note_above(agent)
+
     def begin_streams(self) -> None:
-        """Recreate the agent's state of the rows, random streams included."""
+        """Recreate the agent's state of the rows, and the random streams of both."""
         self.agent_rows = self.agent.new_rows(self.num_envs, self._seed)
+        for draws in (self._horizons, self._drawn_ends):
+            if draws is not None:
+                draws.begin_streams()
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
         """Start sub-episodes with these goals; ActionError if one of the rows is open."""
@@ -380,12 +392,14 @@ class LevelManager:
         return answer if rows.is_top else self._upwards(answer, judgement, over)
 
     def drain(self) -> dict[str, float]:
-        """Figures of its sub-episodes, plans and forks since the last call."""
+        """Figures of its sub-episodes, plans and forks since the last call, and its curriculum."""
         agent = self.agent
         plans = agent.planning(self.agent_rows) if isinstance(agent, DrawnAgent) else {}
         forks = {} if self.certifier is None else self.certifier.drain()
         shares = {} if self._junction is None else self._junction.drain()
-        return self.sub_episodes.drain() | plans | forks | shares
+        curriculum = self.params.curriculum
+        factors = {} if curriculum is None else curriculum.factors(self.name, self._clock.stack)
+        return self.sub_episodes.drain() | plans | forks | shares | factors
 
     def count_only(self, rows: BoolArray) -> None:
         """Leave out the statistics of other rows than these, [N], until they are drained."""
@@ -456,6 +470,7 @@ class LevelManager:
         more = {
             "certifier": self.certifier,
             "horizons": self._horizons,
+            "drawn_ends": self._drawn_ends,
             "goal_rewards": self._rewards,
             "junction": self._junction,
         }
@@ -487,7 +502,8 @@ class LevelManager:
         """[R] whether the agent ends its option here; None where it doesn't decide that."""
         if self._ending is None:
             return None
-        return self._ending.ends(self.agent_rows, rows, shown, self._clock.now())
+        found = self._ending.ends(self.agent_rows, rows, shown, self._clock.now())
+        return found if self._drawn_ends is None else self._drawn_ends(rows, found)
 
     def _judged(
         self, answer: EnvResponse, index: RowIndex, stopped: BoolArray | None = None
@@ -496,7 +512,8 @@ class LevelManager:
         if self._uses_before:
             before = take(rows.observation, answer.rows)
         if self._rewards is not None and before is not None:
-            earned = self._rewards(before, answer, rows.goal[index])
+            outer = [goal[index] for goal in rows.outer_goals]
+            earned = self._rewards(before, answer, rows.goal[index], outer)
         judgement = judged(
             answer,
             level=self.params,

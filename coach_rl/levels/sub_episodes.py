@@ -1,5 +1,6 @@
 """Statistics of a level's sub-episodes, for the log."""
 
+import math
 from collections import deque
 from typing import Self
 
@@ -105,10 +106,14 @@ class SubEpisodes:
         """Remember so many of the last sub-episodes from now on, for `success_rate`."""
         self._last = deque(self._last, maxlen=count)
 
+    def forget(self) -> None:
+        """Count the last sub-episodes from now on, for `success_rate`."""
+        self._last.clear()
+
     def success_rate(self, over: int) -> float:
-        """Share of the last `over` after heat-up that reached their goals; 0 before there are."""
+        """Share of the last `over` after heat-up that reached their goals; NaN before there are."""
         if len(self._last) < over:
-            return 0.0
+            return math.nan
         return sum(list(self._last)[-over:]) / over
 
     def count_only(self, rows: BoolArray) -> None:

@@ -1,9 +1,9 @@
-"""Stored transitions of goals that learn: rewards, ends and goals as the goals judge now.
+"""Stored transitions of goals that change: rewards, ends and goals as the goals judge now.
 
-What a memory keeps under such goals becomes stale as they learn: rewards and ends, goals that are
-shown relative to the state, and, one level up, actions within bounds that are learned. Each
-transition is kept with the absolute goal and the version at its decision. When it is drawn and the
-version is newer, it is judged once more.
+What a memory keeps under goals that learn, or follow a curriculum, becomes stale as they do:
+rewards and ends, goals that are shown relative to the state, and, one level up, actions within
+bounds that move. Each transition is kept with the absolute goal and the version at its decision.
+When it is drawn and the version is newer, it is judged once more.
 """
 
 from dataclasses import dataclass, fields
@@ -60,7 +60,7 @@ GIVEN, GIVEN_VERSION = f"{BEFORE}given", f"{BEFORE}given_version"
 
 
 class ChangingGoals(GoalSpace):
-    """Goals that learn, as memories need them."""
+    """Goals that learn, or follow a curriculum, as memories need them."""
 
     learns = True
     version: int = 0
@@ -69,6 +69,14 @@ class ChangingGoals(GoalSpace):
     """Decisions from an observation to the later one that batches hold; 0: they hold none."""
     recomputes: bool = True
     """If True, what is stale is recomputed when it is drawn."""
+
+    def obstacle(self, agent: object) -> str | None:  # noqa: ARG002 - for subclasses
+        """The reason why an agent cannot be that of the level; None if it can."""
+        return None
+
+    def obstacle_above(self, agent: object) -> str | None:  # noqa: ARG002 - for subclasses
+        """The reason why an agent cannot be that of the level above; None if it can."""
+        return None
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -88,7 +96,7 @@ class ChangingGoals(GoalSpace):
         if hindsight is not None and hindsight.goal is not None:
             raise ConfigurationError(
                 f"HindsightParameters.goal is a {type(hindsight.goal).__name__}, and the level's "
-                f"goals learn ({type(self).__name__}); leave it at None: it takes those"
+                f"goals learn or change ({type(self).__name__}); leave it at None: it takes those"
             )
         if hindsight is None:
             ends = place.level is not None and place.level.goal_is_terminal

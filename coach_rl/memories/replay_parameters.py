@@ -228,8 +228,8 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         place.require_single_decisions(f"{type(goal).__name__} judges single decisions")
         if self.n_step > 1 or self.sequences is not None or self.prefill is not None:
             raise ConfigurationError(
-                f"{type(goal).__name__} learns from single transitions, which it judges when they "
-                f"are drawn; leave out n_step={self.n_step}, sequences and prefill"
+                f"{type(goal).__name__} changes, and judges single transitions when they are "
+                f"drawn; leave out n_step={self.n_step}, sequences and prefill"
             )
         changing: ChangingGoals = goal
         return changing.relabelling(self.hindsight, place, self.extras)
@@ -266,7 +266,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             changing: Any = layout.hindsight
             units += changing.columns(store)
         sub_goal: Any = context.place.sub_goal
-        if sub_goal is not None and sub_goal.learns:
+        if sub_goal is not None and sub_goal.action_changes:
             units += sub_goal.units_above(context.output_filter, self.extras)
         return ReplayMemory(
             layout,

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import torch
 
+from coach_rl.agents.curricula import Curriculum
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.dqn_agent import DQNAgentParameters
 from coach_rl.agents.hierarchies.landmarks import LandmarkParameters
@@ -34,6 +35,7 @@ from coach_rl.cli.commands import COMMANDS, parse_arguments
 from coach_rl.cli.settings import overrides_of
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset, shipped_presets
+from coach_rl.core.clock import LinearSchedule
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.inspection import InspectionPoint, InspectParameters, parse_inspections
@@ -303,6 +305,16 @@ def slow_features():
     return replace(params, levels=(top, replace(low, goal_space=features)))
 
 
+def with_a_curriculum():
+    """Two levels whose sub-goals are reached more strictly as they train."""
+    params = guided_hierarchy()
+    top, low = params.levels
+    stricter = Curriculum(threshold=LinearSchedule(start=2.0, end=1.0))
+    schedule = replace(params.schedule, progress_interval=EnvironmentSteps(32))
+    levels = (top, replace(low, curriculum=stricter))
+    return replace(params, levels=levels, schedule=schedule)
+
+
 def guided_hierarchy():
     """Two levels, of which the upper one has whatever guides sub-goals."""
     places = GoalSpace(key="achieved_goal", low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.1, 0.1))
@@ -419,7 +431,7 @@ def metrics_of_runs():
     with HRLGraphManager(guided_hierarchy()) as graph_manager:
         for record in graph_manager.improve():
             names |= {*record.scalars}
-    for params in (certified_plans(), slow_features()):
+    for params in (certified_plans(), slow_features(), with_a_curriculum()):
         with HRLGraphManager(params) as graph_manager:
             for record in graph_manager.improve():
                 names |= {*record.scalars}

@@ -27,8 +27,6 @@ FOLDER = Path(__file__).parents[2] / "docs" / "research"
 OTHERS = {"two_levels", "compared_rewards"}
 PROGRAMS = sorted({file.stem for file in FOLDER.glob("*.py")} - OTHERS)
 MOST_LINES = 40
-WITH_NETWORK = {"learned_ends": 65}
-"""Lines of a program with a network of its own, and agents at both levels."""
 DRAWN = {"chosen_horizons", "discriminated_skills", "learned_ends"}
 """Programs that draw numbers in evaluations, which a loaded agent draws from streams of its own."""
 
@@ -86,7 +84,7 @@ def code_lines(text):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_research_program_is_short_and_uses_public_names(name):
     text = (FOLDER / f"{name}.py").read_text()
-    assert len(code_lines(text)) <= WITH_NETWORK.get(name, MOST_LINES)
+    assert len(code_lines(text)) <= MOST_LINES
     assert not re.findall(r"(?<!self)\._[a-z]\w*", text), "private names"
     assert not re.findall(r"def (achieved|verdict)\(", text)
 
@@ -183,6 +181,59 @@ def test_direction_reward_is_what_is_stored():
     cosine = (moved * wanted).sum(axis=1) / np.maximum(lengths, 1e-8)
     np.testing.assert_allclose(columns["rewards"], cosine, atol=2e-6)
     assert (np.abs(cosine) > 0.5).any()
+
+
+def expected(critics, observation, action):
+    """The lower of two critics' values, layer by layer in float64; actions are at most 0.5."""
+    columns = [observation[key] for key in ("achieved_goal", "desired_goal", "observation")]
+    found = np.concatenate([*columns, action / 0.5], axis=1).astype(np.float64)[None]
+    first, second = (
+        (layer.weight.detach().double().numpy(), layer.bias.detach().double().numpy())
+        for layer in critics.module.values.layers
+    )
+    hidden = np.tanh(found @ first[0] + first[1])
+    return (hidden @ second[0] + second[1])[:, :, 0].min(axis=0)
+
+
+def test_expected_above_is_what_is_stored(monkeypatch):
+    module, graphs, wanted, kept = importlib.import_module("expected_above"), [], [], []
+    gain = module.gain
+
+    def recorded(step, above):
+        critics = graphs[0].agents["top"].learner.critics
+        after, before = (
+            expected(critics, seen, np.clip(step.goal - seen["achieved_goal"], -0.5, 0.5))
+            for seen in (step.after, step.before)
+        )
+        wanted.extend((after - before).tolist())
+        return gain(step, above)
+
+    monkeypatch.setattr(module, "gain", recorded)
+    manager = manager_of("expected_above", steps=400)
+    graphs.append(manager.graph)
+    low = manager.graph.agents["low"]
+    store = low.store
+
+    def noted(transition):
+        kept.extend(zip(wanted[-len(transition.reward) :], transition.reward, strict=True))
+        store(transition)
+
+    low.store = noted
+    list(manager.improve())
+    of_network, stored = np.array(kept, np.float64).T
+    np.testing.assert_allclose(stored, of_network, atol=1e-6)
+    assert np.abs(stored).max() > 0.01
+    assert len(stored) > 300
+
+
+def test_widened_reach_changes_in_both_halves_of_a_run():
+    manager = manager_of("widened_reach")
+    name, found = "level/reach_factor", []
+    for each in manager.improve():
+        if each.level == "low" and name in each.scalars:
+            found.append((each.environment_steps, each.scalars[name]))
+    assert len({value for steps, value in found if steps < 350}) > 1
+    assert len({value for steps, value in found if steps > 350}) > 1
 
 
 def test_map_of_goals_is_noted_in_pictures_and_histograms():

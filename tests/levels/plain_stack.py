@@ -73,6 +73,7 @@ class Level:
     turn: EnvironmentSteps | None = None
     below: tuple[str, ...] | None = None
     preempt: bool = False
+    curriculum: None = None
 
     @property
     def is_scheduled(self):

@@ -95,7 +95,7 @@ class DIAYNAgentParameters(SACAgentParameters):
             )
         make_learner = partial(DIAYNLearner, self)
         discount = self.algorithm.discount
-        return OffPolicyAgent(self, context, discount=discount, make_learner=make_learner)
+        return self.new_agent(context, discount=discount, make_learner=make_learner)
 
 
 class Discriminator(nn.Module):

@@ -137,6 +137,11 @@ class HACAgentParameters(LearnerParameters):
     def _bounds(self, name: str, level: LevelDescription, place: LevelPlace) -> tuple[float, float]:
         """The lowest and highest value at a level with goals; ConfigurationError if not known."""
         goal = place.goal
+        if goal is not None and (own := goal.overridden("judge", "verdict")):
+            raise ConfigurationError(
+                f"{name}values are bounded by sparse rewards, and {type(goal).__name__}.{own[0]} "
+                "makes others; set HACAgentParameters.bound_values=False"
+            )
         if isinstance(goal, TimedGoalSpace):
             if goal.reward != "sparse":
                 raise ConfigurationError(
@@ -157,12 +162,6 @@ class HACAgentParameters(LearnerParameters):
                     f"{name}values are bounded by minus the level's horizon, which holds for "
                     f"rewards of -1 and 0, and its goals have others ({goal.reward_named}); set "
                     "HACAgentParameters.bound_values=False, or make them 'sparse'"
-                )
-            if goal is not None and goal.learns and goal.overridden("judge"):
-                raise ConfigurationError(
-                    f"{name}values are bounded by minus the level's horizon, which holds for "
-                    f"rewards of -1 and 0, and {type(goal).__name__}.judge makes others; set "
-                    "HACAgentParameters.bound_values=False"
                 )
             low, high = -float(level.horizon), 0.0
         rewards = {"failure_reward": level.failure_reward}

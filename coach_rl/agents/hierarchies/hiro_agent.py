@@ -185,7 +185,8 @@ class HIROAgentParameters(TD3AgentParameters):
         params = replace(self, memory=replace(memory, units=units))
         discount = params.algorithm.discount
         make = partial(TD3Learner, params)
-        return HIROAgent(params, context, discount=discount, make_learner=make)
+        kind = HIROAgent if self.AGENT is None else self.AGENT
+        return kind(params, context, discount=discount, make_learner=make)
 
 
 class HIROAgent(OffPolicyAgent):

@@ -66,6 +66,11 @@ class PlaceSpace:
         place.require_untimed_sub_goals(owner)
         place.require_sub_goals_as_actions(owner)
         own, sub_goal = place.goal, place.sub_goal
+        if any(each is not None and each.learns for each in (own, sub_goal)):
+            raise ConfigurationError(
+                f"{owner} keeps which places were reached, and a curriculum of thresholds changes "
+                "that; leave it out at both levels"
+            )
         if own is None or sub_goal is None:
             lacks = "its level has no goals" if own is None else "no level below it has goals"
             raise ConfigurationError(

@@ -174,6 +174,18 @@ def hac_levels(position=0, **changes):
     return call
 
 
+@parameter_class
+class Paid(GoalSpace):
+    """Goals that pay 1 where they are reached."""
+
+    def judge(self, goal, achieved, before=None):
+        verdict = super().judge(goal, achieved)
+        return verdict._replace(reward=verdict.reached.astype(float))
+
+
+PAID = Paid(**{each.name: getattr(hac.PLACES, each.name) for each in fields(GoalSpace)})
+
+
 def dense(position, **agent):
     goals = replace(hac.PLACES, reward="dense")
     return hac_levels(position, goal_space=goals, agent=hac.agent(**agent))
@@ -319,6 +331,7 @@ CASES = {
         (hac_levels(goal_space=LINE), "level 'top': ... 'desired_goal' has 2 ... goal space 1"),
         (dense(0), "level 'top': values are bounded ... set HACAgentParameters.bound_v"),
         (dense(1), "level 'low': values are bounded ... set HACAgentParameters.bound_v"),
+        (hac_levels(1, goal_space=PAID), "level 'low': ... sparse ... Paid.judge makes others"),
         (
             dense(0, **hac.FREE),
             "'top': the penalty of a missed test ... other rewards (GoalSpace.reward='dense')",

@@ -1,6 +1,6 @@
 """Levels with rewards, horizons and ends of their own: what is stored, logged, saved, refused."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 
 import numpy as np
@@ -8,13 +8,10 @@ import pytest
 from resuming import after, amid, assert_resumes
 
 import coach_rl as rl
-from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
-from coach_rl.agents.td3_agent import TD3Learner
 from coach_rl.core.errors import ConfigurationError, NonFiniteError, ParameterError, RunError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, missed
-from coach_rl.core.row_noise import RowNoise
 from tests.agents.hierarchies.test_sub_goal_guide import RELATIVE, SETTINGS, agents_of, built, stack
 from tests.refusals import check_refused
 
@@ -61,35 +58,18 @@ def half(observation, goal, uniform):
     return np.full(len(goal), 1.5)
 
 
-@parameter_class
-class ImpatientParameters(rl.TD3AgentParameters):
-    """TD3 that gives up goals by chance where it stands to the right."""
-
-    def build(self, context):
-        algorithm = self.algorithm
-        return Impatient(
-            self,
-            context,
-            discount=algorithm.discount,
-            make_learner=partial(TD3Learner, self),
-        )
-
-
-@dataclass(kw_only=True)
-class ImpatientRows(AgentRows):
-    SAVED = ("chance",)
-
-    chance: RowNoise
-
-
 class Impatient(OffPolicyAgent):
-    def new_rows(self, num_envs, seed):
-        chance = RowNoise(num_rows=num_envs, size=1, kind="uniform", seed=seed, name="ends")
-        return ImpatientRows(**vars(super().new_rows(num_envs, seed)), chance=chance)
+    """Gives up goals by chance where it stands to the right."""
+
+    ends_by_chance = True
 
     def ends(self, row_state, rows, observation, clock):
-        number = row_state.chance.draw(rows)[:, 0]
-        return (number < 0.5) & (observation[PLACE][:, 0] > 0)
+        return np.where(observation[PLACE][:, 0] > 0, 0.5, 0.0)
+
+
+@parameter_class
+class ImpatientParameters(rl.TD3AgentParameters):
+    AGENT = Impatient
 
 
 @parameter_class
@@ -224,7 +204,82 @@ def test_agent_ends_its_goals_which_is_no_miss():
     manager.close()
 
 
+def test_hac_above_goals_that_the_agent_ends_penalises_none_of_these():
+    memory = rl.ReplayMemoryParameters(extras=("below",))
+    learner = rl.DDPGAgentParameters(
+        learning=SETTINGS["learning"], update_mode="eager", memory=memory
+    )
+    params = stack(
+        rl.HACAgentParameters(learner=learner),
+        ImpatientParameters(**SETTINGS),
+        training=900,
+        horizon=3,
+    )
+    top, low = params.levels
+    own = replace(RELATIVE, relative=False, reach=None, reward="sparse")
+    top = replace(top, goal_space=own, horizon=5, testing_rate=0.5)
+    manager = built(replace(params, levels=(top, low)))
+    list(manager.improve())
+    found = agents_of(manager)[0].memory.sampler(400)
+    below, action = found["/below"].numpy(), found["/actions"].numpy()
+    penalised, ended = found["/rewards"].numpy() == -5.0, (below & End.OPTION) > 0
+    assert penalised.any()
+    assert missed(below[penalised]).all()
+    there = found[f"/next_observations/{PLACE}"].numpy() - found[f"/observations/{PLACE}"].numpy()
+    alone = ended & ((below & End.GOAL) == 0)
+    assert alone.sum() > 20
+    reach = np.array(RELATIVE.reach)
+    np.testing.assert_allclose(action[alone], np.clip(there[alone], -reach, reach), atol=1e-6)
+    manager.close()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"horizon_of": drawn}, {"low": ImpatientParameters(**SETTINGS)}],
+    ids=["horizons", "ends"],
+)
+def test_evaluations_draw_the_same_numbers_each_time(changes):
+    manager = built(stack(rl.TD3AgentParameters(**SETTINGS), **changes))
+    policies = manager.evaluations.policies()
+    first, second = (manager.evaluations.scores_of(policies) for _ in range(2))
+    assert first.levels == second.levels
+    manager.close()
+
+
+def wanted_above(step, above):
+    """The value of where the level above would rather go, and how far that is."""
+    away = np.linalg.norm(above.goals(step.before) - step.goal, axis=1)
+    return above.values(step.before) - away
+
+
+def test_view_of_the_level_above_shows_it_its_own_goal():
+    """In three levels the middle one sees what is left to its own goal, at the same decision."""
+    params = with_rewards(wanted_above, training=200)
+    top, low = params.levels
+    middle = replace(low, name="middle", goal_space=replace(RELATIVE, reward="sparse"), horizon=3)
+    manager = built(replace(params, levels=(top, middle, low)))
+    level, agent = manager.graph.training.levels[2], manager.graph.agents["middle"]
+    seen, wanted, values, judged = [], [], agent.values, level._rewards
+
+    def valued(observation, action=None):
+        seen.append(observation)
+        return values(observation, action)
+
+    def rewarded(before, answer, goal, outer_goals):
+        wanted.append(outer_goals[-1] - before[PLACE])
+        return judged(before, answer, goal, outer_goals)
+
+    agent.values, level._rewards = valued, rewarded
+    rewarded.note, rewarded.note_above = judged.note, judged.note_above
+    list(manager.improve())
+    assert len(seen) == len(wanted) > 50
+    for observation, offset in zip(seen, wanted, strict=True):
+        np.testing.assert_allclose(observation["desired_goal"], offset, atol=1e-6)
+    manager.close()
+
+
 HIRO = rl.HIROAgentParameters(**SETTINGS)
+PPO = rl.PPOAgentParameters()
 HER = rl.ReplayMemoryParameters(hindsight=rl.HindsightParameters())
 WITH_HER = rl.DDPGAgentParameters(memory=HER, **SETTINGS)
 
@@ -239,6 +294,19 @@ def run(params):
         list(manager.improve())
     finally:
         manager.close()
+
+
+def above_in_a_graph():
+    params = with_rewards(wanted_above)
+    top, low = params.levels
+    return replace(params, levels=(replace(top, preempt=True, below=("low",)), low))
+
+
+def above_at_the_top():
+    params = with_rewards(cosine)
+    top, low = params.levels
+    own = replace(RELATIVE, relative=False, reach=None, reward=wanted_above)
+    return replace(params, levels=(replace(top, goal_space=own, horizon=5), low))
 
 
 REFUSED = [  # call, kind of error, message
@@ -278,6 +346,21 @@ REFUSED = [  # call, kind of error, message
         "whole number from 1 to 7, the level's horizon",
     ),
     (lambda: run(stack(HIRO, horizon_of=half)), RunError, "horizon_of (half) must return"),
+    (
+        lambda: made(stack(PPO, goals=replace(RELATIVE, reward=wanted_above))),
+        ConfigurationError,
+        "(wanted_above) reads the level above, which needs TD3, DDPG or SAC there ... PPOAgent",
+    ),
+    (
+        lambda: made(above_in_a_graph()),
+        ConfigurationError,
+        "level 'low': GoalSpace.reward (wanted_above) takes a view of the level above, and there",
+    ),
+    (
+        lambda: made(above_at_the_top()),
+        ConfigurationError,
+        "level 'top': GoalSpace.reward (wanted_above) takes a view of the level above, and there",
+    ),
 ]
 
 
