@@ -24,7 +24,12 @@ from coach_rl.agents.member_agents import (
     MemberRows,
     Share,
 )
-from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
+from coach_rl.core.agents import (
+    AgentContext,
+    AgentParameters,
+    AnyAgent,
+    require_own_mask,
+)
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import (
     ActionError,
@@ -154,6 +159,7 @@ class SelectedTurns:
                 runtime=context.runtime.for_part("member", name, signals=name),
             )
         )
+        require_own_mask(agent, agents.values())
         chooser = BoundMember(
             name=name,
             agent_name=name,

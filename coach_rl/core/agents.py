@@ -1,13 +1,13 @@
 """Agents: their interface, their parameters, and what is known when one is built."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from gymnasium import spaces
 
 from coach_rl.core.clock import Clock
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalSpace, TimedGoalSpace
 from coach_rl.core.interfaces import GoalPlace, Mark
 from coach_rl.core.levels import LevelDescription
@@ -57,6 +57,28 @@ def following(rows: RowState, owner: str) -> FollowingRows:
             "docs/scaling.md"
         )
     return rows
+
+
+def require_own_mask(agent: "AnyAgent", acting: Iterable["AnyAgent"]) -> None:
+    """Raise `SpaceError` where an agent takes the mask of others' actions for that of its choices.
+
+    Args:
+        agent: An agent that chooses what others do.
+        acting: These others.
+    """
+    taken = {key for each in acting for key in _mask_keys(each)}
+    for key in sorted(_mask_keys(agent) & taken):
+        raise SpaceError(
+            f"the observation '{key}' is the action mask of those that act below, and has as many "
+            "entries as there are choices here; set action_mask=None for the agent that chooses, "
+            "or name the key of its own mask"
+        )
+
+
+def _mask_keys(agent: "AnyAgent") -> set[str]:
+    """The observation keys that an agent, or a group's members, have for action masks."""
+    masks = (getattr(part.value, "mask", None) for part in walk(agent) if part.is_agent)
+    return {mask.key for mask in masks if mask is not None}
 
 
 def require_whole_policies(agents: Mapping[str, "AnyAgent"]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from gymnasium import spaces
 
-from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace
+from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace, require_own_mask
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalContext, GoalSpace
@@ -75,7 +75,8 @@ class LevelAgents:
     def __call__(self, index: int, spaces: EnvironmentSpaces) -> AnyAgent:
         """The agent of a level, given what it sees and where it acts."""
         levels, runtime = self._levels, self._runtime
-        level, below = levels[index], [levels[each] for each in links_of(levels)[index]]
+        links = links_of(levels)
+        level, below = levels[index], [levels[each] for each in links[index]]
         if level.name not in self.built:
             with _naming(level, levels):
                 place = LevelPlace(
@@ -93,6 +94,10 @@ class LevelAgents:
                 )
                 agent = self.built[level.name] = level.agent.build(context)
                 _check_learning(level, agent, below)
+                if below:
+                    lowest = [low for low, ways in zip(levels, links, strict=True) if not ways]
+                    acting = {low.name for low in lowest} & set(self.built)
+                    require_own_mask(agent, (self.built[name] for name in acting))
                 if self._parameters.signals.observations:
                     note_observations(agent, context.signals)
         return self.built[level.name]

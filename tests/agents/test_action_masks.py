@@ -82,11 +82,11 @@ def flat(agent, **settings):
     return manager(rl.LevelParameters(agent=agent), **settings)
 
 
-def options(agent, low_agent=None, **settings):
+def options(agent, low_agent=None, *, count=3, **settings):
     low = rl.LevelParameters(
         name="low",
         agent=low_agent or rl.ScriptedAgentParameters(policy=walk),
-        goal_space=rl.OptionSpace(count=3),
+        goal_space=rl.OptionSpace(count=count),
         horizon=3,
     )
     return manager(rl.LevelParameters(name="top", agent=agent), low, **settings)
@@ -211,6 +211,12 @@ SEEN = {"observation": spaces.Box(-1, 1, (2,), np.float32)}
 MASKED = {**SEEN, "action_mask": spaces.MultiBinary(5)}
 
 
+def chosen_by(chooser):
+    """Five members for a space of five actions, so that their mask would fit the chooser too."""
+    members = tuple(rl.GroupMember(agent=dqn(name=str(number))) for number in range(5))
+    return rl.AgentGroupParameters(members=members, arbiter=rl.SelectedTurns(agent=chooser))
+
+
 REFUSED = [
     (
         partial(
@@ -229,7 +235,31 @@ REFUSED = [
         SpaceError,
         "give the observation key another name",
     ),
+    (
+        partial(chosen_by(ppo(name="chooser")).build, context(MASKED, ACTIONS["one"])),
+        SpaceError,
+        "set action_mask=None for the agent that chooses",
+    ),
+    (
+        lambda: options(ppo(), dqn(name="low"), count=5),
+        SpaceError,
+        "level 'top': the observation 'action_mask'",
+    ),
 ]
+
+
+@pytest.mark.parametrize("agent", [{"action_mask": None}, {"action_mask": "option_mask"}])
+def test_agent_that_chooses_may_leave_the_mask_of_actions_to_others(agent):
+    shown = {**MASKED, "option_mask": spaces.MultiBinary(5)}
+    group = chosen_by(ppo(name="chooser", **agent)).build(context(shown, ACTIONS["one"]))
+    assert {name: each.mask and each.mask.key for name, each in group.members.items()} == {
+        "0": "action_mask",
+        "1": "action_mask",
+        "2": "action_mask",
+        "3": "action_mask",
+        "4": "action_mask",
+        "chooser": agent["action_mask"],
+    }
 
 
 @pytest.mark.parametrize(("call", "kind", "message"), REFUSED)
