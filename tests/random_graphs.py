@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 import coach_rl as rl
 
 KEY = "observation"
@@ -79,3 +81,8 @@ def random_levels(rng):
             )
         )
     return tuple(levels)
+
+
+def to_the_left(observation, _space):
+    """The members 1 where the point is on the right, else 0, [R]."""
+    return (observation[KEY][:, 0] > 0).astype(np.int64)

@@ -11,7 +11,7 @@ from test_collected_stack import finished, manager_of, with_workers
 import coach_rl as rl
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.testing.states import assert_same_state
-from tests.random_graphs import KEY, ppo, random_levels
+from tests.random_graphs import ppo, random_levels, to_the_left
 
 STEPS = rl.EnvironmentSteps(150)
 SAC = rl.SACAgentParameters(
@@ -29,10 +29,6 @@ def graph(seed):
         num_envs=3,
         schedule=rl.ScheduleParameters(training=STEPS, evaluation_interval=None),
     )
-
-
-def to_the_left(observation, _space):
-    return (observation[KEY][:, 0] > 0).astype(np.int64)
 
 
 CHOOSER = ppo("chooser", remembers="episode")

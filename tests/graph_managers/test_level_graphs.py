@@ -283,11 +283,6 @@ REFUSED = [
         "level 'left' has certify",
     ),
     (
-        lambda: manager_of(*DIAMOND, collection=rl.CollectionParameters(workers=2)),
-        P,
-        "collection.workers (2) collect for levels in a chain",
-    ),
-    (
         lambda: training(
             SELECTOR, LEFT, RIGHT, replace(LOW, goal_space=replace(GOALS, key="place"))
         ),
