@@ -149,13 +149,13 @@ class GoalRewards(Saved):
         if self._above is not None:
             own = self._above.goal if self._above.own is None else outer_goals[-1]
             views.append(replace(self._above, goal=own))
-        earned = np.asarray(self._function(step, *views), np.float64)
-        if earned.shape != (len(answer),):
+        earned = np.asarray(self._function(step, *views))
+        if earned.shape != (len(answer),) or earned.dtype.kind not in "biuf":
             raise RunError(
-                f"{self._owner} returned an array of shape {earned.shape} for {len(answer)} rows; "
-                "needed is one number for each row"
+                f"{self._owner} returned {earned.dtype} of shape {earned.shape} for {len(answer)} "
+                "rows; needed is one number for each row"
             )
         if not np.isfinite(earned).all():
             row = int(answer.rows[np.flatnonzero(~np.isfinite(earned))[0]])
             raise NonFiniteError(f"{self._owner} returned a reward that is not finite in row {row}")
-        return earned
+        return earned.astype(np.float64)

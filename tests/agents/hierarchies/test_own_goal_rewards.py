@@ -36,6 +36,10 @@ def nothing(step):
     return np.zeros((len(step.goal), 1))
 
 
+def words(step):
+    return np.full(len(step.goal), "good")
+
+
 def infinite(step):
     return np.full(len(step.goal), np.inf)
 
@@ -339,6 +343,7 @@ REFUSED = [  # call, kind of error, message
         "its goals end when their time is up",
     ),
     (lambda: run(with_rewards(nothing)), RunError, "GoalSpace.reward (nothing) returned"),
+    (lambda: run(with_rewards(words)), RunError, "GoalSpace.reward (words) returned <U4"),
     (lambda: run(with_rewards(infinite)), NonFiniteError, "reward that is not finite in row"),
     (
         lambda: run(stack(HIRO, horizon_of=too_long)),
