@@ -39,7 +39,7 @@ from coach_rl.memories.samplers import (
     inserted,
 )
 from coach_rl.memories.sequences import GatherSequences, SequenceParameters, Sequences
-from coach_rl.memories.tables import DeviceTable, HostTable, PinnedTable, Table
+from coach_rl.memories.tables import DeviceTable, PinnedTable, Table
 from coach_rl.memories.timed_hindsight import timed
 
 if TYPE_CHECKING:
@@ -322,5 +322,5 @@ def _table(storage: Storage, length: int, device: torch.device) -> Table:
         case "pinned":
             return PinnedTable(length, device)
         case "none":
-            return HostTable(0, device)
-    return HostTable(length, device)
+            return Table(0, device)
+    return Table(length, device)
