@@ -1,8 +1,6 @@
 """Open training episodes: saved and restored, or restarted where that is impossible."""
 
-import warnings
-
-from coach_rl.core.errors import CheckpointError, CoachWarning, EnvironmentFault
+from coach_rl.core.errors import CheckpointError, EnvironmentFault, warn
 from coach_rl.core.interfaces import (
     Environment,
     EnvironmentParameters,
@@ -136,12 +134,11 @@ class OpenEpisodes:
     def _restart(self, reason: str) -> None:
         """Restart the training episodes, from seeds that belong to this point of the run."""
         steps, count = int(self._tracker.lengths.sum()), self._training.num_envs
-        warnings.warn(
+        warn(
             f"the {count:,} open training episodes ({steps:,} steps) restart, so the numbers "
             f"are not those of a run that never stopped: {reason}. Agents, memories, filters, "
             "exploration and counters continue exactly",
-            CoachWarning,
-            stacklevel=5,
+            above=4,
         )
         place = f"restart at {self._training.clock.environment_steps}"
         self._training.restart(integer_seed(self._runtime.seed, "training", "environment", place))
