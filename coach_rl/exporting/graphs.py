@@ -189,7 +189,8 @@ def decision_graph(
         )
         action, after = decision(request)
         action = _sent(below, action, seen)
-        acts = {"action": action} if isinstance(action, Tensor) else _named("action/", action)
+        parts = {"": action} if isinstance(action, Tensor) else action
+        acts = {f"action/{key}".rstrip("/"): part for key, part in parts.items()}
         return acts | {f"next/{name}": after[name] for name in decision.state}
 
     def inputs(rows: int) -> Tensors:
@@ -284,10 +285,6 @@ def _no_output() -> Iterator[None]:
         os.dup2(kept, 1)
         os.close(kept)
         os.close(nothing)
-
-
-def _named(prefix: str, parts: Tensors) -> Tensors:
-    return {f"{prefix}{key}": part for key, part in parts.items()}
 
 
 def _generator() -> torch.Generator:
