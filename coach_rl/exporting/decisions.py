@@ -506,11 +506,9 @@ class TurnDecision(GroupDecision):
 
     def _idle(self, key: str, like: Tensor) -> Tensor:
         """The filler of a key where its member doesn't act, [R, ...] as `like`."""
-        return (
-            like
-            if key == WHOLE
-            else torch.zeros_like(like) + torch.from_numpy(self._group.idle[key])
-        )
+        if key == WHOLE:
+            return like
+        return torch.zeros_like(like) + torch.from_numpy(self._group.idle[key])
 
 
 def _where(here: Tensor, values: Tensor, others: Tensor) -> Tensor:

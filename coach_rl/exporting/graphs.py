@@ -215,18 +215,18 @@ def ending_graph(
 ) -> Graph | None:
     """The graph of the chances that a level's agent ends its option; None where it never does."""
     space = level.goal_space
+    if not isinstance(space, OptionSpace):
+        return None
 
     def inputs(rows: int) -> Tensors:
-        assert space is not None
         return {**_examples(shown.observation, rows), "level_goal": _goals(space, rows)}
 
     def chance(given: Tensors) -> Tensors:
-        assert space is not None
         likely = decision.chance_to_end(given | shown_goal(space, given["level_goal"], given))
         return {} if likely is None else {"chance": likely}
 
-    graph = Graph(chance, inputs) if isinstance(space, OptionSpace) else None
-    return graph if graph is not None and graph.outputs else None
+    graph = Graph(chance, inputs)
+    return graph if graph.outputs else None
 
 
 def judge_graph(

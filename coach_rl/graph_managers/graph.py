@@ -175,17 +175,13 @@ class Graph:
         Warns:
             CoachWarning: Some agents do not.
         """
-        still = (
-            []
-            if not sampling
-            else [
-                f"agent '{level.agent.name}' of level '{level.name}'"
-                for level in self.levels
-                if level.frozen
-                or self.clock.levels.get(level.name) is Phase.TEST
-                or not explores(self.agents[level.name])
-            ]
-        )
+        still = [
+            f"agent '{level.agent.name}' of level '{level.name}'"
+            for level in (self.levels if sampling else ())
+            if level.frozen
+            or self.clock.levels.get(level.name) is Phase.TEST
+            or not explores(self.agents[level.name])
+        ]
         if len(still) == len(self.levels):
             raise ConfigurationError(
                 f"there is nothing to sample: {' and '.join(still)} explored nothing in training, "

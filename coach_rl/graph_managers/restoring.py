@@ -98,17 +98,14 @@ class OpenEpisodes:
             CheckpointError: The environments could not be restored.
         """
         self._obstacle, self._has_probed = state["obstacle_to_restoring"], True
-        if self._obstacle is None and self._runtime.group.size == 1:  # `resume` may have changed
+        size, saved_by = self._runtime.group.size, state.get("processes", 1)
+        if self._obstacle is None and size == 1:  # `resume` may have changed
             self._obstacle = _refusal(self._training.simulators)
         self._tracker.load_state_dict(state["tracker"])
-        reason, saved_by = self._obstacle, state.get("processes", 1)
-        if reason is None and saved_by != self._runtime.group.size:
-            reason = f"{saved_by} processes shared them out when they were saved, now "
-            reason += (
-                "one has them all"
-                if self._runtime.group.size == 1
-                else f"{self._runtime.group.size} do"
-            )
+        reason = self._obstacle
+        if reason is None and saved_by != size:
+            now = "one has them all" if size == 1 else f"{size} do"
+            reason = f"{saved_by} processes shared them out when they were saved, now {now}"
         if restart_episodes or reason is not None:
             self._training.load_state_dict(state["training"], with_simulators=False)
             self._restart(reason or "as requested")

@@ -177,9 +177,7 @@ class Certifier:
         taken = self._choice(tried)
         if isinstance(self._agent, ForkLearner):
             others = tried.ends.copy()
-            others[np.arange(len(taken)), taken] = (
-                0  # the agent observes the outcome of these itself
-            )
+            others[np.arange(len(taken)), taken] = 0  # the agent observes the outcome of these
             learns = self._params.learn and clock.learns
             self._agent.observe_fork(
                 row_state, self._alternatives, request.rows, others, learns=learns
