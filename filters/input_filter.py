@@ -173,7 +173,6 @@ class InputFilterChain:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Take over what `state_dict` of an equally built chain returned."""
         observation = state.get("observation", {})
         for key in observation:
             if key not in self._observation:

@@ -93,7 +93,6 @@ class OutputFilterChain:
         return {"action": stage_states(self._outwards)}
 
     def load_state_dict(self, state: State) -> None:
-        """Take over what `state_dict` of an equally built chain returned."""
         load_stage_states(self._outwards, state.get("action", {}), owner="OutputFilter.action")
 
 

@@ -15,7 +15,14 @@ from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.saved import SavedAttribute
 from coach_rl.core.spaces import Space
 from coach_rl.filters.normalizer import Normalizer
-from coach_rl.filters.stages import InputStage, RowMemory, StatelessInputStage, box, box_of
+from coach_rl.filters.stages import (
+    InputStage,
+    RowMemory,
+    StatelessInputStage,
+    box,
+    box_of,
+    require_limits,
+)
 
 
 @parameter_class
@@ -28,14 +35,7 @@ class RewardClippingFilter:
     """Largest reward that passes; None for no limit."""
 
     def __post_init__(self) -> None:
-        require(
-            self.low is not None or self.high is not None,
-            "RewardClippingFilter needs low, high or both, got neither",
-        )
-        require(
-            self.low is None or self.high is None or self.low <= self.high,
-            f"RewardClippingFilter.low must not exceed high, got {self.low} and {self.high}",
-        )
+        require_limits("RewardClippingFilter", self.low, self.high)
 
     def build(self, space: Space) -> StatelessInputStage:
         """Build the filter for a reward."""
