@@ -101,7 +101,7 @@ def target_array(owner: str, targets: tuple[TargetAction, ...], space: Space) ->
             f"{owner} needs Discrete, MultiDiscrete, MultiBinary or Box actions, "
             f"got {describe(space)}"
         )
-    table = np.zeros((len(targets), *space.shape), dtype=space.dtype)
+    table = np.zeros((len(targets), *(space.shape or ())), dtype=space.dtype)
     is_inexact = np.issubdtype(table.dtype, np.floating)  # rounding to the dtype is no harm
     for index, target in enumerate(targets):
         action = np.asarray(target)

@@ -38,7 +38,6 @@ class RewardClippingFilter:
         require_limits("RewardClippingFilter", self.low, self.high)
 
     def build(self, space: Space) -> StatelessInputStage:
-        """Build the filter for a reward."""
         source = box_of("RewardClippingFilter", space)
         low = -np.inf if self.low is None else self.low
         high = np.inf if self.high is None else self.high
@@ -62,7 +61,6 @@ class RewardNormalizationFilter:
     """Added to the variance."""
 
     def build(self, space: Space) -> Normalizer:
-        """Build the filter for a reward."""
         return Normalizer(
             box_of("RewardNormalizationFilter", space),
             clip=self.clip,
@@ -82,7 +80,6 @@ class RewardRescaleFilter:
         require(self.factor != 0, f"RewardRescaleFilter.factor must not be 0, got {self.factor}")
 
     def build(self, space: Space) -> StatelessInputStage:
-        """Build the filter for a reward."""
         source = box_of("RewardRescaleFilter", space)
         ends = (source.low * self.factor, source.high * self.factor)
         return StatelessInputStage(
@@ -108,7 +105,6 @@ class RewardReturnScalingFilter:
     """Added to the variance."""
 
     def build(self, space: Space) -> "ReturnScaling":
-        """Build the filter for a reward."""
         return ReturnScaling(box_of("RewardReturnScalingFilter", space), parameters=self)
 
 
