@@ -216,10 +216,6 @@ class OrnsteinUhlenbeckPolicy(ScheduledPolicy[BoxActions]):
         return self._actions.clipped(values + level * self._actions.half_range)
 
 
-def _fetch_noise() -> ExplorationPolicyParameters:
-    return GaussianNoise(scale=ConstantSchedule(value=0.2))
-
-
 @parameter_class
 class EpsilonGreedyNoise:
     """Epsilon-greedy in a Box: a uniform action with probability epsilon, else another policy's.
@@ -230,7 +226,9 @@ class EpsilonGreedyNoise:
 
     epsilon: Schedule = field(default_factory=lambda: ConstantSchedule(value=0.3))
     """Probability of an even draw from the Box, in [0, 1]."""
-    noise: ExplorationPolicyParameters = field(default_factory=_fetch_noise)
+    noise: ExplorationPolicyParameters = field(
+        default_factory=lambda: GaussianNoise(scale=ConstantSchedule(value=0.2))
+    )
     """The policy of the other decisions. Its processes continue in all of them."""
 
     def __post_init__(self) -> None:
@@ -295,34 +293,25 @@ class EpsilonGreedyNoisePolicy(ScheduledPolicy[BoxActions]):
         return super().metrics(clock) | self._noise.metrics(clock)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SquashedGaussianSampling:
-    """Draw from the network's own distribution; greedy is the squashed mean."""
-
-    log_std_bounds: tuple[float, float] = (-20.0, 2.0)
-    """Log standard deviations are kept within."""
-
-    def build(self, action_space: Space) -> "SquashedGaussianPolicy":
-        """Build the policy for a flat, bounded Box of floats."""
-        actions = BoxActions(action_space, policy="SquashedGaussianSampling")
-        return SquashedGaussianPolicy(self, actions)
-
-
 class SquashedGaussianPolicy:
-    """`values` are means and log standard deviations before squashing, [R, 2A].
+    """Draws from the network's own distribution; greedy is the squashed mean.
+
+    `values` are means and log standard deviations before squashing, [R, 2A].
 
     Args:
-        params: Its parameters.
-        actions: The actions of the Box.
+        action_space: A flat, bounded Box of floats.
+        log_std_bounds: Log standard deviations are kept within.
     """
 
-    def __init__(self, params: SquashedGaussianSampling, actions: BoxActions) -> None:
-        self._bounds = params.log_std_bounds
+    def __init__(
+        self, action_space: Space, log_std_bounds: tuple[float, float] = (-20.0, 2.0)
+    ) -> None:
+        self._bounds = log_std_bounds
+        actions = BoxActions(action_space, policy="SquashedGaussianPolicy")
         self._low, self._high = actions.low, actions.high
         self._half_range = actions.half_range
 
     def new_rows(self, num_rows: int, seed: int) -> RowNoise:
-        """A stream of standard normal numbers per row."""
         size = len(self._low)
         return RowNoise(num_rows=num_rows, size=size, kind="normal", seed=seed, name="policy")
 

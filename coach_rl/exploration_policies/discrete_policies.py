@@ -134,7 +134,6 @@ class SoftmaxPolicy:
         return self._actions.greedy(values)
 
     def metrics(self, clock: Clock) -> dict[str, float]:
-        """The temperature, where there is one."""
         if self._temperature is None:
             return {}
         return {
