@@ -392,7 +392,7 @@ class HumanoidStandup(_HumanoidBody):
 
 
 def _way_from_origin(state: MujocoState) -> dict[str, Array]:
-    """Where robots that can turn have got to, [R] each."""
+    """Places of robots that can turn, and their distances from the origin, [R] each."""
     return {
         "x_position": state.qpos[:, 0],
         "y_position": state.qpos[:, 1],
