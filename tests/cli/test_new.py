@@ -65,7 +65,7 @@ def test_written_environment_is_checked(capsys: pytest.CaptureFixture[str]) -> N
         ("agent tested", "test_tested.py exists, and nothing is written"),
         (
             "environment 3rd",
-            "'3rd' cannot name an environment; use letters, digits and underscores",
+            "'3rd' cannot name an environment; use letters, digits and",
         ),
         ("preset class", "'class' cannot name a preset"),
         ("environment random", "there is a module random already"),
