@@ -86,6 +86,10 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
         """The level and wrappers, and names in their arguments."""
         return tuple(_names_in([self.level, self.kwargs, self.wrappers]))
 
+    def drawable(self) -> Self:
+        """The same environments with `render_mode="rgb_array"`, where no render mode is given."""
+        return replace(self, kwargs={"render_mode": "rgb_array", **self.kwargs})
+
     @abstractmethod
     def recipe(self) -> Recipe:
         """The recipe of each row's environment; builds nothing."""
@@ -163,10 +167,6 @@ class GymnasiumParameters(SingleEnvironmentsParameters):
             "GymnasiumParameters.action_repeat repeats actions, which action_mask may forbid then; "
             "leave one of them out",
         )
-
-    def drawable(self) -> Self:
-        """The same environments with `render_mode="rgb_array"`, where no render mode is given."""
-        return replace(self, kwargs={"render_mode": "rgb_array", **self.kwargs})
 
     def recipe(self) -> Recipe:
         repeats: tuple[Wrapper, ...] = ()
