@@ -214,13 +214,7 @@ class ScheduledPolicy(Generic[Actions]):
     """
 
     def __init__(
-        self,
-        actions: Actions,
-        schedule: Schedule,
-        name: str,
-        metric: str,
-        *,
-        high: float = math.inf,
+        self, actions: Actions, schedule: Schedule, name: str, metric: str, high: float = math.inf
     ) -> None:
         self._actions, self._metric = actions, metric
         self._schedule, self._name, self._high = schedule, name, high
