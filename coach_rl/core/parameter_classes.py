@@ -20,6 +20,7 @@ from functools import cache, wraps
 from typing import Any, Self, TypeVar, dataclass_transform
 
 from coach_rl.core.errors import ParameterError, UnknownNameError
+from coach_rl.core.familiar_names import familiar_fields
 from coach_rl.core.ranges import has_range
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import declared_types, describe_value, fit
@@ -77,7 +78,10 @@ def _check_names(cls: type, positional: tuple[object, ...], given: Mapping[str, 
         )
     for name in given:
         if name not in arguments:
-            raise UnknownNameError("parameter", name, arguments, where=f"of {cls.__name__}")
+            near = familiar_fields(name, arguments)
+            raise UnknownNameError(
+                "parameter", name, arguments, near=near, where=f"of {cls.__name__}"
+            )
     for name, argument in arguments.items():
         is_required = argument.default is MISSING and argument.default_factory is MISSING
         if is_required and name not in given:

@@ -314,7 +314,7 @@ class CollectionParameters:
         )
         require(
             self.workers > 0 or self.on == "local",
-            f"collection.on is '{self.on}', and there are no workers to be there; give "
+            f"collection.on is '{self.on}', but there are no workers; give "
             "collection.workers as well (--workers N)",
         )
         require(

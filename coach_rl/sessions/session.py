@@ -46,6 +46,7 @@ from coach_rl.runs.logs import planned_cuts
 from coach_rl.runs.manifest import (
     Origin,
     check_importable,
+    differences_since,
     experiment_json,
     made_with,
     make_manifest,
@@ -413,6 +414,9 @@ def fork_experiment(
         _require_work(graph_manager, checkpoint.path, may_conclude=False)
         manifest = session.manifest(name, Origin(command=tuple(command)))
         manifest |= _inherited(opened, checkpoint, changes, seed)
+        manifest["differences"] = differences_since(
+            opened.manifest, opened.graph_manager, graph_manager
+        )
         if root is None:
             has_experiment = ONLY_POLICY not in opened.manifest
             root = opened.folder.path.parent.parent if has_experiment else DEFAULT_ROOT
@@ -550,7 +554,5 @@ def _inherited(
         "seed": parent["task"]["seed"],
         "changes": overrides_json(changes if seed is None else {**changes, "seed": seed}),
     }
-    inherited = {
-        key: parent[key] for key in ("preset", "panel", "differences", "loaded") if key in parent
-    }
+    inherited = {key: parent[key] for key in ("preset", "panel", "loaded") if key in parent}
     return {**inherited, "ancestry": [*parent.get("ancestry", []), step]}
