@@ -73,7 +73,7 @@ class GaussianNoisePolicy(ScheduledPolicy[BoxActions]):
     """Actions [R, A] with normal noise, clipped; an `ExplorationPolicy`."""
 
     def __init__(self, params: GaussianNoise, actions: BoxActions) -> None:
-        super().__init__(actions, params.scale, "GaussianNoise.scale")
+        super().__init__(actions, params.scale, "GaussianNoise.scale", "exploration/scale")
         raw = np.ones_like(actions.half_range)
         self._unit: FloatArray = raw if params.unit == "raw" else actions.half_range  # [A]
 
@@ -99,7 +99,7 @@ class TruncatedNormalPolicy(ScheduledPolicy[BoxActions]):
     """Actions [R, A] drawn from truncated normals; an `ExplorationPolicy`."""
 
     def __init__(self, params: TruncatedNormalNoise, actions: BoxActions) -> None:
-        super().__init__(actions, params.scale, "TruncatedNormalNoise.scale")
+        super().__init__(actions, params.scale, "TruncatedNormalNoise.scale", "exploration/scale")
 
     def new_rows(self, num_rows: int, seed: int) -> RowNoise:
         """A uniform number for each element, for the inverse of the distribution."""
@@ -186,7 +186,7 @@ class OrnsteinUhlenbeckPolicy(ScheduledPolicy[BoxActions]):
     """Actions [R, A] with drifting noise, clipped; an `ExplorationPolicy`."""
 
     def __init__(self, params: OrnsteinUhlenbeckNoise, actions: BoxActions) -> None:
-        super().__init__(actions, params.sigma, "OrnsteinUhlenbeckNoise.sigma")
+        super().__init__(actions, params.sigma, "OrnsteinUhlenbeckNoise.sigma", "exploration/sigma")
         self._params = params
 
     def new_rows(self, num_rows: int, seed: int) -> OrnsteinUhlenbeckRows:
@@ -258,7 +258,9 @@ class EpsilonGreedyNoisePolicy(ScheduledPolicy[BoxActions]):
     def __init__(
         self, params: EpsilonGreedyNoise, actions: BoxActions, noise: AnyExplorationPolicy
     ) -> None:
-        super().__init__(actions, params.epsilon, "EpsilonGreedyNoise.epsilon", high=1)
+        super().__init__(
+            actions, params.epsilon, "EpsilonGreedyNoise.epsilon", "exploration/epsilon", high=1
+        )
         self._noise = noise
 
     def new_rows(self, num_rows: int, seed: int) -> EpsilonGreedyNoiseRows:

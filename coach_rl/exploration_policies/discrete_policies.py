@@ -43,7 +43,9 @@ class EpsilonGreedyPolicy(ScheduledPolicy[DiscreteActions]):
     """Epsilon-greedy choice by action values [R, n]; an `ExplorationPolicy`."""
 
     def __init__(self, params: EpsilonGreedy, actions: DiscreteActions) -> None:
-        super().__init__(actions, params.epsilon, "EpsilonGreedy.epsilon", high=1)
+        super().__init__(
+            actions, params.epsilon, "EpsilonGreedy.epsilon", "exploration/epsilon", high=1
+        )
 
     def new_rows(self, num_rows: int, seed: int) -> RowNoise:
         """Two uniform numbers a decision: whether, and which."""

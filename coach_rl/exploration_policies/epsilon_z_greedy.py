@@ -82,7 +82,9 @@ class EpsilonZGreedyPolicy(ScheduledPolicy[DiscreteActions | BoxActions]):
         actions: DiscreteActions | BoxActions,
         noise: AnyExplorationPolicy,
     ) -> None:
-        super().__init__(actions, params.epsilon, "EpsilonZGreedy.epsilon", high=1)
+        super().__init__(
+            actions, params.epsilon, "EpsilonZGreedy.epsilon", "exploration/epsilon", high=1
+        )
         self._noise = noise
         weights = np.arange(1, params.longest + 1, dtype=np.float64) ** -params.mu
         self._cumulative = weights.cumsum() / weights.sum()  # [longest], of durations from 1 on

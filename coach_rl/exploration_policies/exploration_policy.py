@@ -208,22 +208,28 @@ class ScheduledPolicy(Generic[Actions]):
     Args:
         actions: The actions of the agent's space.
         schedule: The values of the setting.
-        name: Class and field of the setting, such as `GaussianNoise.scale`; it is logged as
-            `exploration/<field>`.
+        name: Class and field of the setting, such as `GaussianNoise.scale`.
+        metric: Name under which it is logged.
         high: The largest value of the setting; the smallest is 0.
     """
 
     def __init__(
-        self, actions: Actions, schedule: Schedule, name: str, *, high: float = math.inf
+        self,
+        actions: Actions,
+        schedule: Schedule,
+        name: str,
+        metric: str,
+        *,
+        high: float = math.inf,
     ) -> None:
-        self._actions = actions
+        self._actions, self._metric = actions, metric
         self._schedule, self._name, self._high = schedule, name, high
 
     def greedy(self, values: FloatArray) -> Array:
         return self._actions.greedy(values)
 
     def metrics(self, clock: Clock) -> dict[str, float]:
-        return {f"exploration/{self._name.partition('.')[2]}": self._now(clock)}
+        return {self._metric: self._now(clock)}
 
     def _now(self, clock: Clock) -> float:
         """The value of the setting."""
