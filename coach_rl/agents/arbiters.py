@@ -9,7 +9,7 @@ observation is the one that it acts on then. Its own end, and that of the (sub-)
 before.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Protocol
@@ -47,8 +47,10 @@ from coach_rl.core.records import (
     ActionRequest,
     Array,
     BoolArray,
+    End,
     FloatArray,
     IntArray,
+    Observation,
     Outcome,
 )
 from coach_rl.core.saved import Saved, SavedAttribute
@@ -250,18 +252,21 @@ class OpenDecisions(Saved):
         self.reward.put(index, self.reward.take(index) + reward)
         self.duration.put(index, duration + outcome.duration[places])
 
-    def closed(self, index: IntArray, request: ActionRequest, info: dict[str, Array]) -> Outcome:
+    def closed(
+        self, index: IntArray, rows: IntArray, observation: Observation, info: dict[str, Array]
+    ) -> Outcome:
         """The outcome of decisions whose agent acts again.
 
         Args:
             index: Their flat places, [D].
-            request: What the agent acts on now, of D rows.
+            rows: The agent's, [D].
+            observation: What it sees now, [D, ...] each.
             info: The infos that it keeps, [D] each.
         """
         nowhere, none = np.zeros(len(index), np.bool_), np.zeros(len(index), np.uint8)
         return Outcome(
-            rows=request.rows,
-            observation=request.observation,
+            rows=rows,
+            observation=observation,
             reward=self.reward.take(index),
             terminated=nowhere,
             truncated=nowhere,
@@ -401,7 +406,8 @@ class TurnGroup(AgentGroup):
         opened, (again,) = row_state.opened, (~own.starts).nonzero()
         index = share.flat(rows, opened.open.shape[1])
         if len(again):
-            closed = opened.closed(index, own, self._kept(share, row_state, rows))
+            kept = self._kept(share, row_state, rows)
+            closed = opened.closed(index, own.rows, own.observation, kept)
             if len(again) == len(index):
                 self._learn(share.agent, row_state, closed, index, clock)
             else:
@@ -454,15 +460,24 @@ class TurnGroup(AgentGroup):
         opened.add(numbers * n + rows[places], places, outcome, reward, self.discount)
         if not np.count_nonzero(over):
             return
-        numbers, places = numbers[over], places[over]
-        for name, bound in self._bound_to.items():
+        for share in self._deciders(numbers[over], places[over], len(rows)):
+            index = share.flat(rows, n)
+            ended = opened.ended(index, share.outcome(outcome)[0])
+            self._learn(share.agent, row_state, ended, index, clock)
+
+    def _deciders(self, numbers: IntArray, places: IntArray, count: int) -> Iterator[Share]:
+        """The shares of the agents that made open decisions, in a record of so many rows.
+
+        Args:
+            numbers: Of the members and the selector that made them, [D].
+            places: Of their rows in the record, [D].
+            count: R.
+        """
+        for bound in self._bound_to.values():
             parts = [(number, each, places[numbers == number]) for number, each in bound]
             parts = [part for part in parts if len(part[2])]
             if parts:
-                share = Share(parts, len(rows))
-                index = share.flat(rows, n)
-                ended = opened.ended(index, share.outcome(outcome)[0])
-                self._learn(name, row_state, ended, index, clock)
+                yield Share(parts, count)
 
     def _learn(
         self, name: str, row_state: TurnRows, outcome: Outcome, index: IntArray, clock: Clock
@@ -479,14 +494,25 @@ class TurnGroup(AgentGroup):
         agent.observe(rows, outcome, clock)
 
     def cut_off(self, row_state: TurnRows, rows: IntArray, clock: Clock) -> None:
-        for number, each in enumerate(self._deciding):
-            is_open = row_state.opened.open[number]
-            (places,) = is_open[rows].nonzero()
-            if len(places):
-                share = Share([(number, each, places)], len(rows))
-                agent = self.members[share.agent]
-                agent.cut_off(row_state.members[share.agent], share.rows(rows), clock)
-                is_open[rows[places]] = False
+        is_open = row_state.opened.open
+        for share in self._deciders(*is_open[:, rows].nonzero(), len(rows)):
+            agent = self.members[share.agent]
+            agent.cut_off(row_state.members[share.agent], share.rows(rows), clock)
+        is_open[:, rows] = False
+
+    def switch(
+        self, row_state: TurnRows, rows: IntArray, observation: Observation, clock: Clock
+    ) -> None:
+        opened = row_state.opened
+        for share in self._deciders(*opened.open[:, rows].nonzero(), len(rows)):
+            index, kept = share.flat(rows, opened.open.shape[1]), self._kept(share, row_state, rows)
+            closed = opened.closed(index, share.rows(rows), share.seen(observation), kept)
+            everywhere = np.ones(len(index), np.bool_)
+            switched = replace(
+                closed, truncated=everywhere, end=everywhere * np.uint8(End.SWITCHED)
+            )
+            self._learn(share.agent, row_state, switched, index, clock)
+        opened.open[:, rows] = False
 
     def acting_member(self, row_state: TurnRows, row: int) -> str:
         """The member, and the selector that chose it."""
@@ -519,8 +545,8 @@ class Order:
     def turns(self, kept: Kept, request: ActionRequest, plays: Plays, choose: Choose) -> IntArray:
         """The first from the row's place on whose member plays."""
         place, rows, count = kept["place"], request.rows, len(self.order)
-        if np.count_nonzero(request.episode_start):
-            place[rows[request.episode_start]] = 0
+        if np.count_nonzero(request.real_starts):
+            place[rows[request.real_starts]] = 0
         places = place[rows]
         turns: IntArray = self.order[places]
         if plays is not None:

@@ -240,7 +240,7 @@ class Share:
         index = self.index
         return ActionRequest(
             rows=self.rows(request.rows),
-            observation=self._seen(request.observation),
+            observation=self.seen(request.observation),
             starts=starts[index],
             episode_start=episode_start[index],
             greedy=request.greedy[index],
@@ -264,7 +264,7 @@ class Share:
             end |= own_truncated * np.uint8(End.TRUNCATED)
         own = Outcome(
             rows=self.rows(outcome.rows),
-            observation=self._seen(outcome.observation),
+            observation=self.seen(outcome.observation),
             reward=self.joined([each.rewards(outcome) for _, each, _ in self.parts]),
             terminated=terminated,
             truncated=truncated,
@@ -272,7 +272,7 @@ class Share:
             end=end,
             below=outcome.below[index],
             tested=outcome.tested[index],
-            next_goal=self._seen(outcome.next_goal),
+            next_goal=self.seen(outcome.next_goal),
             info={name: values[index] for name, values in outcome.info.items()},
         )
         return own, ended
@@ -302,7 +302,8 @@ class Share:
             return numbers[0]
         return np.repeat(numbers, [len(places) for *_, places in self.parts])
 
-    def _seen(self, observation: Observation) -> Observation:
+    def seen(self, observation: Observation) -> Observation:
+        """The agent's view of an observation, [D, ...] each."""
         if len(self.parts) == 1:
             return self.parts[0][1].seen(observation, self.index)
         by_member = [each.seen(observation, places) for _, each, places in self.parts]
@@ -373,8 +374,8 @@ class AgentGroup(Saved):
 
     def act(self, row_state: Any, request: ActionRequest, clock: Clock) -> Action:
         rows = request.rows
-        if self._may_end and np.count_nonzero(request.episode_start):
-            row_state.plays[:, rows[request.episode_start]] = True
+        if self._may_end and np.count_nonzero(request.real_starts):
+            row_state.plays[:, rows[request.real_starts]] = True
         turns = self.turns(row_state, request, clock)
         starts, first = request.starts, request.episode_start
         if turns is not None:  # to an agent an episode begins where another has acted since
@@ -463,6 +464,11 @@ class AgentGroup(Saved):
         for share in self._acted(row_state, rows):
             agent = self.members[share.agent]
             agent.cut_off(row_state.members[share.agent], share.rows(rows), clock)
+
+    def switch(
+        self, row_state: Any, rows: IntArray, observation: Observation, clock: Clock
+    ) -> None:
+        self.cut_off(row_state, rows, clock)
 
     def acting_member(self, row_state: Any, row: int) -> str:
         number = row_state.latest[row]
