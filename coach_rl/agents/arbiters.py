@@ -495,7 +495,8 @@ class TurnGroup(AgentGroup):
 
     def cut_off(self, row_state: TurnRows, rows: IntArray, clock: Clock) -> None:
         is_open = row_state.opened.open
-        for share in self._deciders(*is_open[:, rows].nonzero(), len(rows)):
+        numbers, places = is_open[:, rows].nonzero()
+        for share in self._deciders(numbers, places, len(rows)):
             agent = self.members[share.agent]
             agent.cut_off(row_state.members[share.agent], share.rows(rows), clock)
         is_open[:, rows] = False
@@ -504,7 +505,8 @@ class TurnGroup(AgentGroup):
         self, row_state: TurnRows, rows: IntArray, observation: Observation, clock: Clock
     ) -> None:
         opened = row_state.opened
-        for share in self._deciders(*opened.open[:, rows].nonzero(), len(rows)):
+        numbers, places = opened.open[:, rows].nonzero()
+        for share in self._deciders(numbers, places, len(rows)):
             index, kept = share.flat(rows, opened.open.shape[1]), self._kept(share, row_state, rows)
             closed = opened.closed(index, share.rows(rows), share.seen(observation), kept)
             everywhere = np.ones(len(index), np.bool_)

@@ -136,6 +136,11 @@ def random_agent(rng, name, space, level):
     )
 
 
+def box_of(space, elements):
+    """Some elements of a Box."""
+    return spaces.Box(space.low[elements], space.high[elements], dtype=space.dtype)
+
+
 def random_group(rng, level, space):
     """One agent, members that act in turn, or members that all act, each on its part."""
     kind = rng.choice(["one", "turns", "order", "environment", "selector", "all"])
@@ -144,7 +149,7 @@ def random_group(rng, level, space):
         return rl.AgentGroupParameters(
             members=(rl.GroupMember(agent=random_agent(rng, "a", space, level)),)
         )
-    count = int(rng.integers(1, 4))
+    count = int(rng.integers(2 if kind == "all" else 1, 4))
     is_shared = kind != "all" and rng.random() < 0.3
     parts = [None] * count
     if kind == "all":
@@ -152,7 +157,7 @@ def random_group(rng, level, space):
         parts = [tuple(map(str, range(*ends))) for ends in pairwise(cuts)]
     members = []
     for name, part in zip(NAMES, parts, strict=False):
-        own = space if part is None else spaces.Box(space.low[: len(part)], space.high[: len(part)])
+        own = space if part is None else box_of(space, [int(each) for each in part])
         agent = random_agent(rng, name, own, level)
         if is_shared and members:
             agent = replace(members[0].agent, name=name)

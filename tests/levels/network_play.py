@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 from gymnasium import spaces
-from network_agents import SharedWalk, SharedWalks, keys_of, random_group
+from network_agents import SharedWalk, SharedWalks, box_of, keys_of, random_group
 from plain_graph import Play, random_graph
 
 import coach_rl as rl
@@ -214,8 +214,7 @@ class Members(PlainGroup):
             return spaces.Discrete(len(self.names))
         if member.actions is None:
             return self.space
-        part = [int(each) for each in member.actions]
-        return spaces.Box(self.space.low[part], self.space.high[part], dtype=self.space.dtype)
+        return box_of(self.space, [int(each) for each in member.actions])
 
     def stacked(self, name, shown):
         """What the agent's networks see."""
@@ -336,7 +335,7 @@ class NetworkPlay(Play):
 class Run:
     """A random graph with networks, and what its agents have done."""
 
-    def __init__(self, seed, *, ticks=70):
+    def __init__(self, seed, *, ticks=100):
         rng = np.random.default_rng(seed)
         self.seed, self.levels = seed, random_graph(rng)
         self.seeds = rng.integers(0, 1000, int(rng.integers(1, 4))).tolist()
@@ -390,12 +389,23 @@ class Run:
                     self.agents[index].train(self.clock)
             self.now[0] += 1
 
+    def state(self):
+        """The stack with its open decisions, and the agents."""
+        agents = {str(index): agent.state_dict() for index, agent in self.agents.items()}
+        return {"stack": self.stack.state_dict(), "agents": agents, "ticks": self.now[0]}
+
+    def load(self, state):
+        self.stack.load_state_dict(state["stack"])
+        for index, agent in self.agents.items():
+            agent.load_state_dict(state["agents"][str(index)])
+        self.now[0] = state["ticks"]
+
     def all_watched(self):
         return [each for agents in self.watched.values() for each in agents.values()]
 
     def plays(self):
         """The recursions of all rows, which compare decisions on their way."""
-        links, noise = links_of(self.levels), {}
+        links, noise, phases = links_of(self.levels), {}, self.phases[: self.now[0]]
         for index, level in enumerate(self.levels):
             seed = integer_seed(5, "training", level.name)
             noise[index] = RowNoise(
@@ -404,7 +414,7 @@ class Run:
         found = []
         for row, seed in enumerate(self.seeds):
             play = NetworkPlay(
-                self.levels, links, self.phases, self.discount, row, noise, SharedWalk(seed)
+                self.levels, links, phases, self.discount, row, noise, SharedWalk(seed)
             )
             for index in range(len(self.levels)):
                 play.groups[index] = Members(
