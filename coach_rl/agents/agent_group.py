@@ -115,7 +115,7 @@ class ArbiterParameters(Protocol):
     def build(
         self, agents: Mapping[str, AnyAgent], bound: tuple[BoundMember, ...], context: AgentContext
     ) -> "Arbiter":
-        """What chooses the member that acts.
+        """The chooser of the member that acts.
 
         Args:
             agents: The members' agents, by name.
