@@ -174,6 +174,7 @@ class LevelManager:
         check_level(params, environment.spaces, is_top=not above, needs_goals=not is_selected)
         self.params, self.agent, self.environment = params, agent, environment
         self.certifier, self._junction = certifier, junction
+        self._request = ActionRequest if junction is None else junction.request
         self.sub_episodes = SubEpisodes(
             params,
             own_ends=bool(above) and isinstance(agent, EndingAgent),
@@ -295,10 +296,15 @@ class LevelManager:
     def switch(self, rows: IntArray) -> None:
         """End open sub-episodes before their next decision: the level above takes control back."""
         sums, clock, space = self._rows, self._clock.now(), self.params.goal_space
-        self.agent.cut_off(self.agent_rows, rows, clock)
+        seen, agent = take(sums.observation, rows), self.agent
         everywhere, difference = np.ones(len(rows), np.bool_), None
+        if isinstance(agent, TurnAgent):
+            shown = seen if space is None else seen | space.show(sums.goal[rows], seen)
+            agent.switch(self.agent_rows, rows, shown, clock)
+        else:
+            agent.cut_off(self.agent_rows, rows, clock)
         if isinstance(space, GoalSpace):
-            difference = space.difference(sums.goal[rows], take(sums.observation, rows))
+            difference = space.difference(sums.goal[rows], seen)
         ended = Judgement(
             reward=np.zeros(len(rows), np.float64),
             terminated=~everywhere,
@@ -342,7 +348,7 @@ class LevelManager:
         if self._horizons is not None and np.count_nonzero(starts):
             begins = waiting[starts]
             self._horizons.begin(begins, take(seen, starts), rows.goal[begins])
-        request = ActionRequest(
+        request = self._request(
             rows=waiting,
             observation=shown,
             starts=starts,
