@@ -21,14 +21,15 @@ from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.sessions.opening import rebuild
 from coach_rl.sessions.session import run_experiment
 from coach_rl.testing import assert_same_state
+from tests.agents.resuming import amid
 from tests.small_runs import QUIET, preset, state_of
 
 FOLDER = Path(__file__).parents[2] / "docs" / "research"
 OTHERS = {"two_levels", "compared_rewards"}
-PROGRAMS = sorted({file.stem for file in FOLDER.glob("*.py")} - OTHERS)
+FILES = sorted({file.stem for file in FOLDER.glob("*.py")} - OTHERS)
+PROGRAMS = [*FILES, "ends_below above=hac", "ends_below above=timed"]
+"""Programs, some with a setting of their panel."""
 MOST_LINES = 40
-DRAWN = {"chosen_horizons", "discriminated_skills", "learned_ends"}
-"""Programs that draw numbers in evaluations, which a loaded agent draws from streams of its own."""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -38,11 +39,18 @@ def importable():
     sys.path.remove(str(FOLDER))
 
 
+def settings_of(name):
+    """The module of a program, and the settings of its panel."""
+    module, *settings = name.split()
+    return module, dict(each.split("=") for each in settings)
+
+
 def manager_of(name, *, seed=0, steps=700, **changes):
     """The program's graph manager, built; changes are of the graph's parameters."""
+    name, settings = settings_of(name)
     module = importlib.import_module(name)
     panel = getattr(module, "Panel", importlib.import_module("two_levels").Panel)
-    manager = module.graph_manager(panel(steps=steps))
+    manager = module.graph_manager(panel(steps=steps, **settings))
     schedule = replace(
         manager.parameters.schedule,
         evaluation_interval=rl.EnvironmentSteps(300),
@@ -81,7 +89,7 @@ def code_lines(text):
     return [line for line in bare.splitlines() if line.strip()]
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", FILES)
 def test_research_program_is_short_and_uses_public_names(name):
     text = (FOLDER / f"{name}.py").read_text()
     assert len(code_lines(text)) <= MOST_LINES
@@ -96,7 +104,7 @@ def test_research_program_resumed_equals_whole_run(name, tmp_path):
     middle = next(i for i, each in enumerate(records) if each.environment_steps > 350)
     first = manager_of(name)
     running, count = first.improve(), 0
-    while count <= middle or not first.progress.is_settled:
+    while count <= middle or not (first.progress.is_settled and amid(first)):
         next(running)
         count += 1
     write_checkpoint(tmp_path / "half", first.state_dict(), {})
@@ -130,10 +138,20 @@ def test_research_program_evaluated_elsewhere_equals_its_own_evaluation(name):
     assert scores(found) != scores(untrained)
 
 
-@pytest.mark.parametrize("name", sorted({*PROGRAMS} - DRAWN))
+def continue_streams(agent, evaluation):
+    """Let a loaded agent draw the numbers of the evaluation's streams, instead of its own."""
+    for own, level in zip(agent._actor_for(2)._stack.levels, evaluation.levels, strict=True):
+        own.agent_rows.load_state_dict(level.agent_rows.state_dict())
+        for mine, draws in ((own._horizons, level._horizons), (own._drawn_ends, level._drawn_ends)):
+            if draws is not None:
+                mine.load_state_dict(draws.state_dict())
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.filterwarnings("ignore:.*would learn nothing")
 def test_research_program_loaded_from_its_run_acts_as_in_evaluations(name, tmp_path):
-    manager = preset(FOLDER / f"{name}.py").configure({"steps": 500})
+    name, settings = settings_of(name)
+    manager = preset(FOLDER / f"{name}.py").configure({"steps": 500, **settings})
     run = run_experiment(
         manager, Runtime(seed=1, device="cpu"), name=name, root=tmp_path, settings=QUIET
     ).folder
@@ -143,6 +161,7 @@ def test_research_program_loaded_from_its_run_acts_as_in_evaluations(name, tmp_p
         rebuilt.evaluations.load_agents(state_of(run.path))
         evaluation, agent = rebuilt.graph.evaluation, rl.load(run.path)
         evaluation.reset(5)
+        continue_streams(agent, evaluation)
         with closing(rebuilt.parameters.environment.build(num_envs=2)) as outside:
             answer = outside.reset(5)
             for _ in range(110):
