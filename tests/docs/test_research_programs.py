@@ -7,6 +7,7 @@ with equal numbers.
 import importlib
 import re
 import sys
+from collections import Counter
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 import coach_rl as rl
 from coach_rl.core.parts import trajectories_of
+from coach_rl.core.records import End
 from coach_rl.core.runtime import Runtime
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.sessions.opening import rebuild
@@ -243,6 +245,129 @@ def test_expected_above_is_what_is_stored(monkeypatch):
     np.testing.assert_allclose(stored, of_network, atol=1e-6)
     assert np.abs(stored).max() > 0.01
     assert len(stored) > 300
+
+
+def test_bonus_for_visits_is_what_is_stored_beside_the_reward():
+    """By plain counts of cells, in the order in which the rows of a step are answered."""
+    manager, kept = manager_of("counted_visits"), []
+    top = manager.graph.agents["top"]
+    observe, store = top.observe, top.store
+
+    def observed(row_state, outcome, clock):
+        if clock.learns:
+            kept.append([outcome, None])
+        observe(row_state, outcome, clock)
+
+    def noted(transition):
+        kept[-1][1] = transition.reward.tolist()
+        store(transition)
+
+    top.observe, top.store = observed, noted
+    list(manager.improve())
+    counts, compared = Counter(), 0
+    for outcome, rewards in kept:
+        places = outcome.observation["achieved_goal"].astype(np.float64)
+        cells = [tuple(np.clip(np.floor(5 * (place + 1)), 0, 9)) for place in places]
+        counts.update(cells)
+        wanted = [
+            given + 1 / np.sqrt(counts[cell])
+            for given, cell in zip(outcome.reward.tolist(), cells, strict=True)
+        ]
+        np.testing.assert_allclose(rewards, wanted, atol=1e-6)
+        compared += len(rewards)
+    assert compared > 50
+    assert max(counts.values()) > 5
+
+
+def test_won_episodes_are_all_that_the_top_stores():
+    manager, kept, open_rows, won = manager_of("won_episodes", steps=2_000), [], {}, []
+    top = manager.graph.agents["top"]
+    observe, store = top.observe, top.store
+
+    def observed(row_state, outcome, clock):
+        for number, row in enumerate(outcome.rows.tolist() if clock.learns else ()):
+            place = outcome.observation["achieved_goal"][number].tolist()
+            open_rows.setdefault(row, []).append(place)
+            if outcome.end[number] & (End.TERMINATED | End.TRUNCATED):
+                episode = open_rows.pop(row)
+                won.extend(episode if outcome.end[number] & End.TERMINATED else [])
+        observe(row_state, outcome, clock)
+
+    def noted(transition):
+        kept.extend(transition.next_observation["achieved_goal"].tolist())
+        store(transition)
+
+    top.observe, top.store = observed, noted
+    list(manager.improve())
+    assert sorted(kept) == sorted(won)
+    assert len(won) > 10
+
+
+def test_chosen_horizons_are_the_durations_of_sub_goals():
+    manager, found = manager_of("chosen_horizons"), []
+    level = manager.graph.training.levels[1]
+    process, begin = level.process, level._horizons.begin
+    limits = {}
+
+    def begun(rows, observation, goal):
+        draw = level._horizons.draw
+        uniform = []
+        level._horizons.draw = lambda rows: uniform.append(draw(rows)) or uniform[-1]
+        begin(rows, observation, goal)
+        level._horizons.draw = draw
+        distance = np.linalg.norm(goal - observation["achieved_goal"], axis=1)
+        limits.update(
+            zip(rows.tolist(), np.clip(10 * distance * (1 + uniform[0]), 3, 12), strict=True)
+        )
+
+    def processed(answer):
+        upwards = process(answer)
+        for row, end, lasted in zip(upwards.rows, upwards.end, upwards.duration, strict=True):
+            found.append((int(lasted), int(limits[row]), int(end)))
+        return upwards
+
+    level._horizons.begin, level.process = begun, processed
+    list(manager.improve())
+    assert all(lasted <= limit for lasted, limit, _ in found)
+    alone = [(lasted, limit) for lasted, limit, end in found if end == End.HORIZON]
+    assert all(lasted == limit for lasted, limit in alone)
+    assert len({limit for _, limit in alone}) > 4
+
+
+def test_relabelled_goals_are_those_that_explain_the_steps_better():
+    """By the policy below, one step at a time."""
+    manager = manager_of("relabelled_goals", steps=1_500)
+    list(manager.improve())
+    top, low = manager.graph.agents.values()
+    unit, found = top.memory.sampler.by_name["achieved"], []
+    relabelled = unit.relabelled
+
+    def noted(steps):
+        found.append(steps)
+        return relabelled(steps)
+
+    unit.relabelled = noted
+    batch = top.memory.sample(60)
+    (steps,) = found
+    begun, ended = (
+        each["achieved_goal"].numpy() for each in (batch.observation, batch.next_observation)
+    )
+    achieved = np.clip(ended - begun, -0.5, 0.5)
+    chosen = []
+    for number in range(60):
+        fits = []
+        for goal in (steps.sent[number], achieved[number]):
+            wanted, squares = np.clip(begun[number] + goal, -1, 1), 0.0
+            for time in range(int(steps.mask[number].sum())):
+                seen = {key: each[number, time][None] for key, each in steps.observation.items()}
+                seen["desired_goal"] = (wanted - seen["achieved_goal"]).astype(np.float32)
+                away = low.policy_actions(seen)[0] - steps.action[number, time]
+                squares += float(np.square(away, dtype=np.float64).sum())
+            fits.append(squares)
+        chosen.append(fits[1] < fits[0])
+    wanted = np.where(np.array(chosen)[:, None], achieved, steps.sent)
+    np.testing.assert_allclose(batch.action.numpy(), wanted, atol=1e-6)
+    assert 5 < sum(chosen) < 55
 
 
 def test_widened_reach_changes_in_both_halves_of_a_run():
