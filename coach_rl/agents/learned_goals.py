@@ -31,7 +31,7 @@ from torch import Tensor
 
 from coach_rl.agents.agent_rows import write_rows
 from coach_rl.core.clock import Clock
-from coach_rl.core.errors import ConfigurationError, SpaceError, require
+from coach_rl.core.errors import ConfigurationError, RunError, SpaceError, require
 from coach_rl.core.goals import GOAL_KEY, GoalContext, GoalSpace, TimedGoalSpace
 from coach_rl.core.inspection import stand_before
 from coach_rl.core.parameter_classes import parameter_class
@@ -332,6 +332,11 @@ class LearnedGoals(ScaledGoals, KeptGoals, Saved):
     def learned(self, batch: GoalBatch) -> None:
         """Learn from a batch of the level, and count the change."""
         changed = self.learn(batch)
+        if not isinstance(changed, bool | np.bool_):
+            raise RunError(
+                f"{type(self).__name__}.learn must return whether anything changed that goals are "
+                f"judged by, True or False, got {changed!r:.80}"
+            )
         rate = self.params.bounds_rate
         if changed and rate and self._range is not None:
             with torch.no_grad():

@@ -126,7 +126,14 @@ def check_judging(space: GoalSpace, observation_space: spaces.Dict) -> None:
     name, size = type(space).__name__, space.size
     seen = {k: np.zeros((2, *each.shape), each.dtype) for k, each in observation_space.items()}
     with np.errstate(all="ignore"):
-        achieved = np.asarray(space.achieved(seen))
+        try:
+            achieved = np.asarray(space.achieved(seen))
+        except KeyError as error:
+            raise SpaceError(
+                f"{name}.achieved reads the observation key {error}, which it does not get; the "
+                f"environment shows {', '.join(sorted(seen))}, and goals that learn get what their "
+                "property `keys` lists"
+            ) from error
         if achieved.shape != (2, size) or achieved.dtype.kind not in "fiu":
             raise SpaceError(
                 f"{name}.achieved returns {achieved.dtype} of shape {achieved.shape} for 2 rows; "
