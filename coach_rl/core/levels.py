@@ -245,3 +245,5 @@ class LevelGoals:
     """[N] the goal is neither reached nor abandoned."""
     decisions: IntArray
     """[N] decisions of the level since it was given."""
+    own_return: FloatArray
+    """[N] sum of the level's own rewards since then."""

@@ -253,6 +253,7 @@ class LevelManager:
             given=_read_only(rows.open | (rows.decisions > 0)),
             open=_read_only(rows.open),
             decisions=_read_only(rows.decisions),
+            own_return=_read_only(rows.own_return),
         )
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
