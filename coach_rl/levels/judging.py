@@ -124,7 +124,9 @@ def check_judging(space: GoalSpace, observation_space: spaces.Dict) -> None:
     if not space.overridden("achieved", "judge", "verdict"):
         return
     name, size = type(space).__name__, space.size
-    seen = {k: np.zeros((2, *each.shape), each.dtype) for k, each in observation_space.items()}
+    seen = {
+        k: np.zeros((2, *(each.shape or ())), each.dtype) for k, each in observation_space.items()
+    }
     with np.errstate(all="ignore"):
         try:
             achieved = np.asarray(space.achieved(seen))

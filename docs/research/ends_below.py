@@ -9,6 +9,8 @@ from two_levels import Panel as TwoLevels
 
 import coach_rl as rl
 from coach_rl.core import parameter_class
+from coach_rl.memories.batches import ACTIONS, extra
+from coach_rl.memories.samplers import SamplerUnit, UnitContext
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,12 +28,34 @@ class CorrectedParameters(rl.HIROAgentParameters):
     AGENT = ChoosesGoals
 
 
+class Sent(SamplerUnit):
+    """The goals as they were sent: HAC shows what was achieved, which is over anyway."""
+
+    name, inputs, outputs = "sent", (ACTIONS,), (extra("sent"),)
+
+    def __call__(self, batch, size):
+        return {extra("sent"): batch[ACTIONS].clone()}
+
+
+@parameter_class
+class SentParameters:
+    """Its description: it stands before the unit that shows what was achieved."""
+
+    after: str = "gather"
+
+    def build(self, context: UnitContext) -> Sent:
+        """The unit in a memory."""
+        return Sent()
+
+
 def graph_manager(panel: Panel) -> rl.GraphManager:
     """The lowest level ends its goals; with HAC it learns them in hindsight as well."""
     low = {"agent": EndsGoalsParameters(**SMALL)}
     if panel.above == "hiro":
         return stack(panel, top={"agent": CorrectedParameters(**SMALL)}, low=low)
-    chooses = rl.HACAgentParameters(learner=ChoosesGoalsParameters(**SMALL))
+    memory = rl.ReplayMemoryParameters(capacity=50_000, units=(SentParameters(),))
+    learner = ChoosesGoalsParameters(**SMALL, memory=memory)
+    chooses = rl.HACAgentParameters(learner=learner)
     places = replace(PLACES, relative=False, reach=None, observed="absolute")
     goals = {"goal_space": places, "horizon": 8, "testing_rate": 0.3}
     if panel.above == "hac":

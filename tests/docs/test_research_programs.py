@@ -422,6 +422,30 @@ def test_learned_ends_gradient_equals_a_float64_formula():
         np.testing.assert_allclose(each.grad.numpy().squeeze(), wanted, rtol=1e-4, atol=1e-8)
 
 
+def test_learned_ends_below_hac_learn_from_goals_as_they_were_sent():
+    """HAC shows most of them as what was achieved, where a chance to end means nothing."""
+    manager = manager_of("ends_below above=hac", steps=900)
+    top, low = manager.graph.agents.values()
+    sent, off, store = {}, [], top.store
+
+    def noted(transition):
+        goals = transition.observation["achieved_goal"] + transition.action
+        ended = transition.next_observation["achieved_goal"]
+        for place, goal in zip(ended, np.clip(goals, -1, 1), strict=True):
+            sent.setdefault(bytes(place), []).append(goal)  # several in a corner of the world
+        store(transition)
+
+    def learned(seen, advantage):
+        places, offsets = seen["achieved_goal"], seen["desired_goal"]
+        for place, offset in zip(places, offsets, strict=True):
+            off.append(np.abs(np.array(sent[bytes(place)]) - place - offset).max(axis=1).min())
+
+    top.store, low.learn_ends = noted, learned
+    list(manager.improve())
+    np.testing.assert_allclose(off, 0, atol=1e-6)
+    assert len(off) > 500
+
+
 def test_learned_ends_end_goals_where_another_is_worth_more():
     """Right of 0, the level above values nothing but goals to the left."""
     manager = manager_of("learned_ends", steps=2_500)
