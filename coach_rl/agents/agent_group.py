@@ -26,7 +26,7 @@ from coach_rl.agents.member_agents import (
 )
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError, require
-from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.parameter_classes import LearnerParameters, parameter_class
 from coach_rl.core.ranges import NonEmpty, UnitInterval
 from coach_rl.core.records import REWARD, TERMINATED, TRUNCATED, agent_info
 from coach_rl.core.spaces import EnvironmentSpaces, Space, mask_key
@@ -129,7 +129,7 @@ class ArbiterParameters(Protocol):
 
 
 @parameter_class
-class AgentGroupParameters:
+class AgentGroupParameters(LearnerParameters):
     """Agents that act together or in turn, each by its own algorithm."""
 
     members: NonEmpty[tuple[GroupMember, ...]]
@@ -169,6 +169,21 @@ class AgentGroupParameters:
         """The names under which members find rewards and ends of their own in infos."""
         keys = ((each.reward, each.terminated, each.truncated) for each in self.members)
         return tuple(key for own in keys for key in own if key is not None)
+
+    def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
+        """That of the first member with one; each decision counts for an agent that is shared."""
+        names = [member.agent_name for member in self.members]
+        for member in self.members:
+            learner = _named(member.agent, member.agent_name)
+            if not isinstance(learner, LearnerParameters):
+                continue
+            times = names.count(member.agent_name) if self.arbiter is None else 1
+            obstacle = learner.obstacle_to_learning(
+                num_envs=num_envs, steps=steps * times, heatup=heatup * times
+            )
+            if obstacle is not None:
+                return obstacle
+        return None
 
     def build(self, context: AgentContext) -> "AgentGroup":
         """The group.

@@ -12,6 +12,7 @@ from pathlib import Path
 from coach_rl.cli import flags, study_flags
 from coach_rl.cli.parser import Command, Given, Parser, underscored, unknown_flag
 from coach_rl.configuration.presets import shipped_presets
+from coach_rl.core import familiar_names
 from coach_rl.core.errors import ConfigurationError, UnknownNameError, near_names
 
 _one_run = partial(Command, flags=flags.RUNS)
@@ -332,8 +333,7 @@ def parse_arguments(arguments: Sequence[str]) -> Given:
         _refuse_single_dash(parser, words)
     given, rest = parser.read(words)
     if command is STUDY:
-        known = [each.partition(" ")[2] for each in COMMANDS if each[:6] == "study "]
-        raise UnknownNameError("command", " ".join(rest[:1]), known, where="of `coach study`")
+        raise _wrong_study(rest)
     name = name or _command_of(given, rest)
     command = COMMANDS[name]
     if name in _OF_PRESET and "preset" in given and command.subject not in given:
@@ -387,9 +387,17 @@ def _shown_with(name: str) -> list[Command]:
     return [SEEDS, REPEAT] if name == "train" else [_OF_PRESET[name]] if name in _OF_PRESET else []
 
 
+def _wrong_study(rest: Sequence[str]) -> ConfigurationError:
+    known = [each.partition(" ")[2] for each in COMMANDS if each[:6] == "study "]
+    if rest:
+        return UnknownNameError("command", rest[0], known, where="of `coach study`")
+    return ConfigurationError(f"`coach study` needs one of {', '.join(known)}, and FILE")
+
+
 def _known_command(word: str) -> str:
     if word not in _WORDS:
-        raise UnknownNameError("command", word, _WORDS, "`coach --help` shows all")
+        near = familiar_names.COMMANDS.get(word, ())
+        raise UnknownNameError("command", word, _WORDS, "`coach --help` shows all", near)
     return word
 
 
@@ -410,7 +418,7 @@ def _command_of(given: Mapping[str, object], rest: Sequence[str]) -> str:
     if Path(word).is_dir():
         raise ConfigurationError(f"'{word}' is a folder; did you mean `coach resume {word}`?")
     presets = [f"train {preset}" for preset in near_names(word, by_lower.values())]
-    near = near_names(word, _WORDS) or presets
+    near = familiar_names.COMMANDS.get(word) or near_names(word, _WORDS) or presets
     raise UnknownNameError("command", word, _WORDS, "`coach --help` shows all", near)
 
 

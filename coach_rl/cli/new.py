@@ -62,7 +62,7 @@ def _names(kind: str, name: str, folder: Path) -> dict[str, str]:
     """
     if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name):
         raise ConfigurationError(
-            f"'{name}' is no name for {'an' if kind[0] in 'ae' else 'a'} {kind}: letters, digits "
+            f"'{name}' cannot name {'an' if kind[0] in 'ae' else 'a'} {kind}; use letters, digits "
             "and underscores, such as Docking"
         )
     class_name = "".join(part[:1].upper() + part[1:] for part in name.split("_"))

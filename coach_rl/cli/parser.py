@@ -11,7 +11,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, NoReturn
 
 import coach_rl
-from coach_rl.configuration.familiar_names import familiar_flags
 from coach_rl.core.errors import (
     MOST_LISTED,
     ConfigurationError,
@@ -19,6 +18,7 @@ from coach_rl.core.errors import (
     near_names,
     warn,
 )
+from coach_rl.core.familiar_names import COMMANDS, familiar_flags
 
 
 @dataclass(frozen=True)
@@ -263,6 +263,7 @@ def unknown_flag(flag: str, flags: Iterable[str], hint: str) -> UnknownNameError
     by_name = {known.lstrip("-"): known for known in flags}
     familiar = [each for each in familiar_flags(flag) or () if each.partition(" ")[0] in flags]
     spelt = [by_name[name] for name in near_names(flag.lstrip("-"), by_name)]
-    near = [f"-{flag}"] if f"-{flag}" in flags else familiar or spelt
+    commands = [f"coach {name}" for name in COMMANDS.get(flag.lstrip("-"), ())]
+    near = [f"-{flag}"] if f"-{flag}" in flags else familiar or commands or spelt
     is_few = len(flags) <= MOST_LISTED
     return UnknownNameError("flag", flag, flags if near or is_few else (), hint, near)

@@ -112,7 +112,7 @@ def delete_runs(given: Given) -> int:
     for path, named in runs.items():
         if not (path / MANIFEST).exists():
             raise ConfigurationError(
-                f"{named} is no run's folder (with a manifest.json); nothing is deleted; `coach "
+                f"{named} is not a run's folder (with a manifest.json); nothing is deleted; `coach "
                 "runs FOLDER` lists runs"
             )
         if (holder := holder_of(path)) is not None:

@@ -23,7 +23,6 @@ from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import coach_rl
-from coach_rl.configuration.familiar_names import FLAGS, familiar_settings
 from coach_rl.configuration.parameters_json import constructor_fields, encode, is_frozen_dataclass
 from coach_rl.configuration.strict_json import Json
 from coach_rl.core.clock import ConstantSchedule, Schedule
@@ -35,6 +34,7 @@ from coach_rl.core.errors import (
     require_no_problems,
     suggestion,
 )
+from coach_rl.core.familiar_names import FLAGS, familiar_settings
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import belongs, declared_types, describe_type, fit
 

@@ -22,7 +22,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from coach_rl.configuration.familiar_names import familiar_settings
 from coach_rl.configuration.overrides import apply_overrides, made, owners_advice
 from coach_rl.configuration.parameters_json import constructor_fields, is_frozen_dataclass
 from coach_rl.configuration.presets import DEFAULT_FUNCTION, PresetReference
@@ -39,6 +38,7 @@ from coach_rl.core.errors import (
     UnknownNameError,
     require_no_problems,
 )
+from coach_rl.core.familiar_names import familiar_settings
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import declared_types, fit
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -126,7 +126,8 @@ class Preset:
         if not isinstance(result, GraphManager):
             raise ConfigurationError(
                 f"preset {self.reference.path}: {self.reference.function}() must return a "
-                f"GraphManager, got {type(result).__name__}"
+                f"GraphManager, got {type(result).__name__}; end it with "
+                "`return BasicRLGraphManager(BasicGraphParameters(...))`"
             )
         return result
 
@@ -170,9 +171,11 @@ class Preset:
             if argument.default is REQUIRED and argument.name not in values
         ]
         if missing:
+            advice = f'give it with -cp "{missing[0]}=..."'
+            if "panel" in missing:
+                advice = "a panel is annotated with its class: graph_manager(panel: Panel)"
             raise ConfigurationError(
-                f"preset {self.reference.name} needs {', '.join(missing)}; "
-                f'give it with -cp "{missing[0]}=..."'
+                f"preset {self.reference.name} needs {', '.join(missing)}; {advice}"
             )
         fitted, problems = {}, []
         for name, value in values.items():

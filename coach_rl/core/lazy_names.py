@@ -26,6 +26,10 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
+from opcode import opmap
+
+from coach_rl.core.errors import near_names
+from coach_rl.core.familiar_names import CLASSES
 
 
 def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
@@ -146,11 +150,27 @@ def moved_attribute(module: str, name: str) -> object:
     """An attribute of a module under its earlier name; AttributeError if there was none."""
     new = moved_names().get(f"{module}:{name}")
     if new is None:
-        instead = f"; it was removed in 0.3.0, use {REMOVED[name]}" if name in REMOVED else ""
-        raise AttributeError(f"module {module!r} has no attribute {name!r}{instead}", name=name)
+        raise _unknown(module, name)
     _warn(f"{module}.{name}", new.replace(":", "."))
     home, _, name_there = new.partition(":")
     return getattr(importlib.import_module(home), name_there)
+
+
+def _unknown(module: str, name: str) -> Exception:
+    """The error about a name that a module does not have, with those that may have been meant.
+
+    An import statement would replace an AttributeError by one without them.
+    """
+    if name in REMOVED:
+        instead = f"; it was removed in 0.3.0, use {REMOVED[name]}"
+    else:
+        public = vars(sys.modules[module]).get("__all__", ())
+        near = CLASSES.get(name) or near_names(name, public)
+        instead = f"; did you mean {' or '.join(near)}?" if near else ""
+    caller = sys._getframe(3)
+    if caller.f_code.co_code[caller.f_lasti] == opmap["IMPORT_FROM"]:
+        return ImportError(f"cannot import name {name!r} from {module!r}{instead}", name=name)
+    return AttributeError(f"module {module!r} has no attribute {name!r}{instead}", name=name)
 
 
 def _attributes(module: str) -> Callable[[str], object]:

@@ -314,7 +314,7 @@ class CollectionParameters:
         )
         require(
             self.workers > 0 or self.on == "local",
-            f"collection.on is '{self.on}', and there are no workers to be there; give "
+            f"collection.on is '{self.on}', but there are no workers; give "
             "collection.workers as well (--workers N)",
         )
         require(
@@ -424,8 +424,6 @@ class GraphParameters:
                 "inspect cannot read 'network', which acts in the workers of collection.workers "
                 f"({workers}); leave out the workers, or inspect other points"
             )
-        if not 0 < self.reward_discount <= 1:
-            yield f"reward_discount must lie in (0, 1], got {self.reward_discount}"
 
     def _problems_of_schedule(self) -> Iterator[str | ConfigurationError]:
         schedule, every = self.schedule, self.checkpoints.every_steps

@@ -319,6 +319,13 @@ def differences(default: Json, now: Json) -> dict[str, list[Json]]:
     }
 
 
+def differences_since(manifest: Json, before: GraphManager, now: GraphManager) -> Json:
+    """The differences from the preset's defaults: those in a manifest, and changes made since."""
+    known = manifest.get("differences", {})
+    new = differences(encode(before.parameters), encode(now.parameters))
+    return {**known, **{path: [known.get(path, pair)[0], pair[1]] for path, pair in new.items()}}
+
+
 def flat(document: Json, path: str = "") -> dict[str, Json]:
     """The values of a document of parameters by path, as `-cp` takes them."""
     return dict(_leaves(document, path))

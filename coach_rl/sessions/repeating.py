@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Unpack
 
 from coach_rl.configuration.overrides import overrides_json
-from coach_rl.configuration.parameters_json import encode
-from coach_rl.configuration.strict_json import Json, read_text
-from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.configuration.strict_json import read_text
 from coach_rl.runs.folder import find_folder
-from coach_rl.runs.manifest import Origin, check_importable, differences
+from coach_rl.runs.manifest import Origin, check_importable, differences_since
 from coach_rl.sessions.opening import Opening, OpeningArguments, rebuild, with_overrides
 from coach_rl.sessions.session import Session
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
@@ -71,7 +69,7 @@ def repeat_experiment(
         manifest |= {
             "preset": old["preset"],
             "panel": old["panel"],
-            "differences": _differences(before, graph_manager, old.get("differences", {})),
+            "differences": differences_since(old, before, graph_manager),
             "repeats": {
                 "run": str(other.path),
                 "seed": old["task"]["seed"],
@@ -84,10 +82,3 @@ def repeat_experiment(
         source = None if old["preset"] is None else read_text(other.preset)
         folder = session.create(root, name, manifest, source, known=before.parameters)
         return session.train(folder, session.keeper(folder))
-
-
-def _differences(before: GraphManager, now: GraphManager, known: Mapping[str, list[Json]]) -> Json:
-    """The differences from the preset's defaults, those of the other run included."""
-    new = differences(encode(before.parameters), encode(now.parameters))
-    usual = {path: known.get(path, (old, old))[0] for path, (old, _) in new.items()}
-    return {**known, **{path: [usual[path], value] for path, (_, value) in new.items()}}

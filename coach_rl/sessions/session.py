@@ -46,6 +46,7 @@ from coach_rl.runs.logs import planned_cuts
 from coach_rl.runs.manifest import (
     Origin,
     check_importable,
+    differences_since,
     experiment_json,
     made_with,
     make_manifest,
@@ -342,12 +343,13 @@ def resume_experiment(
             cut.make()
         folder.summary.unlink(missing_ok=True)
         manifest = opened.manifest
+        has_episodes = checkpoint is None or not checkpoint.state.get("obstacle_to_restoring")
         manifest["resumes"].append(
             {
                 "time": now(),
                 "command": list(command),
                 "from": None if checkpoint is None else checkpoint.path.name,
-                "restarted_episodes": how.restart_episodes or _has_no_episodes(checkpoint),
+                "restarted_episodes": how.restart_episodes or not has_episodes,
                 **made_with(),
             }
         )
@@ -412,6 +414,9 @@ def fork_experiment(
         _require_work(graph_manager, checkpoint.path, may_conclude=False)
         manifest = session.manifest(name, Origin(command=tuple(command)))
         manifest |= _inherited(opened, checkpoint, changes, seed)
+        manifest["differences"] = differences_since(
+            opened.manifest, opened.graph_manager, graph_manager
+        )
         if root is None:
             has_experiment = ONLY_POLICY not in opened.manifest
             root = opened.folder.path.parent.parent if has_experiment else DEFAULT_ROOT
@@ -510,11 +515,6 @@ def _require_never_saved(opened: OpenedRun) -> None:
         )
 
 
-def _has_no_episodes(checkpoint: Checkpoint | None) -> bool:
-    """Return whether a checkpoint was saved without the open training episodes."""
-    return checkpoint is not None and bool(checkpoint.state.get("obstacle_to_restoring"))
-
-
 def _changed(
     opened: OpenedRun, overrides: dict[str, object], steps: EnvironmentSteps | None
 ) -> tuple[GraphManager, dict[str, object]]:
@@ -554,7 +554,5 @@ def _inherited(
         "seed": parent["task"]["seed"],
         "changes": overrides_json(changes if seed is None else {**changes, "seed": seed}),
     }
-    inherited = {
-        key: parent[key] for key in ("preset", "panel", "differences", "loaded") if key in parent
-    }
+    inherited = {key: parent[key] for key in ("preset", "panel", "loaded") if key in parent}
     return {**inherited, "ancestry": [*parent.get("ancestry", []), step]}

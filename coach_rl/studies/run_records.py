@@ -165,7 +165,7 @@ def _entries(archive: Path) -> list[re.Match[str]]:
         with zipfile.ZipFile(archive) as source:
             infos = source.infolist()
     except (OSError, *_DAMAGE) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no zip file"
+        reason = error.strerror if isinstance(error, OSError) else "it is not a zip file"
         raise ConfigurationError(f"cannot read the records {archive}: {reason}") from error
     entries = [_entry(archive, info) for info in infos]
     require(bool(entries), f"{archive} holds no records")

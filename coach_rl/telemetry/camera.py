@@ -104,8 +104,8 @@ class Camera:
         self._pictures = self._drawn_pictures()
         if self._plain is None and not self._pictures:
             raise ConfigurationError(
-                f"episodes cannot be filmed: a {type(environment).__name__} has no pictures; "
-                "leave out the video flags (-dg, -dm)"
+                "episodes cannot be filmed or played: the environment has no pictures; leave out "
+                "the video flags (-dg, -dm)"
             )
 
     def frame(self, *, has_goals: bool = True) -> Array:

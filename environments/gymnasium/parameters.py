@@ -86,6 +86,10 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
         """The level and wrappers, and names in their arguments."""
         return tuple(_names_in([self.level, self.kwargs, self.wrappers]))
 
+    def drawable(self) -> Self:
+        """The same environments with `render_mode="rgb_array"`, where no render mode is given."""
+        return replace(self, kwargs={"render_mode": "rgb_array", **self.kwargs})
+
     @abstractmethod
     def recipe(self) -> Recipe:
         """The recipe of each row's environment; builds nothing."""
@@ -149,30 +153,20 @@ class GymnasiumParameters(SingleEnvironmentsParameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(
-            self.vectorization != "vector" or self.max_episode_steps is None,
-            "GymnasiumParameters.max_episode_steps cannot be set for a ready vector environment; "
-            "give it through kwargs if it has such an argument",
-        )
-        require(
-            self.vectorization != "vector" or self.action_repeat == 1,
-            "GymnasiumParameters.action_repeat cannot be set for a ready vector environment; give "
-            "it through kwargs if it has such an argument",
-        )
-        require(
-            self.vectorization != "vector" or self.action_mask is None,
-            "GymnasiumParameters.action_mask cannot be set for a ready vector environment; let it "
-            "show masks under the observation key 'action_mask'",
-        )
+        given = "give it through kwargs if it has such an argument"
+        shown = "let it show masks under the observation key 'action_mask'"
+        own = (("max_episode_steps", None, given), ("action_repeat", 1, given))
+        for name, unset, advice in (*own, ("action_mask", None, shown)):
+            require(
+                self.vectorization != "vector" or getattr(self, name) == unset,
+                f"GymnasiumParameters.{name} cannot be set for a ready vector environment; "
+                f"{advice}",
+            )
         require(
             self.action_repeat == 1 or self.action_mask is None,
             "GymnasiumParameters.action_repeat repeats actions, which action_mask may forbid then; "
             "leave one of them out",
         )
-
-    def drawable(self) -> Self:
-        """The same environments with `render_mode="rgb_array"`, where no render mode is given."""
-        return replace(self, kwargs={"render_mode": "rgb_array", **self.kwargs})
 
     def recipe(self) -> Recipe:
         repeats: tuple[Wrapper, ...] = ()

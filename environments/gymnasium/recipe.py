@@ -134,7 +134,7 @@ def registered(level: str) -> EnvSpec | None:
         return None
     if name in gymnasium.registry:
         return gymnasium.spec(name)
-    raise UnknownNameError("environment", level, _offers(module_name, module))
+    raise UnknownNameError("environment", shown_level(level), _offers(module_name, module))
 
 
 def how_to_name(level: str) -> str:
@@ -183,11 +183,11 @@ def entry_point(
     if not callable(found):
         package = module_name.partition(".")[0]
         offers = [
-            f"{module_name}:{other}"
+            shown_level(f"{module_name}:{other}")
             for other, value in vars(module).items()
             if callable(value) and not other.startswith("_") and _package(value) == package
         ]
-        raise UnknownNameError(kind, name, offers)
+        raise UnknownNameError(kind, shown_level(name), offers)
     is_function = isinstance(found, FunctionType)
     made = _returned(found) if is_function else found
     if not (isinstance(made, type) and issubclass(made, makes)) and not (
@@ -195,9 +195,10 @@ def entry_point(
     ):
         wanted = _public_name(makes[0])
         raise ConfigurationError(
-            f"{kind} '{name}' is not annotated as making a {wanted}, and is not called; name a "
-            f"class derived from {wanted}, or a function whose return type is annotated as one: "
-            f"def {attribute}(...) -> {wanted}{_OTHER_ADAPTER if wanted == _ENV else ''}"
+            f"{kind} '{shown_level(name)}' is not annotated as making a {wanted}, and is not "
+            f"called; name a class derived from {wanted}, or a function whose return type is "
+            f"annotated as one: def {attribute}(...) -> {wanted}"
+            f"{_OTHER_ADAPTER if wanted == _ENV else ''}"
         )
     return found  # type: ignore[no-any-return]  # the return type of a callable() is unknown
 
@@ -261,9 +262,11 @@ def guarded(make: Callable[..., T], *arguments: object, what: str, **kwargs: obj
             ) from error
         raise ConfigurationError(f"{what} needs a package that is missing: {error}") from error
     except BaseException as error:
+        advice = "check its kwargs"
+        if isinstance(error, TypeError) and "render_mode" in f"{what} {error}":
+            advice = f"{advice}; to be filmed or played it takes render_mode and has render()"
         raise ConfigurationError(
-            f"{what} cannot be made: {type(error).__name__}: {error} ({raised_at(error)}); check "
-            "its kwargs"
+            f"{what} cannot be made: {type(error).__name__}: {error} ({raised_at(error)}); {advice}"
         ) from error
 
 
@@ -327,7 +330,8 @@ def _offers(module_name: str, module: object) -> list[str]:
     known = {name: getattr(module, name) for name in classes}
     known |= {name: spec.entry_point for name, spec in gymnasium.registry.items()}
     package = module_name.partition(".")[0]
-    return [f"{module_name}:{name}" for name, made in known.items() if _package(made) == package]
+    names = [name for name, made in known.items() if _package(made) == package]
+    return [shown_level(f"{module_name}:{name}") for name in names]
 
 
 def _package(thing: object) -> str:

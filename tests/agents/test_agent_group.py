@@ -262,6 +262,7 @@ def seen(name, state):
     return np.float32(place), np.float32([state["steps"]])
 
 
+@pytest.mark.filterwarnings("ignore:.*would learn nothing")
 def test_each_member_gets_exactly_its_own_transitions():
     """Heat-up, training, evaluations in between; nobody learns, so that all is still there."""
     params = experiment(
@@ -308,6 +309,7 @@ def test_each_member_gets_exactly_its_own_transitions():
     manager.close()
 
 
+@pytest.mark.filterwarnings("ignore:.*would learn nothing")
 def test_a_member_without_ends_of_its_own_plays_to_the_real_end():
     """And gets the level's reward and ends as they are."""
     shared = replace(RIGHT, reward=None, truncated=None, agent=ddpg(learning_starts=3_000))

@@ -604,6 +604,7 @@ def heard(maker, arbiter, steps):
         return {name: trajectories_of(agent) for name, agent in members.items()}
 
 
+@pytest.mark.filterwarnings("ignore:.*would learn nothing")
 def test_speaker_and_listener_in_turn_equal_those_at_once():
     """In AEC's form both act before the world moves, so each has the transitions of the parallel
     form, but for the simulator steps that a decision lasts: two, and one where the episode ends.

@@ -63,8 +63,11 @@ def test_written_environment_is_checked(capsys: pytest.CaptureFixture[str]) -> N
     [
         ("preset Mine", "Mine.py exists, and nothing is written; choose another name, or"),
         ("agent tested", "test_tested.py exists, and nothing is written"),
-        ("environment 3rd", "'3rd' is no name for an environment: letters, digits and underscores"),
-        ("preset class", "'class' is no name for a preset"),
+        (
+            "environment 3rd",
+            "'3rd' cannot name an environment; use letters, digits and",
+        ),
+        ("preset class", "'class' cannot name a preset"),
         ("environment random", "there is a module random already"),
         ("agent numpy", "there is a module numpy already"),
         ("network Mine", "invalid choice: 'network'"),

@@ -186,7 +186,7 @@ PRESETS: list[Case] = [
             ),
             (parts(line="environment = GymnasiumParameters(level=Own)"), P, "f'{__name__}:Own'"),
             (parts(line="agent = PPOAgentParameters"), C, "; write PPOAgentParameters(...)"),
-            (parts(line="from coach_rl import Adam"), C, "import name 'Adam' from 'coach_rl'"),
+            (parts(line="from coach_rl import Adam"), C, "import name 'Adam' from 'coach_rl'; did"),
             (parts(schedule="training=2.5"), C, "training must be EnvironmentSteps"),
             (parts(algorithm="clip='0.1'"), C, "clip must be float > 0, got '0.1'"),
             (parts(algorithm="roll_out=5"), C, "'roll_out' of ... did you mean 'rollout'?"),
@@ -205,7 +205,12 @@ PRESETS: list[Case] = [
             ("", C, "mine.py defines no graph_manager"),
             ("def ppo(): ...\n", C, "defines no graph_manager: ... did you mean mine.py:ppo?"),
             ("def graph_manager(*steps): ...\n", C, "keyword arguments only, 'steps' is"),
-            ("def graph_manager():\n    return 5\n", C, "must return a GraphManager, got int"),
+            (
+                "def graph_manager():\n    return 5\n",
+                C,
+                "must return a GraphManager, got int; end it",
+            ),
+            ("def graph_manager(panel):\n    return 5\n", C, "graph_manager(panel: Panel)"),
             ("def graph_manager():\n    return {}['a']\n", C, "mine.py:2: KeyError: 'a'"),
         ]
     ),

@@ -4,6 +4,8 @@ import sys
 
 import pytest
 
+import coach_rl
+
 PACKAGE = """
 from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
@@ -38,3 +40,19 @@ def test_unknown_name_is_an_attribute_error(package):
 
     assert lazy_package_of_mine.Thing == 1
     assert not hasattr(lazy_package_of_mine, "Other")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("PPO", "PPOAgentParameters"),
+        ("VecNormalize", "ObservationNormalizationFilter or RewardReturnScalingFilter"),
+        ("PPOAgentParams", "PPOAgentParameters"),
+    ],
+)
+def test_unknown_name_error_names_what_was_meant(name, meant):
+    with pytest.raises(ImportError, match=f"'{name}' from 'coach_rl'; did you mean {meant}"):
+        exec(f"from coach_rl import {name}")
+    with pytest.raises(AttributeError, match=f"'{name}'; did you mean {meant}"):
+        getattr(coach_rl, name)
+    assert not hasattr(coach_rl, name)

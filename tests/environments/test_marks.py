@@ -10,6 +10,7 @@ from coach_rl.core.interfaces import DrawableParameters, Mark, MarkRenderable, R
 from coach_rl.environments import parameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import Scene
+from coach_rl.environments.pettingzoo import PettingZooParameters
 
 RED = (1.0, 0.0, 0.0, 1.0)
 
@@ -86,6 +87,8 @@ def test_mark_renderable_environments():
     plain = GymnasiumParameters(level="CartPole-v1", kwargs={"sutton_barto_reward": True})
     assert isinstance(plain, DrawableParameters)
     assert plain.drawable().kwargs == {"render_mode": "rgb_array", "sutton_barto_reward": True}
+    game = PettingZooParameters(level="pettingzoo.classic.tictactoe.tictactoe")
+    assert game.drawable().kwargs == {"render_mode": "rgb_array"}
     chosen = GymnasiumParameters(level="CartPole-v1", kwargs={"render_mode": "human"})
     assert chosen.drawable() == chosen
 

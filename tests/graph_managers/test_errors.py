@@ -193,7 +193,7 @@ DESCRIPTIONS = [
     (lambda: Runtime(threads=0), P, "threads must be int > 0 | None, got 0"),
     (collected(workers=5), P, "collection.workers (5) must be num_envs (4) or less"),
     (collected(on="moon"), P, "must be local, inline, ray or ray:ADDRESS, got 'moon'"),
-    (collected(workers=0, on="ray"), P, "no workers to be there"),
+    (collected(workers=0, on="ray"), P, "but there are no workers"),
     (collected(mode="asynchronous", on="local", ticks=99), P, "collection.staleness"),
     (collected(mode="asynchronous"), P, "only in synchronous mode"),
     (
@@ -450,7 +450,7 @@ GRAPHS = [
         C,
         "built to evaluate only",
     ),
-    (film_of_point_mass, C, "cannot be filmed: ... has no pictures"),
+    (film_of_point_mass, C, "cannot be filmed or played: the environment has no pictures"),
     (lambda: film(maze_experiment(), row=99), C, "no row 99 to film: there are"),
     (
         collected(on_policy(), on="local", mode="asynchronous", use=manager_of),

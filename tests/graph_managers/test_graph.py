@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import pytest
 from small_runs import parameters, ppo
 
+from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters
@@ -110,10 +111,14 @@ def off_policy(starts, batch=64, **more):
     return DDPGAgentParameters(learning=learning, **more)
 
 
-def test_run_that_cannot_learn_warns_at_the_start():
-    with BasicRLGraphManager(replace(parameters(), agent=PPOAgentParameters())) as manager:
+GROUP = AgentGroupParameters(members=(GroupMember(agent=PPOAgentParameters(name="one")),))
+
+
+@pytest.mark.parametrize("agent", [PPOAgentParameters(), GROUP])
+def test_run_that_cannot_learn_warns_at_the_start(agent):
+    with BasicRLGraphManager(replace(parameters(), agent=agent)) as manager:
         records = manager.improve()
-        with pytest.warns(CoachWarning):
+        with pytest.warns(CoachWarning, match="would learn nothing"):
             next(records)
 
 

@@ -129,6 +129,11 @@ def test_fork_changes_are_in_its_ancestry(parent: Path, tmp_path: Path) -> None:
     assert (one["run"], one["checkpoint"], one["changes"]) == (str(parent), middle(parent), changed)
     assert (other["run"], other["environment_steps"], other["seed"]) == (str(first), 120, 3)
     assert other["changes"] == {"schedule.training": 160, "seed": 8}
+    assert manifest["differences"] == {
+        "agent.optimizer.learning_rate": [3e-4, 1e-2],
+        "schedule.evaluation_interval": [40, 10],
+        "schedule.training": [120, 160],
+    }
     assert contents(parent) == before
 
 

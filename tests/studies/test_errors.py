@@ -192,7 +192,7 @@ CASES: list[tuple[Call, type[Exception], str]] = [
     (lambda _: LocalPool(0), P, "slots must be 1 or more, got 0"),
     (without_matplotlib, C, "plots need matplotlib; ... [plot]"),
     (lambda path: unpack_records(path / "no.zip", path), C, "no.zip: No such file"),
-    (unpacked("text"), C, "it is no zip file"),
+    (unpacked("text"), C, "it is not a zip file"),
     (unpacked(None), C, "holds no records"),
     (lambda path: write_records(path / "no/a.zip", "a", []), C, "cannot write ... No such file"),
     (

@@ -5,18 +5,23 @@ import warnings
 
 import pytest
 
+import coach_rl
+from coach_rl.cli.commands import COMMANDS as OWN_COMMANDS
 from coach_rl.cli.flags import RUNS
 from coach_rl.cli.parser import DEBUG, PLAIN
-from coach_rl.configuration.familiar_names import (
-    FLAGS,
-    SETTINGS,
-    familiar_flags,
-    familiar_settings,
-)
 from coach_rl.configuration.overrides import parameter_paths
 from coach_rl.configuration.preset_file import Preset, load_preset
 from coach_rl.configuration.presets import find_preset, shipped_presets
 from coach_rl.core.errors import UnknownNameError, near_names
+from coach_rl.core.familiar_names import (
+    CLASSES,
+    COMMANDS,
+    FLAGS,
+    SETTINGS,
+    familiar_fields,
+    familiar_flags,
+    familiar_settings,
+)
 
 
 def known(preset: Preset) -> set[str]:
@@ -48,6 +53,32 @@ def test_every_flag_suggested_is_a_flag() -> None:
     assert [flag for names in FLAGS.values() for flag in names if flag not in flags] == []
     for name in SETTINGS:
         assert all(each.partition(" ")[0] in flags for each in familiar_flags(f"--{name}") or ())
+
+
+def test_every_command_and_class_suggested_exists() -> None:
+    assert {name for names in COMMANDS.values() for name in names} <= OWN_COMMANDS.keys()
+    assert {name for names in CLASSES.values() for name in names} <= set(coach_rl.__all__)
+    assert not set(CLASSES) & set(coach_rl.__all__)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "meant"),
+    [
+        (coach_rl.PPOAlgorithmParameters, "gamma", ["discount"]),
+        (coach_rl.PPOAgentParameters, "gamma", ["algorithm.discount"]),
+        (coach_rl.GymnasiumParameters, "env_id", ["level"]),
+        (coach_rl.ScheduleParameters, "improve_steps", ["training"]),
+        (coach_rl.TorsoParameters, "net_arch", ["middleware"]),
+        (coach_rl.TorsoParameters, "tau", []),
+    ],
+)
+def test_field_from_elsewhere_means_what_the_class_has(
+    kind: type, name: str, meant: list[str]
+) -> None:
+    assert familiar_fields(name, kind.__dataclass_fields__) == meant
+    if meant:
+        with pytest.raises(UnknownNameError, match=f"did you mean '{meant[0]}'"):
+            kind(**{name: 1})
 
 
 @pytest.mark.parametrize(

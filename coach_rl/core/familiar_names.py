@@ -1,11 +1,11 @@
-"""Names that other libraries give to settings and flags, and the names that they have here.
+"""Names that other libraries give to settings, flags, commands and classes, and those here.
 
 They come from Stable-Baselines3, CleanRL, Spinning Up, rl_games, Gymnasium and Coach. Only messages
 about unknown names use them; the names themselves stay unknown. Light: imports nothing of ours.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 _SETTINGS = """
 lr: learning_rate agent.optimizer.learning_rate agent.actor_optimizer.learning_rate
@@ -94,20 +94,52 @@ total_timesteps timesteps n_timesteps num_timesteps total_steps max_timesteps im
     --steps
 seed random_seed rng_seed: --seed
 n_seeds num_seeds num_experiments: --seeds
-eval test play enjoy n_eval_episodes eval_episodes num_episodes: --evaluate
+eval test n_eval_episodes eval_episodes num_episodes: --evaluate
 evaluation_worker: --background_evaluation
 distributed_coach dc: --on
 """
-SETTINGS, FLAGS = (
+_COMMANDS = """
+play enjoy film record render video visualize: play
+eval test predict: evaluate
+learn fit: train
+continue restore: resume
+tensorboard: dashboard
+ls presets: list
+rm remove delete: runs
+tune optimize hpo: sweep
+"""
+_CLASSES = """
+PPO PPO2 ClippedPPOAgentParameters: PPOAgentParameters
+DQN DDQNAgentParameters: DQNAgentParameters
+DDPG: DDPGAgentParameters
+TD3: TD3AgentParameters
+SAC SoftActorCriticAgentParameters: SACAgentParameters
+VecNormalize: ObservationNormalizationFilter RewardReturnScalingFilter
+VecFrameStack: ObservationStackingFilter
+make_vec_env DummyVecEnv SubprocVecEnv GymEnvironmentParameters GymVectorEnvironment:
+    GymnasiumParameters
+EvalCallback SimpleSchedule: ScheduleParameters
+CheckpointCallback: CheckpointParameters
+evaluate_policy: evaluate_run
+HerReplayBuffer EpisodicHindsightExperienceReplayParameters: HindsightParameters
+ReplayBuffer ExperienceReplayParameters: ReplayMemoryParameters
+PrioritizedExperienceReplayParameters: PrioritisedParameters
+VecVideoRecorder VisualizationParameters: VideoParameters
+EGreedyParameters: EpsilonGreedy
+NormalActionNoise AdditiveNoiseParameters: GaussianNoise
+OrnsteinUhlenbeckActionNoise OUProcessParameters: OrnsteinUhlenbeckNoise
+PresetValidationParameters: ValidationParameters
+"""
+SETTINGS, FLAGS, COMMANDS, CLASSES = (
     {
         name: tuple(here.split())
         for names, here in (entry.split(":") for entry in re.split(r"\n(?=\S)", text.strip()))
         for name in names.split()
     }
-    for text in (_SETTINGS, _FLAGS)
+    for text in (_SETTINGS, _FLAGS, _COMMANDS, _CLASSES)
 )
-"""Names by the name elsewhere: of the control panel, or paths as most presets have them; and flags,
-whose names elsewhere are without dashes."""
+"""Names by the name elsewhere: of the control panel, or paths as most presets have them; flags,
+whose names elsewhere are without dashes; commands; classes and functions of `coach_rl`."""
 
 
 def familiar_settings(name: str, known: Iterable[str]) -> list[str] | None:
@@ -127,6 +159,16 @@ def familiar_settings(name: str, known: Iterable[str]) -> list[str] | None:
     names = list(known)
     found = [each for target in targets for each in names if _is_at(each, target)]
     return [each for each in found if "." not in each] or list(dict.fromkeys(found))
+
+
+def familiar_fields(name: str, fields: Collection[str]) -> list[str]:
+    """The fields of a parameter class, or paths below them, that an unknown name stands for."""
+    ends = [
+        target.split(".", first)[-1]
+        for target in SETTINGS.get(name.lower(), ())
+        for first in range(target.count(".") + 1)
+    ]
+    return list(dict.fromkeys(end for end in ends if end.partition(".")[0] in fields))
 
 
 def familiar_flags(flag: str) -> list[str] | None:
