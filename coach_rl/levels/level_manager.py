@@ -43,6 +43,8 @@ from coach_rl.levels.goal_rewards import GoalRewards
 from coach_rl.levels.horizons import Draws, Horizons
 from coach_rl.levels.judging import (
     Judgement,
+    check_judging,
+    checked_ends,
     end_bits,
     failure_reward,
     judged,
@@ -123,6 +125,8 @@ def check_level(
         return
     try:
         space.check(below.observation)
+        if isinstance(space, GoalSpace):
+            check_judging(space, below.observation)
         if not params.goal_is_terminal and space.sent_size > space.size:
             raise SpaceError(
                 "goals with a time have nothing behind it; leave goal_is_terminal at True"
@@ -250,6 +254,7 @@ class LevelManager:
             given=_read_only(rows.open | (rows.decisions > 0)),
             open=_read_only(rows.open),
             decisions=_read_only(rows.decisions),
+            own_return=_read_only(rows.own_return),
         )
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
@@ -509,7 +514,10 @@ class LevelManager:
         if self._ending is None:
             return None
         found = self._ending.ends(self.agent_rows, rows, shown, self._clock.now())
-        return found if self._drawn_ends is None else self._drawn_ends.draw(rows) < found
+        draws = self._drawn_ends
+        owner = f"level '{self.name}': {type(self.agent).__name__}.ends"
+        ends = checked_ends(found, len(rows), by_chance=draws is not None, owner=owner)
+        return ends if draws is None else draws.draw(rows) < ends
 
     def _judged(
         self, answer: EnvResponse, index: RowIndex, stopped: BoolArray | None = None
