@@ -5,6 +5,7 @@ import importlib.util
 import math
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -88,17 +89,22 @@ def preset_case(name, *rest):
     return pytest.param(name, *rest, marks=marks)
 
 
+@cache
+def loaded(name):
+    return load_preset(find_preset(name))
+
+
 def load_graph_manager(name, panel):
-    return load_preset(find_preset(name)).build(panel)
+    return loaded(name).build(panel)
 
 
-def shortened(manager: GraphManager) -> GraphManager:
-    """The same experiment over 600 steps, with two train records whatever the algorithm."""
+def shortened(manager: GraphManager, steps: int = 600) -> GraphManager:
+    """The same experiment, over 600 steps with two train records whatever the algorithm."""
     schedule = replace(
         manager.parameters.schedule,
         heatup=EnvironmentSteps(0),
-        training=EnvironmentSteps(600),
-        evaluation_interval=EnvironmentSteps(300),
+        training=EnvironmentSteps(steps),
+        evaluation_interval=EnvironmentSteps(steps),
         evaluation_episodes=EnvironmentEpisodes(1),
     )
     parameters = manager.parameters
@@ -162,14 +168,14 @@ def test_presets_import_the_public_names_and_no_other_preset(file):
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_setting_of_a_panel_is_documented(name):
-    panel = load_preset(find_preset(name)).panel
+    panel = loaded(name).panel
     assert panel
     assert [argument.name for argument in panel.values() if not argument.meaning] == []
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_levels_of_a_preset_can_be_built(name):
-    preset = load_preset(find_preset(name))
+    preset = loaded(name)
     assert bool(preset.levels) == ("level" in preset.panel)
     for level in preset.levels:
         package = level.partition("_")[0]
@@ -207,7 +213,7 @@ def test_preset_trains_and_evaluates(name):
 )
 def test_evaluation_needs_no_memory_space(name, tmp_path, monkeypatch):
     settings = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2))
-    manager, task = shortened(load_graph_manager(name, {})), Runtime(device="cpu")
+    manager, task = shortened(load_graph_manager(name, {}), 300), Runtime(device="cpu")
     result = run_experiment(manager, task, name=name, root=tmp_path, settings=settings)
     monkeypatch.setattr(replay_memory, "free_host_bytes", lambda: 0)
     again, _ = evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(2))
@@ -264,7 +270,7 @@ def test_task_settings_name_existing_tasks():
 
 
 def test_large_networks_have_two_threads():
-    stated = {name: load_preset(find_preset(name)).build().parameters.threads for name in PRESETS}
+    stated = {name: loaded(name).build().parameters.threads for name in PRESETS}
     wide = {"Fetch_DDPG_HER", "Mujoco_DDPG", "Mujoco_SAC", "Mujoco_TD3"}
     wide |= {"Pendulum_DDPG", "Pendulum_SAC"}
     assert stated == {name: 2 if name in wide else 1 for name in PRESETS}
@@ -331,7 +337,7 @@ def test_graph_below_learner_goal_spaces():
 
 
 def test_graph_below_learner_saved_in_plan_continues():
-    preset = load_preset(find_preset("PointMaze_HAC"))
+    preset = loaded("PointMaze_HAC")
     panel = {"num_envs": 4, "steps": 1_200, "layers": (16, 16), "batch": 16, **GRAPH_BELOW}
     learning = "agent.learner.learning"
     often = {
