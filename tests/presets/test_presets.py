@@ -187,6 +187,8 @@ def test_levels_of_a_preset_can_be_built(name):
             preset.build({"level": f"{preset.levels[0]}x"})
 
 
+ONE_THREAD = Runtime(device="cpu", threads=1)
+"""Two threads of a process wait for each other where tests share the cores."""
 MORE_ROUNDS = {"Workshop_PPO_Selector": 1, "PointMass_PPO_Skills": 5, "TMaze_PPO_Options": 1}
 """Numbers of agents that learn in presets whose upper level decides more often than others."""
 
@@ -194,7 +196,7 @@ MORE_ROUNDS = {"Workshop_PPO_Selector": 1, "PointMass_PPO_Skills": 5, "TMaze_PPO
 @pytest.mark.parametrize("name", [preset_case(name) for name in PRESETS])
 def test_preset_trains_and_evaluates(name):
     manager = shortened(load_graph_manager(name, {}))
-    manager.create_graph(Runtime(device="cpu"))
+    manager.create_graph(ONE_THREAD)
     records = list(manager.improve())
     manager.close()
     # A rollout is 256 steps long; 19 or 20 updates for the 400 steps that earn some.
@@ -213,8 +215,8 @@ def test_preset_trains_and_evaluates(name):
 )
 def test_evaluation_needs_no_memory_space(name, tmp_path, monkeypatch):
     settings = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2))
-    manager, task = shortened(load_graph_manager(name, {}), 300), Runtime(device="cpu")
-    result = run_experiment(manager, task, name=name, root=tmp_path, settings=settings)
+    manager = shortened(load_graph_manager(name, {}), 300)
+    result = run_experiment(manager, ONE_THREAD, name=name, root=tmp_path, settings=settings)
     monkeypatch.setattr(replay_memory, "free_host_bytes", lambda: 0)
     again, _ = evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(2))
     final = result.summary.evaluation
@@ -501,7 +503,7 @@ def test_symmetry_is_on_by_default(level):
 )
 def test_workshop_of_an_ant_trains_with_the_place_of_the_task_ahead(name, panel, views):
     manager = shortened(load_graph_manager(name, {"robot": "ant", "num_envs": 16, **panel}))
-    manager.create_graph(Runtime(device="cpu"))
+    manager.create_graph(ONE_THREAD)
     records = list(manager.improve())
     agents = {name: manager.graph.agents[name] for name in views}
     for agent_name, view in views.items():
