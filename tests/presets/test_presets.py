@@ -348,6 +348,7 @@ def test_graph_below_learner_saved_in_plan_continues():
         f"stack.2.{learning}.learning_starts": 60,
         f"stack.2.{learning}.report_every": 20,
         "stack.1.agent.report_every": 10,
+        "schedule.evaluation_interval": None,
     }
     one, other = preset.configure(panel | often), preset.configure(panel | often)
     with one, other:
