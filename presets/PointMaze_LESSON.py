@@ -39,7 +39,7 @@ class Panel(HIROPanel):
     steps: int = 100_000
     size: int = 2
     """Number of features."""
-    reach: float = 4.0
+    reach: float = 20.0
     """Largest change of a feature in a sub-goal."""
     feature_learning_rate: float = 1e-4
     """Learning rate of the features."""

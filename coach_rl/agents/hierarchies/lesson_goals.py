@@ -44,7 +44,7 @@ class LESSONGoalSpace(LearnedGoalSpace):
     )
     """Optimiser of the network."""
     margin: Positive[float] = 2.0
-    """Distance beyond which features of observations `ahead` decisions apart are not pushed
+    """Squared distance beyond which features of observations `ahead` decisions apart are not pushed
     further."""
     ahead: Positive[int] = 10
     """Decisions between the observations that are pushed apart: those of a sub-episode."""
