@@ -174,10 +174,11 @@ class AgentGroupParameters(LearnerParameters):
         """That of the first member with one; each decision counts for an agent that is shared."""
         names = [member.agent_name for member in self.members]
         for member in self.members:
-            if not isinstance(member.agent, LearnerParameters):
+            agent = _named(member.agent, member.agent_name)
+            if not isinstance(agent, LearnerParameters):
                 continue
             times = names.count(member.agent_name) if self.arbiter is None else 1
-            obstacle = _named(member.agent, member.agent_name).obstacle_to_learning(
+            obstacle = agent.obstacle_to_learning(
                 num_envs=num_envs, steps=steps * times, heatup=heatup * times
             )
             if obstacle is not None:
