@@ -181,7 +181,8 @@ class FaultLedger(Saved):
         reaction = self._parameters.reaction(failure.cause)
         message = f"{failure.message}; environment step {self.steps:,}"
         evidence = {**failure.evidence, **context}
-        kind = NonFiniteError if reaction == "stop" and _is_numeric(failure) else EnvironmentFault
+        is_numeric = failure.cause in ("non_finite", "unstable")
+        kind = NonFiniteError if reaction == "stop" and is_numeric else EnvironmentFault
         if reaction == "stop" or not self.steps:
             raise _stopped(kind, message, evidence)
         window = self._parameters.window.count
@@ -471,10 +472,6 @@ def _stopped(kind: type[RunError], message: str, evidence: Mapping[str, Array | 
     if "traceback" in evidence:
         error.__cause__ = RemoteTraceback(evidence["traceback"])
     return error
-
-
-def _is_numeric(failure: RowFailure) -> bool:
-    return failure.cause in ("non_finite", "unstable")
 
 
 def _old_interface(error: BaseException, verb: str) -> str:

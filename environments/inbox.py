@@ -106,7 +106,6 @@ class Inbox:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Restore the open decisions of a state."""
         self.stop("the environment was saved while it had no episode; call reset first")
         if not state["started"]:
             return

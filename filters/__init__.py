@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         LinearBoxToBoxMap,
         PartialDiscreteActionSpaceMap,
     )
-    from coach_rl.filters.input_filter import InputFilter, InputFilterChain
+    from coach_rl.filters.input_filter import InputFilter
     from coach_rl.filters.observation_filters import (
         ObservationClippingFilter,
         ObservationCropFilter,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         ObservationStackingFilter,
         ObservationToUInt8Filter,
     )
-    from coach_rl.filters.output_filter import OutputFilter, OutputFilterChain
+    from coach_rl.filters.output_filter import OutputFilter
     from coach_rl.filters.reward_filters import (
         RewardClippingFilter,
         RewardNormalizationFilter,
@@ -50,12 +50,12 @@ else:
 
 __all__ = [
     "ActionStage", "ActionStageParameters", "BoxDiscretization", "BoxMasking",
-    "FullDiscreteActionSpaceMap", "InputFilter", "InputFilterChain", "InputStage",
-    "InputStageParameters", "LinearBoxToBoxMap", "ObservationClippingFilter",
-    "ObservationCropFilter", "ObservationNormalizationFilter", "ObservationRGBToYFilter",
+    "FullDiscreteActionSpaceMap", "InputFilter", "InputStage", "InputStageParameters",
+    "LinearBoxToBoxMap", "ObservationClippingFilter", "ObservationCropFilter",
+    "ObservationNormalizationFilter", "ObservationRGBToYFilter",
     "ObservationReductionBySubPartsNameFilter", "ObservationRescaleSizeByFactorFilter",
     "ObservationRescaleToSizeFilter", "ObservationStackingFilter", "ObservationToUInt8Filter",
-    "OutputFilter", "OutputFilterChain", "PartialDiscreteActionSpaceMap",
-    "RewardClippingFilter", "RewardNormalizationFilter", "RewardRescaleFilter",
-    "RewardReturnScalingFilter", "StatelessActionStage", "StatelessInputStage",
+    "OutputFilter", "PartialDiscreteActionSpaceMap", "RewardClippingFilter",
+    "RewardNormalizationFilter", "RewardRescaleFilter", "RewardReturnScalingFilter",
+    "StatelessActionStage", "StatelessInputStage",
 ]  # fmt: skip

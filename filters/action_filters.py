@@ -3,6 +3,7 @@
 Every filter maps both ways; start with `LinearBoxToBoxMap`.
 """
 
+from math import prod
 from typing import Annotated
 
 import numpy as np
@@ -14,7 +15,7 @@ from coach_rl.core.errors import ActionError, SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import Array, IntArray
-from coach_rl.core.spaces import Space, check_actions, stretched
+from coach_rl.core.spaces import Space, check_actions, choice_sizes, first_action, stretched
 from coach_rl.filters.stages import (
     StatelessActionStage,
     bounded_box_of,
@@ -41,17 +42,12 @@ def bins_per_dimension(
             f"{owner}.num_bins has {len(numbers)} entries for {dimensions} dimensions, got "
             f"{num_bins}; give one number for all or one for each"
         )
-    if (product := combinations(numbers)) > _LARGEST_PRODUCT:
+    if (product := prod(numbers)) > _LARGEST_PRODUCT:
         raise SpaceError(
             f"{owner} would make {product} actions of {numbers} bins, allowed: {_LARGEST_PRODUCT}; "
             "use fewer bins, or an agent for continuous actions"
         )
     return numbers
-
-
-def combinations(numbers: tuple[int, ...]) -> int:
-    """Return the number of ways to choose one bin per dimension."""
-    return int(np.prod(numbers, dtype=object))
 
 
 def even_points(
@@ -98,14 +94,14 @@ def target_array(owner: str, targets: tuple[TargetAction, ...], space: Space) ->
     Raises:
         SpaceError: One doesn't lie in the space, or is listed twice.
     """
-    if space.shape is None or not isinstance(
+    if not isinstance(
         space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary | spaces.Box
     ):
         raise SpaceError(
             f"{owner} needs Discrete, MultiDiscrete, MultiBinary or Box actions, "
             f"got {describe(space)}"
         )
-    table = np.zeros((len(targets), *space.shape), dtype=space.dtype)
+    table = np.zeros((len(targets), *(space.shape or ())), dtype=space.dtype)
     is_inexact = np.issubdtype(table.dtype, np.floating)  # rounding to the dtype is no harm
     for index, target in enumerate(targets):
         action = np.asarray(target)
@@ -196,7 +192,7 @@ class BoxDiscretization:
             return np.asarray(np.ravel_multi_index(bins, numbers), dtype=np.int64)
 
         return StatelessActionStage(
-            spaces.Discrete(combinations(numbers)), forward=forward, backward=backward
+            spaces.Discrete(prod(numbers)), forward=forward, backward=backward
         )
 
 
@@ -260,10 +256,14 @@ class FullDiscreteActionSpaceMap:
     def build(self, space: Space) -> StatelessActionStage:
         """Build the filter for a finite space; `target_actions` names every action once."""
         owner = "FullDiscreteActionSpaceMap"
-        sizes, start = _sizes_and_start(owner, space)
-        count = int(np.prod(sizes, dtype=object))
+        sizes, count = choice_sizes(space), prod(choice_sizes(space))
+        if not isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
+            raise SpaceError(
+                f"{owner} needs a Discrete, MultiDiscrete or MultiBinary space, got "
+                f"{describe(space)}; a Box is made discrete by BoxDiscretization"
+            )
         if self.target_actions is None:
-            return _enumeration(space, sizes, start)
+            return _enumeration(space, sizes)
         if len(self.target_actions) != count:
             raise SpaceError(
                 f"{owner}.target_actions has {len(self.target_actions)} actions, but the "
@@ -273,36 +273,18 @@ class FullDiscreteActionSpaceMap:
         return table_stage(owner, target_array(owner, self.target_actions, space))
 
 
-def _sizes_and_start(owner: str, space: Space) -> tuple[tuple[int, ...], npt.NDArray[np.int64]]:
-    match space:
-        case spaces.Discrete():
-            return (int(space.n),), np.array([space.start], dtype=np.int64)
-        case spaces.MultiDiscrete():
-            return tuple(int(size) for size in space.nvec.reshape(-1)), space.start.reshape(-1)
-        case spaces.MultiBinary():
-            elements = int(np.prod(space.shape))
-            return (2,) * elements, np.zeros(elements, dtype=np.int64)
-    raise SpaceError(
-        f"{owner} needs a Discrete, MultiDiscrete or MultiBinary space, got {describe(space)}; "
-        "a Box is made discrete by BoxDiscretization"
-    )
-
-
-def _enumeration(
-    space: Space, sizes: tuple[int, ...], start: npt.NDArray[np.int64]
-) -> StatelessActionStage:
-    shape = space.shape or ()
+def _enumeration(space: Space, sizes: tuple[int, ...]) -> StatelessActionStage:
+    shape, first = space.shape or (), first_action(space).astype(np.int64)
 
     def forward(action: Array) -> Array:
-        flat = np.stack(np.unravel_index(action, sizes), axis=1) + start  # [R, elements]
-        return flat.reshape(len(action), *shape).astype(space.dtype)
+        flat = np.stack(np.unravel_index(action, sizes), axis=1)  # [R, elements]
+        return (first + flat.reshape(len(action), *shape)).astype(space.dtype)
 
     def backward(action: Array) -> Array:
-        flat = action.reshape(len(action), len(sizes)).astype(np.int64) - start
+        flat = (action.astype(np.int64) - first).reshape(len(action), len(sizes))
         return np.asarray(np.ravel_multi_index(tuple(flat.T), sizes), dtype=np.int64)
 
-    count = int(np.prod(sizes, dtype=object))
-    return StatelessActionStage(spaces.Discrete(count), forward=forward, backward=backward)
+    return StatelessActionStage(spaces.Discrete(prod(sizes)), forward=forward, backward=backward)
 
 
 @parameter_class

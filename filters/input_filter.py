@@ -105,7 +105,6 @@ class InputFilterChain:
         """Names of filters for people, by the prefix of their row memory."""
 
     def new_rows(self, num_rows: int) -> dict[str, Array]:
-        """Fresh row memory, each array [num_rows, ...]."""
         memory: dict[str, Array] = {}
         for links in (*self._observation.values(), self._reward):
             for stage, _, names in links:
@@ -147,7 +146,6 @@ class InputFilterChain:
         ends: BoolArray,
         learn: bool,
     ) -> FloatArray:
-        """Filter rewards [R]; a new float64 array [R]."""
         values = np.array(reward, dtype=np.float64)
         return _pass(self._reward, memory, rows, values, ends, learn=learn)
 
@@ -162,7 +160,6 @@ class InputFilterChain:
         return [TimedCall(self, method, "filter") for method, filters in calls.items() if filters]
 
     def state_dict(self) -> State:
-        """The statistics of all filters that keep any."""
         observation = {
             key: stage_states([stage for stage, *_ in links])
             for key, links in self._observation.items()
@@ -173,7 +170,6 @@ class InputFilterChain:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Take over what `state_dict` of an equally built chain returned."""
         observation = state.get("observation", {})
         for key in observation:
             if key not in self._observation:

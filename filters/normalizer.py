@@ -39,12 +39,10 @@ class Normalizer(InputStage):
         self._scale = self._statistics.inverse_std(epsilon)
 
     def update(self, values: Array, _memory: RowMemory, _rows: IntArray, /) -> None:
-        """Update the statistics with values [R, ...], each once."""
         self._statistics.update(values)
         self._scale = self._statistics.inverse_std(self._epsilon)
 
     def apply(self, values: Array, _memory: RowMemory, _rows: IntArray, /) -> Array:
-        """Normalised values [R, ...]."""
         centered = np.subtract(values, self._statistics.mean)
         centered *= self._scale
         if self._clip is not None:

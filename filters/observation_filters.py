@@ -25,6 +25,7 @@ from coach_rl.filters.stages import (
     box_of,
     describe,
     image_of,
+    require_limits,
 )
 
 # ITU-R BT.601-7, section 2.5.1: the luma of red, green, blue.
@@ -44,14 +45,7 @@ class ObservationClippingFilter:
     """Largest value that passes; None for no limit."""
 
     def __post_init__(self) -> None:
-        require(
-            self.low is not None or self.high is not None,
-            "ObservationClippingFilter needs low, high or both, got neither",
-        )
-        require(
-            self.low is None or self.high is None or self.low <= self.high,
-            f"ObservationClippingFilter.low must not exceed high, got {self.low} and {self.high}",
-        )
+        require_limits("ObservationClippingFilter", self.low, self.high)
 
     def build(self, space: Space) -> StatelessInputStage:
         """Build the filter for any Box; an integer Box needs whole bounds."""
@@ -94,10 +88,7 @@ class ObservationCropFilter:
             f"got {self.low} and {self.high}",
         )
         require(
-            all(
-                low >= 0 and (high is None or low < high)
-                for low, high in zip(self.low, self.high, strict=True)
-            ),
+            all(high is None or low < high for low, high in zip(self.low, self.high, strict=True)),
             "ObservationCropFilter.low must be 0 or more and below high on every axis, "
             f"got {self.low} and {self.high}",
         )

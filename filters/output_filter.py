@@ -64,7 +64,6 @@ class OutputFilterChain:
         self._inwards = self._outwards[::-1]
 
     def apply(self, action: Action) -> Action:
-        """Map actions from the agent's space to the environment's, [R, ...]."""
         for stage in self._inwards:
             action = stage.apply(_plain(action))
         return action
@@ -81,7 +80,6 @@ class OutputFilterChain:
         return action
 
     def parts(self) -> dict[str, object]:
-        """The filters by their place."""
         return dict(zip(self.names, self._outwards, strict=True))
 
     def timed_calls(self) -> list[TimedCall]:
@@ -89,11 +87,9 @@ class OutputFilterChain:
         return [TimedCall(self, "apply", "filter")] if self._outwards else []
 
     def state_dict(self) -> State:
-        """Return the states of the filters that have one."""
         return {"action": stage_states(self._outwards)}
 
     def load_state_dict(self, state: State) -> None:
-        """Take over what `state_dict` of an equally built chain returned."""
         load_stage_states(self._outwards, state.get("action", {}), owner="OutputFilter.action")
 
 

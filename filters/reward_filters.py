@@ -15,7 +15,14 @@ from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.saved import SavedAttribute
 from coach_rl.core.spaces import Space
 from coach_rl.filters.normalizer import Normalizer
-from coach_rl.filters.stages import InputStage, RowMemory, StatelessInputStage, box, box_of
+from coach_rl.filters.stages import (
+    InputStage,
+    RowMemory,
+    StatelessInputStage,
+    box,
+    box_of,
+    require_limits,
+)
 
 
 @parameter_class
@@ -28,17 +35,9 @@ class RewardClippingFilter:
     """Largest reward that passes; None for no limit."""
 
     def __post_init__(self) -> None:
-        require(
-            self.low is not None or self.high is not None,
-            "RewardClippingFilter needs low, high or both, got neither",
-        )
-        require(
-            self.low is None or self.high is None or self.low <= self.high,
-            f"RewardClippingFilter.low must not exceed high, got {self.low} and {self.high}",
-        )
+        require_limits("RewardClippingFilter", self.low, self.high)
 
     def build(self, space: Space) -> StatelessInputStage:
-        """Build the filter for a reward."""
         source = box_of("RewardClippingFilter", space)
         low = -np.inf if self.low is None else self.low
         high = np.inf if self.high is None else self.high
@@ -62,7 +61,6 @@ class RewardNormalizationFilter:
     """Added to the variance."""
 
     def build(self, space: Space) -> Normalizer:
-        """Build the filter for a reward."""
         return Normalizer(
             box_of("RewardNormalizationFilter", space),
             clip=self.clip,
@@ -82,7 +80,6 @@ class RewardRescaleFilter:
         require(self.factor != 0, f"RewardRescaleFilter.factor must not be 0, got {self.factor}")
 
     def build(self, space: Space) -> StatelessInputStage:
-        """Build the filter for a reward."""
         source = box_of("RewardRescaleFilter", space)
         ends = (source.low * self.factor, source.high * self.factor)
         return StatelessInputStage(
@@ -108,7 +105,6 @@ class RewardReturnScalingFilter:
     """Added to the variance."""
 
     def build(self, space: Space) -> "ReturnScaling":
-        """Build the filter for a reward."""
         return ReturnScaling(box_of("RewardReturnScalingFilter", space), parameters=self)
 
 

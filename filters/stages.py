@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from coach_rl.core.errors import CheckpointError, SpaceError
+from coach_rl.core.errors import CheckpointError, SpaceError, require
 from coach_rl.core.records import Array, BoolArray, IntArray
 from coach_rl.core.saved import Saved
 from coach_rl.core.spaces import Space
@@ -83,7 +83,6 @@ class StatelessInputStage(InputStage):
         self._function = function
 
     def apply(self, values: Array, _memory: RowMemory, _rows: IntArray, /) -> Array:
-        """The filtered values [R, ...]."""
         return self._function(values)
 
 
@@ -134,11 +133,9 @@ class StatelessActionStage(Saved):
         self._forward, self._backward = forward, backward
 
     def apply(self, action: Array) -> Array:
-        """Map actions from the agent's side to the environment's, [R, ...]."""
         return self._forward(action)
 
     def inverse(self, action: Array) -> Array:
-        """Map actions from the environment's side to the agent's, [R, ...]."""
         return self._backward(action)
 
 
@@ -225,20 +222,6 @@ def bounded_box_of(owner: str, space: Space) -> spaces.Box:
     return box
 
 
-def axis_of(owner: str, field: str, axis: int, number_of_axes: int) -> int:
-    """An axis of one row's value as an axis of a batch: rows come first.
-
-    Raises:
-        SpaceError: There is no such axis.
-    """
-    if not -number_of_axes <= axis < number_of_axes:
-        raise SpaceError(
-            f"{owner}.{field} is {axis}, but the value has {number_of_axes} axes; "
-            f"allowed: {-number_of_axes} to {number_of_axes - 1}"
-        )
-    return axis % number_of_axes + 1
-
-
 def per_element(
     owner: str, field: str, value: float | tuple[float, ...], shape: tuple[int, ...]
 ) -> npt.NDArray[np.float64]:
@@ -255,6 +238,15 @@ def per_element(
             "elements; give one number for all or one for each"
         )
     return np.array(np.broadcast_to(numbers.reshape(shape if numbers.ndim else ()), shape))
+
+
+def require_limits(owner: str, low: float | None, high: float | None) -> None:
+    """Raise `ParameterError` unless one of the limits is given, and low does not exceed high."""
+    require(low is not None or high is not None, f"{owner} needs low, high or both, got neither")
+    require(
+        low is None or high is None or low <= high,
+        f"{owner}.low must not exceed high, got {low} and {high}",
+    )
 
 
 def box(low: Array, high: Array, dtype: npt.DTypeLike) -> spaces.Box:

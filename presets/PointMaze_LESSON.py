@@ -15,8 +15,8 @@ from coach_rl.presets.goal_hierarchies import (
 )
 
 VALIDATION = {
-    # Three seeds had -50 to -68 after 30,000 steps; an episode that never gets there costs 200.
-    "point_maze_u": rl.ValidationParameters(reward=-80.0, within=rl.EnvironmentSteps(60_000))
+    # Five seeds had -28 to -49 after 30,000 steps; an episode that never gets there costs 200.
+    "point_maze_u": rl.ValidationParameters(reward=-60.0, within=rl.EnvironmentSteps(60_000))
 }
 """Acceptance tests, by maze."""
 

@@ -3,19 +3,16 @@
 from dataclasses import dataclass
 
 import coach_rl as rl
-from coach_rl.presets.panels import RunPanel, arrives, flat, ppo_optimizer, with_given
-from coach_rl.presets.workshop_robots import ROBOTS, Robot, Task, View, ant, interval, world
+from coach_rl.presets.panels import arrives, flat, ppo_optimizer, with_given
+from coach_rl.presets.workshop_robots import ROBOTS, RobotPanel, Task, View, ant, world
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel(RunPanel):
+class Panel(RobotPanel):
     """Settings to change with -cp."""
 
-    robot: Robot = "ball"
-    """The robot; the ant takes more steps."""
     task: Task = "walk"
     """The task; all: walk, press and push in an order that each episode draws."""
-    num_envs: int = 64
     steps: int = 150_000
     learning_rate: float | None = None
     """Learning rate at the start; None: 0.001 of the ball, 0.0003 of the ant."""
@@ -46,6 +43,6 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         panel,
         agent if panel.robot == "ball" else ant(view, settings),
         world(panel.robot, panel.task),
-        panel.schedule(evaluation_interval=interval(panel, 25_000), evaluation_episodes=100),
+        panel.schedule(evaluation_interval=panel.interval(25_000), evaluation_episodes=100),
         validation=arrives(0.9, within=panel.steps),
     )

@@ -3,18 +3,17 @@
 from dataclasses import dataclass, replace
 
 import coach_rl as rl
-from coach_rl.presets.panels import RunPanel, arrives, ppo_optimizer
-from coach_rl.presets.workshop_robots import Robot, View, ant, interval, world
+from coach_rl.presets.panels import arrives, ppo_optimizer
+from coach_rl.presets.workshop_robots import RobotPanel, View, ant, world
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel(RunPanel):
+class Panel(RobotPanel):
     """Settings to change with -cp."""
 
-    robot: Robot = "ball"
-    """The robot, and that of the runs below."""
     walk: str | None = None
-    """Run of `Workshop_PPO` that has learned to walk; its agent only acts. None: it learns here."""
+    """Run of `Workshop_PPO` with this robot that has learned to walk; its agent only acts. None: it
+    learns here."""
     press: str | None = None
     """The same for pressing the plate."""
     push: str | None = None
@@ -23,7 +22,6 @@ class Panel(RunPanel):
     """Steps for which the selected agent acts."""
     preempt: bool = False
     """If True, the selector decides at every step."""
-    num_envs: int = 64
     steps: int = 300_000
     learning_rate: float = 1e-3
     """Learning rate of the selector, and of a ball's agents."""
@@ -90,7 +88,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
             levels=(selector, *acting),
             environment=world(panel.robot, "all"),
             num_envs=panel.num_envs,
-            schedule=panel.schedule(interval(panel, 20_000), evaluation_episodes=100),
+            schedule=panel.schedule(panel.interval(20_000), evaluation_episodes=100),
             validation=arrives(0.9, within=panel.steps),
         )
     )

@@ -4,10 +4,10 @@ Meant to be imported by presets, the shipped ones and yours.
 """
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import coach_rl as rl
-from coach_rl.presets.panels import ppo_optimizer
+from coach_rl.presets.panels import RunPanel, ppo_optimizer
 
 Task = Literal["all", "walk", "press", "push"]
 View = Literal["due", "walk", "press", "push"]
@@ -29,23 +29,17 @@ ROBOTS: dict[Robot, RobotSettings] = {
 """Settings by robot."""
 
 
-class RobotPanel(Protocol):
-    """A panel that has a robot and a number of steps."""
+@dataclass(frozen=True, kw_only=True)
+class RobotPanel(RunPanel):
+    """Settings of presets in the workshop."""
 
-    @property
-    def robot(self) -> Robot:
-        """The robot."""
-        ...
+    robot: Robot = "ball"
+    """The robot; the ant takes more steps."""
+    num_envs: int = 64
 
-    @property
-    def steps(self) -> int:
-        """Environment steps to train for."""
-        ...
-
-
-def interval(panel: RobotPanel, steps: int) -> int:
-    """Environment steps between evaluations; an ant's take longer."""
-    return steps if panel.robot == "ball" else panel.steps // 4
+    def interval(self, steps: int) -> int:
+        """Environment steps between evaluations; an ant's take longer."""
+        return steps if self.robot == "ball" else self.steps // 4
 
 
 def world(robot: Robot, task: Task) -> rl.EnvironmentParameters:

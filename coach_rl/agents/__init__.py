@@ -23,25 +23,17 @@ if TYPE_CHECKING:
     )
     from coach_rl.agents.hierarchies.hac import HACAgentParameters
     from coach_rl.agents.hierarchies.hiro_agent import (
-        HIROAgent,
         HIROAgentParameters,
         SubGoalCorrectionParameters,
     )
-    from coach_rl.agents.hierarchies.landmarks import (
-        LandmarkParameters,
-        NoveltyParameters,
-        costs_to,
-        farthest_points,
-        path_costs,
-    )
-    from coach_rl.agents.hierarchies.lesson_goals import LESSONGoals, LESSONGoalSpace
-    from coach_rl.agents.hierarchies.metra_goals import METRAGoals, METRAGoalSpace
+    from coach_rl.agents.hierarchies.landmarks import LandmarkParameters, NoveltyParameters
+    from coach_rl.agents.hierarchies.lesson_goals import LESSONGoalSpace
+    from coach_rl.agents.hierarchies.metra_goals import METRAGoalSpace
     from coach_rl.agents.hierarchies.option_critic_agent import (
-        OptionCriticAgent,
         OptionCriticAgentParameters,
         TerminationParameters,
     )
-    from coach_rl.agents.hierarchies.skill_agents import SkillAgents, SkillAgentsParameters
+    from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
     from coach_rl.agents.hierarchies.sub_goal_guide import (
         AdjacencyParameters,
         SubGoalGuideParameters,
@@ -59,12 +51,7 @@ if TYPE_CHECKING:
     from coach_rl.agents.planning.places import FarthestPoints, GridPlaces
     from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters, PPOAlgorithmParameters
     from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
-    from coach_rl.agents.scripted_agent import (
-        ScriptedAgent,
-        ScriptedAgentParameters,
-        UniformAgent,
-        UniformAgentParameters,
-    )
+    from coach_rl.agents.scripted_agent import ScriptedAgentParameters, UniformAgentParameters
     from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
@@ -74,14 +61,12 @@ __all__ = [
     "Curriculum", "DDPGAgentParameters", "DDPGAlgorithmParameters", "DIAYNAgentParameters",
     "DQNAgentParameters", "DQNAlgorithmParameters", "DiscriminatorParameters", "EdgeLengths",
     "EnvironmentTurns", "FarthestPoints", "FilteredAgent", "GoalBatch", "GraphAgent",
-    "GraphAgentParameters", "GridPlaces", "GroupMember", "Guide", "HACAgentParameters", "HIROAgent",
-    "HIROAgentParameters", "LESSONGoalSpace", "LESSONGoals", "LandmarkParameters",
-    "LearnedGoalSpace", "LearnedGoals", "Learner", "LearningParameters", "METRAGoalSpace",
-    "METRAGoals", "NoveltyParameters", "OffPolicyAgent", "OffPolicyAgentParameters",
-    "OptionCriticAgent", "OptionCriticAgentParameters", "PPOAgent", "PPOAgentParameters",
-    "PPOAlgorithmParameters", "SACAgentParameters", "SACAlgorithmParameters", "ScriptedAgent",
-    "ScriptedAgentParameters", "SelectedTurns", "SkillAgents", "SkillAgentsParameters",
+    "GraphAgentParameters", "GridPlaces", "GroupMember", "Guide", "HACAgentParameters",
+    "HIROAgentParameters", "LESSONGoalSpace", "LandmarkParameters", "LearnedGoalSpace",
+    "LearnedGoals", "Learner", "LearningParameters", "METRAGoalSpace", "NoveltyParameters",
+    "OffPolicyAgent", "OffPolicyAgentParameters", "OptionCriticAgentParameters", "PPOAgent",
+    "PPOAgentParameters", "PPOAlgorithmParameters", "SACAgentParameters", "SACAlgorithmParameters",
+    "ScriptedAgentParameters", "SelectedTurns", "SkillAgentsParameters",
     "SubGoalCorrectionParameters", "SubGoalGuideParameters", "TD3AgentParameters",
-    "TD3AlgorithmParameters", "TerminationParameters", "Turns", "UniformAgent",
-    "UniformAgentParameters", "costs_to", "farthest_points", "path_costs",
+    "TD3AlgorithmParameters", "TerminationParameters", "Turns", "UniformAgentParameters",
 ]  # fmt: skip

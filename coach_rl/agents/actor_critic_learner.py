@@ -1,5 +1,6 @@
 """The parts DDPG, TD3 and SAC share: an actor, critics, their Adams and their targets."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import field
 from typing import Generic
@@ -13,34 +14,33 @@ from coach_rl.agents.learner import (
     AnyActingPolicy,
     PerturbedPolicy,
 )
-from coach_rl.agents.off_policy_agent import OffPolicyAgent, OffPolicyAgentParameters
+from coach_rl.agents.off_policy_agent import (
+    ClippedTargetParameters,
+    OffPolicyAgent,
+    OffPolicyAgentParameters,
+)
 from coach_rl.architectures.continuous_control import (
     Actor,
     ActorParameters,
     CriticEnsemble,
     CriticParameters,
+    Critics,
+    DeterministicActor,
 )
 from coach_rl.architectures.gradient_step import (
     AdamParameters,
     Batch,
-    Loss,
     Numbers,
     Objective,
     OptimizerParameters,
     TargetSync,
 )
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.numpy_policy import (
-    Forward,
-    quick_forward,
-    recurrent_forward,
-    torch_forward,
-)
+from coach_rl.architectures.numpy_policy import quick_forward, recurrent_forward, torch_forward
 from coach_rl.architectures.torso import require_memoryless
 from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, FloatArray, Observation
-from coach_rl.core.spaces import Space
 from coach_rl.exploration_policies import (
     ExplorationPolicyParameters,
     GaussianNoise,
@@ -74,6 +74,14 @@ class ActorCriticAgentParameters(OffPolicyAgentParameters):
 
 
 @parameter_class
+class DeterministicAlgorithmParameters(ClippedTargetParameters):
+    """Settings shared by algorithms with a deterministic actor."""
+
+    target_sync: TargetSync = field(default_factory=lambda: TargetSync(rate=0.005))
+    """Update rule of all targets; TD3 counts steps that move the actor."""
+
+
+@parameter_class
 class DeterministicAgentParameters(ActorCriticAgentParameters):
     """Parameters shared by off-policy agents with a deterministic actor."""
 
@@ -83,7 +91,7 @@ class DeterministicAgentParameters(ActorCriticAgentParameters):
     """Exploration noise on the parameters, applied before the action noise; None: no such noise."""
 
 
-class ActorCriticLearner(Generic[Batch]):
+class ActorCriticLearner(ABC, Generic[Batch]):
     """An actor and K critics that learn from a `Batch`; an algorithm adds losses and how it acts.
 
     Args:
@@ -91,7 +99,6 @@ class ActorCriticLearner(Generic[Batch]):
         agent: The agent that learns by it.
         actor: The policy's network.
         critics: The critics' network.
-        losses: Of the critics and the actor.
         sync: How targets follow.
         actor_follows: Whether the actor has a target as well.
         more: Objectives stepped after those of critics and actor.
@@ -104,7 +111,6 @@ class ActorCriticLearner(Generic[Batch]):
         *,
         actor: Actor,
         critics: CriticEnsemble,
-        losses: tuple[Loss[Batch], Loss[Batch]],
         sync: TargetSync,
         actor_follows: bool,
         more: Sequence[Objective[Batch]] = (),
@@ -115,18 +121,17 @@ class ActorCriticLearner(Generic[Batch]):
         self.policy = recurrent_forward(
             actor.torso, actor.head, agent.device, critics.embedder
         ) or quick_forward(actor.torso, actor.head, agent.device)
-        critic_loss, actor_loss = losses
         objectives = (
             Objective(
                 name="critic",
                 network=self.critics,
-                loss=critic_loss,
+                loss=self.critic_loss,
                 optimizer=params.critic_optimizer,
             ),
             Objective(
                 name="actor",
                 network=self.actor,
-                loss=actor_loss,
+                loss=self.actor_loss,
                 optimizer=params.actor_optimizer,
             ),
             *more,
@@ -140,6 +145,14 @@ class ActorCriticLearner(Generic[Batch]):
         }
         targets = [(self.critics, sync), *([(self.actor, sync)] if actor_follows else [])]
         self.engine = agent.new_engine(objectives, targets=targets)
+
+    @abstractmethod
+    def critic_loss(self, flat: Tensor, batch: Batch, scalars: Numbers) -> tuple[Tensor, Numbers]:
+        """The loss of the critics with parameters `flat`, and its metrics."""
+
+    @abstractmethod
+    def actor_loss(self, flat: Tensor, batch: Batch, scalars: Numbers) -> tuple[Tensor, Numbers]:
+        """The loss of the actor with parameters `flat`, and its metrics."""
 
     def values(self, observation: Observation, action: Array) -> FloatArray:
         """The lower critic's values [R] of actions [R, A] in filtered observations."""
@@ -166,28 +179,46 @@ class ActorCriticLearner(Generic[Batch]):
         return loss + more, {"actor_loss": loss, **metrics}
 
 
-def deterministic_acting(
-    params: DeterministicAgentParameters,
-    action_space: Space,
-    actor: NetworkWrapper,
-    policy: Forward,
-) -> AnyActingPolicy:
-    """Acting by a deterministic actor, with the noise of the parameters.
+class DeterministicLearner(ActorCriticLearner[Batch]):
+    """A deterministic actor and K critics, all of which have targets.
 
     Args:
         params: The agent's parameters.
-        action_space: Where it acts.
-        actor: The actor.
-        policy: The same as a function of numpy observations.
+        agent: The agent that learns by it.
+        algorithm: The settings of the algorithm.
+        members: K.
     """
-    exploration = params.exploration.build(action_space)
-    if params.parameter_noise is None:
-        return ActingPolicy(policy, exploration)
-    require_memoryless([actor.module], f"agent '{params.name}' with its parameter_noise")
-    return PerturbedPolicy(
-        policy,
-        exploration,
-        parameter_noise=params.parameter_noise,
-        actor=actor,
-        action_space=action_space,
-    )
+
+    def __init__(
+        self,
+        params: DeterministicAgentParameters,
+        agent: OffPolicyAgent,
+        algorithm: DeterministicAlgorithmParameters,
+        *,
+        members: int,
+    ) -> None:
+        # A target beyond a squashed value's bounds would drive it to where its gradient ends.
+        self.clip_targets = algorithm.clip_targets or params.critic.bounds
+        actor = DeterministicActor(params.actor, *agent.network_arguments)
+        critics = Critics(params.critic, *agent.network_arguments, members=members)
+        self.to_box = critics.to_box
+        super().__init__(
+            params,
+            agent,
+            actor=actor,
+            critics=critics,
+            sync=algorithm.target_sync,
+            actor_follows=True,
+        )
+        exploration = params.exploration.build(agent.action_space)
+        self.acting: AnyActingPolicy = ActingPolicy(self.policy, exploration)
+        if params.parameter_noise is not None:
+            owner = f"agent '{params.name}' with its parameter_noise"
+            require_memoryless([self.actor.module], owner)
+            self.acting = PerturbedPolicy(
+                self.policy,
+                exploration,
+                parameter_noise=params.parameter_noise,
+                actor=self.actor,
+                action_space=agent.action_space,
+            )

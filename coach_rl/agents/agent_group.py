@@ -174,11 +174,11 @@ class AgentGroupParameters(LearnerParameters):
         """That of the first member with one; each decision counts for an agent that is shared."""
         names = [member.agent_name for member in self.members]
         for member in self.members:
-            agent = _named(member.agent, member.agent_name)
-            if not isinstance(agent, LearnerParameters):
+            learner = _named(member.agent, member.agent_name)
+            if not isinstance(learner, LearnerParameters):
                 continue
             times = names.count(member.agent_name) if self.arbiter is None else 1
-            obstacle = agent.obstacle_to_learning(
+            obstacle = learner.obstacle_to_learning(
                 num_envs=num_envs, steps=steps * times, heatup=heatup * times
             )
             if obstacle is not None:

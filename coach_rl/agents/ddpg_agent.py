@@ -10,16 +10,12 @@ import torch
 from torch import Tensor
 
 from coach_rl.agents.actor_critic_learner import (
-    ActorCriticLearner,
     DeterministicAgentParameters,
-    deterministic_acting,
+    DeterministicAlgorithmParameters,
+    DeterministicLearner,
 )
-from coach_rl.agents.off_policy_agent import (
-    ClippedTargetParameters,
-    OffPolicyAgent,
-)
-from coach_rl.architectures.continuous_control import Critics, DeterministicActor
-from coach_rl.architectures.gradient_step import Numbers, TargetSync
+from coach_rl.agents.off_policy_agent import OffPolicyAgent
+from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative
@@ -28,11 +24,9 @@ from coach_rl.memories.batches import TransitionBatch
 
 
 @parameter_class
-class DDPGAlgorithmParameters(ClippedTargetParameters):
+class DDPGAlgorithmParameters(DeterministicAlgorithmParameters):
     """DDPG's settings. Defaults: those of Fujimoto et al. 2018 and Tianshou's MuJoCo benchmark."""
 
-    target_sync: TargetSync = field(default_factory=lambda: TargetSync(rate=0.005))
-    """Update rule of both target networks."""
     action_penalty: NonNegative[float] = 0.0
     """Added to the actor's loss: this times the mean square of its normalised actions."""
 
@@ -50,26 +44,12 @@ class DDPGAgentParameters(DeterministicAgentParameters):
         return self.new_agent(context, discount=self.algorithm.discount, make_learner=make_learner)
 
 
-class DDPGLearner(ActorCriticLearner[TransitionBatch]):
+class DDPGLearner(DeterministicLearner[TransitionBatch]):
     """An actor that climbs the critic's hill, and a critic; both have targets."""
 
     def __init__(self, params: DDPGAgentParameters, agent: OffPolicyAgent) -> None:
+        super().__init__(params, agent, params.algorithm, members=1)
         self._algorithm = params.algorithm
-        # A target beyond a squashed value's bounds would drive it to where its gradient ends.
-        self.clip_targets = params.algorithm.clip_targets or params.critic.bounds
-        actor = DeterministicActor(params.actor, *agent.network_arguments)
-        critics = Critics(params.critic, *agent.network_arguments)
-        self.to_box = critics.to_box
-        super().__init__(
-            params,
-            agent,
-            actor=actor,
-            critics=critics,
-            losses=(self.critic_loss, self.actor_loss),
-            sync=params.algorithm.target_sync,
-            actor_follows=True,
-        )
-        self.acting = deterministic_acting(params, agent.action_space, self.actor, self.policy)
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
         return self.engine.step(self.prepared(batch))

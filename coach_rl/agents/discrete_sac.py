@@ -10,18 +10,16 @@ import math
 import torch
 from torch import Tensor
 
-from coach_rl.agents.actor_critic_learner import ActorCriticLearner
 from coach_rl.agents.learner import ActingPolicy
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
-from coach_rl.agents.sac_agent import SACAgentParameters, Temperature
+from coach_rl.agents.sac_agent import SACAgentParameters, SoftLearner
 from coach_rl.architectures.action_masks import masked
 from coach_rl.architectures.continuous_control import (
     Actor,
     ChoiceCritics,
     CriticParameters,
 )
-from coach_rl.architectures.gradient_step import Numbers, Objective
-from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.numpy_policy import torch_forward
 from coach_rl.architectures.q_network import discrete_choices
 from coach_rl.core.errors import ConfigurationError
@@ -35,7 +33,7 @@ from coach_rl.functional.temporal_difference import critic_loss, td_target
 from coach_rl.memories.batches import Tensors, TransitionBatch
 
 
-class DiscreteSACLearner(ActorCriticLearner[TransitionBatch]):
+class DiscreteSACLearner(SoftLearner[TransitionBatch]):
     """A policy over actions that is rewarded for its entropy, and two critics of every action.
 
     Args:
@@ -44,35 +42,16 @@ class DiscreteSACLearner(ActorCriticLearner[TransitionBatch]):
     """
 
     def __init__(self, params: SACAgentParameters, agent: OffPolicyAgent) -> None:
-        space, algorithm = agent.action_space, params.algorithm
+        space = agent.action_space
         _require_discrete_settings(params, agent)
-        self.sizes, self._algorithm = discrete_choices(space), algorithm
+        self.sizes = discrete_choices(space)
         first = first_action(space).reshape(-1)
         self._first_actions = torch.from_numpy(first).to(agent.device)  # [D]
         seen, _, rng, normaliser = agent.network_arguments
         count = sum(self.sizes)  # M
         actor = Actor(params.actor, seen, count, rng, normaliser)
-        critics = ChoiceCritics(params.critic, seen, count, rng, normaliser, members=2)
-        self.temperature = NetworkWrapper(
-            Temperature(algorithm.initial_temperature), device=agent.device
-        )
-        temperature = Objective(
-            name="temperature",
-            network=self.temperature,
-            loss=self.temperature_loss,
-            optimizer=params.temperature_optimizer,
-        )
-        super().__init__(
-            params,
-            agent,
-            actor=actor,
-            critics=critics,
-            losses=(self.critic_loss, self.actor_loss),
-            sync=algorithm.target_sync,
-            actor_follows=False,
-            more=(temperature,) if algorithm.learn_temperature else (),
-        )
-        self.networks["temperature"] = self.temperature
+        critics = ChoiceCritics(params.critic, seen, None, count, rng, normaliser, members=2)
+        super().__init__(params, agent, actor=actor, critics=critics)
         exploration = (
             Categorical().build(space)
             if not space.shape

@@ -66,10 +66,6 @@ def _nature_learning() -> LearningParameters:
     return LearningParameters(batch=32, updates_per_step=0.25, learning_starts=50_000)
 
 
-def _rainbow_adam() -> AdamParameters:
-    return AdamParameters(learning_rate=6.25e-5, epsilon=1.5e-4)
-
-
 @parameter_class
 class DQNAgentParameters(OffPolicyAgentParameters):
     """A DQN agent. Defaults are those for Atari; small tasks want faster ones."""
@@ -82,7 +78,9 @@ class DQNAgentParameters(OffPolicyAgentParameters):
     """The exploration policy."""
     network: QNetworkParameters = field(default_factory=QNetworkParameters)
     """Its network."""
-    optimizer: OptimizerParameters = field(default_factory=_rainbow_adam)
+    optimizer: OptimizerParameters = field(
+        default_factory=lambda: AdamParameters(learning_rate=6.25e-5, epsilon=1.5e-4)
+    )
     """The optimiser (Hessel et al. 2018: Adam; the first DQN had RMSprop)."""
 
     def build(self, context: AgentContext) -> OffPolicyAgent:

@@ -12,6 +12,7 @@ from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.spaces import (
     MixedSpace,
     Space,
+    choice_sizes,
     clipped_to_space,
     first_action,
     is_float_box,
@@ -176,18 +177,10 @@ def _joined_boxes(boxes: Mapping[str, spaces.Box]) -> spaces.Box:
 
 
 def _joined_discrete(parts: Mapping[str, Space]) -> spaces.MultiDiscrete:
-    counts, starts = zip(*[_choices(part) for part in parts.values()], strict=True)
+    counts = [count for part in parts.values() for count in choice_sizes(part)]
+    starts = [
+        np.broadcast_to(first_action(part), part.shape or ()).ravel() for part in parts.values()
+    ]
     return spaces.MultiDiscrete(
-        np.concatenate(counts).astype(np.int64), start=np.concatenate(starts).astype(np.int64)
+        np.array(counts, np.int64), start=np.concatenate(starts).astype(np.int64)
     )
-
-
-def _choices(space: Space) -> tuple[Array, Array]:
-    """Return how many choices each element of a discrete space has, and its first one, [A] each."""
-    match space:
-        case spaces.Discrete():
-            return np.array([space.n]), np.array([space.start])
-        case spaces.MultiDiscrete():
-            return space.nvec.reshape(-1), space.start.reshape(-1)
-    size = int(np.prod(space.shape or ()))
-    return np.full(size, 2), np.zeros(size, np.int64)

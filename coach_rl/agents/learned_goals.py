@@ -30,6 +30,10 @@ from gymnasium import spaces
 from torch import Tensor
 
 from coach_rl.agents.agent_rows import write_rows
+from coach_rl.architectures.gradient_step import Objective
+from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.torso import AnyTorsoParameters, LatentNetwork, require_memoryless
+from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, SpaceError, require
 from coach_rl.core.goals import GOAL_KEY, GoalContext, GoalSpace, TimedGoalSpace
@@ -38,6 +42,7 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import UnitInterval
 from coach_rl.core.records import Action, ActionRequest, Array, FloatArray, Observation, Outcome
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
+from coach_rl.core.seeding import integer_seed
 from coach_rl.memories.batches import Tensors, TransitionBatch, under
 from coach_rl.memories.changing_goals import (
     AFTER,
@@ -283,7 +288,7 @@ class LearnedGoals(ScaledGoals, KeptGoals, Saved):
         GoalSpace.__init__(
             self, **{each.name: getattr(params, each.name) for each in fields(GoalSpace)}
         )
-        self.params = params
+        self.params, self._context = params, context
         self.recomputes = params.recomputed
         self.device = torch.device(context.runtime.device)
         """Device of the networks."""
@@ -295,6 +300,25 @@ class LearnedGoals(ScaledGoals, KeptGoals, Saved):
     def build(self, context: GoalContext) -> "LearnedGoals":
         """Equal goals that have learned nothing."""
         return self.params.build(context)
+
+    def new_network(self, torso: AnyTorsoParameters, name: str) -> NetworkWrapper:
+        """A network from the observation `key` to latents, whose weights are drawn by a name."""
+        context = self._context
+        self.check(context.observation)
+        module = LatentNetwork(
+            torso,
+            key=self.key,
+            space=context.observation[self.key],
+            size=self.size,
+            rng=torch.Generator().manual_seed(integer_seed(context.runtime.seed, name)),
+        )
+        require_memoryless((module,), "a goal space")
+        return NetworkWrapper(module, device=self.device)
+
+    def new_engine(self, *objectives: Objective[GoalBatch]) -> UpdateEngine[GoalBatch]:
+        """The engine that learns by these objectives."""
+        owner = f"the goals of level '{self._context.level}'"
+        return UpdateEngine(objectives, owner=owner, runtime=self._context.runtime)
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__

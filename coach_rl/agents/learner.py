@@ -71,7 +71,6 @@ class ActingPolicy(Generic[Rows]):
         )
 
     def metrics(self, clock: Clock) -> dict[str, float]:
-        """Return the metrics to log now, e.g. `exploration/epsilon`."""
         return self.exploration.metrics(clock)
 
 

@@ -351,16 +351,14 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         seen, learner = self._seen_alone(observation), cast("Any", self.learner)
         if action is None:
             action = self.policy_actions(seen)
-        elif self.output_filter is not None:
+        else:
             action = np.asarray(self.output_filter.inverse(action))
         values: FloatArray = learner.values(seen, action)
         return values
 
     def greedy_actions(self, observation: Observation) -> Array:
         action = self.policy_actions(self._seen_alone(observation))
-        return (
-            action if self.output_filter is None else np.asarray(self.output_filter.apply(action))
-        )
+        return np.asarray(self.output_filter.apply(action))
 
     def _seen_alone(self, observation: Observation) -> Observation:
         """Filtered observations [R, ...] each that belong to no row."""
@@ -461,7 +459,6 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         return per_sample
 
     def metrics(self, clock: Clock) -> dict[str, float]:
-        """Return the metrics of the memory and the exploration since the last call."""
         guide = {} if self.guide is None else self.guide.metrics()
         return self.memory.metrics() | self.learner.acting.metrics(clock) | guide
 

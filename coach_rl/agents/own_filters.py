@@ -22,6 +22,7 @@ from coach_rl.core.spaces import (
     EnvironmentSpaces,
     Space,
     choice_sizes,
+    first_action,
     has_finite_width,
     is_float_box,
     stretched,
@@ -52,7 +53,6 @@ class UnfilteredInput(Saved):
         starts: BoolArray,
         learn: bool,
     ) -> Observation:
-        """Return the argument."""
         return observation
 
     def reward(
@@ -64,7 +64,6 @@ class UnfilteredInput(Saved):
         ends: BoolArray,
         learn: bool,
     ) -> FloatArray:
-        """Return the argument."""
         return reward
 
 
@@ -307,8 +306,7 @@ def masked_input(
             "the filter out, or set action_mask=None"
         )
     made = output.apply(np.arange(own.start, own.start + own.n, dtype=np.int64))
-    first = getattr(spaces_shown.action, "start", np.zeros((), np.int64))
     assert not isinstance(made, dict), "a filter makes one array of actions"
-    choices = (made - first).reshape(int(own.n), -1)
+    choices = (made - first_action(spaces_shown.action)).reshape(int(own.n), -1).astype(np.int64)
     needed = choices + np.cumsum((0, *sizes[:-1]))
     return MaskedInput(inner, key, (int(own.n),), agent=agent, needed=needed)

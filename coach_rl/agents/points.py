@@ -1,14 +1,11 @@
 """Points of agents where an inspection can read values; see `core.inspection`."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium import spaces
 
-from coach_rl.agents.learner import Learner
 from coach_rl.architectures.gradient_step import as_arrays, mapped, named_tensors
-from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.inspection import (
     InspectionPoint,
     Observer,
@@ -16,13 +13,15 @@ from coach_rl.core.inspection import (
     before_calls,
     flat,
 )
-from coach_rl.core.interfaces import InputFilter
 from coach_rl.core.records import Array, Observation, Transition
-from coach_rl.core.spaces import Space
 from coach_rl.memories.batches import Columns, Minibatch, TransitionBatch
-from coach_rl.memories.memory import Memory
 from coach_rl.memories.replay_memory import ReplayMemory
 from coach_rl.memories.samplers import SamplerChain, SamplerUnit
+
+if TYPE_CHECKING:
+    from coach_rl.agents.filtered_agent import FilteredAgent
+    from coach_rl.agents.off_policy_agent import OffPolicyAgent
+    from coach_rl.agents.ppo_agent import PPOAgent
 
 AGE_IN_DECISIONS = "age_in_decisions"
 """Column of a batch: decisions of a transition's row since that one."""
@@ -40,29 +39,7 @@ _KEPT = (
 )
 
 
-class FilteringAgent(Protocol):
-    """The attributes of an agent that `points_of_filters` needs; it acts and stores."""
-
-    input_filter: InputFilter
-    observation_space: spaces.Dict
-    acts_in: Space
-
-
-class ReplayAgent(Protocol):
-    """The attributes of an agent that `points_of_replay` needs."""
-
-    memory: Memory
-    learner: Learner
-
-
-class RolloutAgent(Protocol):
-    """The attributes of an agent that `points_of_rollouts` needs."""
-
-    engine: UpdateEngine[Any]
-    training_steps: int
-
-
-def points_of_filters(agent: FilteringAgent) -> list[InspectionPoint]:
+def points_of_filters(agent: "FilteredAgent[Any]") -> list[InspectionPoint]:
     """Points at the filters of an agent, and where its transitions are stored."""
     observed = agent.observation_space.spaces
 
@@ -98,7 +75,7 @@ def points_of_filters(agent: FilteringAgent) -> list[InspectionPoint]:
     ]
 
 
-def points_of_replay(agent: ReplayAgent) -> list[InspectionPoint]:
+def points_of_replay(agent: "OffPolicyAgent") -> list[InspectionPoint]:
     """Points at the sampler of a replay memory, at batches and at the network.
 
     Only this engine's memory has a sampler with points, and the age of transitions.
@@ -132,7 +109,7 @@ def points_of_replay(agent: ReplayAgent) -> list[InspectionPoint]:
     ]
 
 
-def points_of_rollouts(agent: RolloutAgent) -> list[InspectionPoint]:
+def points_of_rollouts(agent: "PPOAgent") -> list[InspectionPoint]:
     """Points at minibatches of a rollout, and at the network."""
 
     def learned_from(minibatch: Minibatch) -> dict[str, Array]:

@@ -65,6 +65,7 @@ from coach_rl.core.spaces import (
     MixedSpace,
     Space,
     acts_in_units,
+    choice_sizes,
     first_action,
 )
 from coach_rl.core.state import State
@@ -588,10 +589,8 @@ def _is_flat(space: Space) -> bool:
 def sampler_for(space: Space) -> Sampler:
     """Return the sampler of a space's actions; `distribution_for` has accepted the space."""
     match space:
-        case Discrete():
-            return CategoricalSampler(sizes=(int(space.n),), single=True)
-        case MultiDiscrete():
-            return CategoricalSampler(sizes=tuple(int(size) for size in space.nvec), single=False)
+        case Discrete() | MultiDiscrete():
+            return CategoricalSampler(sizes=choice_sizes(space), single=isinstance(space, Discrete))
         case MixedSpace():
-            return MixedSampler(tuple(int(size) for size in space.choices.nvec), space.groups)
+            return MixedSampler(choice_sizes(space.choices), space.groups)
     return GaussianSampler(size=int(np.prod(space.shape or (1,))))

@@ -4,6 +4,7 @@ docs/algorithms/td3.md lists every detail and its source. Discrete spaces: `disc
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import field
 from functools import partial
@@ -19,9 +20,15 @@ from coach_rl.agents.off_policy_agent import (
     OffPolicyAgent,
     ValueLearningParameters,
 )
-from coach_rl.architectures.continuous_control import Critics, SquashedGaussianActor
+from coach_rl.architectures.continuous_control import (
+    Actor,
+    CriticEnsemble,
+    Critics,
+    SquashedGaussianActor,
+)
 from coach_rl.architectures.gradient_step import (
     AdamParameters,
+    Batch,
     Numbers,
     Objective,
     OptimizerParameters,
@@ -38,7 +45,6 @@ from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.seeding import integer_seed
 from coach_rl.exploration_policies.box_noise import (
     SquashedGaussianPolicy,
-    SquashedGaussianSampling,
 )
 from coach_rl.functional.distributions import squashed_sample
 from coach_rl.functional.temporal_difference import critic_loss, td_target
@@ -112,22 +118,14 @@ class Temperature(nn.Module):
         return self.log_alpha
 
 
-class SACBatch(NamedTuple):
-    """The columns a step of SAC learns from."""
-
-    transitions: TransitionBatch
-    noise: Tensor
-    """Standard normal numbers for actions in the observations, [B, A]."""
-    next_noise: Tensor
-    """Standard normal numbers for actions in the next observations, [B, A]."""
-
-
-class SACLearner(ActorCriticLearner[SACBatch]):
-    """A squashed Gaussian policy that is rewarded for its entropy, and two critics.
+class SoftLearner(ActorCriticLearner[Batch]):
+    """A policy that is rewarded for its entropy, critics, and the temperature that weighs it.
 
     Args:
         params: The agent's parameters.
         agent: The agent that learns by it.
+        actor: The policy's network.
+        critics: The critics' network.
         more: Objectives stepped after those of critics, actor and temperature.
     """
 
@@ -135,13 +133,12 @@ class SACLearner(ActorCriticLearner[SACBatch]):
         self,
         params: SACAgentParameters,
         agent: OffPolicyAgent,
-        more: Sequence[Objective[SACBatch]] = (),
+        *,
+        actor: Actor,
+        critics: CriticEnsemble,
+        more: Sequence[Objective[Batch]] = (),
     ) -> None:
-        algorithm = params.algorithm
-        self._algorithm, self._noise = algorithm, agent.noise
-        actor = SquashedGaussianActor(params.actor, *agent.network_arguments)
-        critics = Critics(params.critic, *agent.network_arguments, members=2)
-        self.to_box = critics.to_box
+        algorithm = self._algorithm = params.algorithm
         self.temperature = NetworkWrapper(
             Temperature(algorithm.initial_temperature), device=agent.device
         )
@@ -156,16 +153,53 @@ class SACLearner(ActorCriticLearner[SACBatch]):
             agent,
             actor=actor,
             critics=critics,
-            losses=(self.critic_loss, self.actor_loss),
             sync=algorithm.target_sync,
             actor_follows=False,
             more=(*((temperature,) if algorithm.learn_temperature else ()), *more),
         )
         self.networks["temperature"] = self.temperature
-        size, entropy = len(self.to_box.low), algorithm.target_entropy
+
+    @abstractmethod
+    def temperature_loss(
+        self, flat: Tensor, batch: Batch, scalars: Numbers
+    ) -> tuple[Tensor, Numbers]:
+        """The loss of the temperature with parameters `flat`, and its metrics."""
+
+
+class SACBatch(NamedTuple):
+    """The columns a step of SAC learns from."""
+
+    transitions: TransitionBatch
+    noise: Tensor
+    """Standard normal numbers for actions in the observations, [B, A]."""
+    next_noise: Tensor
+    """Standard normal numbers for actions in the next observations, [B, A]."""
+
+
+class SACLearner(SoftLearner[SACBatch]):
+    """A squashed Gaussian policy that is rewarded for its entropy, and two critics.
+
+    Args:
+        params: The agent's parameters.
+        agent: The agent that learns by it.
+        more: Objectives stepped after those of critics, actor and temperature.
+    """
+
+    def __init__(
+        self,
+        params: SACAgentParameters,
+        agent: OffPolicyAgent,
+        more: Sequence[Objective[SACBatch]] = (),
+    ) -> None:
+        self._noise = agent.noise
+        actor = SquashedGaussianActor(params.actor, *agent.network_arguments)
+        critics = Critics(params.critic, *agent.network_arguments, members=2)
+        self.to_box = critics.to_box
+        super().__init__(params, agent, actor=actor, critics=critics, more=more)
+        size, entropy = len(self.to_box.low), params.algorithm.target_entropy
         self.target_entropy = -float(size) if entropy is None else entropy
         bounds = params.actor.log_std_bounds
-        sampling = SquashedGaussianSampling(log_std_bounds=bounds).build(agent.action_space)
+        sampling = SquashedGaussianPolicy(agent.action_space, bounds)
         self.acting: ActingPolicy[RowNoise] = ActingPolicy(self.policy, sampling)
         if params.greedy_candidates:
             rng = torch.Generator().manual_seed(

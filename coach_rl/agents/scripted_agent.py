@@ -139,7 +139,6 @@ class UniformAgent(ActingOnly):
         return actions_from_uniform(self._space, row_state.drawn[rows], mask)
 
     def description(self) -> str:
-        """The space it draws from, for people."""
         return f"uniform over {self._space}"
 
 
@@ -192,7 +191,6 @@ class ScriptedAgentParameters(CodeNamingParameters):
             raise UnknownNameError("script", policy, BUILT_IN, "others are named 'module:function'")
 
     def code_names(self) -> tuple[str, ...]:
-        """Return the policy, where it is the name of a function."""
         is_name = isinstance(self.policy, str) and self.policy not in BUILT_IN
         return (str(self.policy),) if is_name else ()
 
@@ -251,7 +249,6 @@ class ScriptedAgent(ActingOnly):
         raise SpaceError(f"agent '{self.name}' follows a script, into which nothing can be loaded")
 
     def description(self) -> str:
-        """The script, for people."""
         return f"script: {self._label}"
 
 

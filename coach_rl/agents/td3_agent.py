@@ -11,16 +11,12 @@ import torch
 from torch import Tensor
 
 from coach_rl.agents.actor_critic_learner import (
-    ActorCriticLearner,
     DeterministicAgentParameters,
-    deterministic_acting,
+    DeterministicAlgorithmParameters,
+    DeterministicLearner,
 )
-from coach_rl.agents.off_policy_agent import (
-    ClippedTargetParameters,
-    OffPolicyAgent,
-)
-from coach_rl.architectures.continuous_control import Critics, DeterministicActor
-from coach_rl.architectures.gradient_step import Numbers, TargetSync
+from coach_rl.agents.off_policy_agent import OffPolicyAgent
+from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
@@ -30,11 +26,9 @@ from coach_rl.memories.batches import TransitionBatch
 
 
 @parameter_class
-class TD3AlgorithmParameters(ClippedTargetParameters):
+class TD3AlgorithmParameters(DeterministicAlgorithmParameters):
     """TD3's settings. Defaults: the paper's, section 6.1."""
 
-    target_sync: TargetSync = field(default_factory=lambda: TargetSync(rate=0.005))
-    """Update rule of all targets; counted in steps that move the actor."""
     policy_delay: Positive[int] = 2
     """Critic steps per step of the actor and the targets."""
     target_noise: NonNegative[float] = 0.2
@@ -67,26 +61,12 @@ class TD3Batch(NamedTuple):
     """Standard normal numbers for the target's actions, [B, A]."""
 
 
-class TD3Learner(ActorCriticLearner[TD3Batch]):
+class TD3Learner(DeterministicLearner[TD3Batch]):
     """Two critics of which the lower is believed, and an actor that waits for them."""
 
     def __init__(self, params: TD3AgentParameters, agent: OffPolicyAgent) -> None:
+        super().__init__(params, agent, params.algorithm, members=2)
         self._algorithm, self._noise = params.algorithm, agent.noise
-        # A target beyond a squashed value's bounds would drive it to where its gradient ends.
-        self.clip_targets = params.algorithm.clip_targets or params.critic.bounds
-        actor = DeterministicActor(params.actor, *agent.network_arguments)
-        critics = Critics(params.critic, *agent.network_arguments, members=2)
-        self.to_box = critics.to_box
-        super().__init__(
-            params,
-            agent,
-            actor=actor,
-            critics=critics,
-            losses=(self.critic_loss, self.actor_loss),
-            sync=params.algorithm.target_sync,
-            actor_follows=True,
-        )
-        self.acting = deterministic_acting(params, agent.action_space, self.actor, self.policy)
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
         noise = self._noise(*batch.action.shape)
@@ -107,13 +87,8 @@ class TD3Learner(ActorCriticLearner[TD3Batch]):
                 noise = noise / self.to_box.half_range
             normalised = self.to_box.inverse(self.actor.call(self.actor.target, after))
             next_action = self.to_box((normalised + noise).clamp(-1, 1))
-            next_values = self.critics.call(self.critics.target, after, next_action)
-            target = td_target(
-                batch.reward,
-                batch.discount,
-                next_values.amin(dim=0),
-                self.clip_targets,
-            )
+            next_value = self.critics.call(self.critics.target, after, next_action).amin(dim=0)
+            target = td_target(batch.reward, batch.discount, next_value, self.clip_targets)
         values = self.critics.call(flat, batch.observation, batch.action)  # [2, B]
         return critic_loss(values, target, batch.weight, algorithm.huber, batch.mask, batch.mean)
 

@@ -11,16 +11,10 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
+    from coach_rl.architectures.actor_critic import ActorCriticParameters
     from coach_rl.architectures.adamw import AdamWParameters
     from coach_rl.architectures.attention import Attention
-    from coach_rl.architectures.continuous_control import (
-        ActorParameters,
-        CriticParameters,
-        Critics,
-        DeterministicActor,
-        SquashedGaussianActor,
-    )
+    from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters, Critics
     from coach_rl.architectures.gated_recurrence import GRU, LSTM
     from coach_rl.architectures.gradient_step import (
         AdamParameters,
@@ -30,26 +24,22 @@ if TYPE_CHECKING:
     )
     from coach_rl.architectures.linear_recurrence import MinGRU
     from coach_rl.architectures.network_wrapper import NetworkWrapper
-    from coach_rl.architectures.observation_normaliser import ObservationNormaliser
     from coach_rl.architectures.q_network import (
         CategoricalHead,
         MeanHead,
-        QNetwork,
         QNetworkParameters,
         QuantileHead,
     )
     from coach_rl.architectures.rmsprop import RMSpropParameters
-    from coach_rl.architectures.torso import Torso, TorsoParameters
+    from coach_rl.architectures.torso import TorsoParameters
     from coach_rl.architectures.update_engine import UpdateEngine
     from coach_rl.architectures.user_module import ModuleParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "GRU", "LSTM", "ActorCritic", "ActorCriticParameters", "ActorParameters", "AdamParameters",
-    "AdamWParameters", "Attention", "CategoricalHead", "CriticParameters", "Critics",
-    "DeterministicActor", "MeanHead", "MinGRU", "ModuleParameters", "NetworkWrapper", "Objective",
-    "ObservationNormaliser", "OptimizerParameters", "QNetwork", "QNetworkParameters",
-    "QuantileHead", "RMSpropParameters", "SquashedGaussianActor", "TargetSync", "Torso",
-    "TorsoParameters", "UpdateEngine",
+    "GRU", "LSTM", "ActorCriticParameters", "ActorParameters", "AdamParameters", "AdamWParameters",
+    "Attention", "CategoricalHead", "CriticParameters", "Critics", "MeanHead", "MinGRU",
+    "ModuleParameters", "NetworkWrapper", "Objective", "OptimizerParameters", "QNetworkParameters",
+    "QuantileHead", "RMSpropParameters", "TargetSync", "TorsoParameters", "UpdateEngine",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from coach_rl.architectures.torso import AnyTorsoParameters, TorsoParameters, la
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import ALLOWED
-from coach_rl.core.spaces import MixedSpace, Space
+from coach_rl.core.spaces import MixedSpace, Space, choice_sizes
 from coach_rl.functional.distributions import (
     Categorical,
     DiagonalGaussian,
@@ -129,9 +129,9 @@ def distribution_for(space: Space) -> Distribution:
         case spaces.Discrete():
             return Categorical(int(space.n))
         case spaces.MultiDiscrete() if len(space.shape) == 1:
-            return MultiCategorical(tuple(int(size) for size in space.nvec))
+            return MultiCategorical(choice_sizes(space))
         case MixedSpace():
-            return Mixed(tuple(int(size) for size in space.choices.nvec), space.groups)
+            return Mixed(choice_sizes(space.choices), space.groups)
     shown = " ".join(str(space).split())  # which may have several lines
     raise SpaceError(
         f"no stochastic policy for the action space {shown}; allowed: Box of floats, Discrete, "

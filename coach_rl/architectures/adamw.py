@@ -24,7 +24,6 @@ class AdamWParameters:
     """Largest norm of the whole gradient; None never clips."""
 
     def build(self, network: NetworkWrapper) -> "AdamW":
-        """The optimiser of a network's online parameters."""
         return AdamW(network, self)
 
 

@@ -40,7 +40,6 @@ class Attention(RecurrentLayerParameters):
         )
 
     def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "AttentionCell":
-        """The layer for that many inputs."""
         return AttentionCell(inputs, self, rng, orthogonal=orthogonal)
 
 

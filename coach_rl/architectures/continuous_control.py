@@ -25,6 +25,7 @@ from coach_rl.architectures.torso import (
     ObservationEmbedder,
     TorsoParameters,
     last_layer,
+    relu_torso,
 )
 from coach_rl.architectures.user_module import ModuleParameters, ModuleTorso
 from coach_rl.core.errors import SpaceError, require
@@ -37,15 +38,11 @@ NEAR_THE_TOP = 4.0
 good values are near it under rewards of -1 and 0."""
 
 
-def _plain_torso() -> TorsoParameters:
-    return TorsoParameters(middleware=(256, 256), activation="relu", orthogonal=False)
-
-
 @parameter_class
 class ActorParameters:
     """A policy's network. Defaults: 256-256 relu with PyTorch's initial weights."""
 
-    torso: AnyTorsoParameters = field(default_factory=_plain_torso)
+    torso: AnyTorsoParameters = field(default_factory=lambda: relu_torso(256, 256))
     """The torso: maps observations to features."""
     final_bound: NonNegative[float] | None = None
     """The last layer's initial weights lie within +- this (DDPG paper: 3e-3); None: as usual."""
@@ -62,7 +59,7 @@ class CriticParameters:
     of the DDPG paper.
     """
 
-    torso: AnyTorsoParameters = field(default_factory=_plain_torso)
+    torso: AnyTorsoParameters = field(default_factory=lambda: relu_torso(256, 256))
     """Embedder and middleware; or a module of your own, one for each critic, that gets the actions
     too."""
     action_layers: NonEmpty[tuple[int, ...]] = (0,)
@@ -103,7 +100,6 @@ class Actor(nn.Module):
         self.head = nn.Sequential(last_layer(self.torso, outputs, make))
 
     def forward(self, observation: dict[str, Tensor]) -> Any:
-        """[B, P]."""
         return self.head(self.torso(observation))
 
 
@@ -216,22 +212,9 @@ class Critics(CriticEnsemble):
 
 
 class ChoiceCritics(CriticEnsemble):
-    """K action-value functions of M actions side by side: values [K, B, M]."""
-
-    def __init__(
-        self,
-        params: CriticParameters,
-        observation_space: spaces.Dict,
-        outputs: int,
-        rng: torch.Generator,
-        normaliser: ObservationNormaliser | None = None,
-        *,
-        members: int,
-    ) -> None:
-        super().__init__(params, observation_space, None, outputs, rng, normaliser, members=members)
+    """K action-value functions of M actions side by side, which see no action: values [K, B, M]."""
 
     def forward(self, observation: dict[str, Tensor]) -> Tensor:
-        """[K, B, M]."""
         return self.bounded(self.values(observation, None, self.members))
 
 

@@ -2,8 +2,10 @@
 
 import math
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -14,29 +16,13 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import FloatArray
 
 
-@parameter_class
-class GRU(GatedLayerParameters):
-    """A gated recurrent unit (Cho et al. 2014, arXiv:1406.1078), as `torch.nn.GRU` computes it."""
-
-    def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "GRUCell":
-        """The layer for that many inputs."""
-        return GRUCell(inputs, self.size, rng, orthogonal=orthogonal, span=self.span)
-
-
-@parameter_class
-class LSTM(GatedLayerParameters):
-    """A long short-term memory (Hochreiter & Schmidhuber 1997), as `torch.nn.LSTM` computes it.
-
-    Its state, of output and cell, has twice `size` numbers.
-    """
-
-    def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "LSTMCell":
-        """The layer for that many inputs."""
-        return LSTMCell(inputs, self.size, rng, orthogonal=orthogonal, span=self.span)
-
-
 class _GatedCell(Cell):
     """Weights of G gates side by side, in the order and under the names of torch's own layers."""
+
+    GATES: ClassVar[int]
+    """G."""
+    STATES: ClassVar[int] = 1
+    """Numbers of its state for each of its output."""
 
     def __init__(
         self,
@@ -44,12 +30,12 @@ class _GatedCell(Cell):
         size: int,
         rng: torch.Generator,
         *,
-        gates: int,
-        state_size: int,
         orthogonal: bool,
+        span: int | None = None,
     ) -> None:
-        super().__init__(output_size=size, state_size=state_size)
+        super().__init__(output_size=size, state_size=self.STATES * size)
         self.bias_ih: nn.Parameter
+        gates = self.GATES
         shapes = {
             "weight_ih": (gates * size, inputs),
             "weight_hh": (gates * size, size),
@@ -66,6 +52,13 @@ class _GatedCell(Cell):
                 for gate in values.chunk(gates):
                     nn.init.orthogonal_(gate, generator=rng)
             self.register_parameter(name, nn.Parameter(values))
+        if span is not None:
+            with torch.no_grad():
+                self._lengthen(chrono_bias(size, span, rng))
+
+    @abstractmethod
+    def _lengthen(self, bias: Tensor) -> None:
+        """Add `chrono_bias` [F] to the gates that keep the state."""
 
     def _numpy_gates(self) -> Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
         """The gates' sums [R, G * F] over inputs [R, I] and over outputs before [R, F]."""
@@ -91,19 +84,10 @@ def chrono_bias(size: int, span: int, rng: torch.Generator) -> Tensor:
 class GRUCell(_GatedCell):
     """h' = (1 - z) n + z h, with the reset gate inside n."""
 
-    def __init__(
-        self,
-        inputs: int,
-        size: int,
-        rng: torch.Generator,
-        *,
-        orthogonal: bool,
-        span: int | None = None,
-    ) -> None:
-        super().__init__(inputs, size, rng, gates=3, state_size=size, orthogonal=orthogonal)
-        if span is not None:
-            with torch.no_grad():
-                self.bias_ih[size : 2 * size] += chrono_bias(size, span, rng)
+    GATES = 3
+
+    def _lengthen(self, bias: Tensor) -> None:
+        self.bias_ih[len(bias) : 2 * len(bias)] += bias
 
     def step(self, values: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         state = torch.gru_cell(values, state, *self._weights)
@@ -123,7 +107,7 @@ class GRUCell(_GatedCell):
 
         def step(values: FloatArray, state: FloatArray) -> tuple[FloatArray, FloatArray]:
             seen, kept = gates(values, state)
-            update = _sigmoid(seen[:, : 2 * size] + kept[:, : 2 * size])
+            update = sigmoid(seen[:, : 2 * size] + kept[:, : 2 * size])
             new = np.tanh(seen[:, 2 * size :] + update[:, :size] * kept[:, 2 * size :])
             new += update[:, size:] * (state - new)
             return new, new
@@ -134,20 +118,10 @@ class GRUCell(_GatedCell):
 class LSTMCell(_GatedCell):
     """c' = f c + i g, h' = o tanh(c'); the state is (h, c)."""
 
-    def __init__(
-        self,
-        inputs: int,
-        size: int,
-        rng: torch.Generator,
-        *,
-        orthogonal: bool,
-        span: int | None = None,
-    ) -> None:
-        super().__init__(inputs, size, rng, gates=4, state_size=2 * size, orthogonal=orthogonal)
-        if span is not None:
-            bias = chrono_bias(size, span, rng)
-            with torch.no_grad():
-                self.bias_ih[: 2 * size] += torch.cat([-bias, bias])
+    GATES, STATES = 4, 2
+
+    def _lengthen(self, bias: Tensor) -> None:
+        self.bias_ih[: 2 * len(bias)] += torch.cat([-bias, bias])
 
     def step(self, values: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         output, cell = torch.lstm_cell(values, state.chunk(2, dim=1), *self._weights)
@@ -167,7 +141,7 @@ class LSTMCell(_GatedCell):
         def step(values: FloatArray, state: FloatArray) -> tuple[FloatArray, FloatArray]:
             seen, kept = gates(values, state[:, :size])
             seen += kept
-            update = _sigmoid(np.delete(seen, slice(2 * size, 3 * size), axis=1))
+            update = sigmoid(np.delete(seen, slice(2 * size, 3 * size), axis=1))
             after = np.empty((len(values), 2 * size), np.float32)
             cell = after[:, size:]
             np.multiply(update[:, size : 2 * size], state[:, size:], out=cell)
@@ -176,6 +150,23 @@ class LSTMCell(_GatedCell):
             return after[:, :size], after
 
         return step
+
+
+@parameter_class
+class GRU(GatedLayerParameters):
+    """A gated recurrent unit (Cho et al. 2014, arXiv:1406.1078), as `torch.nn.GRU` computes it."""
+
+    CELL = GRUCell
+
+
+@parameter_class
+class LSTM(GatedLayerParameters):
+    """A long short-term memory (Hochreiter & Schmidhuber 1997), as `torch.nn.LSTM` computes it.
+
+    Its state, of output and cell, has twice `size` numbers.
+    """
+
+    CELL = LSTMCell
 
 
 def _one_layer() -> tuple[bool, int, float, bool, bool, bool]:
@@ -190,7 +181,7 @@ def _compacting_allowed(values: Tensor) -> AbstractContextManager[object]:
     return warnings.catch_warnings(action="ignore", category=UserWarning)
 
 
-def _sigmoid(values: FloatArray) -> FloatArray:
+def sigmoid(values: FloatArray) -> FloatArray:
     """1 / (1 + exp(-x)), written so that nothing overflows."""
     result: FloatArray = 0.5 * np.tanh(0.5 * values) + 0.5
     return result

@@ -105,7 +105,6 @@ class AdamParameters:
     """L2 regularisation: this times the parameters, biases too, is added to their gradient."""
 
     def build(self, network: NetworkWrapper) -> "Adam":
-        """The optimiser of a network's online parameters."""
         return Adam(network, self)
 
 

@@ -145,7 +145,6 @@ class Activate(nn.Module):
         self.function = ACTIVATIONS[name]
 
     def forward(self, values: Tensor) -> Tensor:
-        """Element by element."""
         return self.function(values)
 
 

@@ -1,23 +1,13 @@
 """Linear recurrent layers, whose sequences are computed in parallel: minGRU."""
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from coach_rl.architectures.gated_recurrence import chrono_bias
+from coach_rl.architectures.gated_recurrence import chrono_bias, sigmoid
 from coach_rl.architectures.layers import linear
 from coach_rl.architectures.recurrence import Cell, GatedLayerParameters, NumpyStep
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import FloatArray
-
-
-@parameter_class
-class MinGRU(GatedLayerParameters):
-    """A GRU whose gates see the input alone (Feng et al. 2024, arXiv:2410.01201, section 3.1)."""
-
-    def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "MinGRUCell":
-        """The layer for that many inputs."""
-        return MinGRUCell(inputs, self.size, rng, orthogonal=orthogonal, span=self.span)
 
 
 class MinGRUCell(Cell):
@@ -59,11 +49,18 @@ class MinGRUCell(Cell):
         )
 
         def step(values: FloatArray, state: FloatArray) -> tuple[FloatArray, FloatArray]:
-            gate = 0.5 * np.tanh(0.5 * (values @ weight[0].T + bias[0])) + 0.5
+            gate = sigmoid(values @ weight[0].T + bias[0])
             after = state + gate * (values @ weight[1].T + bias[1] - state)
             return after, after
 
         return step
+
+
+@parameter_class
+class MinGRU(GatedLayerParameters):
+    """A GRU whose gates see the input alone (Feng et al. 2024, arXiv:2410.01201, section 3.1)."""
+
+    CELL = MinGRUCell
 
 
 def linear_scan(decay: Tensor, added: Tensor, first: Tensor) -> Tensor:

@@ -17,8 +17,8 @@ from coach_rl.architectures.torso import (
     HIDDEN_GAIN,
     AnyTorsoParameters,
     Torso,
-    TorsoParameters,
     last_layer,
+    relu_torso,
 )
 from coach_rl.architectures.user_module import ModuleParameters, ModuleTorso
 from coach_rl.core.errors import SpaceError, require
@@ -184,15 +184,11 @@ class CategoricalHead:
         return torch.linspace(self.low, self.high, self.atoms, device=device)
 
 
-def _nature_torso() -> TorsoParameters:
-    return TorsoParameters(middleware=(512,), activation="relu", orthogonal=False)
-
-
 @parameter_class
 class QNetworkParameters:
     """A network of action values. Defaults: that of Mnih et al. 2015 where there are images."""
 
-    torso: AnyTorsoParameters = field(default_factory=_nature_torso)
+    torso: AnyTorsoParameters = field(default_factory=lambda: relu_torso(512))
     """The torso: maps observations to features."""
     dueling: bool = False
     """A stream for the state's value and one for advantages (Wang et al. 2016)."""
@@ -235,7 +231,6 @@ class QNetwork(nn.Module):
         self.state = _stream(params, self.torso, size, rng) if params.dueling else None
 
     def forward(self, observation: dict[str, Tensor]) -> Tensor:
-        """[B, M, K]."""
         features = self.torso(observation)
         state = None if self.state is None else self.state(features)
         return self.joined(self.actions(features), state)

@@ -8,7 +8,7 @@ it passes over the observations under `BURN_IN`, without gradients, which renews
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, ClassVar, Literal, Protocol
 
 import torch
 from annotated_types import Ge
@@ -67,10 +67,16 @@ class RecurrentLayerParameters:
 class GatedLayerParameters(RecurrentLayerParameters):
     """Settings of layers whose gates decide what they keep."""
 
+    CELL: "ClassVar[Callable[..., Cell]]"
+    """Class of the layer."""
+
     span: Annotated[int, Ge(3)] | None = None
     """Longest time, in decisions, over which the initial gates keep a state: chrono initialisation
     (Tallec & Ollivier 2018, arXiv:1804.11188). None: gates start half open, which keeps it for two
     or three."""
+
+    def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "Cell":
+        return self.CELL(inputs, self.size, rng, orthogonal=orthogonal, span=self.span)
 
 
 class Cell(nn.Module, ABC):

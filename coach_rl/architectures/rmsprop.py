@@ -36,7 +36,6 @@ class RMSpropParameters:
     """L2 regularisation: this times the parameters, biases too, is added to their gradient."""
 
     def build(self, network: NetworkWrapper) -> "RMSprop":
-        """The optimiser of a network's online parameters."""
         return RMSprop(network, self)
 
 

@@ -95,7 +95,6 @@ class StepMetrics:
         return means
 
     def state_dict(self) -> State:
-        """The sums."""
         self._fold()
         return {
             "names": [list(names) for names in self._totals],
@@ -106,7 +105,6 @@ class StepMetrics:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Restore the saved sums."""
         keys = [tuple(names) for names in state["names"]]
         totals = [values.cpu().numpy().copy() for values in state["totals"]]
         self._new, self._faults = [], {}

@@ -17,7 +17,7 @@ from coach_rl.architectures.user_module import ModuleParameters, ModuleTorso, se
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive
-from coach_rl.core.spaces import Space
+from coach_rl.core.spaces import Space, choice_sizes, first_action
 
 HIDDEN_GAIN = 2**0.5
 """Gain of orthogonal hidden layers, as in OpenAI baselines."""
@@ -106,7 +106,7 @@ class ObservationEmbedder(nn.Module):
             encoder, width = _encoder(part, key, params, rng)
             normalised = normaliser is not None and key in normaliser.mean
             first = [Normalise(normaliser, key)] if normaliser is not None and normalised else []
-            layers = _dense(width, params.embedder, params, rng)
+            layers = dense_layers(width, params.embedder, params, rng)
             self.embedders.append(nn.Sequential(*first, encoder, *layers))
             self.output_size += params.embedder[-1] if layers else width
         self.recurrence: Recurrence | None = None
@@ -147,7 +147,7 @@ class Torso(nn.Module):
         super().__init__()
         self.embedder = ObservationEmbedder(params, space, rng, normaliser)
         size = self.embedder.output_size
-        self.middleware = nn.Sequential(*_dense(size, params.middleware, params, rng))
+        self.middleware = nn.Sequential(*dense_layers(size, params.middleware, params, rng))
         self.output_size = params.middleware[-1] if params.middleware else size
 
     def forward(self, observation: dict[str, Tensor]) -> Tensor:
@@ -165,7 +165,6 @@ class FlattenVector(nn.Module):
     """[B, ...] of any number type to float32 [B, O]."""
 
     def forward(self, values: Tensor) -> Tensor:
-        """The same numbers in a row."""
         row = values.flatten(1) if values.ndim > 1 else values[:, None]
         return row.to(torch.float32)
 
@@ -178,7 +177,6 @@ class OneHot(nn.Module):
         self.sizes, self.start = sizes, start
 
     def forward(self, values: Tensor) -> Tensor:
-        """One block of `size` columns per number."""
         columns = values.to(torch.int64).reshape(-1, len(self.sizes)).unbind(dim=1)
         blocks = [
             nn.functional.one_hot(column - start, size)
@@ -200,13 +198,17 @@ class ImageScale(nn.Module):
         self.channels_first, self.is_bytes = channels_first, is_bytes
 
     def forward(self, values: Tensor) -> Tensor:
-        """Channels first."""
         values = (values if self.channels_first else values.permute(0, 3, 1, 2)).to(torch.float32)
         return values / 255 if self.is_bytes else values
 
 
 AnyTorsoParameters = TorsoParameters | ModuleParameters
 """Our torso, or a module of the user's own."""
+
+
+def relu_torso(*sizes: int) -> TorsoParameters:
+    """Layers of these sizes with relu and PyTorch's initial weights."""
+    return TorsoParameters(middleware=sizes, activation="relu", orthogonal=False)
 
 
 def last_layer(
@@ -234,7 +236,7 @@ class LatentNetwork(nn.Module):
     """A network from one observation key to latents, such as those of goals.
 
     Args:
-        torso: Its hidden layers; without memory.
+        torso: Its hidden layers.
         key: The observation key.
         space: The space of that observation.
         size: Number of latents.
@@ -256,7 +258,6 @@ class LatentNetwork(nn.Module):
         self.head = last_layer(
             self.torso, size, partial(linear, rng=rng, gain=1.0, orthogonal=False)
         )
-        require_memoryless((self,), "a goal space")
 
     def forward(self, observation: Mapping[str, Tensor]) -> Tensor:
         """Latents [B, G] of observations [B, ...] each."""
@@ -324,12 +325,9 @@ def _encoder(
     space: Space, key: str, params: TorsoParameters, rng: torch.Generator
 ) -> tuple[nn.Module, int]:
     match space:
-        case spaces.Discrete():
-            return OneHot((int(space.n),), (int(space.start),)), int(space.n)
-        case spaces.MultiDiscrete():
-            sizes = tuple(int(size) for size in space.nvec.reshape(-1))
-            start = tuple(int(first) for first in space.start.reshape(-1))
-            return OneHot(sizes, start), sum(sizes)
+        case spaces.Discrete() | spaces.MultiDiscrete():
+            sizes = choice_sizes(space)
+            return OneHot(sizes, tuple(first_action(space).ravel().tolist())), sum(sizes)
         case spaces.Box() if len(space.shape) == 3 and params.images != "flat":
             return _image_encoder(space, key, params, rng)
         case spaces.Box() | spaces.MultiBinary():
@@ -377,9 +375,10 @@ def _image_encoder(
     return nn.Sequential(*layers, nn.Flatten()), channels * height * width
 
 
-def _dense(
+def dense_layers(
     inputs: int, sizes: tuple[int, ...], params: TorsoParameters, rng: torch.Generator
 ) -> list[nn.Module]:
+    """Dense layers of these sizes, each with its normalisation and activation."""
     layers: list[nn.Module] = []
     for outputs in sizes:
         layer = linear(inputs, outputs, rng=rng, gain=HIDDEN_GAIN, orthogonal=params.orthogonal)

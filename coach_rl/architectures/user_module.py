@@ -65,7 +65,6 @@ class ModuleParameters(CodeNamingParameters):
         object.__setattr__(self, "arguments", FrozenMapping(self.arguments))
 
     def code_names(self) -> tuple[str, ...]:
-        """Return the module, where it is the name of a class."""
         return (self.module,) if isinstance(self.module, str) else ()
 
     @property
@@ -121,7 +120,6 @@ class ModuleTorso(nn.Module):
             self.output_size = _tried(self, parts, seed % 2**31)
 
     def forward(self, observation: dict[str, Tensor], *action: Tensor) -> Tensor:
-        """[B, output_size]."""
         pairs = zip(self.keys, self.normalise, strict=True)
         outputs: Tensor = self.module({k: normal(observation[k]) for k, normal in pairs}, *action)
         return outputs if outputs.ndim > 1 else outputs[:, None]

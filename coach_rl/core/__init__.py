@@ -78,7 +78,7 @@ if TYPE_CHECKING:
         MovableParameters,
         parameter_class,
     )
-    from coach_rl.core.parts import HasTimedCalls, TimedCall
+    from coach_rl.core.parts import TimedCall
     from coach_rl.core.records import (
         Action,
         ActionInfo,
@@ -122,7 +122,7 @@ __all__ = [
     "DivergenceParameters", "DrawableParameters", "End", "EnvResponse", "Environment",
     "EnvironmentEpisodes", "EnvironmentFault", "EnvironmentParameters", "EnvironmentSpaces",
     "EnvironmentSteps", "ExponentialSchedule", "Fault", "FloatArray", "GoalContext", "GoalSpace",
-    "GoalStep", "HasTimedCalls", "Hours", "InputFilter", "InputFilterParameters",
+    "GoalStep", "Hours", "InputFilter", "InputFilterParameters",
     "InspectParameters", "IntArray", "KeepingParameters", "LearnerParameters", "LevelDescription",
     "LevelPlace", "LinearSchedule", "Mark", "MarkRenderable", "MovableParameters", "NonFiniteError",
     "Observation", "OptionSpace", "Outcome", "OutputFilter", "OutputFilterParameters",

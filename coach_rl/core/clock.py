@@ -18,6 +18,8 @@ from coach_rl.core.ranges import Positive
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps, RunLength
 
+_COUNTERS = ("environment_steps", "episodes", "training_steps", "skipped_updates", "roll_backs")
+
 
 class Phase(Enum):
     """The purpose of a tick.
@@ -83,11 +85,7 @@ class Clock:
         stages: State = {"stages": dict(self.stages)} if self.stages else {}
         return {
             "phase": self.phase.value,
-            "environment_steps": self.environment_steps,
-            "episodes": self.episodes,
-            "training_steps": self.training_steps,
-            "skipped_updates": self.skipped_updates,
-            "roll_backs": self.roll_backs,
+            **{name: getattr(self, name) for name in _COUNTERS},
             "levels": {name: phase.value for name, phase in self.levels.items()},
             **stages,
         }
@@ -99,11 +97,8 @@ class Clock:
             ValueError: A counter is no whole number from 0 to 2**63 - 1.
         """
         self.phase = Phase(state["phase"])
-        self.environment_steps = _count(state, "environment_steps")
-        self.episodes = _count(state, "episodes")
-        self.training_steps = _count(state, "training_steps")
-        self.skipped_updates = _count(state, "skipped_updates")
-        self.roll_backs = _count(state, "roll_backs")
+        for name in _COUNTERS:
+            setattr(self, name, _count(state, name))
         self.levels = {name: Phase(of) for name, of in state["levels"].items()}
         self.stages = dict(state.get("stages", {}))
 

@@ -92,8 +92,8 @@ class UnknownNameError(ConfigurationError):
     ) -> None:
         self.kind, self.name, self.allowed = kind, name, sorted(allowed)
         advice = _did_you_mean(near) if near else suggestion(name, self.allowed)
-        place = f" {where}" if where else ""
-        super().__init__(f"unknown {kind} '{name}'{place}{advice}{_sentence(hint)}")
+        place, aside = f" {where}" if where else "", f" ({hint})" if hint else ""
+        super().__init__(f"unknown {kind} '{name}'{place}{advice}{aside}")
 
 
 class RunError(CoachError):
@@ -255,7 +255,3 @@ def require_no_problems(problems: Iterable[str | ConfigurationError]) -> None:
 
 def _did_you_mean(names: Sequence[str]) -> str:
     return f"; did you mean {' or '.join(repr(name) for name in names)}?"
-
-
-def _sentence(hint: str) -> str:
-    return f" ({hint})" if hint else ""

@@ -7,6 +7,7 @@ import errno
 import hashlib
 import os
 import secrets
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,6 +73,21 @@ def replacing(path: Path, unfinished: Path | None = None) -> Iterator[Path]:
     finally:
         unfinished.unlink(missing_ok=True)
     sync(path.parent)
+
+
+@contextmanager
+def filled_folder(path: Path) -> Iterator[Path]:
+    """An empty folder to fill that then becomes `path`, which is missing or empty.
+
+    Raises:
+        OSError: It cannot be written, or `path` exists by then.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".new-") as unfinished:
+        filled = Path(unfinished, "new")
+        filled.mkdir()
+        yield filled
+        os.rename(filled, path)
 
 
 def unused(path: Path) -> Path:

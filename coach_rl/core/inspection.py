@@ -4,12 +4,13 @@ A point costs nothing without an inspection: `after_calls` and `before_calls` wr
 object when an inspection begins.
 
 A class names its points: `POINTS = (points_of_updates,)`, functions from an object to its points.
+An object whose points depend on more than its class has a method `inspection_points()`.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NoReturn, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, NoReturn, TypeAlias
 
 from coach_rl.core.errors import ConfigurationError, UnknownNameError, require
 from coach_rl.core.parameter_classes import parameter_class
@@ -171,15 +172,6 @@ class InspectionPoint:
     """Columns that are ages of what is learned from."""
 
 
-@runtime_checkable
-class Inspectable(Protocol):
-    """An object whose points depend on more than its class."""
-
-    def inspection_points(self) -> Sequence[InspectionPoint]:
-        """Return its own; parts name theirs."""
-        ...
-
-
 def points_of(agent: object) -> list[InspectionPoint]:
     """The points of an agent and its parts, with the name of the agent that they belong to.
 
@@ -191,7 +183,7 @@ def points_of(agent: object) -> list[InspectionPoint]:
         for functions in declared(type(part.value), "POINTS"):
             for function in functions:
                 own += function(part.value)
-        if isinstance(part.value, Inspectable):
+        if hasattr(part.value, "inspection_points"):
             own += part.value.inspection_points()
         name = getattr(part.agent, "name", "")
         for each in own:
@@ -217,31 +209,29 @@ def after_calls(
         method: The method's name.
         shown: From the call's result and its arguments to columns; calls without any are skipped.
     """
-
-    def watch(observe: Observer) -> None:
-        call = getattr(owner, method)
-
-        def watched(*args: object, **named: object) -> object:
-            result = call(*args, **named)
-            observe(lambda: shown(result, *args, **named))
-            return result
-
-        stand_before(owner, method, watched)
-
-    return watch
+    return _calls(owner, method, shown, after=True)
 
 
 def before_calls(
     owner: object, method: str, shown: Callable[..., Columns]
 ) -> Callable[[Observer], None]:
     """Make the `watch` of a point that shows what a method is called with; see `after_calls`."""
+    return _calls(owner, method, shown, after=False)
 
+
+def _calls(
+    owner: object, method: str, shown: Callable[..., Columns], *, after: bool
+) -> Callable[[Observer], None]:
     def watch(observe: Observer) -> None:
         call = getattr(owner, method)
 
         def watched(*args: object, **named: object) -> object:
-            observe(lambda: shown(*args, **named))
-            return call(*args, **named)
+            if not after:
+                observe(lambda: shown(*args, **named))
+            result = call(*args, **named)
+            if after:
+                observe(lambda: shown(result, *args, **named))
+            return result
 
         stand_before(owner, method, watched)
 

@@ -99,16 +99,13 @@ def _fit_fields(parameters: object) -> None:
     for name, argument in arguments.items():
         own, *overridden = _types(cls)[name]
         called = f"{cls.__name__}.{name}{of}"
-        unit, advice = _unit_of(argument.default), argument.metadata.get(ADVICE)
+        # The default determines the step unit of a whole number.
+        unit = argument.default if isinstance(argument.default, StepUnit) else None
+        advice = argument.metadata.get(ADVICE)
         fitted = fit(getattr(parameters, name), own, unit, called, advice=advice)
         for ranged in overridden:
             fit(fitted, ranged, unit, called, advice=advice)
         object.__setattr__(parameters, name, fitted)
-
-
-def _unit_of(default: object) -> StepUnit | None:
-    """The default, if it determines the step unit of a whole number."""
-    return default if isinstance(default, StepUnit) else None
 
 
 def _arguments(cls: type) -> dict[str, Field[object]]:
@@ -116,18 +113,15 @@ def _arguments(cls: type) -> dict[str, Field[object]]:
     return {each.name: each for each in fields(cls) if each.init}
 
 
-def _narrows(inherited: object, own: object) -> bool:
-    return inherited != own and has_range(inherited)
-
-
 @cache
 def _types(cls: type) -> dict[str, tuple[object, ...]]:
     """The declared types of every field: its own, then others with a range that it overrides."""
     bases = [declared_types(base) for base in cls.__mro__[1:] if _is_parameter_class(base)]
-    return {
-        name: (own, *(base[name] for base in bases if _narrows(base.get(name), own)))
-        for name, own in declared_types(cls).items()
-    }
+    found: dict[str, tuple[object, ...]] = {}
+    for name, own in declared_types(cls).items():
+        inherited = [base[name] for base in bases if base.get(name, own) != own]
+        found[name] = (own, *filter(has_range, inherited))
+    return found
 
 
 class MovableParameters(ABC):

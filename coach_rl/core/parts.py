@@ -7,25 +7,19 @@
     for part in walk(planner):
         part.name, part.value                    # "" and the planner, then "network", "memory"
 
+Parts that are None are skipped. An object whose timed calls depend on more than its class has a
+method `timed_calls()` that returns its own.
+
 A service is a function that walks this tree when it begins: `timed_calls`, `points_of`,
 `note_signals`, `update_modes`, `freeze_statistics`, `description_of`. None of them runs in a tick.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 from coach_rl.core.records import Array
-
-
-@runtime_checkable
-class HasParts(Protocol):
-    """An object that is made of others."""
-
-    def parts(self) -> Mapping[str, object]:
-        """The parts by name; those that are None are skipped."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -54,7 +48,7 @@ def walk(root: object) -> Iterator[Part]:
 def _walked(part: Part, seen: set[int]) -> Iterator[Part]:
     seen.add(id(part.value))
     yield part
-    if not isinstance(part.value, HasParts):
+    if not hasattr(part.value, "parts"):
         return
     for name, value in part.value.parts().items():
         if value is None or id(value) in seen:
@@ -125,15 +119,6 @@ class TimedCall(NamedTuple):
     """Name in the profile; calls of one name below one parent are counted together."""
 
 
-@runtime_checkable
-class HasTimedCalls(Protocol):
-    """An object whose timed calls depend on more than its class."""
-
-    def timed_calls(self) -> Sequence[TimedCall]:
-        """Return its own; parts name theirs."""
-        ...
-
-
 def timed_calls(whole: object) -> Iterator[TimedCall]:
     """The calls that an object and its parts name; a group's members below their names."""
     for part in walk(whole):
@@ -145,5 +130,5 @@ def timed_calls(whole: object) -> Iterator[TimedCall]:
                 owner, _, method = path.rpartition(".")
                 of = attrgetter(owner)(part.value) if owner else part.value
                 yield TimedCall(of, method, name or part.name)
-        if isinstance(part.value, HasTimedCalls):
+        if hasattr(part.value, "timed_calls"):
             yield from part.value.timed_calls()

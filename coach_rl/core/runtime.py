@@ -42,11 +42,6 @@ def ignore_activity(_activity: str) -> None:
     """Ignore the activity."""
 
 
-def waiting_for(evaluations: int) -> str:
-    """Waiting for evaluations that another process makes."""
-    return f"waiting for {evaluations} background evaluation{'s' * (evaluations > 1)}"
-
-
 def is_first_step(activity: str) -> bool:
     """True for the slow work of a first gradient step: nothing has been learned since the start."""
     return activity.startswith((COMPILING, RECORDING))

@@ -7,7 +7,7 @@ report: see docs/record_stream.md.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -66,17 +66,8 @@ SILENT = Signals()
 """Signals without a listener."""
 
 
-@runtime_checkable
-class SignalSource(Protocol):
-    """A filter that notes signals."""
-
-    def note_to(self, signals: Signals) -> None:
-        """Send signals to `signals` from now on."""
-        ...
-
-
 def note_signals(whole: object, signals: Signals) -> None:
-    """Connect all parts of an object that are sources of signals to `signals`."""
+    """Connect all parts of an object that have a method `note_to` to `signals`."""
     for part in walk(whole):
-        if isinstance(part.value, SignalSource):
+        if hasattr(part.value, "note_to"):
             part.value.note_to(signals)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         EpsilonGreedyNoise,
         GaussianNoise,
         OrnsteinUhlenbeckNoise,
-        SquashedGaussianSampling,
         TruncatedNormalNoise,
     )
     from coach_rl.exploration_policies.discrete_policies import (
@@ -38,14 +37,12 @@ if TYPE_CHECKING:
         ParameterExplorationParameters,
         ParameterNoise,
     )
-    from coach_rl.exploration_policies.sampling import CategoricalSampler, GaussianSampler, Sampler
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "AnyExplorationPolicy", "AnyParameterExploration", "Boltzmann", "Categorical",
-    "CategoricalSampler", "EpsilonGreedy", "EpsilonGreedyNoise", "EpsilonZGreedy",
-    "ExplorationPolicy", "ExplorationPolicyParameters", "GaussianNoise", "GaussianSampler",
-    "Greedy", "OrnsteinUhlenbeckNoise", "ParameterExploration", "ParameterExplorationParameters",
-    "ParameterNoise", "Sampler", "SquashedGaussianSampling", "TruncatedNormalNoise",
+    "AnyExplorationPolicy", "AnyParameterExploration", "Boltzmann", "Categorical", "EpsilonGreedy",
+    "EpsilonGreedyNoise", "EpsilonZGreedy", "ExplorationPolicy", "ExplorationPolicyParameters",
+    "GaussianNoise", "Greedy", "OrnsteinUhlenbeckNoise", "ParameterExploration",
+    "ParameterExplorationParameters", "ParameterNoise", "TruncatedNormalNoise",
 ]  # fmt: skip

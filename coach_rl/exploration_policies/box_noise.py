@@ -5,7 +5,6 @@ actor-critic.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Annotated
@@ -27,8 +26,8 @@ from coach_rl.exploration_policies.exploration_policy import (
     AnyExplorationPolicy,
     BoxActions,
     ExplorationPolicyParameters,
+    ScheduledPolicy,
     check_ends,
-    scheduled,
 )
 
 
@@ -70,12 +69,11 @@ class TruncatedNormalNoise:
         return TruncatedNormalPolicy(self, BoxActions(action_space, policy="TruncatedNormalNoise"))
 
 
-class GaussianNoisePolicy:
+class GaussianNoisePolicy(ScheduledPolicy[BoxActions]):
     """Actions [R, A] with normal noise, clipped; an `ExplorationPolicy`."""
 
     def __init__(self, params: GaussianNoise, actions: BoxActions) -> None:
-        self._params = params
-        self._actions = actions
+        super().__init__(actions, params.scale, "GaussianNoise.scale")
         raw = np.ones_like(actions.half_range)
         self._unit: FloatArray = raw if params.unit == "raw" else actions.half_range  # [A]
 
@@ -93,28 +91,15 @@ class GaussianNoisePolicy:
         starts: BoolArray,  # noqa: ARG002 - nothing lasts
         clock: Clock,
     ) -> FloatArray:
-        """Actions [R, A]."""
-        std = self._scale(clock) * self._unit
+        std = self._now(clock) * self._unit
         return self._actions.clipped(values + std * state.draw(rows))
 
-    def greedy(self, values: FloatArray) -> FloatArray:
-        """The actions without noise, clipped, [R, A]."""
-        return self._actions.greedy(values)
 
-    def metrics(self, clock: Clock) -> dict[str, float]:
-        """The scale."""
-        return {"exploration/scale": self._scale(clock)}
-
-    def _scale(self, clock: Clock) -> float:
-        return scheduled(self._params.scale, clock, "GaussianNoise.scale")
-
-
-class TruncatedNormalPolicy:
+class TruncatedNormalPolicy(ScheduledPolicy[BoxActions]):
     """Actions [R, A] drawn from truncated normals; an `ExplorationPolicy`."""
 
     def __init__(self, params: TruncatedNormalNoise, actions: BoxActions) -> None:
-        self._params = params
-        self._actions = actions
+        super().__init__(actions, params.scale, "TruncatedNormalNoise.scale")
 
     def new_rows(self, num_rows: int, seed: int) -> RowNoise:
         """A uniform number for each element, for the inverse of the distribution."""
@@ -135,10 +120,9 @@ class TruncatedNormalPolicy:
         starts: BoolArray,  # noqa: ARG002 - nothing lasts
         clock: Clock,
     ) -> FloatArray:
-        """Actions [R, A]."""
         mean = self._actions.clipped(values)
         numbers = state.draw(rows).astype(np.float64)
-        std = self._scale(clock) * self._actions.half_range.astype(np.float64)
+        std = self._now(clock) * self._actions.half_range.astype(np.float64)
         moves = std > 0  # [A]; nothing is drawn where std is 0
         bounds = np.where(moves, std, 1.0)
         below = _cumulative((self._actions.low - mean) / bounds)
@@ -147,30 +131,10 @@ class TruncatedNormalPolicy:
         probability = below + (numbers + 2.0**-25) * (above - below)
         return self._actions.clipped(mean + np.where(moves, std * _quantile(probability), 0.0))
 
-    def greedy(self, values: FloatArray) -> FloatArray:
-        """The actions without noise, clipped, [R, A]."""
-        return self._actions.greedy(values)
 
-    def metrics(self, clock: Clock) -> dict[str, float]:
-        """The scale."""
-        return {"exploration/scale": self._scale(clock)}
-
-    def _scale(self, clock: Clock) -> float:
-        return scheduled(self._params.scale, clock, "TruncatedNormalNoise.scale")
-
-
-def _elementwise(function: Callable[[float], float], values: Array) -> FloatArray:
-    """The function of every number, float64: numpy has no normal distribution."""
-    flat = [function(value) for value in values.ravel().tolist()]
-    return np.array(flat, np.float64).reshape(values.shape)
-
-
-def _cumulative(values: FloatArray) -> FloatArray:
-    return _elementwise(NormalDist().cdf, values)
-
-
-def _quantile(probabilities: FloatArray) -> FloatArray:
-    return _elementwise(NormalDist().inv_cdf, probabilities)
+# numpy has no normal distribution.
+_cumulative = np.vectorize(NormalDist().cdf, otypes=[np.float64])
+_quantile = np.vectorize(NormalDist().inv_cdf, otypes=[np.float64])
 
 
 @parameter_class
@@ -218,12 +182,12 @@ class OrnsteinUhlenbeckRows(Saved):
     """x, float32 [N, A], in half-ranges of each element."""
 
 
-class OrnsteinUhlenbeckPolicy:
+class OrnsteinUhlenbeckPolicy(ScheduledPolicy[BoxActions]):
     """Actions [R, A] with drifting noise, clipped; an `ExplorationPolicy`."""
 
     def __init__(self, params: OrnsteinUhlenbeckNoise, actions: BoxActions) -> None:
+        super().__init__(actions, params.sigma, "OrnsteinUhlenbeckNoise.sigma")
         self._params = params
-        self._actions = actions
 
     def new_rows(self, num_rows: int, seed: int) -> OrnsteinUhlenbeckRows:
         """Processes at their mean."""
@@ -244,28 +208,12 @@ class OrnsteinUhlenbeckPolicy:
         starts: BoolArray,
         clock: Clock,
     ) -> FloatArray:
-        """Actions [R, A]; the processes of these rows take a step."""
         params = self._params
         level = np.where(starts[:, None], np.float32(params.mean), state.level[rows])
         pull = params.theta * params.dt * (params.mean - level)
-        level = level + pull + self._sigma(clock) * math.sqrt(params.dt) * state.noise.draw(rows)
+        level = level + pull + self._now(clock) * math.sqrt(params.dt) * state.noise.draw(rows)
         state.level[rows] = level
         return self._actions.clipped(values + level * self._actions.half_range)
-
-    def greedy(self, values: FloatArray) -> FloatArray:
-        """The actions without noise, clipped, [R, A]."""
-        return self._actions.greedy(values)
-
-    def metrics(self, clock: Clock) -> dict[str, float]:
-        """Sigma."""
-        return {"exploration/sigma": self._sigma(clock)}
-
-    def _sigma(self, clock: Clock) -> float:
-        return scheduled(self._params.sigma, clock, "OrnsteinUhlenbeckNoise.sigma")
-
-
-def _fetch_noise() -> ExplorationPolicyParameters:
-    return GaussianNoise(scale=ConstantSchedule(value=0.2))
 
 
 @parameter_class
@@ -278,7 +226,9 @@ class EpsilonGreedyNoise:
 
     epsilon: Schedule = field(default_factory=lambda: ConstantSchedule(value=0.3))
     """Probability of an even draw from the Box, in [0, 1]."""
-    noise: ExplorationPolicyParameters = field(default_factory=_fetch_noise)
+    noise: ExplorationPolicyParameters = field(
+        default_factory=lambda: GaussianNoise(scale=ConstantSchedule(value=0.2))
+    )
     """The policy of the other decisions. Its processes continue in all of them."""
 
     def __post_init__(self) -> None:
@@ -302,14 +252,13 @@ class EpsilonGreedyNoiseRows(Saved):
     """The other policy's."""
 
 
-class EpsilonGreedyNoisePolicy:
+class EpsilonGreedyNoisePolicy(ScheduledPolicy[BoxActions]):
     """Even draws among another policy's actions [R, A]; an `ExplorationPolicy`."""
 
     def __init__(
         self, params: EpsilonGreedyNoise, actions: BoxActions, noise: AnyExplorationPolicy
     ) -> None:
-        self._params = params
-        self._actions = actions
+        super().__init__(actions, params.epsilon, "EpsilonGreedyNoise.epsilon", high=1)
         self._noise = noise
 
     def new_rows(self, num_rows: int, seed: int) -> EpsilonGreedyNoiseRows:
@@ -335,52 +284,34 @@ class EpsilonGreedyNoisePolicy:
         starts: BoolArray,
         clock: Clock,
     ) -> FloatArray:
-        """Actions [R, A]."""
         numbers = state.draws.draw(rows)
         noisy = self._noise.explore(state.noise, rows, values, starts=starts, clock=clock)
-        drawn = numbers[:, :1] < self._epsilon(clock)
+        drawn = numbers[:, :1] < self._now(clock)
         return np.where(drawn, self._actions.even(numbers[:, 1:]), noisy)
 
-    def greedy(self, values: FloatArray) -> FloatArray:
-        """The actions without noise, clipped, [R, A]."""
-        return self._actions.greedy(values)
-
     def metrics(self, clock: Clock) -> dict[str, float]:
-        """Epsilon, and the other policy's."""
-        return {"exploration/epsilon": self._epsilon(clock), **self._noise.metrics(clock)}
-
-    def _epsilon(self, clock: Clock) -> float:
-        return scheduled(self._params.epsilon, clock, "EpsilonGreedyNoise.epsilon", high=1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SquashedGaussianSampling:
-    """Draw from the network's own distribution; greedy is the squashed mean."""
-
-    log_std_bounds: tuple[float, float] = (-20.0, 2.0)
-    """Log standard deviations are kept within."""
-
-    def build(self, action_space: Space) -> "SquashedGaussianPolicy":
-        """Build the policy for a flat, bounded Box of floats."""
-        actions = BoxActions(action_space, policy="SquashedGaussianSampling")
-        return SquashedGaussianPolicy(self, actions)
+        return super().metrics(clock) | self._noise.metrics(clock)
 
 
 class SquashedGaussianPolicy:
-    """`values` are means and log standard deviations before squashing, [R, 2A].
+    """Draws from the network's own distribution; greedy is the squashed mean.
+
+    `values` are means and log standard deviations before squashing, [R, 2A].
 
     Args:
-        params: Its parameters.
-        actions: The actions of the Box.
+        action_space: A flat, bounded Box of floats.
+        log_std_bounds: Log standard deviations are kept within.
     """
 
-    def __init__(self, params: SquashedGaussianSampling, actions: BoxActions) -> None:
-        self._bounds = params.log_std_bounds
+    def __init__(
+        self, action_space: Space, log_std_bounds: tuple[float, float] = (-20.0, 2.0)
+    ) -> None:
+        self._bounds = log_std_bounds
+        actions = BoxActions(action_space, policy="SquashedGaussianPolicy")
         self._low, self._high = actions.low, actions.high
         self._half_range = actions.half_range
 
     def new_rows(self, num_rows: int, seed: int) -> RowNoise:
-        """A stream of standard normal numbers per row."""
         size = len(self._low)
         return RowNoise(num_rows=num_rows, size=size, kind="normal", seed=seed, name="policy")
 
@@ -393,13 +324,11 @@ class SquashedGaussianPolicy:
         starts: BoolArray,  # noqa: ARG002 (each draw stands alone)
         clock: Clock,  # noqa: ARG002
     ) -> Array:
-        """Sampled actions [R, A]."""
         size = len(self._low)
         log_std = np.clip(values[:, size:], *self._bounds)
         return self._in_box(values[:, :size] + np.exp(log_std) * state.draw(rows))
 
     def greedy(self, values: FloatArray) -> Array:
-        """The squashed means [R, A]."""
         return self._in_box(values[:, : len(self._low)])
 
     def metrics(self, clock: Clock) -> dict[str, float]:  # noqa: ARG002

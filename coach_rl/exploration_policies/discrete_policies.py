@@ -10,7 +10,12 @@ from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import Space
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.exploration_policies.exploration_policy import DiscreteActions, check_ends, scheduled
+from coach_rl.exploration_policies.exploration_policy import (
+    DiscreteActions,
+    ScheduledPolicy,
+    check_ends,
+    scheduled,
+)
 from coach_rl.exploration_policies.sampling import CategoricalSampler
 
 
@@ -34,12 +39,11 @@ class EpsilonGreedy:
         return EpsilonGreedyPolicy(self, DiscreteActions(action_space, policy="EpsilonGreedy"))
 
 
-class EpsilonGreedyPolicy:
+class EpsilonGreedyPolicy(ScheduledPolicy[DiscreteActions]):
     """Epsilon-greedy choice by action values [R, n]; an `ExplorationPolicy`."""
 
     def __init__(self, params: EpsilonGreedy, actions: DiscreteActions) -> None:
-        self._params = params
-        self._actions = actions
+        super().__init__(actions, params.epsilon, "EpsilonGreedy.epsilon", high=1)
 
     def new_rows(self, num_rows: int, seed: int) -> RowNoise:
         """Two uniform numbers a decision: whether, and which."""
@@ -54,22 +58,10 @@ class EpsilonGreedyPolicy:
         starts: BoolArray,  # noqa: ARG002 - nothing lasts
         clock: Clock,
     ) -> IntArray:
-        """Actions [R]."""
         numbers = state.draw(rows)
-        drawn = numbers[:, 0] < self._epsilon(clock)
+        drawn = numbers[:, 0] < self._now(clock)
         even = self._actions.even(numbers[:, 1:], values)
         return np.where(drawn, even, self._actions.greedy(values))
-
-    def greedy(self, values: FloatArray) -> IntArray:
-        """The largest action value, the first of equals, [R]."""
-        return self._actions.greedy(values)
-
-    def metrics(self, clock: Clock) -> dict[str, float]:
-        """Epsilon."""
-        return {"exploration/epsilon": self._epsilon(clock)}
-
-    def _epsilon(self, clock: Clock) -> float:
-        return scheduled(self._params.epsilon, clock, "EpsilonGreedy.epsilon", high=1)
 
 
 @parameter_class
@@ -126,7 +118,6 @@ class SoftmaxPolicy:
         starts: BoolArray,  # noqa: ARG002 - nothing lasts
         clock: Clock,
     ) -> IntArray:
-        """Actions [R]."""
         noise = state.draw(rows)
         logits = values
         if self._temperature is not None:
@@ -140,11 +131,9 @@ class SoftmaxPolicy:
         return self._actions.numbered(self._sampler.draw(logits, noise)[0])
 
     def greedy(self, values: FloatArray) -> IntArray:
-        """The largest value, the first of equals, [R]."""
         return self._actions.greedy(values)
 
     def metrics(self, clock: Clock) -> dict[str, float]:
-        """The temperature, where there is one."""
         if self._temperature is None:
             return {}
         return {

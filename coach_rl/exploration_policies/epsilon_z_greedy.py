@@ -22,8 +22,8 @@ from coach_rl.exploration_policies.exploration_policy import (
     DiscreteActions,
     ExplorationPolicyParameters,
     Greedy,
+    ScheduledPolicy,
     check_ends,
-    scheduled,
 )
 
 
@@ -73,7 +73,7 @@ class EpsilonZGreedyRows(Saved):
     """The other policy's."""
 
 
-class EpsilonZGreedyPolicy:
+class EpsilonZGreedyPolicy(ScheduledPolicy[DiscreteActions | BoxActions]):
     """Repeated random actions among another policy's; an `ExplorationPolicy`."""
 
     def __init__(
@@ -82,8 +82,7 @@ class EpsilonZGreedyPolicy:
         actions: DiscreteActions | BoxActions,
         noise: AnyExplorationPolicy,
     ) -> None:
-        self._params = params
-        self._actions = actions
+        super().__init__(actions, params.epsilon, "EpsilonZGreedy.epsilon", high=1)
         self._noise = noise
         weights = np.arange(1, params.longest + 1, dtype=np.float64) ** -params.mu
         self._cumulative = weights.cumsum() / weights.sum()  # [longest], of durations from 1 on
@@ -110,12 +109,11 @@ class EpsilonZGreedyPolicy:
         starts: BoolArray,
         clock: Clock,
     ) -> Array:
-        """Actions [R] or [R, A]; open repetitions of these rows take a step."""
         numbers = state.draws.draw(rows)
         actions = self._noise.explore(state.noise, rows, values, starts=starts, clock=clock).copy()
         allowed = self._actions.allowed(values, state.action[rows])
         left = np.where(starts | ~allowed, 0, state.left[rows])
-        begins = (left == 0) & (numbers[:, 0] < self._epsilon(clock))
+        begins = (left == 0) & (numbers[:, 0] < self._now(clock))
         left[begins] = 1 + self._cumulative.searchsorted(numbers[begins, 1], side="right")
         state.action[rows[begins]] = self._actions.even(numbers[begins, 2:], values[begins])
         repeats = left > 0
@@ -123,13 +121,5 @@ class EpsilonZGreedyPolicy:
         state.left[rows] = left - repeats
         return actions
 
-    def greedy(self, values: FloatArray) -> Array:
-        """The greedy actions."""
-        return self._actions.greedy(values)
-
     def metrics(self, clock: Clock) -> dict[str, float]:
-        """Epsilon, and the other policy's."""
-        return {"exploration/epsilon": self._epsilon(clock), **self._noise.metrics(clock)}
-
-    def _epsilon(self, clock: Clock) -> float:
-        return scheduled(self._params.epsilon, clock, "EpsilonZGreedy.epsilon", high=1)
+        return super().metrics(clock) | self._noise.metrics(clock)

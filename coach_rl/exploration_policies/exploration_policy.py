@@ -1,7 +1,7 @@
 """The interface between an off-policy agent and an exploration policy."""
 
 import math
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from gymnasium import spaces
@@ -182,25 +182,52 @@ class BoxActions:
         return self.clipped(self.low + uniform * (2 * self.half_range))
 
 
-def scheduled(
-    schedule: Schedule, clock: Clock, name: str, *, low: float = 0.0, high: float = math.inf
-) -> float:
-    """The schedule's value now; ParameterError, by `name`, when outside [low, high]."""
+def scheduled(schedule: Schedule, clock: Clock, name: str, *, high: float = math.inf) -> float:
+    """The schedule's value now; ParameterError, by `name`, when outside [0, high]."""
     value = schedule(clock)
-    if not low <= value <= high or math.isinf(value):
-        limit = (
-            f"be {low:g} or more and finite" if high == math.inf else f"lie in [{low:g}, {high:g}]"
-        )
+    if not 0 <= value <= high or math.isinf(value):
+        limit = "be 0 or more and finite" if high == math.inf else f"lie in [0, {high:g}]"
         raise ParameterError(
             f"{name} must {limit}, got {value} at environment step {clock.environment_steps}"
         )
     return value
 
 
-def check_ends(schedule: Schedule, name: str, *, low: float = 0.0, high: float = math.inf) -> None:
-    """Raise `ParameterError` when the schedule begins or ends outside [low, high]."""
+def check_ends(schedule: Schedule, name: str, *, high: float = math.inf) -> None:
+    """Raise `ParameterError` when the schedule begins or ends outside [0, high]."""
     for clock in (_BEGINNING, _FAR_END):
-        scheduled(schedule, clock, name, low=low, high=high)
+        scheduled(schedule, clock, name, high=high)
+
+
+Actions = TypeVar("Actions", bound=DiscreteActions | BoxActions)
+
+
+class ScheduledPolicy(Generic[Actions]):
+    """The shared half of exploration policies with a setting that follows a schedule.
+
+    Args:
+        actions: The actions of the agent's space.
+        schedule: The values of the setting.
+        name: Class and field of the setting, such as `GaussianNoise.scale`; it is logged as
+            `exploration/<field>`.
+        high: The largest value of the setting; the smallest is 0.
+    """
+
+    def __init__(
+        self, actions: Actions, schedule: Schedule, name: str, *, high: float = math.inf
+    ) -> None:
+        self._actions = actions
+        self._schedule, self._name, self._high = schedule, name, high
+
+    def greedy(self, values: FloatArray) -> Array:
+        return self._actions.greedy(values)
+
+    def metrics(self, clock: Clock) -> dict[str, float]:
+        return {f"exploration/{self._name.partition('.')[2]}": self._now(clock)}
+
+    def _now(self, clock: Clock) -> float:
+        """The value of the setting."""
+        return scheduled(self._schedule, clock, self._name, high=self._high)
 
 
 @parameter_class
@@ -225,7 +252,6 @@ class GreedyPolicy:
         self._actions = actions
 
     def new_rows(self, num_rows: int, seed: int) -> NothingToRemember:  # noqa: ARG002 - protocol
-        """Rows that remember nothing."""
         return NothingToRemember()
 
     def explore(
@@ -237,13 +263,10 @@ class GreedyPolicy:
         starts: BoolArray,  # noqa: ARG002 - protocol
         clock: Clock,  # noqa: ARG002 - protocol
     ) -> Array:
-        """The greedy actions."""
         return self.greedy(values)
 
     def greedy(self, values: FloatArray) -> Array:
-        """The greedy actions."""
         return self._actions.greedy(values)
 
     def metrics(self, clock: Clock) -> dict[str, float]:  # noqa: ARG002 - protocol
-        """Nothing."""
         return {}

@@ -62,7 +62,6 @@ class IndependentChoices:
         starts: BoolArray,
         clock: Clock,
     ) -> IntArray:
-        """Actions [R, D] from the values [R, M] of all choices."""
         own = zip(self._policies, state.choices.values(), self._columns, strict=True)
         chosen = [
             policy.explore(choice, rows, values[:, columns], starts=starts, clock=clock)
@@ -71,7 +70,6 @@ class IndependentChoices:
         return np.stack(chosen, axis=1)
 
     def greedy(self, values: FloatArray) -> IntArray:
-        """Each choice's greedy action, [R, D]."""
         own = zip(self._policies, self._columns, strict=True)
         return np.stack([policy.greedy(values[:, columns]) for policy, columns in own], axis=1)
 

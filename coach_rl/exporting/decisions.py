@@ -139,7 +139,6 @@ class NetworkDecision(Decision):
         self._sent = _action_map(agent, acts_in)
 
     def forward(self, request: Request) -> tuple[Chosen, Tensors]:
-        """Actions [R, ...] for the environment, and the states after them."""
         filtered, mask, state = self.observer(request.seen, request.state, request.episodes)
         name, hidden = f"{self._prefix}{HIDDEN_STATE}", self._agent.hidden_state
         if hidden is not None:
@@ -157,7 +156,6 @@ class NetworkDecision(Decision):
         return self._sent(self.policy.choice(outputs, noise, filtered)), state
 
     def chance_to_end(self, seen: Tensors, /) -> Tensor | None:
-        """Chances [R] that an option ends in what is observed after a decision; None: never."""
         agent = self._agent
         if not isinstance(agent, OptionCriticAgent):
             return None
@@ -255,15 +253,9 @@ def _passed(
         def moved(action: Chosen) -> Chosen:
             if isinstance(action, Tensor):
                 (one,) = scaled.values()
-                return inner(_stretched(one[1], one[2], one[0], action))
-            return inner(
-                {
-                    key: _stretched(scaled[key][1], scaled[key][2], scaled[key][0], part)
-                    if key in scaled
-                    else part
-                    for key, part in action.items()
-                }
-            )
+                return inner(_stretched(*one, action))
+            changed = {key: _stretched(*each, action[key]) for key, each in scaled.items()}
+            return inner(action | changed)
 
         return moved
     return _filters(agent, acts_in)
@@ -275,7 +267,7 @@ def _filters(agent: PPOAgent | OffPolicyAgent, acts_in: Any) -> Callable[[Chosen
     for params in getattr(agent.params.output_filter, "action", ()):  # from the environment on
         given = params.build(acts_in).agent_space
         if isinstance(params, LinearBoxToBoxMap):
-            steps.insert(0, partial(_stretched, given, acts_in, np.ones(given.shape, np.bool_)))
+            steps.insert(0, partial(_stretched, np.ones(given.shape, np.bool_), given, acts_in))
         elif isinstance(params, BoxMasking):
             steps.insert(0, partial(_clipped, given))
         else:
@@ -310,7 +302,7 @@ def _clipped(box: spaces.Box, values: Tensor) -> Tensor:
     return torch.minimum(torch.maximum(values, low), high).to(low.dtype)
 
 
-def _stretched(given: spaces.Box, wanted: spaces.Box, moves: Any, values: Tensor) -> Tensor:
+def _stretched(moves: Any, given: spaces.Box, wanted: spaces.Box, values: Tensor) -> Tensor:
     """`core.spaces.stretched` of the elements that move."""
     bounds = [given.low, given.high, wanted.low, wanted.high]
     chosen = torch.from_numpy(moves)
@@ -514,11 +506,9 @@ class TurnDecision(GroupDecision):
 
     def _idle(self, key: str, like: Tensor) -> Tensor:
         """The filler of a key where its member doesn't act, [R, ...] as `like`."""
-        return (
-            like
-            if key == WHOLE
-            else torch.zeros_like(like) + torch.from_numpy(self._group.idle[key])
-        )
+        if key == WHOLE:
+            return like
+        return torch.zeros_like(like) + torch.from_numpy(self._group.idle[key])
 
 
 def _where(here: Tensor, values: Tensor, others: Tensor) -> Tensor:

@@ -189,7 +189,8 @@ def decision_graph(
         )
         action, after = decision(request)
         action = _sent(below, action, seen)
-        acts = {"action": action} if isinstance(action, Tensor) else _named("action/", action)
+        parts = {"": action} if isinstance(action, Tensor) else action
+        acts = {f"action/{key}".rstrip("/"): part for key, part in parts.items()}
         return acts | {f"next/{name}": after[name] for name in decision.state}
 
     def inputs(rows: int) -> Tensors:
@@ -214,18 +215,18 @@ def ending_graph(
 ) -> Graph | None:
     """The graph of the chances that a level's agent ends its option; None where it never does."""
     space = level.goal_space
+    if not isinstance(space, OptionSpace):
+        return None
 
     def inputs(rows: int) -> Tensors:
-        assert space is not None
         return {**_examples(shown.observation, rows), "level_goal": _goals(space, rows)}
 
     def chance(given: Tensors) -> Tensors:
-        assert space is not None
         likely = decision.chance_to_end(given | shown_goal(space, given["level_goal"], given))
         return {} if likely is None else {"chance": likely}
 
-    graph = Graph(chance, inputs) if isinstance(space, OptionSpace) else None
-    return graph if graph is not None and graph.outputs else None
+    graph = Graph(chance, inputs)
+    return graph if graph.outputs else None
 
 
 def judge_graph(
@@ -284,10 +285,6 @@ def _no_output() -> Iterator[None]:
         os.dup2(kept, 1)
         os.close(kept)
         os.close(nothing)
-
-
-def _named(prefix: str, parts: Tensors) -> Tensors:
-    return {f"{prefix}{key}": part for key, part in parts.items()}
 
 
 def _generator() -> torch.Generator:

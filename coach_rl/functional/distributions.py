@@ -56,7 +56,6 @@ class DiagonalGaussian:
 
     @property
     def log_std_size(self) -> int:
-        """A."""
         return self.size
 
     def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:
@@ -70,7 +69,6 @@ class DiagonalGaussian:
         return normal_entropy(parameters[..., self.size :]).sum(dim=-1)
 
     def kl(self, old: Tensor, new: Tensor) -> Tensor:
-        """KL(old || new) of two diagonal normals, [B]."""
         return normal_kl(*old.chunk(2, dim=-1), *new.chunk(2, dim=-1)).sum(dim=-1)
 
 
@@ -87,17 +85,14 @@ class Categorical:
         return self.size
 
     def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:
-        """Log-probability of the chosen actions, [B]."""
         log_prob = parameters.log_softmax(dim=-1)
         return log_prob.gather(-1, action.unsqueeze(-1)).squeeze(-1)
 
     def entropy(self, parameters: Tensor) -> Tensor:
-        """Entropy, [B]."""
         log_prob = parameters.log_softmax(dim=-1)
         return -(log_prob.exp() * log_prob).sum(dim=-1)
 
     def kl(self, old: Tensor, new: Tensor) -> Tensor:
-        """KL(old || new), [B]."""
         old_log_prob, new_log_prob = old.log_softmax(dim=-1), new.log_softmax(dim=-1)
         return (old_log_prob.exp() * (old_log_prob - new_log_prob)).sum(dim=-1)
 
@@ -115,13 +110,14 @@ class MultiCategorical:
         """One logit per action of each choice."""
         return sum(self.sizes)
 
-    def _split(self, parameters: Tensor) -> list[Tensor]:
+    def split(self, parameters: Tensor) -> list[Tensor]:
+        """The logits of each choice."""
         return list(torch.split_with_sizes(parameters, list(self.sizes), dim=-1))
 
     def _parts(self, parameters: Tensor) -> list[tuple[Categorical, Tensor]]:
         return [
             (Categorical(size), logits)
-            for size, logits in zip(self.sizes, self._split(parameters), strict=True)
+            for size, logits in zip(self.sizes, self.split(parameters), strict=True)
         ]
 
     def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:
@@ -137,7 +133,7 @@ class MultiCategorical:
 
     def kl(self, old: Tensor, new: Tensor) -> Tensor:
         """Sum of the choices' divergences, [B]."""
-        columns = zip(self._parts(old), self._split(new), strict=True)
+        columns = zip(self._parts(old), self.split(new), strict=True)
         return torch.stack([part.kl(a, b) for (part, a), b in columns]).sum(dim=0)
 
 

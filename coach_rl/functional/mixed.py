@@ -33,7 +33,6 @@ class Mixed:
 
     @property
     def log_std_size(self) -> int:
-        """G."""
         return sum(size for size, _ in self.numbers)
 
     @property
@@ -78,8 +77,7 @@ class Mixed:
         return list(torch.split_with_sizes(parameters, sizes, dim=-1))
 
     def _probability(self, logits: Tensor) -> Callable[[int, int], Tensor]:
-        each = torch.split_with_sizes(logits, list(self.sizes), dim=-1)
-        probabilities = [of_choice.softmax(dim=-1) for of_choice in each]
+        probabilities = [each.softmax(dim=-1) for each in self._choices.split(logits)]
         return lambda choice, value: probabilities[choice][..., value]
 
     def _sum(self, terms: Tensor, weight: Callable[[int, int], Tensor]) -> Tensor:

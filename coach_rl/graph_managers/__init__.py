@@ -1,8 +1,7 @@
 """Graph managers: they build the stack of levels and schedule heat-up, training and evaluation.
 
-May import core, levels and telemetry. Start with `graph_manager`, whose `improve` is the
-experiment; `parameters` describes one, `graph` builds it, `phase_loop` runs it,
-`evaluation_schedule` evaluates it.
+May import core, levels, telemetry and processes. Start with `graph_manager`, whose `improve` is the
+experiment; `parameters` describes one, `graph` and `stacking` build it, `evaluations` evaluates it.
 """
 
 from typing import TYPE_CHECKING

@@ -12,12 +12,11 @@ around the stream that the one before it makes.
 """
 
 import types
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeAlias
 
-from coach_rl.core.errors import CallbackError, CoachWarning, ParameterError
+from coach_rl.core.errors import CallbackError, ParameterError, warn
 from coach_rl.core.state import State
 from coach_rl.telemetry.records import LogRecord
 
@@ -85,11 +84,9 @@ class Callbacks:
             if hasattr(callback, "load_state_dict"):
                 callback.load_state_dict(saved)
             else:
-                warnings.warn(
+                warn(
                     f"the checkpoint has the state of the callback {name}, which this run does not "
-                    "have; the state is dropped. Pass the callback again to continue exactly",
-                    CoachWarning,
-                    stacklevel=2,
+                    "have; the state is dropped. Pass the callback again to continue exactly"
                 )
 
     def close(self) -> None:

@@ -12,19 +12,18 @@ import copy
 import pickle
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
-from coach_rl.core.agents import AnyAgent, PacedAgent, require_whole_policies
+from coach_rl.core.agents import PacedAgent, require_whole_policies
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import InputFilter
-from coach_rl.core.levels import is_chain
 from coach_rl.core.records import Array, BoolArray, EnvResponse, FloatArray, IntArray, Observation
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.saved import Saved, SavedAttribute
@@ -34,7 +33,7 @@ from coach_rl.core.state import State
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.level_phases import LevelPhases
 from coach_rl.graph_managers.parameters import CollectionParameters, GraphParameters
-from coach_rl.graph_managers.stack import Stack, StackSignals
+from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stacking import build_stack
 from coach_rl.graph_managers.torch_settings import torch_settings
 from coach_rl.processes.collectors import BlockOfRows, Blocks, BlockTick, rows_of
@@ -69,7 +68,6 @@ class BlockWorker:
             raise
 
     def environment_spaces(self) -> EnvironmentSpaces:
-        """Observation and action space of one row."""
         return self._simulators.spaces
 
     def reset(self, seeds: Sequence[int], stream: int) -> EnvResponse:
@@ -81,7 +79,6 @@ class BlockWorker:
         return self._simulators.start
 
     def collect(self, ticks: int, message: bytes) -> list[BlockTick]:
-        """Make some ticks with the parameters and the progress that a message holds."""
         received = pickle.loads(message)  # from the run that started this worker
         for name, policy in received["policies"].items():
             self._agents.built[name].load_policy(policy)
@@ -94,16 +91,13 @@ class BlockWorker:
         return made
 
     def state(self) -> State:
-        """The block's stack, open episodes included."""
         return self._stack.state_dict()
 
     def load(self, state: State, stream: int) -> None:
-        """Restore a state."""
         self._stack = self._new_stack(stream)
         self._stack.load_state_dict(state)
 
     def close(self) -> None:
-        """Close the environments."""
         self._simulators.close()
 
     def _new_stack(self, stream: int) -> Stack:
@@ -127,137 +121,87 @@ class BlockWorker:
         return BlockTick(answer=answer, decisions=decisions)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CollectedStack(Stack):
-    """Levels above workers."""
-
-    parameters: GraphParameters
-
-    @property
-    def blocks(self) -> Blocks:
-        """The workers."""
-        assert isinstance(self.simulators, Blocks)
-        return self.simulators
-
-    def tick(self) -> EnvResponse:
-        """One tick of the blocks that are ready: all of them in synchronous mode."""
-        among = self.blocks.take(self._ticks_ahead(), self._message)
-        for level, made in zip(self.levels, self.blocks.decisions, strict=True):
-            level.follow(made)
-        return self.tick_of(among)
-
-    def metrics(self) -> dict[str, float]:
-        """Metrics of the workers since the last call."""
-        return self.blocks.metrics()
-
-    def load_state_dict(self, state: State, *, with_simulators: bool = True) -> None:
-        """Load a saved state; workers filter by the statistics that they had then."""
-        super().load_state_dict(state, with_simulators=with_simulators)
-        for level in self.levels:
-            freeze_statistics(level.agent, self.blocks.held.get(level.name))
-
-    def _load_simulators(self, state: State) -> None:
-        self.blocks.load_state_dict(state)
-
-    def _message(self) -> bytes:
-        """Parameters and progress for workers; freezes their filter statistics."""
-        for level in self.levels:
-            if (frozen := freeze_statistics(level.agent)) is not None:
-                self.blocks.held[level.name] = frozen
-        policies = {level.name: level.agent.policy_state_dict() for level in self.levels}
-        message = {
-            "policies": {name: _on_cpu(policy) for name, policy in policies.items() if policy},
-            "clock": self.clock.state_dict(),
-            "wall_seconds": self.clock.wall_seconds,
-        }
-        return pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-
-    def _ticks_ahead(self) -> int:
-        """Ticks that can be made before the parameters change, or before they may be too old."""
-        collection = self.parameters.collection
-        if self.clock.phase is Phase.HEATUP:
-            return 1
-        if collection.mode == "asynchronous":
-            return collection.ticks
-        if LevelPhases(self.parameters.levels).may_change_at_any_tick:
-            return 1
-        paces = [
-            level.agent.decisions_until_training() if isinstance(level.agent, PacedAgent) else 1
-            for level in self.levels
-            if not level.params.frozen
-        ]
-        return min([collection.ticks, *(-(-pace // self.num_envs) for pace in paces)])
-
-
-def build_collected_stack(
-    parameters: GraphParameters,
-    runtime: Runtime,
-    *,
-    agents: LevelAgents,
-    clock: Clock,
-    opened: ExitStack,
-) -> CollectedStack:
-    """Start workers, and build the levels that learn from what they collect.
+class Collection:
+    """What workers collect for a stack, and what they act by.
 
     Args:
         parameters: The experiment.
         runtime: The run's.
-        agents: The levels' agents and goals.
-        clock: Phase and counters of training.
         opened: Ends the workers.
-
-    Raises:
-        ConfigurationError: Workers cannot collect for an agent in the chosen mode.
     """
-    collection = parameters.collection
-    runtime.on_activity(f"starting {collection.workers:,} workers")
-    start_worker = workers_at(collection.on, collection.workers)
 
-    def start(rows: IntArray) -> Worker:
-        return start_worker(partial(BlockWorker, parameters, runtime.recorded(), rows))
+    def __init__(self, parameters: GraphParameters, runtime: Runtime, *, opened: ExitStack) -> None:
+        self._parameters, collection = parameters, parameters.collection
+        runtime.on_activity(f"starting {collection.workers:,} workers")
+        start_worker = workers_at(collection.on, collection.workers)
 
-    blocks = Blocks(
-        start,
-        np.array_split(np.arange(parameters.num_envs), collection.workers),
-        seed=runtime.seed,
-        staleness=None if collection.mode == "synchronous" else collection.staleness,
-    )
-    runtime.on_activity("")
-    opened.callback(blocks.close)
+        def start(rows: IntArray) -> Worker:
+            return start_worker(partial(BlockWorker, parameters, runtime.recorded(), rows))
 
-    def holding(index: int, spaces: EnvironmentSpaces) -> AnyAgent:
-        agent = agents(index, spaces)
-        freeze_statistics(agent)
-        return agent
+        self.blocks = Blocks(
+            start,
+            np.array_split(np.arange(parameters.num_envs), collection.workers),
+            seed=runtime.seed,
+            staleness=None if collection.mode == "synchronous" else collection.staleness,
+        )
+        """The workers, in place of simulators."""
+        runtime.on_activity("")
+        opened.callback(self.blocks.close)
 
-    stack = build_stack(
-        agents.levels(blocks.spaces.observation),
-        blocks,
-        agent=holding,
-        clock=clock,
-        seed=runtime.seed,
-        purpose="training",
-        signals=StackSignals(
-            params=parameters.signals, channel=runtime.signals.channel, num_envs=blocks.num_envs
-        ),
-        discount=parameters.reward_discount,
-    )
-    kind: type[CollectedStack] = CollectedStack
-    if not is_chain(parameters.levels):
-        # Here, so that a chain does not load what only a graph needs.
-        from coach_rl.graph_managers.collected_graph import CollectedGraph
+    def serve(self, stack: Stack) -> Stack:
+        """The stack, whose decisions and steps the workers make from now on.
 
-        kind = CollectedGraph
-    parts = {each.name: getattr(stack, each.name) for each in fields(stack)}
-    collected = kind(**parts, parameters=parameters)
-    _check_collection(collected)
-    return collected
+        Raises:
+            ConfigurationError: Workers cannot collect for an agent in the chosen mode.
+        """
+        _check_collection(stack, self._parameters.collection)
+        return replace(stack, collection=self)
+
+    def begin_tick(self, stack: Stack) -> BoolArray:
+        """The rows [N] of the next tick: all of them in synchronous mode."""
+        among = self.blocks.take(self._ticks_ahead(stack), lambda: self._message(stack))
+        for level, made in zip(stack.levels, self.blocks.decisions, strict=True):
+            level.follow(made)
+        return among
+
+    def note_loaded(self, stack: Stack) -> None:
+        """Filter by the statistics that workers had when the state was saved."""
+        for level in stack.levels:
+            freeze_statistics(level.agent, self.blocks.held.get(level.name))
+
+    def _message(self, stack: Stack) -> bytes:
+        """Parameters and progress for workers; freezes their filter statistics."""
+        for level in stack.levels:
+            if (frozen := freeze_statistics(level.agent)) is not None:
+                self.blocks.held[level.name] = frozen
+        policies = {level.name: level.agent.policy_state_dict() for level in stack.levels}
+        message = {
+            "policies": {name: _on_cpu(policy) for name, policy in policies.items() if policy},
+            "clock": stack.clock.state_dict(),
+            "wall_seconds": stack.clock.wall_seconds,
+        }
+        return pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+
+    def _ticks_ahead(self, stack: Stack) -> int:
+        """Ticks that can be made before the parameters change, or before they may be too old."""
+        collection = self._parameters.collection
+        if stack.clock.phase is Phase.HEATUP:
+            return 1
+        if collection.mode == "asynchronous":
+            return collection.ticks
+        if LevelPhases(self._parameters.levels).may_change_at_any_tick:
+            return 1
+        paces = [
+            level.agent.decisions_until_training() if isinstance(level.agent, PacedAgent) else 1
+            for level in stack.levels
+            if not level.params.frozen
+        ]
+        return min([collection.ticks, *(-(-pace // stack.num_envs) for pace in paces)])
 
 
-def _check_collection(stack: CollectedStack) -> None:
+def _check_collection(stack: Stack, collection: CollectionParameters) -> None:
     """Raise `ConfigurationError` where workers cannot collect for an agent in the chosen mode."""
     require_whole_policies({level.name: level.agent for level in stack.levels})
-    collection: CollectionParameters = stack.parameters.collection
     for level in stack.levels:
         level.decisions()
         agent = level.agent

@@ -20,7 +20,7 @@ from coach_rl.core.agents import require_whole_policies
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, EnvironmentFault
 from coach_rl.core.records import Array, EnvResponse, Fault, IntArray
-from coach_rl.core.runtime import OnActivity, ignore_activity, waiting_for
+from coach_rl.core.runtime import OnActivity, ignore_activity
 from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, require_unit
@@ -416,8 +416,9 @@ class EvaluationSchedule:
                 break
             wait = WAIT_SECONDS if len(self._pending) > most_left else 0.0
             if wait:
-                is_waiting = True
-                self._graph.runtime.on_activity(waiting_for(len(self._pending) - most_left))
+                is_waiting, count = True, len(self._pending) - most_left
+                text = f"waiting for {count} background evaluation{'s' * (count > 1)}"
+                self._graph.runtime.on_activity(text)
             if evaluator.has_answered(wait_seconds=wait):
                 scores, request = evaluator.answer(), self._pending.pop(0)
                 evaluation = self.result(scores, request)
@@ -503,7 +504,6 @@ class EvaluationSchedule:
         policies: Mapping[str, State],
         *,
         clock: State | None = None,
-        is_stopped: Callable[[], bool] = never,
     ) -> Scores:
         """Scores of agents as they were in an equal graph, in an evaluation as while training.
 
@@ -511,7 +511,6 @@ class EvaluationSchedule:
             policies: See `EvaluationRequest`.
             clock: The counters then, which the schedules of certified plans are functions of; None:
                 those of this graph.
-            is_stopped: Polled at every step; True ends the evaluation.
         """
         graph = self._graph
         if clock is not None:
@@ -519,7 +518,7 @@ class EvaluationSchedule:
         for name, agent in graph.agents.items():
             if policies[name]:
                 agent.load_policy(policies[name])
-        return self.play(self._parameters.schedule.evaluation_episodes, is_stopped=is_stopped)
+        return self.play(self._parameters.schedule.evaluation_episodes, is_stopped=never)
 
     def policies(self) -> dict[str, State]:
         """The agents' policies, by their level's name; the argument of `scores_of`."""

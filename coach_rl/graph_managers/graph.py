@@ -8,17 +8,15 @@ graph.agents["main"]                            # by the level's name
 graph.close()
 """
 
-import warnings
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from coach_rl.core.agents import AgentContext, AnyAgent, explores
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import CoachWarning, ConfigurationError, SpaceError
-from coach_rl.core.goals import GoalSpace, TimedGoalSpace
-from coach_rl.core.interfaces import EnvironmentParameters
+from coach_rl.core.errors import ConfigurationError, SpaceError, warn
+from coach_rl.core.goals import TimedGoalSpace
 from coach_rl.core.levels import LevelDescription, links_of
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parts import description_of
@@ -34,9 +32,9 @@ from coach_rl.graph_managers.level_phases import LevelPhases
 from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
 from coach_rl.graph_managers.restoring import OpenEpisodes
 from coach_rl.graph_managers.stack import Stack
-from coach_rl.graph_managers.stack_builder import StackBuilder
+from coach_rl.graph_managers.stacking import StackBuilder
 from coach_rl.graph_managers.torch_settings import resolved, torch_settings
-from coach_rl.levels.level_manager import LevelManager, agent_spaces
+from coach_rl.levels.level_manager import agent_spaces
 from coach_rl.telemetry.episode_recorder import EvaluationWatcher, TrainingRecorder
 from coach_rl.telemetry.episode_tracker import EpisodeTracker, FinishedEpisodes
 
@@ -177,9 +175,21 @@ class Graph:
         Warns:
             CoachWarning: Some agents do not.
         """
-        if sampling:
-            agents = [self._agents.built[level.name] for level in self.levels]
-            _require_exploring(self.levels, agents, self.clock)
+        still = [
+            f"agent '{level.agent.name}' of level '{level.name}'"
+            for level in (self.levels if sampling else ())
+            if level.frozen
+            or self.clock.levels.get(level.name) is Phase.TEST
+            or not explores(self.agents[level.name])
+        ]
+        if len(still) == len(self.levels):
+            raise ConfigurationError(
+                f"there is nothing to sample: {' and '.join(still)} explored nothing in training, "
+                "and act the same greedily; evaluate without sampling"
+            )
+        if still:
+            text = f"{' and '.join(still)} explored nothing in training, and act greedily here, too"
+            warn(text, above=2)
         self.evaluation.clock.load_state_dict(self.clock.for_evaluation().state_dict())
         self.evaluation.clock.samples = sampling
 
@@ -214,10 +224,29 @@ class Graph:
                     yield level.name, name, metrics
 
     def description(self) -> str:
-        """A readable description of the levels and their agents."""
-        agents = tuple(self.agents.values())
-        stack, environment = self.training.levels, self._parameters.environment
-        return describe_stack(stack, self.levels, agents, environment, unloaded=self.unloaded)
+        """A readable description of the levels, their goals and agents, and the environment."""
+        lines: list[str] = []
+        stack, links, depths = self.training, links_of(self.levels), [0] * len(self.levels)
+        for index, (level, params) in enumerate(zip(stack.levels, self.levels, strict=True)):
+            spaces = agent_spaces(level.environment.spaces, level.params.goal_space)
+            for each in links[index]:
+                depths[each] = max(depths[each], depths[index] + 1)
+            below = [stack.levels[each] for each in links[index]]
+            settings = _of_level(params, index == 0, level.name in self.unloaded)
+            agent = self.agents[level.name]
+            about = [
+                f"level {level.name}: {params.agent.name}",
+                *(f"  {line}" for line in settings),
+                f"  observes {spaces.observation}",
+                f"  acts in {spaces.action}",
+                *(f"  {line}" for line in description_of(agent).splitlines()),
+                *(["  selects for each decision:"] if len(below) > 1 else []),
+                *(f"  acts through level {each.name}: {_orders(each.params)}" for each in below),
+            ]
+            lines += _at(depths[index], about)
+        task = shown_level(self._parameters.environment.level)
+        bottom = [f"environment {task} x {stack.num_envs}"]
+        return "\n".join([*lines, *_at(max(depths) + 1, bottom)])
 
     def require_loaded(self) -> None:
         """Raise `ConfigurationError` where a level is still to be loaded from another run."""
@@ -289,47 +318,6 @@ def _check_same_spaces(training: Stack, evaluation: Stack) -> None:
             )
 
 
-def describe_stack(
-    levels: Sequence[LevelManager],
-    described: Sequence[LevelParameters],
-    agents: Sequence[AnyAgent],
-    environment: EnvironmentParameters,
-    *,
-    unloaded: Set[str] = frozenset(),
-) -> str:
-    """A description of the levels, their goals and agents, and the environment.
-
-    Args:
-        levels: Top first.
-        described: Their parameters.
-        agents: Their agents.
-        environment: The environment of the lowest.
-        unloaded: Names of the levels that are still to be loaded from another run.
-    """
-    lines: list[str] = []
-    links, depths = links_of(described), [0] * len(described)
-    for index, (level, params, agent) in enumerate(zip(levels, described, agents, strict=True)):
-        spaces, depth = (
-            agent_spaces(level.environment.spaces, level.params.goal_space),
-            depths[index],
-        )
-        for each in links[index]:
-            depths[each] = max(depths[each], depth + 1)
-        below = [levels[each].params for each in links[index]]
-        about = [
-            f"level {level.name}: {params.agent.name}",
-            *(f"  {line}" for line in _of_level(params, index == 0, level.name in unloaded)),
-            f"  observes {spaces.observation}",
-            f"  acts in {spaces.action}",
-            *(f"  {line}" for line in description_of(agent).splitlines()),
-            *(["  selects for each decision:"] if len(below) > 1 else []),
-            *(f"  acts through level {each.name}: {_orders(each)}" for each in below),
-        ]
-        lines += _at(depth, about)
-    bottom = [f"environment {shown_level(environment.level)} x {levels[0].num_envs}"]
-    return "\n".join([*lines, *_at(max(depths) + 1, bottom)])
-
-
 def _at(depth: int, lines: Sequence[str]) -> list[str]:
     """A node of the tree: its first line is linked to the node above."""
     if depth == 0:
@@ -342,7 +330,7 @@ def _at(depth: int, lines: Sequence[str]) -> list[str]:
 def _of_level(params: LevelParameters, is_top: bool, is_unloaded: bool) -> Iterator[str]:
     """Describe the settings by which a level differs from a single one."""
     if is_top and params.goal_space is not None:
-        yield f"has the environment's {_goal_text(params.goal_space)}"
+        yield f"has the environment's {_orders(params)}"
     if params.horizon is not None:
         shorter = "" if params.horizon_of is None else ", or fewer by horizon_of"
         yield f"horizon {params.horizon} decisions{shorter}"
@@ -377,20 +365,21 @@ def _of_schedule(params: LevelParameters) -> Iterator[str]:
         yield f"learns in turns of {params.turn}"
 
 
-def _orders(below: LevelDescription) -> str:
-    if below.goal_space is None:
+def _orders(level: LevelDescription) -> str:
+    """Describe what a level receives."""
+    space = level.goal_space
+    if space is None:
         return "the reward of the environment"
-    return _goal_text(below.goal_space)
-
-
-def _goal_text(space: GoalSpace | OptionSpace) -> str:
     if isinstance(space, OptionSpace):
-        own = [name for name in ("rewards", "ends") if getattr(space, name)]
-        return f"one of {space.count} options" + f" with {' and '.join(own)} of their own" * bool(
-            own
-        )
+        own = " and ".join(name for name in ("rewards", "ends") if getattr(space, name))
+        return f"one of {space.count} options" + f" with {own} of their own" * bool(own)
     if space.learns:
-        return f"goals: {_learned_text(space)}"
+        low, high = min(space.low), max(space.high)
+        relative = ", as changes" if space.relative else ""
+        return (
+            f"goals: {space.size} latents of {type(space).__name__} in [{low:.4g}, {high:.4g}] by "
+            f"'{space.key}'{relative}"
+        )
     elements = space.elements or range(space.size)
     bounds = zip(elements, space.low, space.high, space.threshold, strict=True)
     parts = [
@@ -412,40 +401,3 @@ def _goal_text(space: GoalSpace | OptionSpace) -> str:
     elif callable(space.reward):
         parts.append(f"rewarded by {space.reward_named.partition('=')[2]}")
     return "goals: " + "; ".join(parts)
-
-
-def _learned_text(space: GoalSpace) -> str:
-    low, high = min(space.low), max(space.high)
-    relative = ", as changes" if space.relative else ""
-    return (
-        f"{space.size} latents of {type(space).__name__} in [{low:.4g}, {high:.4g}] by "
-        f"'{space.key}'{relative}"
-    )
-
-
-def _require_exploring(
-    levels: Sequence[LevelParameters], agents: Sequence[AnyAgent], clock: Clock
-) -> None:
-    """Raise `ConfigurationError` where no agent explores in training, and warn where some don't.
-
-    Args:
-        levels: The levels' parameters.
-        agents: Their agents.
-        clock: Phase and counters of training.
-    """
-    still = []
-    for level, agent in zip(levels, agents, strict=True):
-        is_frozen = level.frozen or clock.levels.get(level.name) is Phase.TEST
-        if is_frozen or not explores(agent):
-            still.append(f"agent '{level.agent.name}' of level '{level.name}'")
-    if len(still) == len(levels):
-        raise ConfigurationError(
-            f"there is nothing to sample: {' and '.join(still)} explored nothing in training, "
-            "and act the same greedily; evaluate without sampling"
-        )
-    if still:
-        warnings.warn(
-            f"{' and '.join(still)} explored nothing in training, and act greedily here, too",
-            CoachWarning,
-            stacklevel=4,
-        )

@@ -66,18 +66,7 @@ def build_graph_stack(
     signals: StackSignals | None,
     discount: float,
 ) -> GraphStack:
-    """Build levels that form a graph, the lowest first; the arguments are those of `build_stack`.
-
-    Args:
-        levels: Top first, each before those below it.
-        environment: The simulators.
-        agent: Source of each level's agent.
-        clock: The stack's.
-        seed: The run's.
-        purpose: Names the random streams of the rows.
-        signals: Collects the stack's signals; None: none are collected.
-        discount: Of rewards per simulator step.
-    """
+    """Build levels that form a graph, the lowest first; the arguments are as of `build_stack`."""
     routes = Routes(environment, levels)
     for index in reversed(range(len(levels))):
         params, junction = levels[index], Junction(routes, index)

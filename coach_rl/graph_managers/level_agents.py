@@ -106,13 +106,7 @@ class LevelAgents:
 def _check_learning(
     level: LevelParameters, agent: AnyAgent, below: Sequence[LevelParameters]
 ) -> None:
-    """Raise `ConfigurationError` where goals learn, and their level or the one above cannot.
-
-    Args:
-        level: A level.
-        agent: Its agent.
-        below: The level below, if there is one.
-    """
+    """Raise `ConfigurationError` where goals learn, and their level or the one above cannot."""
     for each in below:
         sent = each.goal_space
         if not isinstance(sent, GoalSpace):

@@ -424,8 +424,6 @@ class GraphParameters:
                 "inspect cannot read 'network', which acts in the workers of collection.workers "
                 f"({workers}); leave out the workers, or inspect other points"
             )
-        if not 0 < self.reward_discount <= 1:
-            yield f"reward_discount must lie in (0, 1], got {self.reward_discount}"
 
     def _problems_of_schedule(self) -> Iterator[str | ConfigurationError]:
         schedule, every = self.schedule, self.checkpoints.every_steps

@@ -1,8 +1,6 @@
 """Open training episodes: saved and restored, or restarted where that is impossible."""
 
-import warnings
-
-from coach_rl.core.errors import CheckpointError, CoachWarning, EnvironmentFault
+from coach_rl.core.errors import CheckpointError, EnvironmentFault, warn
 from coach_rl.core.interfaces import (
     Environment,
     EnvironmentParameters,
@@ -100,17 +98,14 @@ class OpenEpisodes:
             CheckpointError: The environments could not be restored.
         """
         self._obstacle, self._has_probed = state["obstacle_to_restoring"], True
-        if self._obstacle is None and self._runtime.group.size == 1:  # `resume` may have changed
+        size, saved_by = self._runtime.group.size, state.get("processes", 1)
+        if self._obstacle is None and size == 1:  # `resume` may have changed
             self._obstacle = _refusal(self._training.simulators)
         self._tracker.load_state_dict(state["tracker"])
-        reason, saved_by = self._obstacle, state.get("processes", 1)
-        if reason is None and saved_by != self._runtime.group.size:
-            reason = f"{saved_by} processes shared them out when they were saved, now "
-            reason += (
-                "one has them all"
-                if self._runtime.group.size == 1
-                else f"{self._runtime.group.size} do"
-            )
+        reason = self._obstacle
+        if reason is None and saved_by != size:
+            now = "one has them all" if size == 1 else f"{size} do"
+            reason = f"{saved_by} processes shared them out when they were saved, now {now}"
         if restart_episodes or reason is not None:
             self._training.load_state_dict(state["training"], with_simulators=False)
             self._restart(reason or "as requested")
@@ -136,12 +131,11 @@ class OpenEpisodes:
     def _restart(self, reason: str) -> None:
         """Restart the training episodes, from seeds that belong to this point of the run."""
         steps, count = int(self._tracker.lengths.sum()), self._training.num_envs
-        warnings.warn(
+        warn(
             f"the {count:,} open training episodes ({steps:,} steps) restart, so the numbers "
             f"are not those of a run that never stopped: {reason}. Agents, memories, filters, "
             "exploration and counters continue exactly",
-            CoachWarning,
-            stacklevel=5,
+            above=4,
         )
         place = f"restart at {self._training.clock.environment_steps}"
         self._training.restart(integer_seed(self._runtime.seed, "training", "environment", place))

@@ -1,9 +1,7 @@
 """Warnings about runs that would be of little use, each with what to change."""
 
-import warnings
-
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import CoachWarning
+from coach_rl.core.errors import warn
 from coach_rl.core.levels import Moment
 from coach_rl.core.parameter_classes import LearnerParameters
 from coach_rl.core.records import IntArray
@@ -132,4 +130,4 @@ def _steps(length: RunLength | Moment | None) -> int | None:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, CoachWarning, stacklevel=4)
+    warn(message, above=3)

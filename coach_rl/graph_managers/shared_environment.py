@@ -40,12 +40,10 @@ class SharedEnvironment:
 
     @property
     def num_envs(self) -> int:
-        """N."""
         return self._own.num_envs * self._group.size
 
     @property
     def spaces(self) -> EnvironmentSpaces:
-        """Observation and action space of one row."""
         return self._own.spaces
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:

@@ -1,14 +1,14 @@
 """Levels above one set of environments, which make their ticks together, and their signals."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import CheckpointError, CoachWarning
+from coach_rl.core.errors import CheckpointError, warn
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, EnvResponse
@@ -17,6 +17,9 @@ from coach_rl.core.signals import SignalChannel
 from coach_rl.core.state import State
 from coach_rl.levels.level_manager import LevelManager
 from coach_rl.telemetry.statistics import SignalWindows
+
+if TYPE_CHECKING:
+    from coach_rl.graph_managers.collected_stack import Collection
 
 MOST_NAMED = 30
 """Names of infos that a warning lists at most."""
@@ -103,7 +106,7 @@ class StackSignals(Saved):
         self._has_checked = True
         names = [name for name in self._is_chosen if not name.startswith("_")]
         for name, what in self._unfit.items():
-            _warn(
+            warn(
                 f"signals.infos names the info '{name}', which is {what} and is not logged; "
                 "only infos of one number a row are"
             )
@@ -115,7 +118,7 @@ class StackSignals(Saved):
         if unmatched:
             more = f" and {len(names) - MOST_NAMED} more" * (len(names) > MOST_NAMED)
             there = ", ".join(sorted(names)[:MOST_NAMED]) + more
-            _warn(
+            warn(
                 f"signals.infos: no info of the environment has matched "
                 f"{', '.join(map(repr, unmatched))} so far; it has reported {there or 'none'}"
             )
@@ -139,6 +142,8 @@ class Stack:
     """Top first."""
     clock: Clock
     signals: StackSignals
+    collection: "Collection | None" = None
+    """The workers that decide and step; None: the stack does."""
 
     @property
     def simulators(self) -> Environment:
@@ -160,7 +165,8 @@ class Stack:
         It is `recv` of the top level, level by level: that returns only where the top's decisions
         are over, and episode trackers need every step.
         """
-        return self.tick_of(None)
+        collection = self.collection
+        return self.tick_of(None if collection is None else collection.begin_tick(self))
 
     @property
     def fork_steps(self) -> int | None:
@@ -170,6 +176,8 @@ class Stack:
 
     def metrics(self) -> dict[str, float]:
         """Metrics of the stack itself since the last call."""
+        if self.collection is not None:
+            return self.collection.blocks.metrics()
         steps = self.fork_steps
         return {} if steps is None else {"forks/environment_steps": float(steps)}
 
@@ -227,10 +235,14 @@ class Stack:
     def load_state_dict(self, state: State, *, with_simulators: bool = True) -> None:
         """Load a saved state; without the simulators, `restart` must follow."""
         below = self._load_levels(state["top"])
+        if with_simulators and self.collection is None and "workers" in below:
+            raise CheckpointError(f"they are those of {len(below['workers'])} workers, not of none")
         if with_simulators:
-            self._load_simulators(below)
+            self.simulators.load_state_dict(below)
         self.clock.load_state_dict(state["clock"])
         self.signals.load_state_dict(state["signals"])
+        if self.collection is not None:
+            self.collection.note_loaded(self)
 
     def _levels_state(self, state: State | None) -> State:
         """The state of all levels, around that of the simulators."""
@@ -245,11 +257,6 @@ class Stack:
             level.load_own_state_dict(state)
             state = state["environment"]
         return state
-
-    def _load_simulators(self, state: State) -> None:
-        if "workers" in state:
-            raise CheckpointError(f"they are those of {len(state['workers'])} workers, not of none")
-        self.simulators.load_state_dict(state)
 
     def reset_all(self, seed: int) -> None:
         """Reset all rows and the agents' random streams.
@@ -274,7 +281,3 @@ class Stack:
 def _are_numbers(values: Array) -> bool:
     """Return whether an info is one number a row."""
     return values.ndim == 1 and values.dtype.kind in "biuf"
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, CoachWarning, stacklevel=5)

@@ -1,21 +1,124 @@
-"""Stacking levels on one set of environments, with the forks in which they try decisions."""
+"""Building stacks: levels on a set of environments, and the forks in which they try decisions."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 
 from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.interfaces import Environment
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.interfaces import DrawableParameters, Environment, EnvironmentParameters
 from coach_rl.core.levels import is_chain
+from coach_rl.core.runtime import ONE_PROCESS, ProcessGroup, Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.graph_managers.forks import Forks, certifies, check_certifying
-from coach_rl.graph_managers.parameters import LevelParameters
+from coach_rl.graph_managers.level_agents import LevelAgents
+from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
+from coach_rl.graph_managers.shared_environment import SharedEnvironment
 from coach_rl.graph_managers.stack import Stack, StackSignals
 from coach_rl.levels.certifier import Certifier, Fork
 from coach_rl.levels.level_manager import LevelManager, agent_spaces, check_ending, check_level
 
 AgentSource = Callable[[int, EnvironmentSpaces], AnyAgent]
 """(index of the level, what its agent sees and where it acts) to the agent."""
+
+
+class StackBuilder:
+    """Builds the stacks of a graph, all with the same agents.
+
+    Args:
+        parameters: The experiment.
+        runtime: The run's.
+        agents: The levels' agents and goals.
+        opened: Closes the environments that are built.
+    """
+
+    def __init__(
+        self,
+        parameters: GraphParameters,
+        runtime: Runtime,
+        *,
+        agents: LevelAgents,
+        opened: ExitStack,
+    ) -> None:
+        self._parameters, self._runtime = parameters, runtime
+        self._agents, self._opened = agents, opened
+
+    def training(self, clock: Clock, *, is_drawn: bool) -> Stack:
+        """The stack that trains, on environments of this process or on what workers collect."""
+        parameters, group = self._parameters, self._runtime.group
+        if not parameters.collection.workers:
+            environment = _drawn(parameters.environment, is_drawn=is_drawn)
+            return self._stack("training", environment, parameters.num_envs, clock, group)
+        if group.size > 1:
+            raise ConfigurationError(
+                "a run that learns in several processes collects in each of them; leave out "
+                "--workers (collection.workers), or torchrun"
+            )
+        # Here, so that a run without workers does not load what only they need.
+        from coach_rl.graph_managers.collected_stack import Collection, freeze_statistics
+
+        collection = Collection(parameters, self._runtime, opened=self._opened)
+
+        def holding(index: int, spaces: EnvironmentSpaces) -> AnyAgent:
+            agent = self._agents(index, spaces)
+            freeze_statistics(agent)
+            return agent
+
+        return collection.serve(self._on(collection.blocks, "training", clock, agent=holding))
+
+    def evaluation(self, clock: Clock, num_envs: int, *, is_drawn: bool) -> Stack:
+        """The stack of evaluations."""
+        parameters = self._parameters
+        described = parameters.evaluation_environment or parameters.environment
+        environment = _drawn(described, is_drawn=is_drawn)
+        return self._stack("evaluation", environment, num_envs, clock)
+
+    def _stack(
+        self,
+        purpose: str,
+        environment: EnvironmentParameters,
+        num_envs: int,
+        clock: Clock,
+        group: ProcessGroup = ONE_PROCESS,
+    ) -> Stack:
+        """All levels on new environments."""
+        num_envs //= group.size
+        self._runtime.on_activity(f"building {num_envs:,} environments for {purpose}")
+        simulators = environment.build(num_envs=num_envs)
+        self._runtime.on_activity("")
+        self._opened.callback(simulators.close)
+        if group.size > 1:
+            simulators = SharedEnvironment(simulators, group)
+        channel = self._runtime.signals.channel
+        forks = Forks(environment=environment, opened=self._opened, channel=channel)
+        return self._on(simulators, purpose, clock, agent=self._agents, forks=forks)
+
+    def _on(
+        self,
+        simulators: Environment,
+        purpose: str,
+        clock: Clock,
+        *,
+        agent: AgentSource,
+        forks: Forks | None = None,
+    ) -> Stack:
+        """All levels on simulators."""
+        return build_stack(
+            self._agents.levels(simulators.spaces.observation, purpose),
+            simulators,
+            agent=agent,
+            clock=clock,
+            seed=self._runtime.seed,
+            purpose=purpose,
+            signals=StackSignals(
+                params=self._parameters.signals,
+                channel=self._runtime.signals.channel,
+                num_envs=simulators.num_envs,
+            ),
+            discount=self._parameters.reward_discount,
+            forks=forks,
+        )
 
 
 def build_stack(
@@ -105,3 +208,10 @@ def build_stack(
     if signals is None:
         signals = StackSignals(num_envs=environment.num_envs)
     return Stack(levels=stacked(environment, clock, 0), clock=clock, signals=signals)
+
+
+def _drawn(environment: EnvironmentParameters, *, is_drawn: bool) -> EnvironmentParameters:
+    """The environment, made so that it can be drawn if it will be."""
+    if is_drawn and isinstance(environment, DrawableParameters):
+        return environment.drawable()
+    return environment

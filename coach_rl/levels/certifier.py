@@ -7,7 +7,7 @@ end of its sub-episode. docs/how_to_levels.md explains its uses.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,26 +31,10 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.signals import SignalChannel
 from coach_rl.core.state import State
 
+if TYPE_CHECKING:
+    from coach_rl.levels.level_manager import LevelManager
+
 _COUNTS = ("decisions", "certified", "changed", "tried", "succeeded", "steps")
-
-
-class ForkedLevel(Environment, Protocol):
-    """A level as its fork needs it."""
-
-    certifier: "Certifier | None"
-
-    @property
-    def environment(self) -> Environment:
-        """The simulator or the level below."""
-        ...
-
-    def decide(self, among: BoolArray | None = None) -> None:
-        """See `LevelManager.decide`."""
-        ...
-
-    def process(self, answer: EnvResponse) -> EnvResponse:
-        """See `LevelManager.process`."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +59,7 @@ class Fork:
     """
 
     def __init__(
-        self, levels: Sequence[ForkedLevel], *, clock: Clock, channel: SignalChannel
+        self, levels: "Sequence[LevelManager]", *, clock: Clock, channel: SignalChannel
     ) -> None:
         self._levels, self._clock, self._channel = tuple(levels), clock, channel
 
@@ -193,9 +177,7 @@ class Certifier:
         taken = self._choice(tried)
         if isinstance(self._agent, ForkLearner):
             others = tried.ends.copy()
-            others[np.arange(len(taken)), taken] = (
-                0  # the agent observes the outcome of these itself
-            )
+            others[np.arange(len(taken)), taken] = 0  # the agent observes the outcome of these
             learns = self._params.learn and clock.learns
             self._agent.observe_fork(
                 row_state, self._alternatives, request.rows, others, learns=learns

@@ -6,7 +6,7 @@ import numpy as np
 
 from coach_rl.core.errors import RunError
 from coach_rl.core.levels import HorizonFunction
-from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
+from coach_rl.core.records import FloatArray, IntArray, Observation
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import Saved
 
@@ -35,14 +35,6 @@ class Draws(Saved):
     def draw(self, rows: IntArray) -> FloatArray:
         """The next number of each of these rows, [R]."""
         return self._noise.draw(rows)[:, 0]
-
-
-class DrawnEnds(Draws):
-    """Ends of sub-episodes by the chances that the level's agent returns."""
-
-    def __call__(self, rows: IntArray, chance: Array) -> BoolArray:
-        """Return where sub-episodes end, bool [R], each with a chance [R]."""
-        return self.draw(rows) < chance
 
 
 class Horizons(Draws):

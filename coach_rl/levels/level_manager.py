@@ -40,7 +40,7 @@ from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State, Stateful
 from coach_rl.levels.certifier import Certifier
 from coach_rl.levels.goal_rewards import GoalRewards
-from coach_rl.levels.horizons import DrawnEnds, Horizons
+from coach_rl.levels.horizons import Draws, Horizons
 from coach_rl.levels.judging import (
     Judgement,
     end_bits,
@@ -174,7 +174,7 @@ class LevelManager:
         check_level(params, environment.spaces, is_top=not above, needs_goals=not is_selected)
         self.params, self.agent, self.environment = params, agent, environment
         self.certifier, self._junction = certifier, junction
-        self.sub_episodes = SubEpisodes.of_level(
+        self.sub_episodes = SubEpisodes(
             params,
             own_ends=bool(above) and isinstance(agent, EndingAgent),
             preempted=junction is not None and junction.is_preempted,
@@ -184,9 +184,9 @@ class LevelManager:
         """Called with what the agent saw and its actions, [R, ...] each; None for no call."""
         n, space = environment.num_envs, params.goal_space
         self._ending = agent if above and isinstance(agent, EndingAgent) else None
-        self._drawn_ends: DrawnEnds | None = None
+        self._drawn_ends: Draws | None = None
         if self._ending is not None and getattr(agent, "ends_by_chance", False):
-            self._drawn_ends = DrawnEnds(f"ends of {params.name}", num_envs=n, seed=seed)
+            self._drawn_ends = Draws(f"ends of {params.name}", num_envs=n, seed=seed)
         self._rewards: GoalRewards | None = None
         if isinstance(space, GoalSpace) and callable(space.reward):
             chain = above if junction is None else ()
@@ -503,7 +503,7 @@ class LevelManager:
         if self._ending is None:
             return None
         found = self._ending.ends(self.agent_rows, rows, shown, self._clock.now())
-        return found if self._drawn_ends is None else self._drawn_ends(rows, found)
+        return found if self._drawn_ends is None else self._drawn_ends.draw(rows) < found
 
     def _judged(
         self, answer: EnvResponse, index: RowIndex, stopped: BoolArray | None = None

@@ -2,7 +2,6 @@
 
 import math
 from collections import deque
-from typing import Self
 
 import numpy as np
 from gymnasium.spaces import Discrete
@@ -50,27 +49,21 @@ class SubEpisodes:
     """Sums over the sub-episodes that have ended since the last `drain`.
 
     Args:
-        options: K, at a level that receives numbered options; 0 at others.
-        goals: Whether it receives goals; only then are the share that reaches them, and distances,
-            among the means.
-        stops_on_failure: Whether the level stops where the one below misses its goal; only then is
-            the share of sub-episodes that ended so among the means.
-        own_ends: The same for an agent that ends its goals itself.
+        level: Whose they are. Only where it receives goals are the share that reaches them, and
+            distances, among the means, and so is the share that ends by a failure where it stops on
+            those.
+        own_ends: Whether its agent may end its goals itself; the share of these is shown then.
         preempted: The same for a level above that takes control back.
     """
 
     def __init__(
-        self,
-        *,
-        options: int = 0,
-        goals: bool = True,
-        stops_on_failure: bool = False,
-        own_ends: bool = False,
-        preempted: bool = False,
+        self, level: LevelDescription, *, own_ends: bool = False, preempted: bool = False
     ) -> None:
+        space = level.goal_space
+        goals = isinstance(space, GoalSpace)
         is_shown = {
             "goal": goals,
-            "failure": stops_on_failure,
+            "failure": level.stops_on_failure != "never",
             "own_end": own_ends and goals,
             "switched": preempted,
         }
@@ -79,6 +72,8 @@ class SubEpisodes:
         self._means = tuple(name for name in _MEANS if goals or name not in _DISTANCES)
         self._ends = {name: bit for name, bit in _ENDS.items() if preempted or name != "switched"}
         self._sums = dict.fromkeys(("count", *self._ends, *_MEANS, *_COUNTS), 0.0)
+        is_numbered = isinstance(space, OptionSpace) and isinstance(space.space, Discrete)
+        options = space.size if space is not None and is_numbered else 0
         self._of_options = np.zeros((options, len(_OF_OPTIONS)), np.float64)
         """[K, 4]: sub-episodes, those that ended by themselves, decisions, returns."""
         self._new: list[tuple[Array, Differences | None, IntArray, IntArray, FloatArray]] = []
@@ -86,21 +81,6 @@ class SubEpisodes:
         self._counted: BoolArray | None = None
         self._last: deque[bool] = deque(maxlen=0)
         """True for each of the last sub-episodes that reached its goal."""
-
-    @classmethod
-    def of_level(
-        cls, level: LevelDescription, *, own_ends: bool = False, preempted: bool = False
-    ) -> Self:
-        """The statistics of a level, whose agent, or a level above, may end its sub-episodes."""
-        space = level.goal_space
-        is_numbered = isinstance(space, OptionSpace) and isinstance(space.space, Discrete)
-        return cls(
-            options=space.size if space is not None and is_numbered else 0,
-            goals=isinstance(space, GoalSpace),
-            stops_on_failure=level.stops_on_failure != "never",
-            own_ends=own_ends,
-            preempted=preempted,
-        )
 
     def remember(self, count: int) -> None:
         """Remember so many of the last sub-episodes from now on, for `success_rate`."""

@@ -6,13 +6,12 @@ bounds that move. Each transition is kept with the absolute goal and the version
 When it is drawn and the version is newer, it is judged once more.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from gymnasium import spaces
-from torch import Tensor
 
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, SpaceError
@@ -40,7 +39,6 @@ from coach_rl.memories.hindsight import (
     HindsightParameters,
     HindsightRewards,
     HindsightUnits,
-    relabelled,
 )
 from coach_rl.memories.ring_store import RingStore
 from coach_rl.memories.samplers import SamplerUnit
@@ -101,9 +99,8 @@ class ChangingGoals(GoalSpace):
         if hindsight is None:
             ends = place.level is not None and place.level.goal_is_terminal
             hindsight = HindsightParameters(ratio=0.0, goal_ends_episode=ends)
-        found = hindsight.at(place)
-        values = {each.name: getattr(found, each.name) for each in fields(found)}
-        return ChangingHindsight(**{**values, "goal": self}, raw=_raw(self.keys, extras))
+        raw = frozenset(key for key in self.keys if f"{BEFORE}{key}" in extras)
+        return ChangingHindsight(**{**vars(hindsight.at(place)), "goal": self, "raw": raw})
 
     def units_above(
         self, output_filter: OutputFilter | None, extras: tuple[str, ...]
@@ -119,11 +116,6 @@ class ChangingGoals(GoalSpace):
     def scaled(self, sent: FloatArray) -> FloatArray:
         """Actions of the level above [R, G] that stand for these goals or displacements now."""
         return sent
-
-
-def _raw(keys: tuple[str, ...], extras: tuple[str, ...]) -> frozenset[str]:
-    """The observation keys that are kept unfiltered, beside those that the agent sees."""
-    return frozenset(key for key in keys if f"{BEFORE}{key}" in extras)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,8 +178,16 @@ class ChangingHindsight(Hindsight):
         return HindsightUnits(
             ChangingHindsightGoals(store, rng, self),
             ChangingHindsightRewards(store, self),
-            ChangingHindsightObservations(store, self),
+            HindsightObservations(store, self),
         )
+
+    def achieved_paths(self, store: RingStore) -> dict[str, tuple[str, str]]:  # noqa: ARG002 - as Hindsight
+        return {
+            key: (extra(f"{BEFORE}{key}"), extra(f"{AFTER}{key}"))
+            if key in self.raw
+            else (f"{OBSERVATIONS}{key}", f"{NEXT_OBSERVATIONS}{key}")
+            for key in self.goal.keys
+        }
 
     def columns(self, store: RingStore) -> list[SamplerUnit]:
         """The units that add what the goals learn from."""
@@ -203,14 +203,7 @@ class Achieved:
     """
 
     def __init__(self, store: RingStore, params: ChangingHindsight) -> None:
-        self._store, self._goal = store, params.goal
-        self.paths = {
-            key: (extra(f"{BEFORE}{key}"), extra(f"{AFTER}{key}"))
-            if key in params.raw
-            else (f"{OBSERVATIONS}{key}", f"{NEXT_OBSERVATIONS}{key}")
-            for key in params.goal.keys
-        }
-        """Columns of unfiltered observations before and after decisions, by key."""
+        self._store, self._goal, self.paths = store, params.goal, params.achieved_paths(store)
 
     def seen(self, positions: IntArray, *, after: bool) -> Observation:
         """Unfiltered observations at positions [R], before or after the decisions."""
@@ -236,22 +229,14 @@ class ChangingHindsightGoals(HindsightGoals):
         positions = batch[POSITIONS].numpy()
         chosen, source = self._draw(positions)
         goals = self._store.read(extra(GIVEN), positions)
-        goals[chosen] = self._achieved(source[chosen], after=True)
+        goals[chosen] = self._goals(source[chosen])
         if self._changing.recomputes:
             versions = self._store.read(extra(GIVEN_VERSION), positions)
             chosen = chosen | (versions < self._changing.version)
         return {GOALS: torch.from_numpy(goals), RELABELLED: torch.from_numpy(chosen)}
 
-    def mixed_in(self, wanted: Array) -> Array:
-        """Shown goals [R, ...] with hindsight goals of any transitions kept in their share."""
-        positions = self._store.draw(self._rng, len(wanted))
-        chosen, source = self._draw(positions)
-        goals = self._achieved(source[chosen], after=True)
-        achieved = self._achieved(positions[chosen], after=True)
-        mixed = wanted.copy()
-        shown = self._changing.shown_from(goals, achieved)
-        mixed[chosen] = shown.reshape(-1, *wanted.shape[1:])
-        return mixed
+    def _goals(self, source: IntArray) -> FloatArray:
+        return self._achieved(source, after=True)
 
 
 class ChangingHindsightRewards(HindsightRewards):
@@ -259,41 +244,13 @@ class ChangingHindsightRewards(HindsightRewards):
 
     def __init__(self, store: RingStore, params: ChangingHindsight) -> None:
         super().__init__(store, params)
-        self._changing, self._achieved = params.goal, Achieved(store, params)
+        self._achieved = Achieved(store, params)
 
-    def _judged(
-        self, batch: Columns, chosen: BoolArray, where: IntArray, terminated: BoolArray
-    ) -> tuple[FloatArray, BoolArray, BoolArray]:
-        flat, shape = where.ravel(), (*where.shape, self._changing.size)
-        before = self._achieved(flat, after=False) if self._changing.uses_before else None
-        return relabelled(
-            self._changing,
-            goals=batch[GOALS].numpy()[chosen],
-            achieved=self._achieved(flat, after=True).reshape(shape),
-            before=before,
-            terminated=terminated,
-            reached=self._store.ledger[REACHED].take(where),
-            goal_ends_episode=self._goal_ends_episode,
-        )
-
-
-class ChangingHindsightObservations(HindsightObservations):
-    """Shows the goals in the observations before and after, relative to what is achieved now."""
-
-    def __init__(self, store: RingStore, params: ChangingHindsight) -> None:
-        super().__init__(store, params.goal)
-        self._paths = Achieved(store, params).paths
-        if params.goal.observed == "relative":
-            read = {path for paths in self._paths.values() for path in paths}
-            self.inputs = tuple(dict.fromkeys((*self.inputs, *sorted(read))))
-
-    def _shown(self, goals: Tensor, batch: Columns, path: str) -> Tensor:
-        if self._goal.observed == "absolute":
-            return goals
-        after = path.startswith(NEXT_OBSERVATIONS)
-        seen = {key: batch[paths[after]].cpu().numpy() for key, paths in self._paths.items()}
-        shown = self._goal.shown_from(goals.cpu().numpy(), self._goal.achieved(seen))
-        return torch.from_numpy(shown).to(goals)
+    def _verdict(self, goals: FloatArray, where: IntArray) -> Verdict:
+        achieved = self._achieved(where, after=True)
+        if not self._goal.uses_before:
+            return self._goal.judge(goals, achieved)
+        return self._goal.judge(goals, achieved, self._achieved(where, after=False))
 
 
 class GoalColumns(SamplerUnit):

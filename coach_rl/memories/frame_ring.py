@@ -50,11 +50,8 @@ class FrameRing:
         self._row_capacity = row_capacity
         self._size = field.shape[-1]
         self._length = frames_per_row(row_capacity, self._size)
-        self._frames, self._frame, self._make_table = (
-            make_table(num_rows * self._length),
-            Field(field.shape[:-1], field.dtype),
-            make_table,
-        )
+        self._frame, self._make_table = Field(field.shape[:-1], field.dtype), make_table
+        self._frames = make_table(num_rows * self._length)
         self._frames.allocate(FRAMES, self._frame)
         self._generation = 0
         self._slots: list[deque[int]] = [deque() for _ in range(num_rows)]
@@ -109,9 +106,8 @@ class FrameRing:
         self, rows: IntArray, steps: IntArray, positions: IntArray, *, is_next: bool
     ) -> Tensor:
         """The stacks [B, ..., k] of observations, or of next observations."""
-        wanted = (steps + is_next)[:, None] + np.arange(
-            1 - self._size, 1
-        )  # frames t-k+1 ... t, [B, k]
+        # Frames t - k + 1 ... t, [B, k].
+        wanted = (steps + is_next)[:, None] + np.arange(1 - self._size, 1)
         wanted = np.maximum(wanted, self.oldest[positions][:, None])  # repeats the first frame
         index = rows[:, None] * self._length + wanted % self._length
         frames = self._frames.take((FRAMES,), index)[FRAMES]  # [B, k, ...]

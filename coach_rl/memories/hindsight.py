@@ -40,6 +40,7 @@ from coach_rl.memories.batches import (
     WINDOW_STEPS,
     WINDOW_TERMINATED,
     Columns,
+    under,
 )
 from coach_rl.memories.ring_store import RingStore
 from coach_rl.memories.samplers import SamplerUnit
@@ -78,27 +79,16 @@ class HindsightParameters:
                 "HindsightParameters.goal is None, and the agent's level has no goals of its own; "
                 "give it a GoalSpace"
             )
-        return Hindsight(
-            goal=goal,
-            strategy=self.strategy,
-            ratio=self.ratio,
-            goal_ends_episode=self.goal_ends_episode,
-            stops_on_failure=place.level is not None and place.level.stops_on_failure != "never",
-        )
+        stops = place.level is not None and place.level.stops_on_failure != "never"
+        return Hindsight(**{**vars(self), "goal": goal, "stops_on_failure": stops})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hindsight:
+class Hindsight(HindsightParameters):
     """`HindsightParameters` at a place in a stack."""
 
     goal: GoalSpace
     """Space of achieved goals in the observation, and their reward."""
-    strategy: Strategy
-    """Source of the goals."""
-    ratio: float
-    """Relabelled transitions for each one left as it was."""
-    goal_ends_episode: bool
-    """Reaching the goal is terminal."""
     stops_on_failure: bool = False
     """If True, the level stops where the one below misses its goal: a failure under any goal that
     isn't reached there."""
@@ -190,8 +180,15 @@ class Hindsight:
         return HindsightUnits(
             HindsightGoals(store, rng, self),
             HindsightRewards(store, self),
-            HindsightObservations(store, self.goal),
+            HindsightObservations(store, self),
         )
+
+    def achieved_paths(self, store: RingStore) -> dict[str, tuple[str, str]]:
+        """Columns that achieved goals are computed from, before and after decisions, by key."""
+        keys = [self.goal.key]
+        if self.goal.overridden("achieved"):  # it may read other keys, too
+            keys = [*under(OBSERVATIONS, store.fields)]
+        return {key: (f"{OBSERVATIONS}{key}", f"{NEXT_OBSERVATIONS}{key}") for key in keys}
 
     def _check_methods(self) -> None:
         """Raise `ConfigurationError` where the goals' class judges or shows more than goals."""
@@ -254,11 +251,10 @@ class HindsightGoals(SamplerUnit):
     def mixed_in(self, wanted: Array) -> Array:
         """Shown goals [R, ...] with hindsight goals of any transitions kept in their share."""
         positions = self._store.draw(self._rng, len(wanted))
-        relabelled, source = self._draw(positions)
-        achieved = self._store.ledger[ACHIEVED].take(positions, axis=0)
-        goals = self._goal.shown_from(self._goals(source), achieved)
+        chosen, source = self._draw(positions)
+        goals, achieved = self._goals(source[chosen]), self._goals(positions[chosen])
         mixed = wanted.copy()
-        mixed[relabelled] = goals[relabelled].reshape(-1, *wanted.shape[1:])
+        mixed[chosen] = self._goal.shown_from(goals, achieved).reshape(-1, *wanted.shape[1:])
         return mixed
 
     def _draw(self, positions: IntArray) -> tuple[BoolArray, IntArray]:
@@ -297,50 +293,38 @@ class HindsightRewards(SamplerUnit):
 
     def __init__(self, store: RingStore, params: Hindsight) -> None:
         self._store, self._goal = store, params.goal
-        self._goal_ends_episode = params.goal_ends_episode
-        self._stops_on_failure = params.stops_on_failure
+        self._is_terminal, self._stops_on_failure = params.goal_is_terminal, params.stops_on_failure
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
-        chosen = batch[RELABELLED].numpy()  # bool [B], C of them true
+        ledger, chosen = self._store.ledger, batch[RELABELLED].numpy()  # bool [B], C of them true
         rewards = batch[WINDOW_REWARDS].numpy().copy()
         terminated = batch[WINDOW_TERMINATED].numpy().copy()
         rows = self._store.rows_of(batch[POSITIONS].numpy()[chosen])
         steps = batch[WINDOW_STEPS].numpy()[chosen]  # [C, n]
         where = self._store.positions_of(rows[:, None], steps)
-        before = rewards[chosen]
-        rewards[chosen], terminated[chosen], reached = self._judged(
-            batch, chosen, where, terminated[chosen]
-        )
+        verdict = self._verdict(self._wanted(batch, chosen, where), where.ravel())
+        reward, reached = verdict.reward.reshape(where.shape), verdict.is_final.reshape(where.shape)
+        ends = terminated[chosen]
+        if self._is_terminal:  # an end by reaching the old goal is dropped, any other end is kept
+            ends = reached | (ends & ~ledger[REACHED].take(where))
         if self._stops_on_failure:
-            failed = self._store.ledger[FAILED].take(where)  # [C, n]
-            rewards[chosen] = np.where(failed & ~reached, before, rewards[chosen])
-            if not self._goal_ends_episode:  # what reaches its goal is no failure, nor an end
-                terminated[chosen] &= ~(failed & reached)
+            failed = ledger[FAILED].take(where)  # [C, n]
+            reward = np.where(failed & ~reached, rewards[chosen], reward)
+            if not self._is_terminal:  # what reaches its goal is no failure, nor an end
+                ends &= ~(failed & reached)
+        rewards[chosen], terminated[chosen] = reward, ends
         return {
             WINDOW_REWARDS: torch.from_numpy(rewards),
             WINDOW_TERMINATED: torch.from_numpy(terminated),
         }
 
-    def _judged(
-        self, batch: Columns, chosen: BoolArray, where: IntArray, terminated: BoolArray
-    ) -> tuple[FloatArray, BoolArray, BoolArray]:
-        """Rewards and ends under the new goals, and whether these are reached, [C, n] each.
+    def _wanted(self, batch: Columns, chosen: BoolArray, where: IntArray) -> FloatArray:
+        """The new goals of the samples that are `chosen`, [B], at positions [C, n]: [C * n, G]."""
+        return np.repeat(batch[GOALS].numpy()[chosen], where.shape[1], axis=0)
 
-        Args:
-            batch: What the unit was given.
-            chosen: Which of its samples are relabelled, [B], C of them.
-            where: Positions of their transitions, [C, n].
-            terminated: Their ends under the old goals, [C, n].
-        """
-        ledger = self._store.ledger
-        return relabelled(
-            self._goal,
-            goals=batch[GOALS].numpy()[chosen],
-            achieved=ledger[ACHIEVED].take(where, axis=0),
-            terminated=terminated,
-            reached=ledger[REACHED].take(where),
-            goal_ends_episode=self._goal_ends_episode,
-        )
+    def _verdict(self, goals: FloatArray, where: IntArray) -> Verdict:
+        """The verdict of new goals [R, G] on the transitions at positions [R]."""
+        return self._goal.judge(goals, self._store.ledger[ACHIEVED].take(where, axis=0))
 
 
 class HindsightObservations(SamplerUnit):
@@ -349,19 +333,12 @@ class HindsightObservations(SamplerUnit):
     name = "hindsight_observations"
     outputs: tuple[str, ...] = OBSERVED_GOALS
 
-    def __init__(self, store: RingStore, goal: GoalSpace) -> None:
-        self._goal = goal
+    def __init__(self, store: RingStore, params: Hindsight) -> None:
+        self._goal, self._paths = params.goal, params.achieved_paths(store)
         self.inputs = (GOALS, RELABELLED, *OBSERVED_GOALS)
-        self._keys: tuple[str, ...] = ()
-        """The observation keys from which the origin of relative goals is computed."""
-        if goal.observed == "relative":
-            every = (path for path in store.fields if path.startswith(OBSERVATIONS))
-            is_own = bool(goal.overridden("achieved"))  # it may read other keys, too
-            self._keys = (
-                tuple(p.removeprefix(OBSERVATIONS) for p in every) if is_own else (goal.key,)
-            )
-            for prefix in (OBSERVATIONS, NEXT_OBSERVATIONS):
-                self.inputs += tuple(f"{prefix}{key}" for key in self._keys if key != GOAL_KEY)
+        if params.goal.observed == "relative":  # to what is achieved
+            read = dict.fromkeys(path for paths in self._paths.values() for path in paths)
+            self.inputs += tuple(path for path in read if path not in OBSERVED_GOALS)
 
     def __call__(self, batch: Columns, size: int) -> Columns:
         """The desired goals, [B, ...] each."""
@@ -380,7 +357,8 @@ class HindsightObservations(SamplerUnit):
         """The goals [B, G] as an observation shows them."""
         if self._goal.observed == "absolute":
             return goals
-        seen = {key: batch[path.replace(GOAL_KEY, key)].cpu().numpy() for key in self._keys}
+        after = path.startswith(NEXT_OBSERVATIONS)
+        seen = {key: batch[paths[after]].cpu().numpy() for key, paths in self._paths.items()}
         shown = self._goal.shown_from(goals.cpu().numpy(), self._goal.achieved(seen))
         return torch.from_numpy(shown).to(goals)
 
@@ -404,40 +382,3 @@ def goal_steps(
         return end - 1
     begin = steps if strategy == "future" else first
     return begin + (uniform * (end - begin)).astype(np.int64)
-
-
-def relabelled(
-    goal: GoalSpace,
-    *,
-    goals: FloatArray,
-    achieved: FloatArray,
-    terminated: BoolArray,
-    reached: BoolArray,
-    goal_ends_episode: bool,
-    before: FloatArray | None = None,
-) -> tuple[FloatArray, BoolArray, BoolArray]:
-    """Return rewards of transitions under other goals, and whether they are terminal under them.
-
-    Where goals end episodes, an end by reaching the old goal is dropped, any other end is kept:
-    terminated' = reached(new) or (terminated and not reached(old)).
-
-    Args:
-        goal: The goal space.
-        goals: The new goals, [B, G].
-        achieved: What the next observations achieve, [B, n, G].
-        terminated: As it was, [B, n].
-        reached: Whether the old goal was reached, [B, n].
-        goal_ends_episode: Whether reaching the goal is terminal.
-        before: What the observations before achieve, [B * n, G]; None: not needed.
-
-    Returns:
-        Rewards, ends, and whether the new goals are reached, [B, n] each.
-    """
-    shape = terminated.shape
-    wanted = np.repeat(goals, shape[1], axis=0)  # [B * n, G]
-    flat = achieved.reshape(-1, achieved.shape[-1])
-    verdict = goal.judge(wanted, flat) if before is None else goal.judge(wanted, flat, before)
-    rewards, now_reached = verdict.reward.reshape(shape), verdict.is_final.reshape(shape)
-    if goal_ends_episode:
-        terminated = now_reached | (terminated & ~reached)
-    return rewards, terminated, now_reached

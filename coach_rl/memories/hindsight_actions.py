@@ -102,27 +102,19 @@ class HindsightActionParameters:
                 f"of -1 add up to, and its goals have other rewards ({goal.reward_named}); give "
                 "HindsightActionParameters.penalty, or make the goals 'sparse'"
             )
-        return HindsightActions(
-            sub_goal=place.sub_goal,
-            penalty=self.penalty if self.penalty is not None else -float(horizon or 0),
-            ends_at_penalty=self.ends_at_penalty,
-            keep_untested=self.keep_untested,
-            output_filter=output_filter,
-        )
+        penalty = self.penalty if self.penalty is not None else -float(horizon or 0)
+        resolved = {**vars(self), "penalty": penalty, "sub_goal": place.sub_goal}
+        return HindsightActions(**resolved, output_filter=output_filter)
 
 
 @dataclass(frozen=True, kw_only=True)
-class HindsightActions:
+class HindsightActions(HindsightActionParameters):
     """`HindsightActionParameters` at a place in a stack."""
 
     sub_goal: GoalSpace
     """The goals of the level below."""
     penalty: float
     """Reward of a missed test."""
-    ends_at_penalty: bool
-    """If True, nothing follows a missed test."""
-    keep_untested: bool
-    """If True, sub-goals missed untested are shown as they were sent, too."""
     output_filter: OutputFilter | None
     """The agent's output filter, which its sub-goals pass; None: no filter."""
 

@@ -4,14 +4,13 @@ Rewards and ends of relabelled transitions are those of their goal space; the ot
 the environment. For the same state and goal both should be the same.
 """
 
-import warnings
 from typing import Self
 
 import numpy as np
 
-from coach_rl.core.errors import CoachWarning
+from coach_rl.core.errors import warn
 from coach_rl.core.goals import GOAL_KEY, Verdict
-from coach_rl.core.records import Array, BoolArray, FloatArray, Transition, missed
+from coach_rl.core.records import Array, BoolArray, FloatArray, Transition
 from coach_rl.memories.hindsight import Hindsight
 from coach_rl.memories.memory import Memory
 from coach_rl.memories.replay_memory import ReplayMemory
@@ -63,7 +62,10 @@ class HindsightComparison:
         differs = _differ(transition.reward, verdict.reward)
         if not np.count_nonzero(differs):
             return
-        differs &= ~self._failed(transition, verdict)
+        if self._hindsight.stops_on_failure:
+            differs &= ~self._hindsight.failed(
+                verdict.is_final, terminated=transition.terminated, below=transition.below
+            )
         for near in self._nearly(transition, verdict):
             differs &= _differ(transition.reward, near.reward)
         if not np.count_nonzero(differs):
@@ -72,11 +74,12 @@ class HindsightComparison:
         row = int(differs.argmax())
         achieved = self._hindsight.goal.achieved(transition.next_observation)[row]
         wanted = transition.observation[GOAL_KEY].reshape(len(differs), -1)[row]
-        self._warn(
-            f"the reward of a transition is {transition.reward[row]:g}, and hindsight's GoalSpace "
-            f"gives {verdict.reward[row]:g} for it (achieved {_shown(achieved)}, wanted "
-            f"{_shown(wanted)}), so batches mix two rewards; set the GoalSpace's threshold and "
-            "reward to the environment's rule, or let the environment reward as the GoalSpace does"
+        warn(
+            f"{self._owner}: the reward of a transition is {transition.reward[row]:g}, and "
+            f"hindsight's GoalSpace gives {verdict.reward[row]:g} for it (achieved "
+            f"{_shown(achieved)}, wanted {_shown(wanted)}), so batches mix two rewards; set the "
+            "GoalSpace's threshold and reward to the environment's rule, or let the environment "
+            "reward as the GoalSpace does"
         )
 
     def _compare_ends(self, transition: Transition, verdict: Verdict) -> None:
@@ -94,27 +97,18 @@ class HindsightComparison:
             return
         self._compares_ends = False
         stored, relabelled = ("not ", "") if terminal else ("", "not ")
-        self._warn(
-            f"transitions that reach their goal are {stored}terminal, and those that hindsight "
-            f"relabels {relabelled}terminal (goal_ends_episode={terminal}), so batches mix two "
-            f"discounts; set HindsightParameters.goal_ends_episode={not terminal}, or let episodes "
-            f"{'end' if terminal else 'continue'} at their goal"
+        warn(
+            f"{self._owner}: transitions that reach their goal are {stored}terminal, and those "
+            f"that hindsight relabels {relabelled}terminal (goal_ends_episode={terminal}), so "
+            "batches mix two discounts; set HindsightParameters.goal_ends_episode="
+            f"{not terminal}, or let episodes {'end' if terminal else 'continue'} at their goal"
         )
-
-    def _failed(self, transition: Transition, verdict: Verdict) -> BoolArray:
-        """Return where the level stopped because the one below missed its goal, [R]."""
-        if not self._hindsight.stops_on_failure or transition.below is None:
-            return np.zeros(len(transition.rows), np.bool_)
-        return transition.terminated & missed(transition.below) & ~verdict.is_final
 
     def _nearly(self, transition: Transition, verdict: Verdict) -> list[Verdict]:
         """The verdicts where goals are a little nearer, and a little farther away."""
         seen, after = transition.observation, transition.next_observation
         margin = _MARGIN * verdict.difference
         return [self._hindsight.judged(seen, after, moved=each) for each in (margin, -margin)]
-
-    def _warn(self, text: str) -> None:
-        warnings.warn(f"{self._owner}: {text}", CoachWarning, stacklevel=2)
 
 
 def _differ(given: FloatArray, judged: FloatArray) -> BoolArray:

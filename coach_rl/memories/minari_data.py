@@ -5,8 +5,8 @@ slash, a dot or a tilde. Nothing is ever downloaded here. A plain observation, w
 the one key `observation`, is written without its key, as Minari has it.
 """
 
-import importlib
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -71,7 +71,7 @@ def write_minari(
             f"there are no transitions to write into data set '{target}'; let the agent act first"
         )
     folder.mkdir(parents=True)
-    storage = _module("minari.dataset.minari_storage").MinariStorage.new(
+    storage = import_module("minari.dataset.minari_storage").MinariStorage.new(
         folder / "data",
         observation_space=_shown_space(observation_space),
         action_space=action_space,
@@ -125,13 +125,13 @@ def _located(name: str) -> tuple[str, Path]:
         folder = Path(name).expanduser().resolve()
         return folder.name, folder
     try:
-        _module("minari.dataset.minari_dataset").parse_dataset_id(name)
+        import_module("minari.dataset.minari_dataset").parse_dataset_id(name)
     except (ValueError, TypeError):  # a missing version makes Minari convert None to a number
         raise ConfigurationError(
             f"'{name}' is not a Minari data set's id; write NAME-v0 or NAMESPACE/NAME-v0, or a "
             "path that starts with /, . or ~"
         ) from None
-    return name, Path(_module("minari.storage.datasets_root_dir").get_dataset_path(name))
+    return name, Path(import_module("minari.storage.datasets_root_dir").get_dataset_path(name))
 
 
 def _buffers(
@@ -141,7 +141,7 @@ def _buffers(
     agent: str,
 ) -> Iterator[object]:
     """An episode buffer for each episode of each row."""
-    make = _module("minari.data_collector.episode_buffer").EpisodeBuffer
+    make = import_module("minari.data_collector.episode_buffer").EpisodeBuffer
     ends = trajectories[TERMINATED] | trajectories[TRUNCATED]
     if FOLLOWS in trajectories:
         ends[:, :-1] |= ~trajectories[FOLLOWS][:, 1:]
@@ -251,14 +251,10 @@ def _shown_space(space: spaces.Dict) -> Space:
 def _minari() -> ModuleType:
     for needed in ("minari", "h5py"):
         try:
-            importlib.import_module(needed)
+            import_module(needed)
         except ImportError as error:
             raise ConfigurationError(
                 f"Minari data sets need the package '{needed}', which cannot be imported "
                 f"({error}); {how_to_install('minari')}"
             ) from error
-    return importlib.import_module("minari")
-
-
-def _module(name: str) -> ModuleType:
-    return importlib.import_module(name)
+    return import_module("minari")

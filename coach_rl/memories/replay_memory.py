@@ -63,7 +63,7 @@ from coach_rl.memories.hindsight import Hindsight, HindsightGoals
 from coach_rl.memories.hindsight_actions import HindsightActions
 from coach_rl.memories.minari_data import read_minari
 from coach_rl.memories.prioritised import PrioritisedPositions, tree_bytes
-from coach_rl.memories.ring_store import LEDGER, FrameStackField, RingStore
+from coach_rl.memories.ring_store import LEDGER, RingStore
 from coach_rl.memories.samplers import SamplerChain
 from coach_rl.memories.sequences import SequenceParameters
 from coach_rl.memories.tables import Field, kept_dtype
@@ -177,9 +177,9 @@ class ReplayLayout:
         return {ACTIONS: _field(self.action_space)}
 
     @property
-    def stacks(self) -> tuple[FrameStackField, ...]:
-        """Observations whose frames are kept once each."""
-        return tuple(FrameStackField(key, self.observations[key]) for key in self.frame_stack)
+    def stacks(self) -> dict[str, Field]:
+        """Columns of the observations whose frames are kept once each, by key."""
+        return {key: self.observations[key] for key in self.frame_stack}
 
     @cached_property
     def fields(self) -> dict[str, Field]:
@@ -221,9 +221,9 @@ class ReplayLayout:
             return MemorySize(host=0, device=0)
         entries = self.num_rows * self.row_capacity
         big = entries * sum(field.bytes for field in self.fields.values())
-        for stack in self.stacks:
-            per_row = frames_per_row(self.row_capacity, stack.field.shape[-1])
-            big += self.num_rows * per_row * stack.field.bytes // stack.field.shape[-1]
+        for field in self.stacks.values():
+            per_row = frames_per_row(self.row_capacity, field.shape[-1])
+            big += self.num_rows * per_row * field.bytes // field.shape[-1]
         episodes, frames = 16, 16 * len(self.stacks)  # bytes of the indices per transition
         small = sum(field.bytes for field in (LEDGER | self.ledger).values()) + episodes + frames
         small += 8 * len(self.extras)  # whose shapes are known from the first transition on

@@ -7,7 +7,7 @@ import torch
 from gymnasium import spaces
 
 from coach_rl.core.agents import ALONE, LevelPlace
-from coach_rl.core.errors import ConfigurationError, SpaceError, require
+from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError, require
 from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.parameter_classes import KeepingParameters, MovableParameters, parameter_class
 from coach_rl.core.ranges import Positive
@@ -36,15 +36,16 @@ from coach_rl.memories.samplers import (
     UniformPositions,
     UnitContext,
     Window,
-    inserted,
 )
 from coach_rl.memories.sequences import GatherSequences, SequenceParameters, Sequences
-from coach_rl.memories.tables import DeviceTable, HostTable, PinnedTable, Table
+from coach_rl.memories.tables import DeviceTable, PinnedTable, Table
 from coach_rl.memories.timed_hindsight import timed
 
 if TYPE_CHECKING:
     from coach_rl.memories.changing_goals import ChangingGoals
 
+END = "sample"
+"""The end of a chain of sampler units, behind the last one."""
 Storage = Literal["cpu", "pinned", "device", "none"]
 
 
@@ -150,8 +151,16 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             hindsight_actions=actions,
         )
         check_size(layout.size, capacity=self.capacity, device=device)
+        store = RingStore(
+            num_rows=layout.num_rows,
+            row_capacity=layout.row_capacity,
+            make_table=lambda length: _table(self.storage, length, device),
+            fields=layout.fields,
+            ledger=layout.ledger,
+            stacks=layout.stacks,
+        )
         context = UnitContext(
-            store=_store(layout, self.storage, device),
+            store=store,
             rng=generator(seed, "memory"),
             seed=seed,
             device=device,
@@ -294,25 +303,22 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
 def _with_own(
     units: list[SamplerUnit], own: list[tuple[str, SamplerUnit]], device: torch.device
 ) -> list[SamplerUnit]:
-    """The units with the way to the device, and others behind the ones that they name."""
-    units = [*units, ToDevice((), device)]
+    """The units with the way to the device, and others behind the ones that they name.
+
+    Raises:
+        UnknownNameError: There is no unit of that name.
+    """
+    to_device = ToDevice((), device)
+    units = [*units, to_device]
     for after, unit in own:
-        units = inserted(units, unit, after=after)
-    place = next(i for i, unit in enumerate(units) if isinstance(unit, ToDevice))
+        names = [each.name for each in units]
+        if after not in (*names, END):
+            raise UnknownNameError("sampler unit", after, (*names, END))
+        units.insert(len(units) if after == END else names.index(after) + 1, unit)
+    place = units.index(to_device)
     made = dict.fromkeys(path for unit in units[:place] for path in unit.outputs)
     units[place] = ToDevice(tuple(made), device)
     return units
-
-
-def _store(layout: ReplayLayout, storage: Storage, device: torch.device) -> RingStore:
-    return RingStore(
-        num_rows=layout.num_rows,
-        row_capacity=layout.row_capacity,
-        make_table=lambda length: _table(storage, length, device),
-        fields=layout.fields,
-        ledger=layout.ledger,
-        stacks=layout.stacks,
-    )
 
 
 def _table(storage: Storage, length: int, device: torch.device) -> Table:
@@ -322,5 +328,5 @@ def _table(storage: Storage, length: int, device: torch.device) -> Table:
         case "pinned":
             return PinnedTable(length, device)
         case "none":
-            return HostTable(0, device)
-    return HostTable(length, device)
+            return Table(0, device)
+    return Table(length, device)

@@ -7,7 +7,6 @@ steps; both are stored for each position, `end` as `OPEN` until the episode is o
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -44,16 +43,6 @@ OLDEST_FRAMES = "/oldest_frames/"
 MakeTable = Callable[[int], Table]
 
 
-@dataclass(frozen=True)
-class FrameStackField:
-    """An observation key whose last axis is a stack of frames, oldest first."""
-
-    key: str
-    """The observation key."""
-    field: Field
-    """Column of the whole stack, as it is observed."""
-
-
 class RingStore:
     """N rings of C transitions each.
 
@@ -63,7 +52,8 @@ class RingStore:
         make_table: Makes a table of so many entries, where the big columns are to lie.
         fields: The big columns: observations, actions and whatever belongs to them.
         ledger: Small columns on the host beside those of `LEDGER`.
-        stacks: Observation keys whose frames are kept once each.
+        stacks: Columns of observations whose frames are kept once each, by key; their last axis is
+            a stack of frames, oldest first.
     """
 
     def __init__(
@@ -73,8 +63,8 @@ class RingStore:
         row_capacity: int,
         make_table: MakeTable,
         fields: Mapping[str, Field],
-        ledger: Mapping[str, Field] | None = None,
-        stacks: Sequence[FrameStackField] = (),
+        ledger: Mapping[str, Field],
+        stacks: Mapping[str, Field],
     ) -> None:
         self.num_rows, self.row_capacity = num_rows, row_capacity
         length = num_rows * row_capacity
@@ -83,7 +73,7 @@ class RingStore:
             self.table.allocate(path, field)
         self.ledger: dict[str, Array] = {
             path: np.zeros((length, *field.shape), field.dtype)
-            for path, field in (LEDGER | dict(ledger or {})).items()
+            for path, field in (LEDGER | dict(ledger)).items()
         }
         self.counts: IntArray = np.zeros(num_rows, np.int64)
         """Transitions ever added per row, which is the step of the next one, [N]."""
@@ -95,17 +85,17 @@ class RingStore:
         """Rows and steps of transitions that were truncated after they had been added."""
         self._framed: dict[str, tuple[FrameRing, bool]] = {}
         self._rings: dict[str, FrameRing] = {}
-        for stack in stacks:
+        for key, field in stacks.items():
             ring = FrameRing(
-                key=stack.key,
-                field=stack.field,
+                key=key,
+                field=field,
                 num_rows=num_rows,
                 row_capacity=row_capacity,
                 make_table=make_table,
             )
-            self._rings[stack.key] = ring
-            self._framed[f"{OBSERVATIONS}{stack.key}"] = ring, False
-            self._framed[f"{NEXT_OBSERVATIONS}{stack.key}"] = ring, True
+            self._rings[key] = ring
+            self._framed[f"{OBSERVATIONS}{key}"] = ring, False
+            self._framed[f"{NEXT_OBSERVATIONS}{key}"] = ring, True
 
     def __len__(self) -> int:
         return self._length

@@ -5,16 +5,16 @@ learner's device; those of prioritised replay and of hindsight are in `prioritis
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from coach_rl.core.agents import LevelPlace
-from coach_rl.core.errors import ConfigurationError, RunError, UnknownNameError
+from coach_rl.core.errors import ConfigurationError, RunError
 from coach_rl.core.interfaces import OutputFilter
-from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
+from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.memories.batches import (
     DISCOUNTS,
@@ -34,9 +34,6 @@ from coach_rl.memories.batches import (
     Columns,
 )
 from coach_rl.memories.ring_store import RingStore
-
-END = "sample"
-"""The end of the chain, behind the last unit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +102,7 @@ class SamplerChain(Saved):
         self.units = tuple(units)
         self._hidden = frozenset(hidden)
         self.by_name = {unit.name: unit for unit in self.units}
-        self._chain = list(self.units)  # with watchers in between
+        self._listeners: dict[str, list[Callable[[Columns], None]]] = {}
         self._is_checked = False
         names = [unit.name for unit in self.units]
         for name in names:
@@ -126,13 +123,16 @@ class SamplerChain(Saved):
     def __call__(self, size: int) -> Columns:
         """A batch of B = `size`."""
         batch: Columns = {}
-        for unit in self._chain:
+        for unit in self.units:
             made = unit(batch, size)
             if not self._is_checked and set(made) != set(unit.outputs):
                 raise RunError(
                     f"sampler unit '{unit.name}' declares the outputs {sorted(unit.outputs)} and "
                     f"made {sorted(made)}"
                 )
+            if self._listeners:
+                for listener in self._listeners.get(unit.name, ()):
+                    listener(made)
             batch |= made
         self._is_checked = True
         return {
@@ -148,31 +148,11 @@ class SamplerChain(Saved):
             name: The unit's.
             listener: Called with the columns of its outputs, before the next unit runs.
         """
-        place = next(place for place, unit in enumerate(self._chain) if unit.name == name)
-        self._chain.insert(place + 1, _Watcher(self._chain[place].outputs, listener))
+        self._listeners.setdefault(name, []).append(listener)
 
     def metrics(self) -> dict[str, float]:
         """The units' metrics since the last call."""
         return {name: value for unit in self.units for name, value in unit.metrics().items()}
-
-
-def inserted(units: Iterable[SamplerUnit], new: SamplerUnit, *, after: str) -> list[SamplerUnit]:
-    """The units with one more behind the one named `after`; `sample` means behind all.
-
-    Args:
-        units: First to last.
-        new: The one more.
-        after: Where.
-
-    Raises:
-        UnknownNameError: There is no unit of that name.
-    """
-    units = list(units)
-    names = [unit.name for unit in units]
-    if after not in (*names, END):
-        raise UnknownNameError("sampler unit", after, (*names, END))
-    place = len(units) if after == END else names.index(after) + 1
-    return [*units[:place], new, *units[place:]]
 
 
 class ToDevice(SamplerUnit):
@@ -186,19 +166,6 @@ class ToDevice(SamplerUnit):
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         return {path: batch[path].to(self._device, non_blocking=True) for path in self.outputs}
-
-
-class _Watcher(SamplerUnit):
-    """Passes the outputs of the unit before it to a function."""
-
-    name = "watcher"
-
-    def __init__(self, paths: Sequence[str], listener: Callable[[Columns], None]) -> None:
-        self._paths, self._listener = paths, listener
-
-    def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
-        self._listener({path: batch[path] for path in self._paths})
-        return {}
 
 
 def _serves(made: str, wanted: str) -> bool:
@@ -268,12 +235,8 @@ class Gather(SamplerUnit):
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         """The columns, [B, ...] each, on the learner's device."""
-        here, ends = _numpy(batch, POSITIONS), _numpy(batch, ENDS)
+        here, ends = batch[POSITIONS].numpy(), batch[ENDS].numpy()
         return self._store.take(self._paths, here) | self._store.take(self._next_paths, ends)
-
-
-def _numpy(batch: Columns, path: str) -> Array:
-    return np.asarray(batch[path].numpy())
 
 
 class Window(SamplerUnit):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,37 +49,8 @@ def require_kept(is_kept: bool) -> None:
         )
 
 
-class Table(Protocol):
-    """Columns by path; `take` returns tensors on the learner's device."""
-
-    @property
-    def fields(self) -> dict[str, Field]:
-        """The columns there are."""
-        ...
-
-    def allocate(self, path: str, field: Field) -> None:
-        """Add a column of zeros."""
-        ...
-
-    def grow(self, length: int) -> None:
-        """Make every column at least that long."""
-        ...
-
-    def write(self, positions: IntArray, values: Mapping[str, Array]) -> None:
-        """Write values [R, ...] to positions [R], in each column named."""
-        ...
-
-    def take(self, paths: Sequence[str], positions: IntArray) -> Columns:
-        """New tensors [..., *shape] of the entries at positions [...]."""
-        ...
-
-    def read(self, path: str, positions: IntArray) -> Array:
-        """A copy on the host of the entries at positions [...]."""
-        ...
-
-
-class HostTable:
-    """Columns in ordinary memory, whose pages are touched only as they fill.
+class Table:
+    """Columns by path, in ordinary memory, whose pages are touched only as they fill.
 
     Args:
         length: Entries.
@@ -88,27 +59,31 @@ class HostTable:
 
     def __init__(self, length: int, device: torch.device) -> None:
         self.fields: dict[str, Field] = {}
+        """The columns there are."""
         self._length, self._device = length, device
         self._is_remote = device.type != "cpu"
-        self._columns: dict[str, Array] = {}
+        self._columns: dict[str, Any] = {}
 
     def allocate(self, path: str, field: Field) -> None:
-        self.fields[path] = field
-        self._columns[path] = np.zeros((self._length, *field.shape), field.dtype)
+        """Add a column of zeros."""
+        self.fields[path], self._columns[path] = field, self._zeros(self._length, field)
 
     def grow(self, length: int) -> None:
+        """Make every column at least that long."""
         for path, column in self._columns.items():
             if length > len(column):
-                longer = np.zeros((length, *column.shape[1:]), column.dtype)
+                longer = self._zeros(length, self.fields[path])
                 longer[: len(column)] = column
                 self._columns[path] = longer
         self._length = max(self._length, length)
 
     def write(self, positions: IntArray, values: Mapping[str, Array]) -> None:
+        """Write values [R, ...] to positions [R], in each column named."""
         for path, entries in values.items():
             self._columns[path][positions] = entries
 
     def take(self, paths: Sequence[str], positions: IntArray) -> Columns:
+        """New tensors [..., *shape] of the entries at positions [...]."""
         taken = {
             path: torch.from_numpy(self._columns[path].take(positions, axis=0)) for path in paths
         }
@@ -117,10 +92,15 @@ class HostTable:
         return taken
 
     def read(self, path: str, positions: IntArray) -> Array:
-        return self._columns[path].take(positions, axis=0)
+        """A copy on the host of the entries at positions [...]."""
+        entries: Array = self._columns[path].take(positions, axis=0)
+        return entries
+
+    def _zeros(self, length: int, field: Field) -> Any:
+        return np.zeros((length, *field.shape), field.dtype)
 
 
-class PinnedTable(HostTable):
+class PinnedTable(Table):
     """Columns in ordinary memory; batches pass through page-locked memory to the device.
 
     The copies run beside the program. A page-locked buffer is filled again only after the copy out
@@ -152,34 +132,8 @@ class PinnedTable(HostTable):
         return self._buffers[path, shape]
 
 
-class DeviceTable:
-    """Columns on the learner's device.
-
-    Args:
-        length: Entries.
-        device: Where the columns lie.
-    """
-
-    def __init__(self, length: int, device: torch.device) -> None:
-        self.fields: dict[str, Field] = {}
-        self._length, self._device = length, device
-        self._columns: dict[str, Tensor] = {}
-
-    def allocate(self, path: str, field: Field) -> None:
-        self.fields[path] = field
-        self._columns[path] = torch.zeros(
-            (self._length, *field.shape), dtype=torch_dtype(field.dtype), device=self._device
-        )
-
-    def grow(self, length: int) -> None:
-        for path, column in self._columns.items():
-            if length > len(column):
-                longer = torch.zeros(
-                    (length, *column.shape[1:]), dtype=column.dtype, device=self._device
-                )
-                longer[: len(column)] = column
-                self._columns[path] = longer
-        self._length = max(self._length, length)
+class DeviceTable(Table):
+    """Columns on the learner's device."""
 
     def write(self, positions: IntArray, values: Mapping[str, Array]) -> None:
         index = torch.from_numpy(positions).to(self._device)
@@ -199,6 +153,10 @@ class DeviceTable:
 
     def read(self, path: str, positions: IntArray) -> Array:
         return np.asarray(self.take((path,), positions)[path].cpu().numpy())
+
+    def _zeros(self, length: int, field: Field) -> Tensor:
+        dtype = torch_dtype(field.dtype)
+        return torch.zeros((length, *field.shape), dtype=dtype, device=self._device)
 
 
 def torch_dtype(dtype: npt.DTypeLike) -> torch.dtype:

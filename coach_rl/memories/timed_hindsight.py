@@ -5,7 +5,7 @@ steps: its time is up where it was achieved, and nowhere before. With L the old 
 time left after transition i with a goal of transition j is L(i) - L(j).
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -15,14 +15,12 @@ from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY, TIME_KEY, TimedGoalSpace, Verdict
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.memories.batches import (
-    ACHIEVED,
     DURATIONS,
     ENDS,
     GOALS,
     OBSERVED_GOALS,
     OBSERVED_TIMES,
     POSITIONS,
-    REACHED,
     RELABELLED,
     TIMES,
     TIMES_LEFT,
@@ -53,8 +51,7 @@ def timed(hindsight: Hindsight) -> Hindsight:
             f"hindsight for goals with a time takes them from later in the same sub-episode: use "
             f"the strategy 'future' or 'final', got '{hindsight.strategy}'"
         )
-    values = {field.name: getattr(hindsight, field.name) for field in fields(hindsight)}
-    return TimedHindsight(**{**values, "goal": goal})
+    return TimedHindsight(**vars(hindsight))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,20 +138,12 @@ class TimedHindsightRewards(HindsightRewards):
 
     inputs = (*HindsightRewards.inputs, TIMES)
 
-    def _judged(
-        self, batch: Columns, chosen: BoolArray, where: IntArray, terminated: BoolArray
-    ) -> tuple[FloatArray, BoolArray, BoolArray]:
-        """Rewards and ends under the new goals, and whether their times are up, [C, n] each."""
-        ledger = self._store.ledger
+    def _wanted(self, batch: Columns, chosen: BoolArray, where: IntArray) -> FloatArray:
+        """The new goals and the times left for them, [C * n, G + 1]."""
         positions, times = batch[POSITIONS].numpy()[chosen], batch[TIMES].numpy()[chosen]
         left = _left_at(self._store, where, positions, times)
-        goals = np.repeat(batch[GOALS].numpy()[chosen], where.shape[1], axis=0)
-        achieved = ledger[ACHIEVED].take(where.ravel(), axis=0)
-        verdict = self._goal.judge(np.concatenate([goals, left.reshape(-1, 1)], axis=1), achieved)
-        is_up = verdict.is_final.reshape(where.shape)
-        # terminated' = up(new) or (terminated and not up(old)), [C, n]
-        terminated = is_up | (terminated & ~ledger[REACHED].take(where))
-        return verdict.reward.reshape(where.shape), terminated, is_up
+        goals = super()._wanted(batch, chosen, where)
+        return np.concatenate([goals, left.reshape(-1, 1)], axis=1)
 
 
 class TimedHindsightObservations(HindsightObservations):
@@ -163,7 +152,7 @@ class TimedHindsightObservations(HindsightObservations):
     outputs = (*OBSERVED_GOALS, *OBSERVED_TIMES)
 
     def __init__(self, store: RingStore, params: TimedHindsight) -> None:
-        super().__init__(store, params.goal)
+        super().__init__(store, params)
         self.inputs += (POSITIONS, ENDS, TIMES, *OBSERVED_TIMES)
         self._store, self._longest = store, params.goal.longest
 

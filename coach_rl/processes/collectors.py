@@ -2,7 +2,6 @@
 
 import copy
 import time
-import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -11,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from coach_rl.core.errors import CheckpointError, CoachWarning, RunError
+from coach_rl.core.errors import CheckpointError, RunError, warn
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.parts import TimedCall
 from coach_rl.core.records import (
@@ -151,7 +150,6 @@ class Blocks:
             raise
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
-        """Start all rows; see `core.interfaces.Environment.reset`."""
         assert seed is not None, "training rows are seeded"
         seeds = [seed + row for row in range(self.num_envs)] if isinstance(seed, int) else seed
         self._settle()
@@ -317,11 +315,7 @@ class Blocks:
         if not self._ticks or block.losses > MOST_LOSSES:
             often = f", {block.losses} times before it had made a step" if self._ticks else ""
             raise RunError(f"{message}{often}; see the system's log, and how much memory is free")
-        warnings.warn(
-            f"{message}; another replaces it, and its {len(block.rows)} episodes are cut off",
-            CoachWarning,
-            stacklevel=2,
-        )
+        warn(f"{message}; another replaces it, and its {len(block.rows)} episodes are cut off")
         last = block.shown
         start = self._restart(block)
         count = len(block.rows)

@@ -70,7 +70,6 @@ class InlineWorker:
         return future
 
     def close(self) -> None:
-        """See `Worker`."""
         self._object.close()
 
 
@@ -88,7 +87,6 @@ class RayWorker:
         """Ray's handle of it."""
 
     def submit(self, method: Method[Result], *arguments: object) -> "Future[Result]":
-        """See `Worker`."""
         errors = self._ray.exceptions
         future: Future[Result] = Future()
 
@@ -110,7 +108,6 @@ class RayWorker:
         return future
 
     def close(self) -> None:
-        """See `Worker`."""
         with suppress(Exception):
             self.submit(Worker.close).result(GRACE_SECONDS)
         with suppress(Exception):

@@ -118,7 +118,7 @@ def write_checkpoint(
             f"the state has {len(tree):,} characters of plain numbers and text, more than the "
             f"{MOST_BYTES:,} that are read; return arrays from state_dict instead of lists"
         )
-    with _written_whole(path, f"cannot write the checkpoint {path}") as unfinished:
+    with _written_whole(path) as unfinished:
         sums = packer.write_entries(unfinished)
         save_file(packer.tensors, unfinished / _TENSORS)
         (unfinished / _STATE).write_text(tree, encoding="utf-8")
@@ -305,12 +305,11 @@ def remove_unfinished(checkpoints: Path, *, but: Path | None = None) -> None:
 
 
 @contextmanager
-def _written_whole(path: Path, failure: str) -> Iterator[Path]:
-    """A folder to fill, which then becomes `path`, whole or not at all.
+def _written_whole(path: Path) -> Iterator[Path]:
+    """A folder to fill, which then becomes the checkpoint `path`, whole or not at all.
 
-    Args:
-        path: The folder; its parent is made where missing.
-        failure: Begins the CheckpointError where the disk refuses.
+    Raises:
+        CheckpointError: The disk refuses.
     """
     unfinished = _unfinished(path)
     try:
@@ -323,7 +322,7 @@ def _written_whole(path: Path, failure: str) -> Iterator[Path]:
         unfinished.rename(path)
         sync(path.parent)
     except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{failure}: {error}") from error
+        raise CheckpointError(f"cannot write the checkpoint {path}: {error}") from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
@@ -339,12 +338,7 @@ def _order(path: Path) -> tuple[int, int]:
 
 
 def _about(path: Path, *, memories: bool) -> Json:
-    """The file about a checkpoint, once the others match their checksums.
-
-    Args:
-        path: The checkpoint's folder.
-        memories: Whether to check the files of its memories.
-    """
+    """The file about a checkpoint, once the others, those of memories if wanted, match it."""
     about = _about_file(path)
     for name, expected in about["sha256"].items():
         if Path(name).name != name:

@@ -156,7 +156,10 @@ def find_run(run: Path, *, last_good: bool = False) -> tuple[RunFolder, Path | N
     if name is None and not list_checkpoints(folder.checkpoints):
         return folder, None
     if last_good:
-        return folder, _last_good(folder)
+        good = newest_whole(folder.checkpoints)
+        if good is None:
+            raise CheckpointError(f"no checkpoint in {folder.checkpoints} can be read")
+        return folder, good
     with offering_last_good(folder):
         return folder, find_checkpoint(folder.checkpoints, *(() if name is None else (name,)))
 
@@ -296,13 +299,6 @@ def _no_run(path: Path) -> ConfigurationError:
     return ConfigurationError(
         f"{path} is neither a run's folder (with a manifest.json) nor a checkpoint in one; {advice}"
     )
-
-
-def _last_good(folder: RunFolder) -> Path:
-    good = newest_whole(folder.checkpoints)
-    if good is None:
-        raise CheckpointError(f"no checkpoint in {folder.checkpoints} can be read")
-    return good
 
 
 def _publish(unfinished: Path, parent: Path, manifest: Json) -> Path:

@@ -162,7 +162,7 @@ class Packer:
         if stored is not None:
             self._shared += [stored.folder / segment.file for segment in segments]
         if (since < appended.ends).any():
-            file = segment_file(next(self._numbers))
+            file = f"rows_{next(self._numbers):06d}.bin"
             self._new.append((file, appended, since))
             segments = (*segments, Segment(file=file, begins=since, ends=appended.ends))
         form = form_of(appended)
@@ -235,11 +235,6 @@ class Unpacker:
         if name not in self._tensors:
             raise CheckpointError(f"{self._folder} names the tensor '{name}', which is missing")
         return self._tensors[name]
-
-
-def segment_file(number: int) -> str:
-    """The name of a segment's file."""
-    return f"rows_{number:06d}.bin"
 
 
 def is_segment(name: str) -> bool:

@@ -7,8 +7,6 @@ neither numpy nor torch.
 """
 
 import json
-import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +16,7 @@ import platformdirs
 
 from coach_rl.configuration.strict_json import Json
 from coach_rl.core.errors import MOST_LISTED, ConfigurationError, UnknownNameError, near_names
-from coach_rl.core.file_writing import sha256_of_file
+from coach_rl.core.file_writing import filled_folder, sha256_of_file
 
 PREFIX = "trained:"
 """Beginning of the name of a trained agent, where it takes the place of a run."""
@@ -90,16 +88,10 @@ def _unpack(name: str, archive: Path) -> Path:
     if folder.is_dir():
         return folder
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with (
-            tempfile.TemporaryDirectory(dir=folder.parent) as unfinished,
-            ZipFile(archive) as files,
-        ):
-            files.extractall(Path(unfinished, "new"))
-            if not folder.is_dir():  # another process may have been faster
-                os.rename(Path(unfinished, "new"), folder)
+        with filled_folder(folder) as unfinished, ZipFile(archive) as files:
+            files.extractall(unfinished)
     except OSError as error:
-        if folder.is_dir():
+        if folder.is_dir():  # another process was faster
             return folder
         raise ConfigurationError(
             f"the trained agent {name} cannot be unpacked into {folder}: {error.strerror}; set "

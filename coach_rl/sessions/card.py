@@ -76,7 +76,9 @@ def card(manifest: Json, *, film: str | None = None) -> str:
     """
     about, preset, level = manifest[ONLY_POLICY], manifest["preset"], manifest["level"]
     score, name = about["score"], manifest["name"] if preset is None else preset["name"]
-    commit = manifest["git"]["coach_rl"]
+    commit, checkout = "not known (an installed package)", manifest["git"]["coach_rl"]
+    if checkout:
+        commit = f"{checkout['commit']}{' with changes' if checkout['dirty'] else ''}"
     return _TEMPLATE.format(
         level=json.dumps(level),
         name=json.dumps(name),
@@ -92,17 +94,10 @@ def card(manifest: Json, *, film: str | None = None) -> str:
         score_seed=score["seed"],
         episodes=score["episodes"],
         command=shlex.join(manifest["command"]) or "(from a program)",
-        commit=_commit(commit),
+        commit=commit,
         observation=_space(manifest["spaces"]["observation"]),
         action=_space(manifest["spaces"]["action"]),
     )
-
-
-def _commit(state: Json) -> str:
-    """The commit of a checkout; that of an installed package is not known."""
-    if not state:
-        return "not known (an installed package)"
-    return f"{state['commit']}{' with changes' if state['dirty'] else ''}"
 
 
 def _space(space: Json) -> str:

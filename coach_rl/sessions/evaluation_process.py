@@ -60,12 +60,10 @@ class EvaluationProcess:
         self._pending: deque[tuple[EvaluationRequest, Future[Scores]]] = deque()
 
     def submit(self, evaluation: EvaluationRequest) -> None:
-        """Add an evaluation to those that are to be made, unless it is among them."""
         if all(evaluation is not each for each, _ in self._pending):
             self._pending.append((evaluation, self._worker.submit(RunEvaluations.play, evaluation)))
 
     def has_answered(self, *, wait_seconds: float = 0.0) -> bool:
-        """Return whether the first evaluation is over, after waiting for it that long at most."""
         if not self._pending:
             return False
         _, future = self._pending[0]
@@ -77,7 +75,6 @@ class EvaluationProcess:
         return future.done()
 
     def answer(self) -> Scores:
-        """Take the result of the first evaluation from the list; raises the error it ended with."""
         _, future = self._pending.popleft()
         try:
             return future.result()
@@ -85,7 +82,6 @@ class EvaluationProcess:
             raise RunError(f"an evaluation failed: {error}") from error
 
     def forget(self) -> None:
-        """Drop all pending evaluations."""
         for _, future in self._pending:
             future.cancel()
         self._pending.clear()
@@ -112,15 +108,7 @@ class EvaluationProcess:
 
 
 class RunEvaluations:
-    """The evaluations of a run, in the process that makes them.
-
-    Args:
-        run: The run's folder.
-        device: See `Runtime`.
-        threads: See `Runtime`.
-        trust: See `rebuild`.
-        profile: Whether calls are timed.
-    """
+    """The evaluations of a run, in the process that makes them; see `EvaluationProcess`."""
 
     def __init__(
         self,

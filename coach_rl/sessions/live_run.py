@@ -18,7 +18,7 @@ from coach_rl.core.errors import (
     exits_as_errors,
     warn,
 )
-from coach_rl.core.runtime import Runtime
+from coach_rl.core.runtime import DivergenceParameters, Runtime
 from coach_rl.graph_managers.evaluations import EvaluationStopped
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.histograms import Histograms
@@ -50,7 +50,6 @@ from coach_rl.sessions.profile import RunProfile
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import Interrupted, StopRequests
 from coach_rl.telemetry.episode_recorder import EpisodeRecorder, TrainingRecorder
-from coach_rl.telemetry.figures import Best
 from coach_rl.telemetry.profiler import Profile, ResourceSampler
 from coach_rl.telemetry.records import Evaluation, Inspection, Kind, LogRecord
 from coach_rl.telemetry.summary import Summary
@@ -200,23 +199,49 @@ class LiveRun:
         try:
             self._train(sinks)
         except DivergedError as error:
-            if not (self._rolls_back and can_roll_back(self.graph_manager, self.folder)):
+            clock, most = self.graph_manager.graph.clock, self._divergence.most_roll_backs
+            can_roll_back = self._rolls_back and clock.roll_backs < most
+            if not (can_roll_back and list_checkpoints(self.folder.checkpoints)):
                 raise
-            done = self.graph_manager.graph.clock.environment_steps
+            done = clock.environment_steps
             sinks.close()
             if self.evaluator is not None:
                 self.evaluator.forget()
-            times = roll_back(
-                self.graph_manager, self.folder, self.keeper, self.runtime.seed, error=error
-            )
+            self._roll_back(error)
+            times = clock.roll_backs
             scalars = {"divergence/environment_steps": float(done), "divergence/roll_backs": times}
             sinks.write(self._record("roll_back", scalars))
             return False
         return True
 
+    def _roll_back(self, error: DivergedError) -> None:
+        """Go back to the last checkpoint, as a resumed run does, with other random numbers.
+
+        The run's logs, which are closed, are cut back as well.
+        """
+        clock = self.graph_manager.graph.clock
+        attempt, done = clock.roll_backs + 1, clock.environment_steps
+        checkpoint = read_checkpoint(find_checkpoint(self.folder.checkpoints))
+        cuts = planned_cuts(self.folder.path, checkpoint)
+        self.keeper.restore(checkpoint)
+        for cut in cuts:
+            cut.make()
+        names = ("roll back", attempt)
+        state = with_new_streams(checkpoint.state, seed=self.runtime.seed, names=names)
+        self.graph_manager.load_state_dict(state)
+        clock.roll_backs = attempt
+        warn(
+            f"{error}. Rolled back from {done:,} environment steps to {checkpoint.path.name}, with "
+            f"new random numbers ({attempt} of {self._divergence.most_roll_backs} times)"
+        )
+
+    @property
+    def _divergence(self) -> DivergenceParameters:
+        return self.graph_manager.parameters.divergence
+
     @property
     def _rolls_back(self) -> bool:
-        return self.graph_manager.parameters.divergence.response == "roll_back"
+        return self._divergence.response == "roll_back"
 
     def _train(self, sinks: RunSinks) -> None:
         resources, stop = ResourceSampler(), self.stop
@@ -365,125 +390,47 @@ class LiveRun:
             )
         except EvaluationStopped:
             return None
-        for record in (*evaluation.levels, evaluation):
-            sinks.write(as_final(record))
+        for record in (*evaluation.levels, evaluation):  # its starts are not those before
+            kind: Kind = "final_evaluation" if record is evaluation else record.kind
+            scalars = {f"final_{name}": value for name, value in record.scalars.items()}
+            sinks.write(replace(record, kind=kind, scalars=scalars))
         if self.videos is not None:
             self._film(self.videos, evaluation, sinks, is_final=True)
-        summary = summary_of(
-            self.graph_manager,
-            evaluation,
-            self.folder.checkpoints,
-            best=self.keeper.best,
-            incidents=self._incidents(sinks),
-        )
+        summary, best = self._summary(evaluation, sinks), self.keeper.best
+        document = {
+            "created": now(),
+            "seed": self.runtime.seed,
+            **summary.as_json(),
+            "best_evaluation": None if best is None else vars(best),
+            "evaluated_episodes": evaluation_json(evaluation)["episodes"],
+        }
         try:
-            write_summary(self.folder, summary, self.keeper.best, seed=self.runtime.seed)
+            write_json(self.folder.summary, plain_json(document))
         except OSError as error:
             self.failures.note("summaries", "the summary", error)
         return summary
 
-
-def summary_of(
-    graph_manager: GraphManager,
-    evaluation: Evaluation,
-    checkpoints: Path,
-    *,
-    best: Best | None,
-    incidents: tuple[str, ...],
-) -> Summary:
-    """The summary of a run that is over.
-
-    Args:
-        graph_manager: What has run.
-        evaluation: The final evaluation.
-        checkpoints: The folder of the run's checkpoints.
-        best: The best evaluation while training; None when there was none.
-        incidents: Failures that did not end the run, a line each; success rates that no level has
-            reached are added.
-    """
-    seconds = graph_manager.progress.training_seconds
-    target, ending = graph_manager.parameters.validation, graph_manager.progress.ending
-    names = {pointer: pointed(checkpoints, pointer) for pointer in POINTERS}
-    paths = {of: name and f"{checkpoints.name}/{name}" for of, name in names.items()}
-    return Summary(
-        evaluation=evaluation,
-        steps_per_second=evaluation.environment_steps / seconds if seconds else 0.0,
-        best_checkpoint=paths[BEST],
-        last_checkpoint=paths[LAST],
-        best="" if best is None else str(best),
-        ending=ending or "",
-        target="" if target is None else target.report(graph_manager.progress.solved_at),
-        solved_at=graph_manager.progress.solved_at,
-        incidents=(*incidents, *graph_manager.graph.phases.unreached()),
-        faults=graph_manager.graph.tracker.faults,
-        signals=graph_manager.progress.signals,
-        fork_steps=graph_manager.graph.training.fork_steps,
-    )
-
-
-def write_summary(folder: RunFolder, summary: Summary, best: Best | None, *, seed: int) -> None:
-    """Write a run's summary into its folder; OSError where that cannot be done."""
-    document = {
-        "created": now(),
-        "seed": seed,
-        **summary.as_json(),
-        "best_evaluation": None if best is None else vars(best),
-        "evaluated_episodes": evaluation_json(summary.evaluation)["episodes"],
-    }
-    write_json(folder.summary, plain_json(document))
-
-
-def as_final(record: LogRecord) -> LogRecord:
-    """A record of the final evaluation under names of its own: its starts are not those before."""
-    kind: Kind = "final_evaluation" if record.kind == "evaluation" else record.kind
-    scalars = {f"final_{name}": value for name, value in record.scalars.items()}
-    return replace(record, kind=kind, scalars=scalars)
-
-
-def can_roll_back(graph_manager: GraphManager, folder: RunFolder) -> bool:
-    """Return whether a run may be rolled back once more, and has a checkpoint to go back to."""
-    most = graph_manager.parameters.divergence.most_roll_backs
-    return graph_manager.graph.clock.roll_backs < most and bool(
-        list_checkpoints(folder.checkpoints)
-    )
-
-
-def roll_back(
-    graph_manager: GraphManager,
-    folder: RunFolder,
-    keeper: CheckpointKeeper,
-    seed: int,
-    *,
-    error: DivergedError,
-) -> int:
-    """Go back to the last checkpoint, as a resumed run does, with other random numbers.
-
-    Args:
-        graph_manager: The run.
-        folder: Its folder, whose logs are closed; they are cut back as well.
-        keeper: Keeps its checkpoints.
-        seed: The run's.
-        error: The divergence.
-
-    Returns:
-        The number of times that the run has been rolled back.
-    """
-    clock = graph_manager.graph.clock
-    attempt, done = clock.roll_backs + 1, clock.environment_steps
-    checkpoint = read_checkpoint(find_checkpoint(folder.checkpoints))
-    cuts = planned_cuts(folder.path, checkpoint)
-    keeper.restore(checkpoint)
-    for cut in cuts:
-        cut.make()
-    state = with_new_streams(checkpoint.state, seed=seed, names=("roll back", attempt))
-    graph_manager.load_state_dict(state)
-    clock.roll_backs = attempt
-    most = graph_manager.parameters.divergence.most_roll_backs
-    warn(
-        f"{error}. Rolled back from {done:,} environment steps to {checkpoint.path.name}, with "
-        f"new random numbers ({attempt} of {most} times)"
-    )
-    return attempt
+    def _summary(self, evaluation: Evaluation, sinks: RunSinks) -> Summary:
+        """The summary of the run, which is over, with the final evaluation."""
+        graph_manager, checkpoints = self.graph_manager, self.folder.checkpoints
+        graph, progress = graph_manager.graph, graph_manager.progress
+        seconds, target = progress.training_seconds, graph_manager.parameters.validation
+        names = {pointer: pointed(checkpoints, pointer) for pointer in POINTERS}
+        paths = {of: name and f"{checkpoints.name}/{name}" for of, name in names.items()}
+        return Summary(
+            evaluation=evaluation,
+            steps_per_second=evaluation.environment_steps / seconds if seconds else 0.0,
+            best_checkpoint=paths[BEST],
+            last_checkpoint=paths[LAST],
+            best="" if self.keeper.best is None else str(self.keeper.best),
+            ending=progress.ending or "",
+            target="" if target is None else target.report(progress.solved_at),
+            solved_at=progress.solved_at,
+            incidents=(*self._incidents(sinks), *graph.phases.unreached()),
+            faults=graph.tracker.faults,
+            signals=progress.signals,
+            fork_steps=graph.training.fork_steps,
+        )
 
 
 def _with_resources(record: LogRecord, resources: ResourceSampler) -> LogRecord:

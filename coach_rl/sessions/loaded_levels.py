@@ -25,16 +25,6 @@ from coach_rl.runs.checkpoint import Checkpoint, read_checkpoint
 from coach_rl.runs.folder import find_run
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """Source of a level's agent."""
-
-    checkpoint: Path
-    """Path of the other run's checkpoint, absolute."""
-    level: str
-    """The level's name there."""
-
-
 def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> dict[str, Json]:
     """Initialise levels from trained levels of other runs, where their parameters name one.
 
@@ -57,24 +47,25 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
         if level.load is None:
             continue
         try:
-            source = _known(known[level.name]) if level.name in known else _source(level)
-            if source.checkpoint not in read:
-                read[source.checkpoint] = read_checkpoint(source.checkpoint, memories=False)
-            agents = read[source.checkpoint].state["agents"]
-            if source.level not in agents:
+            entry = known.get(level.name)
+            path, name = (Path(entry["checkpoint"]), entry["level"]) if entry else _source(level)
+            if path not in read:
+                read[path] = read_checkpoint(path, memories=False)
+            agents = read[path].state["agents"]
+            if name not in agents:
                 hint = "name it as RUN:LEVEL"
-                raise UnknownNameError("level", source.level, agents, hint, where="there")
+                raise UnknownNameError("level", name, agents, hint, where="there")
             agent = graph_manager.graph.agents[level.name]
             require_whole_policies({level.name: agent})
-            fit = _load(agent, agents[source.level], partly=level.load_partly)
+            fit = _load(agent, agents[name], partly=level.load_partly)
         except ConfigurationError as error:
             raise ConfigurationError(
                 f"level '{level.name}' cannot be loaded from {level.load}: {error}"
             ) from error
         graph_manager.graph.unloaded.discard(level.name)
         loaded[level.name] = {
-            "checkpoint": str(source.checkpoint),
-            "level": source.level,
+            "checkpoint": str(path),
+            "level": name,
             "taken": fit.taken,
             "left": fit.left,
         }
@@ -168,12 +159,11 @@ def _shape(part: object) -> str:
     return type(part).__name__
 
 
-def _known(entry: Json) -> Source:
-    return Source(checkpoint=Path(entry["checkpoint"]), level=entry["level"])
+def _source(level: LevelParameters) -> tuple[Path, str]:
+    """The checkpoint, and the level in it, that `RUN` or `RUN:LEVEL` names.
 
-
-def _source(level: LevelParameters) -> Source:
-    """Return the source that `RUN` or `RUN:LEVEL` names; an existing path is always a RUN."""
+    An existing path is always a RUN.
+    """
     assert level.load is not None
     run, name = level.load, level.name
     if not Path(run).expanduser().exists() and ":" in run.removeprefix("trained:"):
@@ -181,4 +171,4 @@ def _source(level: LevelParameters) -> Source:
     folder, checkpoint = find_run(Path(run))
     if checkpoint is None:
         raise ConfigurationError(f"the run {folder.path} has no checkpoint yet")
-    return Source(checkpoint=checkpoint, level=name)
+    return checkpoint, name

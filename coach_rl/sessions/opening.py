@@ -177,7 +177,9 @@ def rebuild(
     with _reading(folder.manifest, manifest):
         let_import_recorded(manifest["module_folders"])
     let_import_named((f"{module}:" for module in trust), Path.cwd())
-    runtime = _task_now(_recorded_task(folder, manifest, trusted), device, threads)
+    with _reading(folder.manifest, manifest):
+        recorded = decode(manifest["task"], "task", trust=trusted)
+    runtime = _task_now(recorded, folder.manifest, device, threads)
     if outside is None and ONLY_POLICY not in manifest:
         with _reading(folder.manifest, manifest):
             _warn_of_changes(folder, manifest, runtime)
@@ -193,7 +195,7 @@ def rebuild(
     if list_checkpoints(folder.checkpoints):
         parameters = moved(parameters, runtime.device)
     if not learns:
-        parameters = without_memories(parameters)
+        parameters = _replaced(parameters, KeepingParameters, lambda part: part.keeping_nothing())
     graph_manager = graph_manager_type(parameters)
     return graph_manager, with_threads(runtime, graph_manager.parameters.threads), manifest
 
@@ -353,12 +355,7 @@ def moved(parameters: object, device: str) -> object:
         parameters: Those of an experiment.
         device: Where networks live from now on.
     """
-    return _replaced(parameters, MovableParameters, lambda part: part.moved_to(device))[0]
-
-
-def without_memories(parameters: object) -> object:
-    """The parameters with replay memories without capacity."""
-    return _replaced(parameters, KeepingParameters, lambda memory: memory.keeping_nothing())[0]
+    return _replaced(parameters, MovableParameters, lambda part: part.moved_to(device))
 
 
 def with_new_streams(state: State, *, seed: int, names: tuple[str | int, ...]) -> State:
@@ -448,31 +445,18 @@ def _written_by(version: object) -> str:
     return f"written by coach_rl {version}, this is {coach_rl.__version__}"
 
 
-def _recorded_task(folder: RunFolder, manifest: Json, trusted: Trust) -> Runtime:
-    with _reading(folder.manifest, manifest):
-        runtime = decode(manifest["task"], "task", trust=trusted)
-    if not isinstance(runtime, Runtime):
-        raise CheckpointError(f"{folder.manifest} is damaged: its task is no Runtime")
-    return runtime
-
-
-def _task_now(recorded: Runtime, device: str | None, threads: int | None) -> Runtime:
+def _task_now(recorded: object, manifest: Path, device: str | None, threads: int | None) -> Runtime:
     """The run's runtime settings with those given now, on a device that exists here."""
-    if device is None and not _is_here(recorded.device):
-        device = "auto"
-    return replace(
-        recorded,
-        device=resolved_device(recorded.device if device is None else device),
-        threads=recorded.threads if threads is None else threads,
-    )
-
-
-def _is_here(device: str) -> bool:
+    if not isinstance(recorded, Runtime):
+        raise CheckpointError(f"{manifest} is damaged: its task is no Runtime")
     try:
-        resolved_device(device)
+        found = resolved_device(recorded.device if device is None else device)
     except ConfigurationError:
-        return False
-    return True
+        if device is not None:
+            raise
+        found = resolved_device("auto")
+    threads = recorded.threads if threads is None else threads
+    return replace(recorded, device=found, threads=threads)
 
 
 def _warn_of_changes(folder: RunFolder, manifest: Json, runtime: Runtime) -> None:
@@ -551,32 +535,26 @@ def _with_preset(
     return trusted.plus(module)
 
 
-def _replaced(parameters: object, kind: type, change: Callable[[Any], object]) -> tuple[Any, int]:
+def _replaced(parameters: Any, kind: type, change: Callable[[Any], object]) -> Any:
     """The parameters with `change` made to every part of a kind, wherever it stands.
 
     Args:
         parameters: Frozen dataclasses and tuples.
         kind: The class that the parts belong to: a role of `core.parameter_classes`.
         change: From a part, what is in it already changed, to the new one.
-
-    Returns:
-        The new tree, and how many such parts there are in it.
     """
     if isinstance(parameters, tuple):
-        parts = [_replaced(part, kind, change) for part in parameters]
-        count = sum(found for _, found in parts)
-        return (tuple(part for part, _ in parts) if count else parameters), count
+        parts = tuple(_replaced(part, kind, change) for part in parameters)
+        is_same = all(new is old for new, old in zip(parts, parameters, strict=True))
+        return parameters if is_same else parts
     if not dataclasses.is_dataclass(parameters) or isinstance(parameters, type):
-        return parameters, 0
-    changes: dict[str, object] = {}
-    count = 0
-    for each in constructor_fields(type(parameters)):
-        new, found = _replaced(getattr(parameters, each.name), kind, change)
-        if found:
-            changes[each.name] = new
-            count += found
+        return parameters
+    named = [each.name for each in constructor_fields(type(parameters))]
+    old = {name: getattr(parameters, name) for name in named}
+    new = {name: _replaced(part, kind, change) for name, part in old.items()}
+    changes = {name: part for name, part in new.items() if part is not old[name]}
     replaced: object = dataclasses.replace(parameters, **changes) if changes else parameters
-    return (change(replaced), count + 1) if isinstance(replaced, kind) else (replaced, count)
+    return change(replaced) if isinstance(replaced, kind) else replaced
 
 
 def _is_simulator(key: str, part: object) -> bool:

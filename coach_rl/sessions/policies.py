@@ -10,9 +10,7 @@ Trained agents of the package and folders for model hubs are made of it. A fork 
 optimisers, memories and training episodes new.
 """
 
-import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +18,7 @@ from typing import Unpack
 
 from coach_rl.configuration.strict_json import Json, read_text, write_text
 from coach_rl.core.errors import ConfigurationError, RunError, warn
+from coach_rl.core.file_writing import filled_folder
 from coach_rl.core.records import Array
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.graph_managers.graph import MAX_EVALUATION_ENVS
@@ -114,12 +113,8 @@ def new_folder(path: Path) -> Iterator[Path]:
     if path.exists():
         raise ConfigurationError(f"{path} exists already; delete it, or name another with --to")
     try:
-        path.absolute().parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.absolute().parent, prefix=".new-") as unfinished:
-            filled = Path(unfinished, "new")
-            filled.mkdir()
+        with filled_folder(path.absolute()) as filled:
             yield filled
-            os.rename(filled, path)
     except OSError as error:
         shutil.rmtree(path, ignore_errors=True)
         raise ConfigurationError(

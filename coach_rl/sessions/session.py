@@ -343,12 +343,13 @@ def resume_experiment(
             cut.make()
         folder.summary.unlink(missing_ok=True)
         manifest = opened.manifest
+        has_episodes = checkpoint is None or not checkpoint.state.get("obstacle_to_restoring")
         manifest["resumes"].append(
             {
                 "time": now(),
                 "command": list(command),
                 "from": None if checkpoint is None else checkpoint.path.name,
-                "restarted_episodes": how.restart_episodes or _has_no_episodes(checkpoint),
+                "restarted_episodes": how.restart_episodes or not has_episodes,
                 **made_with(),
             }
         )
@@ -512,11 +513,6 @@ def _require_never_saved(opened: OpenedRun) -> None:
             f"all checkpoints of the run {folder.path} have been deleted, so it cannot be resumed; "
             "start a new run, or delete its log.jsonl to start this one again"
         )
-
-
-def _has_no_episodes(checkpoint: Checkpoint | None) -> bool:
-    """Return whether a checkpoint was saved without the open training episodes."""
-    return checkpoint is not None and bool(checkpoint.state.get("obstacle_to_restoring"))
 
 
 def _changed(

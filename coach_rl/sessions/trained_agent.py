@@ -244,10 +244,9 @@ def _by_key(observation: object, space: spaces.Dict) -> dict[str, object]:
 
 def _flat(parts: Mapping[Any, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     for key, part in parts.items():
-        if isinstance(part, Mapping):
-            yield from _flat(part, f"{prefix}{key}/")
-        elif isinstance(part, tuple):
-            yield from _flat(dict(enumerate(part)), f"{prefix}{key}/")
+        if isinstance(part, Mapping | tuple):
+            below = part if isinstance(part, Mapping) else dict(enumerate(part))
+            yield from _flat(below, f"{prefix}{key}/")
         else:
             yield f"{prefix}{key}", part
 

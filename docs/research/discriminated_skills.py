@@ -33,9 +33,7 @@ class DiscriminatedSkills(LearnedGoals):
         self.guess = NetworkWrapper(module, device=self.device)
         adam = AdamParameters(learning_rate=1e-3)
         objective = Objective(network=self.guess, loss=self.loss, optimizer=adam)
-        self.steps = UpdateEngine(
-            (objective,), mode="eager", planned_updates=0, runtime=context.runtime
-        )
+        self.steps = UpdateEngine((objective,), runtime=context.runtime)
 
     def latents(self, observation):
         return self.guess.module(observation[self.key])

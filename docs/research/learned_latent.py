@@ -30,9 +30,7 @@ class LatentGoals(LearnedGoals):
         self.coder = NetworkWrapper(torch.nn.Sequential(*layers), device=self.device)
         adam = AdamParameters(learning_rate=1e-3)
         objective = Objective(network=self.coder, loss=self.loss, optimizer=adam)
-        self.steps = UpdateEngine(
-            (objective,), mode="eager", planned_updates=0, runtime=context.runtime
-        )
+        self.steps = UpdateEngine((objective,), runtime=context.runtime)
 
     def latents(self, observation):
         return self.coder.module[0](observation[self.key])

@@ -14,27 +14,7 @@ if TYPE_CHECKING:
     from coach_rl.environments.goal_worlds.ant import OBSERVED as ANT_OBSERVED
     from coach_rl.environments.goal_worlds.ant import AntSymmetry
     from coach_rl.environments.goal_worlds.ant import elements as ant_elements
-    from coach_rl.environments.goal_worlds.ant_maze import SparseAntMaze
-    from coach_rl.environments.goal_worlds.ant_mazes import (
-        AntDoubleKeyChest,
-        AntFall,
-        AntFallSparse,
-        AntFallStochastic,
-        AntFourRoomsSparse,
-        AntGaps,
-        AntKeyChest,
-        AntMaze,
-        AntMazeBottleneck,
-        AntMazeComplex,
-        AntMazePi,
-        AntMazeS,
-        AntMazeU12,
-        AntMazeU24,
-        AntMazeW,
-        AntPush,
-        AntPushSparse,
-        AntPushStochastic,
-    )
+    from coach_rl.environments.goal_worlds.ant_mazes import AntMaze
     from coach_rl.environments.goal_worlds.ant_workshop import (
         WORKSHOP_OBSERVED,
         AntWorkshop,
@@ -42,51 +22,19 @@ if TYPE_CHECKING:
     )
     from coach_rl.environments.goal_worlds.goal_task import GoalTask
     from coach_rl.environments.goal_worlds.maze_map import MazeMap
-    from coach_rl.environments.goal_worlds.packaged import (
-        OGBenchAntMazeGiant,
-        OGBenchAntMazeLarge,
-        OGBenchAntMazeMedium,
-        OGBenchPointMaze,
-        OGBenchPointMazeGiant,
-        OGBenchPointMazeLarge,
-        OGBenchPointMazeMedium,
-        RoboticsAntMazeLarge,
-        RoboticsAntMazeMedium,
-        RoboticsAntMazeU,
-        RoboticsPointMaze,
-        RoboticsPointMazeLarge,
-        RoboticsPointMazeMedium,
-        RoboticsPointMazeU,
-    )
+    from coach_rl.environments.goal_worlds.packaged import OGBenchPointMaze, RoboticsPointMaze
     from coach_rl.environments.goal_worlds.parameters import (
         GOAL_WORLDS,
-        GoalWorldEnv,
         GoalWorldParameters,
         register_goal_worlds,
     )
-    from coach_rl.environments.goal_worlds.pendulum import AngleGoalPendulum, GoalPendulum
-    from coach_rl.environments.goal_worlds.point_maze import (
-        PointMaze,
-        PointMazeFourRooms,
-        PointMazeLarge,
-        PointMazeMedium,
-        PointMazeU,
-    )
-    from coach_rl.environments.goal_worlds.reacher import AntFourRooms, AntReacher
+    from coach_rl.environments.goal_worlds.pendulum import GoalPendulum
+    from coach_rl.environments.goal_worlds.point_maze import PointMaze
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "ANT_OBSERVED", "GOAL_WORLDS", "WORKSHOP_OBSERVED", "AngleGoalPendulum", "AntDoubleKeyChest",
-    "AntFall", "AntFallSparse", "AntFallStochastic", "AntFourRooms", "AntFourRoomsSparse",
-    "AntGaps", "AntKeyChest", "AntMaze", "AntMazeBottleneck", "AntMazeComplex", "AntMazePi",
-    "AntMazeS", "AntMazeU12", "AntMazeU24", "AntMazeW", "AntPush", "AntPushSparse",
-    "AntPushStochastic", "AntReacher", "AntSymmetry", "AntWorkshop", "GoalPendulum", "GoalTask",
-    "GoalWorldEnv", "GoalWorldParameters", "MazeMap", "OGBenchAntMazeGiant", "OGBenchAntMazeLarge",
-    "OGBenchAntMazeMedium", "OGBenchPointMaze", "OGBenchPointMazeGiant", "OGBenchPointMazeLarge",
-    "OGBenchPointMazeMedium", "PointMaze", "PointMazeFourRooms", "PointMazeLarge",
-    "PointMazeMedium", "PointMazeU", "RoboticsAntMazeLarge", "RoboticsAntMazeMedium",
-    "RoboticsAntMazeU", "RoboticsPointMaze", "RoboticsPointMazeLarge", "RoboticsPointMazeMedium",
-    "RoboticsPointMazeU", "SparseAntMaze", "WorkshopSymmetry", "ant_elements",
-    "register_goal_worlds",
+    "ANT_OBSERVED", "GOAL_WORLDS", "WORKSHOP_OBSERVED", "AntMaze", "AntSymmetry", "AntWorkshop",
+    "GoalPendulum", "GoalTask", "GoalWorldParameters", "MazeMap", "OGBenchPointMaze", "PointMaze",
+    "RoboticsPointMaze", "WorkshopSymmetry", "ant_elements", "register_goal_worlds",
 ]  # fmt: skip

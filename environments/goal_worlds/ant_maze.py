@@ -28,6 +28,7 @@ from coach_rl.environments.goal_worlds.goal_task import add_goal_disc
 from coach_rl.environments.goal_worlds.maze_map import Cell, MazeMap
 from coach_rl.environments.mujoco import MujocoState, Range, Scene
 from coach_rl.environments.mujoco.engine import mujoco
+from coach_rl.environments.mujoco.task import Judgement
 
 _BLOCK, _GAP = "B", "~"
 _GROUND = "#.SG" + _BLOCK
@@ -533,9 +534,7 @@ class KeyChestMaze(SparseAntMaze):
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:
         return self._near(achieved_goal, desired_goal, self.goal_radius)
 
-    def judge(
-        self, before: MujocoState, action: FloatArray, after: MujocoState
-    ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
+    def judge(self, before: MujocoState, action: FloatArray, after: MujocoState) -> Judgement:
         worth, terminated, info = super().judge(before, action, after)
         if self._is_staged:
             took_a_key = after.userdata[:, -1] > before.userdata[:, -1]

@@ -7,7 +7,7 @@ import numpy as np
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
-from coach_rl.core.records import Array, BoolArray, FloatArray, Observation
+from coach_rl.core.records import Array, FloatArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.environments.goal_worlds.ant import (
@@ -25,6 +25,7 @@ from coach_rl.environments.goal_worlds.ant import (
 from coach_rl.environments.goal_worlds.goal_task import add_goal_disc, set_damping
 from coach_rl.environments.mujoco import MujocoState, MujocoTask, Scene
 from coach_rl.environments.mujoco.engine import mujoco
+from coach_rl.environments.mujoco.task import Judgement
 from coach_rl.environments.toy.workshop import ORDERS, TASKS, counted
 
 NEAR = 0.5
@@ -193,9 +194,7 @@ class AntWorkshop(MujocoTask):
             )
         }
 
-    def judge(
-        self, before: MujocoState, action: FloatArray, after: MujocoState
-    ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
+    def judge(self, before: MujocoState, action: FloatArray, after: MujocoState) -> Judgement:
         """Rewards, ends and successes, [R] each."""
         del action
         success = after.userdata[:, _DONE] == len(TASKS)

@@ -16,6 +16,7 @@ from coach_rl.core.typed_values import declared_types
 from coach_rl.environments.goal_reward import GoalReward
 from coach_rl.environments.mujoco import MujocoState, MujocoTask
 from coach_rl.environments.mujoco.engine import mujoco
+from coach_rl.environments.mujoco.task import Judgement
 
 Task = TypeVar("Task", bound="GoalTask")
 
@@ -86,11 +87,6 @@ class GoalTask(GoalReward, MujocoTask):
         return np.asarray(state.userdata)
 
     def load(self) -> mujoco.MjModel:
-        """Build and compile the model.
-
-        Raises:
-            ParameterError: The parameters make no valid model.
-        """
         try:
             return self.spec().compile()
         except ValueError as error:
@@ -104,9 +100,7 @@ class GoalTask(GoalReward, MujocoTask):
             "desired_goal": self.desired_goal(state),
         }
 
-    def judge(
-        self, before: MujocoState, action: FloatArray, after: MujocoState
-    ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
+    def judge(self, before: MujocoState, action: FloatArray, after: MujocoState) -> Judgement:
         del before, action
         achieved, desired = self.achieved_goal(after), self.desired_goal(after)
         success = self.reached(achieved, desired)

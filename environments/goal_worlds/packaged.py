@@ -184,8 +184,8 @@ class OGBenchMaze(PackagedMaze):
         layout = self.layout
         task = self.task - 1 if self.task else int(rng.integers(len(layout.starts)))
         largest = self.cell_size / 4
-        start, goal = layout.starts[task] + _offset(rng, largest), layout.goals[task]
-        goal = goal + _offset(rng, largest)
+        start, goal = layout.starts[task] + rng.uniform(-largest, largest, 2), layout.goals[task]
+        goal = goal + rng.uniform(-largest, largest, 2)
         data.qpos[:] = scene.init_qpos + rng.uniform(-_POSE_NOISE, _POSE_NOISE, len(data.qpos))
         data.qvel[:] = scene.init_qvel + _POSE_NOISE * rng.standard_normal(len(data.qvel))
         self.begin(data, start, goal)
@@ -310,11 +310,11 @@ class RoboticsMaze(PackagedMaze):
         # The start is drawn until it is more than half a cell from the goal.
         del scene
         layout, side = self.layout, self.cell_size
-        goal = layout.goals[rng.integers(len(layout.goals))] + side * _offset(rng, 0.25)
+        goal = layout.goals[rng.integers(len(layout.goals))] + side * rng.uniform(-0.25, 0.25, 2)
         start = goal
         while np.linalg.norm(start - goal) <= side / 2:
             start = layout.starts[rng.integers(len(layout.starts))]
-        self.begin(data, start + side * _offset(rng, 0.25), goal)
+        self.begin(data, start + side * rng.uniform(-0.25, 0.25, 2), goal)
 
 
 @parameter_class
@@ -423,8 +423,3 @@ def _read_and_delete(path: str) -> str:
     text = file.read_text(encoding="utf-8")
     file.unlink()
     return text
-
-
-def _offset(rng: np.random.Generator, largest: float) -> FloatArray:
-    """A uniform offset of at most `largest` along x and y, [2]."""
-    return np.array([rng.uniform(-largest, largest), rng.uniform(-largest, largest)])

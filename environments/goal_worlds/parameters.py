@@ -85,7 +85,6 @@ class GoalWorldParameters(SimulationParameters):
 
     @property
     def task(self) -> GoalTask:
-        """The world with these parameters."""
         return GOAL_WORLDS[self.level](**self.kwargs)
 
 
@@ -136,7 +135,6 @@ class GoalWorldEnv(gymnasium.Env[dict[str, Any], Array]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, object] | None = None
     ) -> tuple[dict[str, Array], dict[str, object]]:
-        """Start an episode; without a seed the random stream continues."""
         super().reset(seed=seed, options=options)
         return _of_the_row(self._batch.reset(None if seed is None else [seed]).observation), {}
 
@@ -158,7 +156,6 @@ class GoalWorldEnv(gymnasium.Env[dict[str, Any], Array]):
         return None if self.render_mode is None else self._batch.render()
 
     def close(self) -> None:
-        """End the threads and free the renderer."""
         self._batch.close()
 
 

@@ -134,8 +134,7 @@ class GoalPendulum(GoalTask):
         return within_thresholds(np.asarray(achieved_goal) - desired_goal, self.threshold)
 
     def goal_place(self, key: str, elements: tuple[int, ...], goal: FloatArray) -> Place | None:
-        """The tip of the pole at the goal's angle; None for goals without an angle."""
-        del key  # observations and goals show the same
+        del key  # observations and goals show the same angle, that of the pole
         value = dict(zip(elements, goal.tolist(), strict=True))
         if not {0, 1} <= value.keys():
             return None
@@ -186,7 +185,6 @@ class AngleGoalPendulum(GoalPendulum):
         return np.asarray(np.sqrt((_difference(achieved_goal, desired_goal) ** 2).sum(axis=-1)))
 
     def goal_place(self, key: str, elements: tuple[int, ...], goal: FloatArray) -> Place | None:
-        """The tip of the pole at the goal's angle; None for goals without an angle."""
         if key == "observation":  # shows sine and cosine
             return super().goal_place(key, elements, goal)
         return self._tip(goal[elements.index(0)]) if 0 in elements else None

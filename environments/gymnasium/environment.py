@@ -147,7 +147,9 @@ class GymnasiumEnvironment:
     ) -> tuple[RowsAnswer, BoolArray, tuple[Fault, ...]]:
         """The answer after restarts of failed rows, the rows whose step is void, and the faults."""
         failures = first_of_each(answer.failures)
-        lost = np.array([_ends_step(failures.get(place)) for place in range(len(rows))], np.bool_)
+        lost = np.zeros(len(rows), np.bool_)
+        for place, failure in failures.items():
+            lost[place] = failure.verb == "step"  # a reset fails after a valid step
         self._ledger.steps -= int(np.count_nonzero(lost))
         infos = list(answer.infos)
         first = {key: values.copy() for key, values in answer.first_observation.items()}
@@ -247,11 +249,6 @@ class GymnasiumEnvironment:
     def _require_open(self) -> None:
         if self._closed:
             raise RunError("the environment is closed; build a new one")
-
-
-def _ends_step(failure: RowFailure | None) -> bool:
-    """Return whether a failure makes the step of its row void; a reset fails after a valid step."""
-    return failure is not None and failure.verb == "step"
 
 
 def response_of(

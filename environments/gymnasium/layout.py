@@ -1,6 +1,6 @@
 """Mapping of Gymnasium's values: nested dicts and tuples to flat path names, infos to arrays."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -150,8 +150,15 @@ def layout_of(observation_space: Space | None, action_space: Space | None, *, le
 
 def _flat(space: Space, *, what: str, wrapper: str) -> dict[str, tuple[tuple[str, ...], Space]]:
     """The simple spaces in `space` by flat name, each with the keys that lead to it."""
-    found: list[tuple[tuple[str, ...], Space]] = []
-    _collect(space, (), found, what=what, wrapper=wrapper)
+    found = list(_simple_parts(space))
+    for path, part in found:
+        if not isinstance(part, SUPPORTED):
+            where = f" at '{'/'.join(path)}'" if path else ""
+            raise SpaceError(
+                f"{what} has a {type(part).__name__} space{where}; allowed: Box, Discrete, "
+                "MultiDiscrete, MultiBinary and Dict or Tuple of these; turn it into one of them "
+                f"with {wrapper}"
+            )
     named = {"/".join(path) or PLAIN_KEY: (path, part) for path, part in found}
     if len(named) != len(found):
         names = sorted("/".join(path) for path, _ in found)
@@ -159,26 +166,15 @@ def _flat(space: Space, *, what: str, wrapper: str) -> dict[str, tuple[tuple[str
     return named
 
 
-def _collect(
-    space: Space,
-    path: tuple[str, ...],
-    found: list[tuple[tuple[str, ...], Space]],
-    *,
-    what: str,
-    wrapper: str,
-) -> None:
+def _simple_parts(
+    space: Space, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Space]]:
+    """The spaces below a space that are no Dict or Tuple, with the keys that lead to them."""
     if isinstance(space, NESTED):
         for key, part in _parts(space).items():
-            _collect(part, (*path, key), found, what=what, wrapper=wrapper)
-    elif isinstance(space, SUPPORTED):
-        found.append((path, space))
+            yield from _simple_parts(part, (*path, key))
     else:
-        where = f" at '{'/'.join(path)}'" if path else ""
-        raise SpaceError(
-            f"{what} has a {type(space).__name__} space{where}; allowed: Box, Discrete, "
-            "MultiDiscrete, MultiBinary and Dict or Tuple of these; turn it into one of them with "
-            f"{wrapper}"
-        )
+        yield path, space
 
 
 def _parts(space: spaces.Dict | spaces.Tuple[Any]) -> dict[str, Space]:

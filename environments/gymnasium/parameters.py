@@ -153,21 +153,15 @@ class GymnasiumParameters(SingleEnvironmentsParameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(
-            self.vectorization != "vector" or self.max_episode_steps is None,
-            "GymnasiumParameters.max_episode_steps cannot be set for a ready vector environment; "
-            "give it through kwargs if it has such an argument",
-        )
-        require(
-            self.vectorization != "vector" or self.action_repeat == 1,
-            "GymnasiumParameters.action_repeat cannot be set for a ready vector environment; give "
-            "it through kwargs if it has such an argument",
-        )
-        require(
-            self.vectorization != "vector" or self.action_mask is None,
-            "GymnasiumParameters.action_mask cannot be set for a ready vector environment; let it "
-            "show masks under the observation key 'action_mask'",
-        )
+        given = "give it through kwargs if it has such an argument"
+        shown = "let it show masks under the observation key 'action_mask'"
+        own = (("max_episode_steps", None, given), ("action_repeat", 1, given))
+        for name, unset, advice in (*own, ("action_mask", None, shown)):
+            require(
+                self.vectorization != "vector" or getattr(self, name) == unset,
+                f"GymnasiumParameters.{name} cannot be set for a ready vector environment; "
+                f"{advice}",
+            )
         require(
             self.action_repeat == 1 or self.action_mask is None,
             "GymnasiumParameters.action_repeat repeats actions, which action_mask may forbid then; "

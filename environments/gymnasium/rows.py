@@ -90,7 +90,6 @@ class ActionHistory:
         self._count += 1
 
     def clear(self) -> None:
-        """Remove all actions."""
         for column in self._bytes:
             column.clear()
         self._count = 0
@@ -141,6 +140,8 @@ class LocalRows:
         self._keeps_actions = keeps_actions
         self._numbers = list(numbers)
         self._rows: list[Row] = []
+        self.layout: Layout
+        """Mapping of the environments' values to flat arrays."""
         self.now = c_int(0)
         """Its `value` is the row at work: its index in a step, -1 - index in a reset."""
         try:
@@ -150,14 +151,9 @@ class LocalRows:
             self.close()
             raise
 
-    @property
-    def layout(self) -> Layout:
-        """Mapping of the environments' values to flat arrays."""
-        return self._layout
-
     def shared_layout(self) -> Layout:
         """The layout, as a call to a worker."""
-        return self._layout
+        return self.layout
 
     def reset(self, seeds: Sequence[int | None]) -> RowsStart:
         return self._started(range(len(self._rows)), seeds)
@@ -178,7 +174,7 @@ class LocalRows:
             failure = failure_of(
                 error, env=None, level=self._level, row=number, verb="construction", given=None
             )
-            return RowsStart(self._layout.buffers(1), [{}], [(0, failure)])
+            return RowsStart(self.layout.buffers(1), [{}], [(0, failure)])
         return self._started([index], [seed])
 
     def step(self, rows: IntArray, action: Action) -> RowsAnswer:
@@ -188,7 +184,7 @@ class LocalRows:
             rows: [R].
             action: [R, ...]; not written to.
         """
-        observation = self._layout.buffers(len(rows))
+        observation = self.layout.buffers(len(rows))
         first: Observation | None = None
         reward = np.zeros(len(rows), np.float64)
         terminated = np.zeros(len(rows), np.bool_)
@@ -200,7 +196,7 @@ class LocalRows:
         failures: list[tuple[int, RowFailure]] = []
         # An environment may change its action in place; numbers of a flat array cannot be changed.
         given = [
-            part if part.ndim == 1 else part.copy() for part in self._layout.action_arrays(action)
+            part if part.ndim == 1 else part.copy() for part in self.layout.action_arrays(action)
         ]
         for place, (index, *leaves) in enumerate(zip(rows.tolist(), *given, strict=True)):
             row = self._rows[index]
@@ -264,7 +260,6 @@ class LocalRows:
             self._guarded(index, "replay", self._rows[index].restore, state, self._show_progress)
 
     def render(self, row: int) -> Array:
-        """A frame of one row, uint8 [height, width, 3]."""
         env = self._rows[row].env
         if env.render_mode != "rgb_array":
             raise ConfigurationError(
@@ -296,9 +291,9 @@ class LocalRows:
             level=self._level,
         )
         if not self._rows:
-            self._layout = layout
-        require_one_layout(layout, self._layout, level=self._level)
-        return self._layout
+            self.layout = layout
+        require_one_layout(layout, self.layout, level=self._level)
+        return self.layout
 
     def _row(self) -> "Row":
         """A row in a new environment."""
@@ -316,7 +311,7 @@ class LocalRows:
         self, indices: Sequence[int], begin: Sequence[Callable[[], tuple[Leaves, Info]]]
     ) -> RowsStart:
         """First observations of these rows after calling `begin` of each."""
-        observation = self._layout.buffers(len(indices))
+        observation = self.layout.buffers(len(indices))
         infos: list[Info] = []
         failures: list[tuple[int, RowFailure]] = []
         for place, (index, call) in enumerate(zip(indices, begin, strict=True)):
@@ -415,23 +410,18 @@ class Row:
         self._instabilities = instability_counters(env)
         self._seed: int | None = None
         """The last seed; None if there was none."""
-        self._start: State | None = None
-        """The generator before the episode's unseeded reset; None after a seeded one."""
+        self.start: State | None = None
+        """The generator before the present episode's unseeded reset; None after a seeded one."""
         self._actions = ActionHistory(layout.action_parts) if keeps_actions else None
         self._rewards = 0.0
         self._last: Leaves = []
 
-    @property
-    def start(self) -> State | None:
-        """The generator before the present episode's unseeded reset; None after a seeded one."""
-        return self._start
-
     def reset(self, seed: int | None = None) -> tuple[Leaves, Info]:
         """Start an episode; with a seed, restart the random stream as well."""
         if seed is not None:
-            self._seed, self._start = seed, None
+            self._seed, self.start = seed, None
         else:
-            self._start = generator_of(self.env)
+            self.start = generator_of(self.env)
         if self._instabilities is not None:
             self._instabilities[:] = 0
         self.given = answer = self.env.reset(seed=seed)
@@ -484,7 +474,7 @@ class Row:
         parts = self._actions.arrays() if len(self._actions) else []
         return {
             "seed": self._seed,
-            "start": deepcopy(self._start),
+            "start": deepcopy(self.start),
             "steps": len(self._actions),
             "actions": {str(index): part for index, part in enumerate(parts)},
             "rewards": self._rewards,

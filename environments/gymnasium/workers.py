@@ -182,7 +182,6 @@ class WorkerRows:
                 values[row] = state["observation"][str(index)]
 
     def render(self, row: int) -> Array:
-        """A frame of one row, uint8 [height, width, 3]."""
         (frame,) = self._call(LocalRows.render, {int(self._home[row]): (int(self._place[row]),)})
         return np.asarray(frame)
 

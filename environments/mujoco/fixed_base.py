@@ -6,7 +6,7 @@ import numpy as np
 
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative
-from coach_rl.core.records import Array, BoolArray, FloatArray
+from coach_rl.core.records import Array, FloatArray
 from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.environments.mujoco.engine import mujoco
 from coach_rl.environments.mujoco.gymnasium_task import (
@@ -15,7 +15,7 @@ from coach_rl.environments.mujoco.gymnasium_task import (
     clip,
     norm,
 )
-from coach_rl.environments.mujoco.task import MujocoState, Number, Scene
+from coach_rl.environments.mujoco.task import Judgement, MujocoState, Number, Scene
 
 _REACHER_CAMERA = FrozenMapping[str]({"trackbodyid": 0})
 _PUSHER_CAMERA = FrozenMapping[str]({"trackbodyid": -1, "distance": 4.0})
@@ -61,9 +61,7 @@ class Reacher(GymnasiumTask):
         )
         return np.concatenate(parts, axis=1)
 
-    def judge(
-        self, before: MujocoState, action: FloatArray, after: MujocoState
-    ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
+    def judge(self, before: MujocoState, action: FloatArray, after: MujocoState) -> Judgement:
         """Minus the distance to the target, minus the squared action; never terminated."""
         del before
         distance: Array = -norm(_offset(after, "fingertip", "target")) * self.reward_dist_weight
@@ -105,9 +103,7 @@ class Pusher(GymnasiumTask):
         bodies = [state.xpos[:, state.scene.body(name)] for name in ("tips_arm", "object", "goal")]
         return np.concatenate((state.qpos[:, :7], state.qvel[:, :7], *bodies), axis=1)
 
-    def judge(
-        self, before: MujocoState, action: FloatArray, after: MujocoState
-    ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
+    def judge(self, before: MujocoState, action: FloatArray, after: MujocoState) -> Judgement:
         """Minus the distances arm to object and object to goal, minus the squared action."""
         del before
         near: Array = -norm(_offset(after, "object", "tips_arm")) * self.reward_near_weight
@@ -130,9 +126,7 @@ class InvertedPendulum(NoisyStartTask):
         """Positions and velocities, [R, 4]."""
         return np.concatenate((state.qpos, state.qvel), axis=1)
 
-    def judge(
-        self, before: MujocoState, action: FloatArray, after: MujocoState
-    ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
+    def judge(self, before: MujocoState, action: FloatArray, after: MujocoState) -> Judgement:
         """1 while the pole is within 0.2 radians of upright, terminated otherwise."""
         del before, action
         # A state that is not finite never gets here, so the angle alone decides.
@@ -164,9 +158,7 @@ class InvertedDoublePendulum(NoisyStartTask):
         )
         return np.concatenate(parts, axis=1)
 
-    def judge(
-        self, before: MujocoState, action: FloatArray, after: MujocoState
-    ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
+    def judge(self, before: MujocoState, action: FloatArray, after: MujocoState) -> Judgement:
         """A bonus less the tip's distance and the speeds; terminated when the tip is at 1 m."""
         del before, action
         tip = after.site_xpos[:, 0]

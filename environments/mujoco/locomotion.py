@@ -14,7 +14,7 @@ from coach_rl.environments.mujoco.gymnasium_task import (
     norm,
     weighted_squares,
 )
-from coach_rl.environments.mujoco.task import MujocoState, Number, Range
+from coach_rl.environments.mujoco.task import Judgement, MujocoState, Number, Range
 
 _NEAR_CAMERA = FrozenMapping[str]({"distance": 4.0})
 _HOPPER_CAMERA = FrozenMapping[str](
@@ -35,12 +35,23 @@ _STANDUP_CAMERA = FrozenMapping[str](
 class Runner(NoisyStartTask):
     """A robot that is rewarded for its forward velocity."""
 
+    place_elements: ClassVar[int] = 1
+    """Positions that are its place: 1 for x, 2 where it can turn."""
+
     forward_reward_weight: Number = 1.0
     """Reward per metre and second of forward velocity."""
     ctrl_cost_weight: Number = 0.1
     """Cost of the squared action."""
     exclude_current_positions_from_observation: bool = True
     """Leave x, and y where the robot can turn, out of the observation."""
+
+    def observation(self, state: MujocoState) -> Array:
+        """Positions and velocities."""
+        return np.concatenate((self._positions(state), state.qvel), axis=1)
+
+    def _positions(self, state: MujocoState) -> FloatArray:
+        hidden = self.exclude_current_positions_from_observation
+        return state.qpos[:, self.place_elements * hidden :]
 
 
 @parameter_class
@@ -53,21 +64,13 @@ class HalfCheetah(Runner):
     frame_skip: int = 5
     default_camera_config: FrozenMapping[str] | None = _NEAR_CAMERA
 
-    def observation(self, state: MujocoState) -> Array:
-        """Positions and velocities, [R, 17] by default."""
-        skipped = int(self.exclude_current_positions_from_observation)
-        return np.concatenate((state.qpos[:, skipped:], state.qvel), axis=1)
-
-    def judge(
-        self, before: MujocoState, action: FloatArray, after: MujocoState
-    ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
+    def judge(self, before: MujocoState, action: FloatArray, after: MujocoState) -> Judgement:
         """Forward velocity less the control cost; never terminated."""
-        x_position = after.qpos[:, 0]
-        x_velocity = (x_position - before.qpos[:, 0]) / after.scene.dt
+        x_velocity = (after.qpos[:, 0] - before.qpos[:, 0]) / after.scene.dt
         forward: Array = self.forward_reward_weight * x_velocity
         control = weighted_squares(self.ctrl_cost_weight, action)
         info = {
-            "x_position": x_position,
+            **self.reset_info(after),
             "x_velocity": x_velocity,
             "reward_forward": forward,
             "reward_ctrl": -control,
@@ -82,18 +85,13 @@ class HalfCheetah(Runner):
 class Swimmer(Runner):
     """Keyword arguments, defaults and numbers of Gymnasium's Swimmer-v5."""
 
+    place_elements: ClassVar[int] = 2
+
     xml_file: str = "swimmer.xml"
     frame_skip: int = 4
     ctrl_cost_weight: Number = 1e-4
 
-    def observation(self, state: MujocoState) -> Array:
-        """Positions and velocities, [R, 8] by default."""
-        skipped = 2 * int(self.exclude_current_positions_from_observation)
-        return np.concatenate((state.qpos[:, skipped:], state.qvel), axis=1)
-
-    def judge(
-        self, before: MujocoState, action: FloatArray, after: MujocoState
-    ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
+    def judge(self, before: MujocoState, action: FloatArray, after: MujocoState) -> Judgement:
         """Forward velocity less the control cost; never terminated."""
         velocity = (after.qpos[:, :2] - before.qpos[:, :2]) / after.scene.dt
         forward: Array = self.forward_reward_weight * velocity[:, 0]
@@ -108,11 +106,7 @@ class Swimmer(Runner):
         return forward - control, np.zeros(len(action), np.bool_), info
 
     def reset_info(self, state: MujocoState) -> dict[str, Array]:
-        return {
-            "x_position": state.qpos[:, 0],
-            "y_position": state.qpos[:, 1],
-            "distance_from_origin": norm(state.qpos[:, :2]),
-        }
+        return _way_from_origin(state)
 
 
 @parameter_class
@@ -126,29 +120,31 @@ class _PlanarWalker(Runner):
     terminate_when_unhealthy: bool = True
     """If True, an unhealthy state ends the episode."""
     reset_noise_scale: NonNegative[float] = 5e-3
+    healthy_z_range: Range = (0.8, 2.0)
+    """Healthy range of the torso's height, in metres."""
+    healthy_angle_range: Range = (-1.0, 1.0)
+    """Healthy range of the torso's angle, in radians."""
 
     def is_healthy(self, state: MujocoState) -> BoolArray:
         """Return whether each robot has not fallen, [R]."""
-        raise NotImplementedError
+        return np.asarray(
+            _between(state.qpos[:, 1], self.healthy_z_range)
+            & _between(state.qpos[:, 2], self.healthy_angle_range)
+        )
 
     def observation(self, state: MujocoState) -> Array:
         """Positions and clipped velocities."""
-        skipped = int(self.exclude_current_positions_from_observation)
-        return np.concatenate((state.qpos[:, skipped:], clip(state.qvel, -10, 10)), axis=1)
+        return np.concatenate((self._positions(state), clip(state.qvel, -10, 10)), axis=1)
 
-    def judge(
-        self, before: MujocoState, action: FloatArray, after: MujocoState
-    ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
+    def judge(self, before: MujocoState, action: FloatArray, after: MujocoState) -> Judgement:
         """Forward velocity and health less the control cost; terminated when unhealthy."""
-        x_position = after.qpos[:, 0]
-        x_velocity = (x_position - before.qpos[:, 0]) / after.scene.dt
+        x_velocity = (after.qpos[:, 0] - before.qpos[:, 0]) / after.scene.dt
         healthy = self.is_healthy(after)
         forward: Array = self.forward_reward_weight * x_velocity
         survive = healthy * self.healthy_reward
         control = weighted_squares(self.ctrl_cost_weight, action)
         info = {
-            "x_position": x_position,
-            "z_distance_from_origin": after.qpos[:, 1] - after.scene.init_qpos[1],
+            **self.reset_info(after),
             "x_velocity": x_velocity,
             "reward_forward": forward,
             "reward_ctrl": -control,
@@ -172,16 +168,13 @@ class Hopper(_PlanarWalker):
     healthy_state_range: Range = (-100.0, 100.0)
     """Healthy range of every position and velocity except the first two positions."""
     healthy_z_range: Range = (0.7, float("inf"))
-    """Healthy range of the torso's height, in metres."""
     healthy_angle_range: Range = (-0.2, 0.2)
-    """Healthy range of the torso's angle, in radians."""
 
     def is_healthy(self, state: MujocoState) -> BoolArray:
         joints = np.concatenate((state.qpos[:, 2:], state.qvel), axis=1)
         low, high = self.healthy_state_range
         return np.asarray(
-            _between(state.qpos[:, 1], self.healthy_z_range)
-            & _between(state.qpos[:, 2], self.healthy_angle_range)
+            super().is_healthy(state)
             & (np.minimum.reduce(joints, axis=1) > low)
             & (np.maximum.reduce(joints, axis=1) < high)
         )
@@ -193,16 +186,6 @@ class Walker2d(_PlanarWalker):
 
     xml_file: str = "walker2d_v5.xml"
     default_camera_config: FrozenMapping[str] | None = _WALKER_CAMERA
-    healthy_z_range: Range = (0.8, 2.0)
-    """Healthy range of the torso's height, in metres."""
-    healthy_angle_range: Range = (-1.0, 1.0)
-    """Healthy range of the torso's angle, in radians."""
-
-    def is_healthy(self, state: MujocoState) -> BoolArray:
-        return np.asarray(
-            _between(state.qpos[:, 1], self.healthy_z_range)
-            & _between(state.qpos[:, 2], self.healthy_angle_range)
-        )
 
 
 @parameter_class
@@ -211,6 +194,7 @@ class Ant(Runner):
 
     reads: ClassVar[tuple[str, ...]] = ("qpos", "qvel", "xpos", "cfrc_ext")
     has_normal_velocities: ClassVar[bool] = True
+    place_elements: ClassVar[int] = 2
 
     xml_file: str = "ant.xml"
     frame_skip: int = 5
@@ -234,16 +218,13 @@ class Ant(Runner):
 
     def observation(self, state: MujocoState) -> Array:
         """Positions, velocities and clipped contact forces, [R, 105] by default."""
-        skipped = 2 * int(self.exclude_current_positions_from_observation)
-        parts = [state.qpos[:, skipped:], state.qvel]
+        parts = [self._positions(state), state.qvel]
         if self.include_cfrc_ext_in_observation:
             forces = clip(state.cfrc_ext[:, 1:], *self.contact_force_range)
             parts.append(forces.reshape(len(forces), -1))
         return np.concatenate(parts, axis=1)
 
-    def judge(
-        self, before: MujocoState, action: FloatArray, after: MujocoState
-    ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
+    def judge(self, before: MujocoState, action: FloatArray, after: MujocoState) -> Judgement:
         """Forward velocity and health less control and contact costs; terminated when unhealthy."""
         index = after.scene.body(self.main_body)
         velocity = (after.xpos[:, index, :2] - before.xpos[:, index, :2]) / after.scene.dt
@@ -269,11 +250,7 @@ class Ant(Runner):
         return reward, ~healthy & self.terminate_when_unhealthy, info
 
     def reset_info(self, state: MujocoState) -> dict[str, Array]:
-        return {
-            "x_position": state.qpos[:, 0],
-            "y_position": state.qpos[:, 1],
-            "distance_from_origin": norm(state.qpos[:, :2]),
-        }
+        return _way_from_origin(state)
 
 
 @parameter_class
@@ -344,15 +321,11 @@ class Humanoid(_HumanoidBody):
     healthy_z_range: Range = (1.0, 2.0)
     """Healthy range of the torso's height, in metres."""
 
-    def judge(
-        self, before: MujocoState, action: FloatArray, after: MujocoState
-    ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
+    def judge(self, before: MujocoState, action: FloatArray, after: MujocoState) -> Judgement:
         """Forward velocity and health less control and contact costs; terminated when unhealthy."""
         del action  # the cost is that of `MjData.ctrl`, which is the action in double precision
         velocity = (_mass_center(after) - _mass_center(before)) / after.scene.dt
-        low, high = self.healthy_z_range
-        height = after.qpos[:, 2]
-        healthy = (low < height) & (height < high)
+        healthy = _between(after.qpos[:, 2], self.healthy_z_range)
         forward: Array = self.forward_reward_weight * velocity[:, 0]
         survive = healthy * self.healthy_reward
         control = weighted_squares(self.ctrl_cost_weight, after.ctrl)
@@ -393,9 +366,7 @@ class HumanoidStandup(_HumanoidBody):
     impact_cost_range: Range = (-np.inf, 10.0)
     """Range to which the contact cost is clipped."""
 
-    def judge(
-        self, before: MujocoState, action: FloatArray, after: MujocoState
-    ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
+    def judge(self, before: MujocoState, action: FloatArray, after: MujocoState) -> Judgement:
         """Height over the simulator's time step less control and impact costs; never terminated."""
         del before
         up = after.qpos[:, 2] / after.scene.model.opt.timestep
@@ -418,6 +389,15 @@ class HumanoidStandup(_HumanoidBody):
             "tendon_length": state.ten_length,
             "tendon_velocity": state.ten_velocity,
         }
+
+
+def _way_from_origin(state: MujocoState) -> dict[str, Array]:
+    """Places of robots that can turn, and their distances from the origin, [R] each."""
+    return {
+        "x_position": state.qpos[:, 0],
+        "y_position": state.qpos[:, 1],
+        "distance_from_origin": norm(state.qpos[:, :2]),
+    }
 
 
 def _between(values: Array, bounds: Range) -> Array:

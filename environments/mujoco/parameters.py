@@ -123,7 +123,6 @@ class MujocoParameters(SimulationParameters):
 
     @property
     def task(self) -> MujocoTask:
-        """The task with these keyword arguments."""
         return TASKS[self.level](**self.kwargs)
 
 
@@ -144,5 +143,4 @@ class MujocoTaskParameters(SimulationParameters):
 
     @property
     def task(self) -> MujocoTask:
-        """The task itself."""
         return self.own_task

@@ -7,35 +7,33 @@ POMDPs", whose tasks of this kind end in `-P`. Rewards and ends are those of the
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array
 from coach_rl.environments.mujoco.gymnasium_task import GymnasiumTask
-from coach_rl.environments.mujoco.locomotion import HalfCheetah, Hopper, Runner, Walker2d
+from coach_rl.environments.mujoco.locomotion import HalfCheetah, Hopper, Walker2d
 from coach_rl.environments.mujoco.task import MujocoState
 
 
-@parameter_class
-class HalfCheetahPositions(HalfCheetah):
-    """HalfCheetah-v5 without velocities in the observation."""
+class _PositionsOnly:
+    """The observation of a robot that sees its positions alone."""
+
+    exclude_current_positions_from_observation: bool
 
     def observation(self, state: MujocoState) -> Array:
-        """Positions, [R, 8] by default."""
-        return _positions(self, state)
-
-
-@parameter_class
-class HopperPositions(Hopper):
-    """Hopper-v5 without velocities in the observation."""
-
-    def observation(self, state: MujocoState) -> Array:
-        """Positions, [R, 5] by default."""
-        return _positions(self, state)
+        skipped = int(self.exclude_current_positions_from_observation)
+        return state.qpos[:, skipped:].copy()
 
 
 @parameter_class
-class Walker2dPositions(Walker2d):
-    """Walker2d-v5 without velocities in the observation."""
+class HalfCheetahPositions(_PositionsOnly, HalfCheetah):
+    """HalfCheetah-v5 without velocities in the observation, [R, 8] by default."""
 
-    def observation(self, state: MujocoState) -> Array:
-        """Positions, [R, 8] by default."""
-        return _positions(self, state)
+
+@parameter_class
+class HopperPositions(_PositionsOnly, Hopper):
+    """Hopper-v5 without velocities in the observation, [R, 5] by default."""
+
+
+@parameter_class
+class Walker2dPositions(_PositionsOnly, Walker2d):
+    """Walker2d-v5 without velocities in the observation, [R, 8] by default."""
 
 
 POSITIONS_ONLY: dict[str, type[GymnasiumTask]] = {
@@ -44,8 +42,3 @@ POSITIONS_ONLY: dict[str, type[GymnasiumTask]] = {
     "walker2d_p": Walker2dPositions,
 }
 """The tasks whose velocities are hidden, by name."""
-
-
-def _positions(task: Runner, state: MujocoState) -> Array:
-    skipped = int(task.exclude_current_positions_from_observation)
-    return state.qpos[:, skipped:].copy()

@@ -76,7 +76,6 @@ class FrameRenderer:
         return pixels[::-1].copy()  # OpenGL counts rows from below
 
     def close(self) -> None:
-        """Free the resources of OpenGL."""
         self._gl.make_current()
         self._context.free()
         self._gl.free()

@@ -139,7 +139,6 @@ class Simulators:
             mujoco.mj_setState(self.model, data, state, _STATE)
 
     def close(self) -> None:
-        """End the threads."""
         self._pool.close()
 
 

@@ -19,6 +19,8 @@ _NO_ISLANDS = int(getattr(mujoco.mjtDisableBit, "mjDSBL_ISLAND", 0))
 """Flag of MuJoCo; versions without it search for islands only on request."""
 Range = Annotated[tuple[float, float], Rising(strictly=False)]
 """Lower and upper bound."""
+Judgement = tuple[FloatArray, BoolArray, dict[str, Array]]
+"""Rewards [R], whether each episode has terminated [R], and further information [R, ...] each."""
 
 
 class Scene:
@@ -214,9 +216,7 @@ class MujocoTask:
         """Further information on a step, [R, ...] each."""
         return {}
 
-    def judge(
-        self, before: MujocoState, action: FloatArray, after: MujocoState
-    ) -> tuple[FloatArray, BoolArray, dict[str, Array]]:
+    def judge(self, before: MujocoState, action: FloatArray, after: MujocoState) -> Judgement:
         """Reward, termination and info of a step at once; override it where they share work."""
         return (
             self.reward(before, action, after),

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from coach_rl.environments.pettingzoo.parallel import AgentsAsOne, PettingZooParameters
+    from coach_rl.environments.pettingzoo.parallel import PettingZooParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
-__all__ = ["AgentsAsOne", "PettingZooParameters"]
+__all__ = ["PettingZooParameters"]

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         Chain,
         ChainParameters,
         OneStepParameters,
-        SteadyPay,
         SteadyPayParameters,
     )
     from coach_rl.environments.toy.goals import (
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from coach_rl.environments.toy.platform import Platform, PlatformParameters
     from coach_rl.environments.toy.point_mass import PointMass, PointMassParameters
     from coach_rl.environments.toy.t_maze import TMaze, TMazeParameters
-    from coach_rl.environments.toy.workshop import Workshop, WorkshopParameters
+    from coach_rl.environments.toy.workshop import WorkshopParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
@@ -43,6 +42,6 @@ __all__ = [
     "BitFlip", "BitFlipParameters", "Cables", "CablesParameters", "Chain", "ChainParameters",
     "ConnectFour", "ConnectFourParameters", "Gates", "GatesParameters", "GoalPointMass",
     "GoalPointMassParameters", "OneStepParameters", "Opponent", "OpponentParameters", "Platform",
-    "PlatformParameters", "PointMass", "PointMassParameters", "SteadyPay", "SteadyPayParameters",
-    "TMaze", "TMazeParameters", "Workshop", "WorkshopParameters",
+    "PlatformParameters", "PointMass", "PointMassParameters", "SteadyPayParameters", "TMaze",
+    "TMazeParameters", "WorkshopParameters",
 ]  # fmt: skip

@@ -37,7 +37,6 @@ class CablesParameters:
 
     @property
     def level(self) -> str:
-        """The task's name."""
         return f"cables_{self.places}"
 
     def build(self, *, num_envs: int) -> WorldEnvironment:

@@ -26,7 +26,6 @@ class OneStepParameters:
 
     @property
     def level(self) -> str:
-        """The task's name."""
         return "one_step_continuous" if self.continuous else "one_step"
 
     def build(self, *, num_envs: int) -> WorldEnvironment:

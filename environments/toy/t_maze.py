@@ -34,7 +34,6 @@ class TMazeParameters:
 
     @property
     def level(self) -> str:
-        """The task's name."""
         return f"t_maze_{self.length}"
 
     def build(self, *, num_envs: int) -> WorldEnvironment:

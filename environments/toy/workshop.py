@@ -41,7 +41,6 @@ class WorkshopParameters:
 
     @property
     def level(self) -> str:
-        """The task's name."""
         return f"workshop_{self.task}"
 
     def build(self, *, num_envs: int) -> WorldEnvironment:

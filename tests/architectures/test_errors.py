@@ -41,7 +41,7 @@ from coach_rl.core.runtime import DivergenceParameters, Runtime, compiler_presen
 from coach_rl.exploration_policies.box_noise import (
     GaussianNoise,
     OrnsteinUhlenbeckNoise,
-    SquashedGaussianSampling,
+    SquashedGaussianPolicy,
 )
 from coach_rl.exploration_policies.epsilon_z_greedy import EpsilonZGreedy
 from tests.architectures import test_continuous_control as control
@@ -58,7 +58,7 @@ THIN = spaces.Box(np.array([1.0]), np.array([1.0 + 1e-12]), dtype=np.float64)
 UNBOUNDED = [spaces.Box(low, high, (1,)) for low, high in ((-np.inf, np.inf), (0, np.inf))]
 BUILDS = [
     scale_to,
-    SquashedGaussianSampling().build,
+    SquashedGaussianPolicy,
     GaussianNoise().build,
     OrnsteinUhlenbeckNoise().build,
     EpsilonZGreedy().build,

@@ -7,18 +7,16 @@ import numpy as np
 import pytest
 
 from coach_rl.environments import parameters
-from coach_rl.environments.goal_worlds import (
-    ANT_OBSERVED,
+from coach_rl.environments.goal_worlds import ANT_OBSERVED, ant_elements
+from coach_rl.environments.goal_worlds.ant import STANDING, add_ant, ground
+from coach_rl.environments.goal_worlds.ant_mazes import (
     AntFall,
     AntFallSparse,
-    AntFourRooms,
     AntMaze,
     AntPush,
     AntPushSparse,
-    AntReacher,
-    ant_elements,
 )
-from coach_rl.environments.goal_worlds.ant import STANDING, add_ant, ground
+from coach_rl.environments.goal_worlds.reacher import AntFourRooms, AntReacher
 
 HAC = {"ant_reacher": AntReacher, "ant_four_rooms": AntFourRooms}
 HIRO = {"ant_maze": AntMaze, "ant_push": AntPush, "ant_fall": AntFall}

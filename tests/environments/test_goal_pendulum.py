@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from coach_rl.environments import parameters
-from coach_rl.environments.goal_worlds import AngleGoalPendulum, GoalPendulum
+from coach_rl.environments.goal_worlds.pendulum import AngleGoalPendulum, GoalPendulum
 
 
 def build(rows=1, level="goal_pendulum", **kwargs):

@@ -14,10 +14,10 @@ from coach_rl.core.records import End
 from coach_rl.environments import level_names, make, parameters
 from coach_rl.environments.goal_worlds import (
     GOAL_WORLDS,
-    AngleGoalPendulum,
     GoalWorldParameters,
     register_goal_worlds,
 )
+from coach_rl.environments.goal_worlds.pendulum import AngleGoalPendulum
 from coach_rl.testing import ENVIRONMENT_CHECKS, Trial
 
 LEVELS = every_goal_world()

@@ -6,7 +6,7 @@ from gymnasium import spaces
 
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.spaces import check_actions
-from coach_rl.exploration_policies.box_noise import SquashedGaussianSampling
+from coach_rl.exploration_policies.box_noise import SquashedGaussianPolicy
 
 BOX = spaces.Box(np.float32([-1, -2]), np.float32([3, 0.5]))
 CLOCK = Clock(phase=Phase.TRAIN)
@@ -22,7 +22,7 @@ def outputs(mean, log_std, rows):
 
 
 def test_greedy_is_the_squashed_mean_in_the_box():
-    policy = SquashedGaussianSampling().build(BOX)
+    policy = SquashedGaussianPolicy(BOX)
     found = policy.greedy(np.float32([[0.0, 0.0, 9, 9], [0.5, -0.5, 0, 0], [1e3, -1e3, 0, 0]]))
     half = math.tanh(0.5)
     expected = [[1.0, -0.75], [1 + 2 * half, -0.75 - 1.25 * half], [3.0, -2.0]]
@@ -31,7 +31,7 @@ def test_greedy_is_the_squashed_mean_in_the_box():
 
 
 def test_samples_follow_the_distribution():
-    policy = SquashedGaussianSampling().build(BOX)
+    policy = SquashedGaussianPolicy(BOX)
     count = 4000
     state = policy.new_rows(count, seed=0)
     actions = explored(policy, state, outputs((0.3, -0.6), (-1.0, 0.2), count))
@@ -42,7 +42,7 @@ def test_samples_follow_the_distribution():
 
 
 def test_log_deviations_are_bounded():
-    narrow = SquashedGaussianSampling(log_std_bounds=(-3.0, -2.0)).build(BOX)
+    narrow = SquashedGaussianPolicy(BOX, log_std_bounds=(-3.0, -2.0))
     low, high = (
         explored(narrow, narrow.new_rows(3, 0), outputs((0, 0), (size, size), 3))
         for size in (-99.0, 99.0)
@@ -58,14 +58,14 @@ def test_actions_stay_in_any_box(seed):
     low = (rng.normal(size=5) * 10.0 ** rng.integers(-3, 4, 5)).astype(np.float32)
     high = (low + np.abs(rng.normal(size=5)) * 10.0 ** rng.integers(-3, 4, 5)).astype(np.float32)
     space = spaces.Box(low, np.maximum(high, np.nextafter(low, np.float32(np.inf))))
-    policy = SquashedGaussianSampling().build(space)
+    policy = SquashedGaussianPolicy(space)
     values = np.float32([[1e3] * 10, [-1e3] * 5 + [0] * 5, [0] * 10, [9] * 10, [-9] * 5 + [2] * 5])
     check_actions(space, policy.greedy(values))
     check_actions(space, explored(policy, policy.new_rows(5, seed), values))
 
 
 def test_a_row_draws_the_same_alone_and_among_many():
-    policy = SquashedGaussianSampling().build(BOX)
+    policy = SquashedGaussianPolicy(BOX)
     values = outputs((0, 0), (0, 0), 4)
     together, alone = policy.new_rows(4, seed=7), policy.new_rows(4, seed=7)
     several = [explored(policy, together, values) for _ in range(3)]
@@ -76,7 +76,7 @@ def test_a_row_draws_the_same_alone_and_among_many():
 
 
 def test_greedy_draws_nothing():
-    policy = SquashedGaussianSampling().build(BOX)
+    policy = SquashedGaussianPolicy(BOX)
     values = outputs((0.1, 0.2), (0, 0), 2)
     one, other = policy.new_rows(2, seed=1), policy.new_rows(2, seed=1)
     explored(policy, one, values)
@@ -87,7 +87,7 @@ def test_greedy_draws_nothing():
 
 
 def test_saved_rows_go_on():
-    policy = SquashedGaussianSampling().build(BOX)
+    policy = SquashedGaussianPolicy(BOX)
     values = outputs((0, 0), (0, 0), 2)
     state, other = policy.new_rows(2, seed=1), policy.new_rows(2, seed=99)
     explored(policy, state, values)

@@ -8,7 +8,7 @@ from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.saved import Saved
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import parameters
-from coach_rl.environments.goal_worlds import PointMazeMedium
+from coach_rl.environments.goal_worlds.point_maze import PointMazeMedium
 from coach_rl.graph_managers import GraphParameters, LevelParameters, ScheduleParameters
 
 MAZE = PointMazeMedium()

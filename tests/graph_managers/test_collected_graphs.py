@@ -102,5 +102,5 @@ def test_rollout_of_members_that_share_an_agent_is_made_by_one_policy(case):
             list(manager.train_and_act(rl.EnvironmentSteps(2)))
             if manager.graph.clock.training_steps > trained:
                 trained = manager.graph.clock.training_steps
-                assert not any(block.made for block in stack.blocks.blocks)
+                assert not any(block.made for block in stack.simulators.blocks)
         assert trained

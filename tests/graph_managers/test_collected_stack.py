@@ -254,7 +254,7 @@ def test_a_rollout_is_made_by_one_policy():
         list(manager.train_and_act(EnvironmentSteps(72)))
         stack = manager.graph.training
         assert manager.graph.clock.training_steps > 0
-        assert not any(block.made for block in stack.blocks.blocks)
+        assert not any(block.made for block in stack.simulators.blocks)
 
 
 def test_collected_stack_other_workers_restart_episodes():
@@ -270,7 +270,7 @@ def test_collected_stack_other_workers_restart_episodes():
 def test_collected_stack_killed_worker_is_replaced():
     with manager_of(with_workers(off_policy(), on="local", ticks=1)) as manager:
         list(manager.train_and_act(EnvironmentSteps(60)))
-        block = manager.graph.training.blocks.blocks[1]
+        block = manager.graph.training.simulators.blocks[1]
         os.kill(block.worker.pid, signal.SIGKILL)
         with pytest.warns(CoachWarning):
             records = list(manager.train_and_act(EnvironmentSteps(60)))
@@ -309,7 +309,7 @@ def test_collected_stack_ray_actors_give_the_same_numbers(monkeypatch):
         assert_same_state(inline[1], there[1])
         with manager_of(with_workers(params, on="ray")) as manager:
             list(manager.train_and_act(EnvironmentSteps(40)))
-            ray.kill(manager.graph.training.blocks.blocks[0].worker.actor)
+            ray.kill(manager.graph.training.simulators.blocks[0].worker.actor)
             with pytest.warns(CoachWarning):
                 list(manager.train_and_act(EnvironmentSteps(60)))
             assert manager.graph.tracker.faults == {"died": 2}

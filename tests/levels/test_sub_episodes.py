@@ -3,12 +3,16 @@
 import numpy as np
 import pytest
 from gymnasium import spaces
-from plain_stack import Level
 
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
 from coach_rl.levels.sub_episodes import SubEpisodes
+
+PLACES = GoalSpace(low=(0.0, 0.0), high=(1.0, 1.0), threshold=(0.1, 0.1))
+LEVEL = LevelDescription(goal_space=PLACES)
 
 
 def note(sums, rng, count):
@@ -23,7 +27,7 @@ def note(sums, rng, count):
 
 
 def test_sub_episodes_means_by_hand():
-    sums = SubEpisodes()
+    sums = SubEpisodes(LEVEL)
     sums.note_ends(
         np.array([0, 1]),
         np.array([End.GOAL, End.HORIZON | End.OUTER], np.uint8),
@@ -53,9 +57,9 @@ def test_sub_episodes_option_statistics_by_hand():
             options=np.array(options),
         )
 
-    sums = SubEpisodes(options=3)
+    sums = SubEpisodes(LevelDescription(goal_space=OptionSpace(count=3)))
     note([0, 1, 2], [2, 0, 2])
-    again = SubEpisodes(options=3)
+    again = SubEpisodes(LevelDescription(goal_space=OptionSpace(count=3)))
     again.load_state_dict(sums.state_dict())
     for told in (sums.drain(), again.drain()):
         assert {n: v for n, v in told.items() if n.startswith("option")} == {
@@ -79,10 +83,10 @@ class Directions(OptionSpace):
 
 
 def test_sub_episodes_unnumbered_options_have_no_shares():
-    sums = SubEpisodes.of_level(Level(name="low", goal_space=Directions(count=2)))
+    sums = SubEpisodes(LevelDescription(goal_space=Directions(count=2)))
     note_one = {"differences": None, "decisions": np.array([2]), "steps": np.array([2])}
     sums.note_ends(np.array([0]), np.array([End.OPTION], np.uint8), **note_one, returns=np.ones(1))
-    again = SubEpisodes.of_level(Level(name="low", goal_space=Directions(count=2)))
+    again = SubEpisodes(LevelDescription(goal_space=Directions(count=2)))
     again.load_state_dict({**sums.state_dict(), "options": np.ones((2, 4))})
     for drained in (sums.drain(), again.drain()):
         assert drained["return"] == 1
@@ -103,7 +107,7 @@ def test_sub_episodes_count_only_applies_until_drain():
         names = ("sub_episodes", "goal_share", "decisions", "steps", "return", "distance_at_start")
         return [told[name] for name in names]
 
-    sums = SubEpisodes()
+    sums = SubEpisodes(LEVEL)
     sums.count_only(np.array([True, False, True]))
     assert told() == [1, 1, 4, 8, -3, 1]
     assert told() == [2, 0.5, 5, 8.5, -4.5, 2]
@@ -111,20 +115,23 @@ def test_sub_episodes_count_only_applies_until_drain():
 
 @pytest.mark.parametrize("every", [1, 3, 7])
 def test_sub_episodes_saved_midway_equals_unsaved(every):
-    never, often = SubEpisodes(), SubEpisodes()
+    never, often = (
+        SubEpisodes(LEVEL),
+        SubEpisodes(LEVEL),
+    )
     one, other = np.random.default_rng(0), np.random.default_rng(0)
     for tick in range(400):
         note(never, one, tick % 4 + 1)
         note(often, other, tick % 4 + 1)
         if tick % every == 0:
-            restored = SubEpisodes()
+            restored = SubEpisodes(LEVEL)
             restored.load_state_dict(often.state_dict())
             often = restored
     assert never.drain() == often.drain()
 
 
 def test_sub_episodes_no_goals_has_no_goal_statistics():
-    sums = SubEpisodes(goals=False)
+    sums = SubEpisodes(LevelDescription())
     sums.note_ends(
         np.array([0]),
         np.array([End.HORIZON], np.uint8),

@@ -15,7 +15,7 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, Transition
 from coach_rl.memories import HindsightParameters, PrioritisedParameters, ReplayMemoryParameters
-from coach_rl.memories.hindsight import goal_steps, relabelled
+from coach_rl.memories.hindsight import goal_steps
 from coach_rl.testing.states import assert_same_state
 
 OBSERVED = spaces.Dict(
@@ -205,21 +205,6 @@ def test_goal_steps_by_hand():
     assert goal_steps("final", steps, first, end, uniform).tolist() == [8, 8]
     assert goal_steps("future", steps, first, end, uniform).tolist() == [5, 8]
     assert goal_steps("episode", steps, first, end, uniform).tolist() == [3, 8]
-
-
-def test_relabelled_by_hand():
-    rewards, ends, reached = relabelled(
-        GOAL,
-        goals=np.array([[1.0, 1.0]]),
-        achieved=np.array([[[1.0, 1.4], [1.0, 3.0], [1.6, 1.0], [5.0, 5.0]]]),
-        terminated=np.array([[False, True, True, False]]),
-        reached=np.array([[False, True, False, False]]),
-        goal_ends_episode=True,
-    )
-    np.testing.assert_array_equal(rewards, [[0, -1, -1, -1]])
-    # reached now; had reached the old goal, which counts no more; fell over; nothing
-    np.testing.assert_array_equal(ends, [[True, False, True, False]])
-    np.testing.assert_array_equal(reached, [[True, False, False, False]])
 
 
 def test_hindsight_dense_reward_is_negative_distance():

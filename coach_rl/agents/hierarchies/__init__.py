@@ -15,23 +15,15 @@ if TYPE_CHECKING:
     )
     from coach_rl.agents.hierarchies.hac import HACAgentParameters
     from coach_rl.agents.hierarchies.hiro_agent import (
-        HIROAgent,
         HIROAgentParameters,
         SubGoalCorrectionParameters,
     )
-    from coach_rl.agents.hierarchies.landmarks import (
-        LandmarkParameters,
-        NoveltyParameters,
-        costs_to,
-        farthest_points,
-        path_costs,
-    )
+    from coach_rl.agents.hierarchies.landmarks import LandmarkParameters, NoveltyParameters
     from coach_rl.agents.hierarchies.option_critic_agent import (
-        OptionCriticAgent,
         OptionCriticAgentParameters,
         TerminationParameters,
     )
-    from coach_rl.agents.hierarchies.skill_agents import SkillAgents, SkillAgentsParameters
+    from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
     from coach_rl.agents.hierarchies.sub_goal_guide import (
         AdjacencyParameters,
         SubGoalGuideParameters,
@@ -40,9 +32,8 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "AdjacencyParameters", "DIAYNAgentParameters", "DiscriminatorParameters",
-    "HACAgentParameters", "HIROAgent", "HIROAgentParameters", "LandmarkParameters",
-    "NoveltyParameters", "OptionCriticAgent", "OptionCriticAgentParameters", "SkillAgents",
+    "AdjacencyParameters", "DIAYNAgentParameters", "DiscriminatorParameters", "HACAgentParameters",
+    "HIROAgentParameters", "LandmarkParameters", "NoveltyParameters", "OptionCriticAgentParameters",
     "SkillAgentsParameters", "SubGoalCorrectionParameters", "SubGoalGuideParameters",
-    "TerminationParameters", "costs_to", "farthest_points", "path_costs",
+    "TerminationParameters",
 ]  # fmt: skip

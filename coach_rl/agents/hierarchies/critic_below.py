@@ -3,7 +3,7 @@
 HIGL's landmarks and graphs of way-points plan with it.
 """
 
-from typing import Protocol, cast, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -12,40 +12,7 @@ from coach_rl.architectures.torso import require_memoryless
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.interfaces import InputFilter
-from coach_rl.core.records import Array, FloatArray, Observation
-
-
-@runtime_checkable
-class CriticalLearner(Protocol):
-    """A learner that has critics."""
-
-    def values(self, observation: Observation, action: Array) -> FloatArray:
-        """Return the lower critic's values [R] of actions in filtered observations."""
-        ...
-
-
-class ValuingAgent(Protocol):
-    """The parts of an agent that evaluate goals."""
-
-    @property
-    def discount(self) -> float:
-        """The discount of its values."""
-        ...
-
-    @property
-    def input_filter(self) -> InputFilter:
-        """Its filter of observations."""
-        ...
-
-    @property
-    def learner(self) -> CriticalLearner:
-        """Its networks."""
-        ...
-
-    def policy_actions(self, observation: Observation) -> Array:
-        """Return the greedy actions of the policy for filtered observations [R, ...] each."""
-        ...
+from coach_rl.core.records import FloatArray, Observation
 
 
 class CriticBelow:
@@ -53,10 +20,10 @@ class CriticBelow:
 
     Args:
         goal: The goals of the level below.
-        agent: The agent of that level.
+        agent: The agent of that level, whose learner has critics.
     """
 
-    def __init__(self, goal: GoalSpace, agent: ValuingAgent) -> None:
+    def __init__(self, goal: GoalSpace, agent: OffPolicyAgent) -> None:
         self._goal, self._agent = goal, agent
 
     def states(self, observation: Observation) -> Observation:
@@ -78,11 +45,12 @@ class CriticBelow:
             goals: [R, G].
         """
         seen = {**states, **self._goal.show(goals, states)}
-        values = self._agent.learner.values(seen, self._agent.policy_actions(seen))
+        learner: Any = self._agent.learner
+        values: FloatArray = learner.values(seen, self._agent.policy_actions(seen))
         return values.astype(np.float64)
 
 
-def require_critic_below(owner: str, place: LevelPlace) -> ValuingAgent:
+def require_critic_below(owner: str, place: LevelPlace) -> OffPolicyAgent:
     """The agent below, whose critic can evaluate observations made above.
 
     Args:
@@ -93,7 +61,7 @@ def require_critic_below(owner: str, place: LevelPlace) -> ValuingAgent:
         ConfigurationError: It has no critic, or its filters cannot take observations out of turn.
     """
     low = place.agent_below
-    if not isinstance(low, OffPolicyAgent) or not isinstance(low.learner, CriticalLearner):
+    if not isinstance(low, OffPolicyAgent) or not hasattr(low.learner, "values"):
         raise ConfigurationError(
             f"{owner} plans by the critic of the agent below, which must be TD3, DDPG or SAC; "
             f"got {type(low).__name__}"
@@ -111,4 +79,4 @@ def require_critic_below(owner: str, place: LevelPlace) -> ValuingAgent:
             "InputFilter must neither remember them nor change goals; got filters for "
             f"{', '.join(sorted(changed)) or 'earlier observations'}"
         )
-    return cast(ValuingAgent, low)  # its learner's kind is known by now
+    return low

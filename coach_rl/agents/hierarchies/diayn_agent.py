@@ -4,13 +4,14 @@ SAC whose reward is how well a discriminator predicts the active skill from the 
 (Eysenbach et al. 2018, arXiv:1802.06070). docs/skills.md lists every detail and its source.
 """
 
+from collections.abc import Mapping
 from dataclasses import field
 from functools import partial
 
 import numpy as np
 import torch
 from gymnasium import spaces
-from torch import Tensor, nn
+from torch import Tensor
 
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.sac_agent import (
@@ -25,12 +26,11 @@ from coach_rl.architectures.gradient_step import (
     Objective,
     OptimizerParameters,
 )
-from coach_rl.architectures.layers import linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.torso import (
     AnyTorsoParameters,
-    TorsoParameters,
-    last_layer,
+    LatentNetwork,
+    relu_torso,
     require_memoryless,
 )
 from coach_rl.core.agents import AgentContext
@@ -43,10 +43,6 @@ from coach_rl.memories.batches import TransitionBatch
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 
 
-def _discriminator_torso() -> TorsoParameters:
-    return TorsoParameters(middleware=(256, 256), activation="relu", orthogonal=False)
-
-
 @parameter_class
 class DiscriminatorParameters:
     """The network that predicts the skill, and its inputs."""
@@ -56,7 +52,7 @@ class DiscriminatorParameters:
     elements: NonEmpty[tuple[NonNegative[int], ...]] | None = None
     """The elements of the (flattened) key that it sees; None: all of them. Skills differ in nothing
     else: the paper shows an ant's discriminator its position alone."""
-    torso: AnyTorsoParameters = field(default_factory=_discriminator_torso)
+    torso: AnyTorsoParameters = field(default_factory=lambda: relu_torso(256, 256))
     """Its layers, as wide as those of actor and critics."""
 
 
@@ -98,13 +94,12 @@ class DIAYNAgentParameters(SACAgentParameters):
         return self.new_agent(context, discount=discount, make_learner=make_learner)
 
 
-class Discriminator(nn.Module):
-    """q(z | s) as logits."""
+class Discriminator(LatentNetwork):
+    """q(z | s) as logits, [B, K]."""
 
     def __init__(
         self, params: DiscriminatorParameters, space: spaces.Dict, rng: torch.Generator
     ) -> None:
-        super().__init__()
         part = space.spaces.get(params.key)
         if not isinstance(part, spaces.Box) or params.key == OPTION_KEY:
             observed = sorted(set(space.spaces) - {OPTION_KEY})
@@ -119,21 +114,18 @@ class Discriminator(nn.Module):
                 f"discriminator.elements {params.elements} do not all lie in observation "
                 f"'{params.key}' of {len(low)} elements"
             )
-        self.key = params.key
-        self.register_buffer("elements", torch.tensor(elements), persistent=False)
-        shown = spaces.Box(low[elements], high[elements], dtype=np.float32)
-        self.torso = params.torso.build(spaces.Dict({self.key: shown}), rng)
-        outputs = int(np.prod(space[OPTION_KEY].shape or ()))
-        self.head = last_layer(
-            self.torso, outputs, partial(linear, rng=rng, gain=1.0, orthogonal=False)
+        super().__init__(
+            params.torso,
+            key=params.key,
+            space=spaces.Box(low[elements], high[elements], dtype=np.float32),
+            size=int(np.prod(space[OPTION_KEY].shape or ())),
+            rng=rng,
         )
+        self.register_buffer("elements", torch.tensor(elements), persistent=False)
 
-    def forward(self, observation: dict[str, Tensor]) -> Tensor:
-        """Logits [B, K] of observations [B, ...] each."""
+    def forward(self, observation: Mapping[str, Tensor]) -> Tensor:
         assert isinstance(self.elements, Tensor)
-        shown = observation[self.key].flatten(1)[:, self.elements]
-        logits: Tensor = self.head(self.torso({self.key: shown}))
-        return logits
+        return super().forward({self.key: observation[self.key].flatten(1)[:, self.elements]})
 
 
 class DIAYNLearner(SACLearner):

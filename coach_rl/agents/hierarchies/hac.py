@@ -26,16 +26,6 @@ from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 _DEFAULT_NAME = "agent"
 
 
-def _paper_learner() -> DDPGAgentParameters:
-    return DDPGAgentParameters(
-        algorithm=DDPGAlgorithmParameters(discount=0.98, target_sync=TargetSync(rate=1.0)),
-        exploration=EpsilonGreedyNoise(
-            epsilon=ConstantSchedule(value=0.2),
-            noise=GaussianNoise(scale=ConstantSchedule(value=0.2)),
-        ),
-    )
-
-
 @parameter_class
 class HACAgentParameters(LearnerParameters):
     """An agent of a HAC level.
@@ -47,7 +37,13 @@ class HACAgentParameters(LearnerParameters):
     name: str = _DEFAULT_NAME
     """The agent's name in logs and files."""
     learner: DDPGAgentParameters | TD3AgentParameters | SACAgentParameters = field(
-        default_factory=_paper_learner
+        default_factory=lambda: DDPGAgentParameters(
+            algorithm=DDPGAlgorithmParameters(discount=0.98, target_sync=TargetSync(rate=1.0)),
+            exploration=EpsilonGreedyNoise(
+                epsilon=ConstantSchedule(value=0.2),
+                noise=GaussianNoise(scale=ConstantSchedule(value=0.2)),
+            ),
+        )
     )
     """The off-policy agent that learns, with its networks, exploration and memory. HAC sets some of
     its fields itself; leave these at their defaults: its name, its memory's hindsight and, under
@@ -98,7 +94,6 @@ class HACAgentParameters(LearnerParameters):
         )
 
     def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
-        """Return the learner's obstacle to learning, if any."""
         learner = replace(self.learner, name=self.name)
         return learner.obstacle_to_learning(num_envs=num_envs, steps=steps, heatup=heatup)
 

@@ -7,6 +7,7 @@ docs/algorithms/hrac.md lists every detail and its source.
 """
 
 import time
+from collections import OrderedDict
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,8 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.agents.hierarchies.critic_below import CriticBelow, ValuingAgent
+from coach_rl.agents.hierarchies.critic_below import CriticBelow
+from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.architectures.gradient_step import (
     AdamParameters,
     Numbers,
@@ -23,7 +25,7 @@ from coach_rl.architectures.gradient_step import (
 )
 from coach_rl.architectures.layers import linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.architectures.torso import relu_torso
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
@@ -142,16 +144,12 @@ class Novelty(Saved):
         self._device = torch.device(context.device)
         rng = torch.Generator().manual_seed(integer_seed(context.seed, owner, "novelty weights"))
         self.predictor, self.random = (
-            NetworkWrapper(Features(params, observation_space, rng), device=self._device)
+            NetworkWrapper(_features(params, observation_space, rng), device=self._device)
             for _ in range(2)
         )
         objective = Objective(network=self.predictor, loss=self.loss, optimizer=params.optimizer)
         self.engine = UpdateEngine(
-            (objective,),
-            mode="eager",
-            planned_updates=0,
-            owner=f"the novelty of {owner}",
-            runtime=context.runtime,
+            (objective,), owner=f"the novelty of {owner}", runtime=context.runtime
         )
         self.states: Observation = {}
         """The most novel states, [K, ...] each; nothing before the first are offered."""
@@ -215,23 +213,13 @@ class Novelty(Saved):
         return {key: torch.from_numpy(states[key]).to(self._device) for key in self._keys}
 
 
-class Features(nn.Module):
-    """Features [B, F] of states [B, ...] each."""
-
-    def __init__(
-        self, params: NoveltyParameters, observation_space: spaces.Dict, rng: torch.Generator
-    ) -> None:
-        super().__init__()
-        torso = TorsoParameters(middleware=params.layers, activation="relu", orthogonal=False)
-        self.torso = torso.build(observation_space, rng)
-        self.last = linear(
-            self.torso.output_size, params.features, rng=rng, gain=1.0, orthogonal=False
-        )
-
-    def forward(self, observation: dict[str, Tensor]) -> Tensor:
-        """[B, F]."""
-        features: Tensor = self.last(self.torso(observation))
-        return features
+def _features(
+    params: NoveltyParameters, observation_space: spaces.Dict, rng: torch.Generator
+) -> nn.Sequential:
+    """A network from states [B, ...] each to features [B, F]."""
+    torso = relu_torso(*params.layers).build(observation_space, rng)
+    last = linear(torso.output_size, params.features, rng=rng, gain=1.0, orthogonal=False)
+    return nn.Sequential(OrderedDict(torso=torso, last=last))
 
 
 @parameter_class
@@ -286,7 +274,7 @@ class LandmarkPlanner(Saved):
         params: LandmarkParameters,
         *,
         goal: GoalSpace,
-        low: ValuingAgent,
+        low: OffPolicyAgent,
         store: RingStore,
         novelty: Novelty | None,
         seed: int,

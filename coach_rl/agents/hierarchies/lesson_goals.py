@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from coach_rl.agents.learned_goals import GoalBatch, LearnedGoals, LearnedGoalSpace
@@ -18,26 +17,19 @@ from coach_rl.architectures.gradient_step import (
     Objective,
     OptimizerParameters,
 )
-from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.torso import AnyTorsoParameters, LatentNetwork, TorsoParameters
-from coach_rl.architectures.update_engine import UpdateEngine
+from coach_rl.architectures.torso import AnyTorsoParameters, relu_torso
 from coach_rl.core.goals import GoalContext
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.saved import SavedAttribute, SavedNames
-from coach_rl.core.seeding import integer_seed
 from coach_rl.functional.slow_features import slowness
-
-
-def _torso() -> TorsoParameters:
-    return TorsoParameters(middleware=(100, 100), activation="relu", orthogonal=False)
 
 
 @parameter_class
 class LESSONGoalSpace(LearnedGoalSpace):
     """Goals in a space of slow features, learned from what the level does."""
 
-    torso: AnyTorsoParameters = field(default_factory=_torso)
+    torso: AnyTorsoParameters = field(default_factory=lambda: relu_torso(100, 100))
     """Hidden layers of the network."""
     optimizer: OptimizerParameters = field(
         default_factory=lambda: AdamParameters(learning_rate=1e-4)
@@ -75,28 +67,9 @@ class LESSONGoals(LearnedGoals):
     def __init__(self, params: LESSONGoalSpace, context: GoalContext) -> None:
         super().__init__(params, context)
         self.settings, self.ahead = params, params.ahead
-        self.check(context.observation)
-        rng = torch.Generator().manual_seed(integer_seed(context.runtime.seed, "features"))
-        module = LatentNetwork(
-            params.torso,
-            key=params.key,
-            space=context.observation[params.key],
-            size=params.size,
-            rng=rng,
-        )
-        self.features = NetworkWrapper(module, device=self.device)
-        objective: Objective[GoalBatch] = Objective(
-            name="",
-            network=self.features,
-            loss=self._loss,
-            optimizer=params.optimizer,
-        )
-        self.features_engine = UpdateEngine(
-            (objective,),
-            mode="eager",
-            planned_updates=0,
-            owner=f"the goals of level '{context.level}'",
-            runtime=context.runtime,
+        self.features = self.new_network(params.torso, "features")
+        self.features_engine = self.new_engine(
+            Objective(network=self.features, loss=self._loss, optimizer=params.optimizer)
         )
         self.calls = 0
         """Gradient steps of the level's agent so far."""

@@ -22,23 +22,17 @@ from coach_rl.architectures.gradient_step import (
     OptimizerParameters,
 )
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.torso import AnyTorsoParameters, LatentNetwork, TorsoParameters
-from coach_rl.architectures.update_engine import UpdateEngine
+from coach_rl.architectures.torso import AnyTorsoParameters, relu_torso
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.goals import GoalContext, Verdict
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.core.records import Array, FloatArray, Observation
 from coach_rl.core.saved import SavedAttribute, SavedNames
-from coach_rl.core.seeding import integer_seed
 from coach_rl.functional.temporal_metric import directed_change
 
 if TYPE_CHECKING:
     from coach_rl.agents.off_policy_agent import OffPolicyAgent
-
-
-def _torso() -> TorsoParameters:
-    return TorsoParameters(middleware=(1024, 1024), activation="relu", orthogonal=False)
 
 
 def _adam() -> AdamParameters:
@@ -66,7 +60,7 @@ class METRAGoalSpace(LearnedGoalSpace):
     """Largest distance of the latents of two neighbouring states. temporal: 1, for a step.
     euclidean: their distance in the observation, as in LSD (Park et al. 2022, arXiv:2202.00914).
     none: phi has no constraint."""
-    torso: AnyTorsoParameters = field(default_factory=_torso)
+    torso: AnyTorsoParameters = field(default_factory=lambda: relu_torso(1024, 1024))
     """Hidden layers of phi."""
     optimizer: OptimizerParameters = field(default_factory=_adam)
     """Optimiser of phi."""
@@ -112,16 +106,7 @@ class METRAGoals(LearnedGoals):
     def __init__(self, params: METRAGoalSpace, context: GoalContext) -> None:
         super().__init__(params, context)
         self.settings = params
-        self.check(context.observation)
-        rng = torch.Generator().manual_seed(integer_seed(context.runtime.seed, "phi"))
-        module = LatentNetwork(
-            params.torso,
-            key=params.key,
-            space=context.observation[params.key],
-            size=params.size,
-            rng=rng,
-        )
-        self.phi = NetworkWrapper(module, device=self.device)
+        self.phi = self.new_network(params.torso, "phi")
         self.multiplier = NetworkWrapper(Temperature(params.multiplier), device=self.device)
         objectives: tuple[Objective[GoalBatch], ...] = (
             Objective(
@@ -134,13 +119,7 @@ class METRAGoals(LearnedGoals):
                 optimizer=params.multiplier_optimizer,
             ),
         )
-        self.phi_engine = UpdateEngine(
-            objectives[:1] if params.constraint == "none" else objectives,
-            mode="eager",
-            planned_updates=0,
-            owner=f"the goals of level '{context.level}'",
-            runtime=context.runtime,
-        )
+        self.phi_engine = self.new_engine(*objectives[: 1 if params.constraint == "none" else 2])
 
     def attach(self, agent: "OffPolicyAgent") -> tuple[str, ...]:
         if getattr(agent.params.memory, "hindsight", None) is not None:

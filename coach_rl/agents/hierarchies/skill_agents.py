@@ -108,7 +108,6 @@ class SkillAgents(AgentGroup):
         return option
 
     def description(self) -> str:
-        """The agents one after the other, for people."""
         lines = []
         for number, (name, agent) in enumerate(self.members.items()):
             own = description_of(agent).splitlines()

@@ -28,8 +28,9 @@ from coach_rl.architectures.gradient_step import (
     Objective,
     OptimizerParameters,
 )
-from coach_rl.architectures.layers import Activate, linear
+from coach_rl.architectures.layers import linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.torso import dense_layers, relu_torso
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, LevelPlace, RowState
 from coach_rl.core.errors import ConfigurationError, require
@@ -109,7 +110,8 @@ class VisitedCells:
     def __init__(self, *, side: float, steps: int, most: int) -> None:
         self._side, self._steps, self._most = side, steps, most
         self._numbers: dict[tuple[int, ...], int] = {}
-        self._adjacent: BoolArray = np.zeros((0, 0), np.bool_)
+        self.adjacent: BoolArray = np.zeros((0, 0), np.bool_)
+        """The adjacency matrix, as far as is known: symmetric [C, C]."""
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -119,33 +121,27 @@ class VisitedCells:
         """The middle of each cell, float32 [C, G]."""
         return np.array(list(self._numbers), np.float32) * np.float32(self._side)
 
-    @property
-    def adjacent(self) -> BoolArray:
-        """The adjacency matrix, as far as is known: symmetric bool [C, C]."""
-        return self._adjacent
-
     def add(self, trajectories: Iterable[FloatArray]) -> None:
         """Record trajectories of places [T, G], visited one step after the other."""
         visited = [self._numbered(trajectory) for trajectory in trajectories]
-        known, count = self._adjacent, len(self._numbers)
-        self._adjacent = np.eye(count, dtype=np.bool_)
-        self._adjacent[: len(known), : len(known)] |= known
+        known, count = self.adjacent, len(self._numbers)
+        self.adjacent = np.eye(count, dtype=np.bool_)
+        self.adjacent[: len(known), : len(known)] |= known
         for numbers in visited:
             for apart in range(1, min(self._steps, len(numbers))):
                 one, other = numbers[:-apart], numbers[apart:]
                 kept = (one != _FULL) & (other != _FULL)
-                self._adjacent[one[kept], other[kept]] = True
-                self._adjacent[other[kept], one[kept]] = True
+                self.adjacent[one[kept], other[kept]] = True
+                self.adjacent[other[kept], one[kept]] = True
 
     def state_dict(self) -> State:
         """The cells, and which are adjacent."""
-        return {"cells": np.array(list(self._numbers), np.int64), "adjacent": self._adjacent.copy()}
+        return {"cells": np.array(list(self._numbers), np.int64), "adjacent": self.adjacent.copy()}
 
     def load_state_dict(self, state: State) -> None:
-        """Load a saved state."""
         cells = map(tuple, state["cells"].tolist())
         self._numbers = {cell: number for number, cell in enumerate(cells)}
-        self._adjacent = state["adjacent"].copy()
+        self.adjacent = state["adjacent"].copy()
 
     def _numbered(self, trajectory: FloatArray) -> IntArray:
         """The number of each place's cell, [T]; a cell that is new gets one if there is room."""
@@ -207,11 +203,7 @@ class Adjacency(Saved):
         """1 once the network has been trained, so that its output is used."""
         objective = Objective(network=self.network, loss=self.loss, optimizer=params.optimizer)
         self.engine = UpdateEngine(
-            (objective,),
-            mode="eager",
-            planned_updates=0,
-            owner=f"the adjacency of {owner}",
-            runtime=context.runtime,
+            (objective,), owner=f"the adjacency of {owner}", runtime=context.runtime
         )
         self._rng = generator(context.seed, owner, "adjacency pairs")
         self._learned: dict[str, float] = {}
@@ -279,13 +271,9 @@ class Adjacency(Saved):
 
 def _embedding(params: AdjacencyParameters, size: int, rng: torch.Generator) -> nn.Sequential:
     """Dense layers with relu, from places [B, G] to embeddings [B, E]."""
-    layers: list[nn.Module] = []
-    for width in params.layers:
-        layers += [linear(size, width, rng=rng, gain=1.0, orthogonal=False), Activate("relu")]
-        size = width
-    return nn.Sequential(
-        *layers, linear(size, params.embedding, rng=rng, gain=1.0, orthogonal=False)
-    )
+    layers = dense_layers(size, params.layers, relu_torso(), rng)
+    last = linear(params.layers[-1], params.embedding, rng=rng, gain=1.0, orthogonal=False)
+    return nn.Sequential(*layers, last)
 
 
 @parameter_class
@@ -323,7 +311,7 @@ class SubGoalGuideParameters:
             planner = LandmarkPlanner(
                 self.landmarks,
                 goal=goal,
-                low=low,  # type: ignore[arg-type]  # `_check_landmarks` has checked its learner
+                low=low,
                 store=memory.store,
                 novelty=novelty,
                 seed=integer_seed(context.seed, agent.name, "landmarks"),
@@ -362,7 +350,6 @@ class SubGoalGuide(Saved):
         self._new = UnreadSteps(memory.store)
 
     def prepared(self, batch: TransitionBatch) -> TransitionBatch:
-        """The batch with what the actor's loss needs."""
         if self.planner is None:
             return batch
         count = self.planner.params.decisions
@@ -398,7 +385,6 @@ class SubGoalGuide(Saved):
             self.planner.learn()
 
     def metrics(self) -> dict[str, float]:
-        """Return the metrics since the last call."""
         planner = {} if self.planner is None else self.planner.metrics()
         return self.adjacency.metrics() | planner
 

@@ -4,7 +4,8 @@ GraphAgentParameters(places=FarthestPoints(), costs=CriticSteps())
 """
 
 import math
-from typing import Protocol
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -71,24 +72,18 @@ class EdgeCostsParameters(Protocol):
 class EdgeLengths:
     """An edge costs its length."""
 
+    need_states: ClassVar[bool] = False
+    every: ClassVar[int | None] = None
+
     missed: Positive[float] | None = None
     """Cost of a try that misses: the distance that the level below could have covered instead, in
     units of the goal. None: as much as one that passes."""
 
-    @property
-    def need_states(self) -> bool:
-        """False."""
-        return False
-
-    @property
-    def every(self) -> int | None:
-        """None."""
-        return None
-
     def build(self, owner: str, place: LevelPlace, fixed_goal: tuple[float, ...]) -> EdgeCosts:
-        """The edges' lengths."""
-        del owner, place, fixed_goal
-        return _Lengths(self.missed)
+        return self
+
+    def of(self, roadmap: Roadmap, states: Observation, edges: IntArray) -> FloatArray:
+        return roadmap.lengths[edges]
 
 
 @parameter_class
@@ -99,16 +94,13 @@ class CriticSteps:
     must be paid -1 a step until it reaches its goal; SAC's values count entropy as well.
     """
 
+    need_states: ClassVar[bool] = True
+
     every: Positive[int] | None = 500
     """Decisions after which all costs are recomputed; new edges' at once. None: never."""
     longest: Positive[float] | None = None
     """Steps above which an edge is taken only where there is no other way; None: the horizon of the
     level below."""
-
-    @property
-    def need_states(self) -> bool:
-        """True."""
-        return True
 
     def build(self, owner: str, place: LevelPlace, fixed_goal: tuple[float, ...]) -> EdgeCosts:
         """The critic's costs; ConfigurationError without a critic whose values are steps."""
@@ -122,12 +114,10 @@ class CriticSteps:
                 f"and a discount above 0; got {goal.reward_named} and a discount of "
                 f"{low.discount} at level '{below.name}'; use costs=EdgeLengths()"
             )
-        longest = self.longest or below.horizon or math.inf
-        critic = CriticBelow(goal, low)
         return _Steps(
-            critic,
+            critic=CriticBelow(goal, low),
             discount=low.discount,
-            longest=longest,
+            longest=self.longest or below.horizon or math.inf,
             fixed_goal=fixed_goal,
             missed=None if below.horizon is None else float(below.horizon),
         )
@@ -151,52 +141,25 @@ def expected_steps(values: FloatArray, discount: float) -> FloatArray:
     return steps
 
 
-class _Lengths:
-    """Costs that are lengths.
-
-    Args:
-        missed: Cost of a try that misses.
-    """
-
-    def __init__(self, missed: float | None) -> None:
-        self.missed = missed
-
-    def of(self, roadmap: Roadmap, states: Observation, edges: IntArray) -> FloatArray:
-        """Lengths."""
-        del states
-        return roadmap.lengths[edges]
-
-
+@dataclass(frozen=True, kw_only=True)
 class _Steps:
-    """Costs that are steps.
+    """Costs that are steps."""
 
-    Args:
-        critic: The critic of the level below.
-        discount: The discount of its values.
-        longest: Steps above which an edge is taken only where there is no other way.
-        fixed_goal: Values of the goal's elements beyond the place.
-        missed: Cost of a try that misses.
-    """
-
-    def __init__(
-        self,
-        critic: CriticBelow,
-        *,
-        discount: float,
-        longest: float,
-        fixed_goal: tuple[float, ...],
-        missed: float | None,
-    ) -> None:
-        self.missed = missed
-        self._critic, self._discount = critic, discount
-        self._longest, self._fixed_goal = longest, fixed_goal
+    critic: CriticBelow
+    discount: float
+    """The discount of the critic's values."""
+    longest: float
+    """Steps above which an edge is taken only where there is no other way."""
+    fixed_goal: tuple[float, ...]
+    """Values of the goal's elements beyond the place."""
+    missed: float | None
 
     def of(self, roadmap: Roadmap, states: Observation, edges: IntArray) -> FloatArray:
         """Steps from the state that was observed where an edge begins to the place at its end."""
         if not len(edges):
             return np.zeros(0)
-        seen = self._critic.states(take(states, roadmap.begins[edges]))
-        rest = np.tile(self._fixed_goal, (len(edges), 1))
+        seen = self.critic.states(take(states, roadmap.begins[edges]))
+        rest = np.tile(self.fixed_goal, (len(edges), 1))
         goals = np.hstack([roadmap.places[roadmap.ends[edges]], rest]).astype(np.float32)
-        steps = expected_steps(self._critic.values(seen, goals), self._discount)
-        return steps + DETOUR * (steps > self._longest)
+        steps = expected_steps(self.critic.values(seen, goals), self.discount)
+        return steps + DETOUR * (steps > self.longest)

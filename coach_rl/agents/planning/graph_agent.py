@@ -148,27 +148,18 @@ class GraphAgent(Saved):
         return self._memory.records
 
     def new_rows(self, num_envs: int, seed: int) -> GraphRows:
-        noise = RowNoise(
-            num_rows=num_envs,
-            size=1 + self.records.numbers,
-            kind="uniform",
-            seed=seed,
-            name=f"{self.name} exploring",
-        )
-        heatup_noise = RowNoise(
-            num_rows=num_envs,
-            size=self._space.way_point_size,
-            kind="uniform",
-            seed=seed,
-            name=f"{self.name} heat-up",
-        )
-        space = self._space
+        size = self._space.way_point_size
+
+        def noise(name: str, size: int) -> RowNoise:
+            name = f"{self.name} {name}"
+            return RowNoise(num_rows=num_envs, size=size, kind="uniform", seed=seed, name=name)
+
         return GraphRows.new(
             num_envs,
-            place_size=space.size,
-            goal_size=space.way_point_size,
-            noise=noise,
-            heatup_noise=heatup_noise,
+            place_size=self._space.size,
+            goal_size=size,
+            noise=noise("exploring", 1 + self.records.numbers),
+            heatup_noise=noise("heat-up", size),
         )
 
     def act(self, row_state: GraphRows, request: ActionRequest, clock: Clock) -> FloatArray:
@@ -373,7 +364,6 @@ class GraphAgent(Saved):
         self._memory.load_state_dict(state)
 
     def description(self) -> str:
-        """The graph, for people."""
         roadmap = self.graph.roadmap
         return f"graph: {len(roadmap.places):,} places, {len(roadmap.begins):,} edges"
 

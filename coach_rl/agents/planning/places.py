@@ -5,7 +5,7 @@ GraphAgentParameters(places=GridPlaces(spacing=0.5, visited=True))
 GraphAgentParameters(places=FarthestPoints(count=100))
 """
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -96,6 +96,8 @@ class GridPlaces:
     theirs.
     """
 
+    are_visited: ClassVar[bool] = False  # neighbours of visited places may be unvisited
+
     spacing: Positive[float] | tuple[Positive[float], ...] = 2.0
     """Distance between neighbouring places along an axis, in units of the goal; a number for each
     element of the goal, or one for all."""
@@ -103,11 +105,6 @@ class GridPlaces:
     """True if only visited places and their neighbours, diagonal ones included, belong to the
     graph. So no way leads through unknown terrain, and the graph grows by a place in each direction
     as far as the level below gets. A goal beyond is approached from the nearest place."""
-
-    @property
-    def are_visited(self) -> bool:
-        """False: neighbours of visited places may be unvisited."""
-        return False
 
     @property
     def grow(self) -> bool:
@@ -142,6 +139,9 @@ class FarthestPoints:
     what was learned about the edges between them stays as well.
     """
 
+    are_visited: ClassVar[bool] = True
+    grow: ClassVar[bool] = True
+
     count: Positive[int] = 100
     """Places at most. From then on a goal becomes a place if it is farther from all places than the
     two closest places are from one another, one of which it replaces."""
@@ -150,28 +150,13 @@ class FarthestPoints:
     neighbours: Positive[int] = 8
     """Number of nearest places to which each has edges, in both directions."""
 
-    @property
-    def are_visited(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def grow(self) -> bool:
-        """True."""
-        return True
-
     def build(self, low: FloatArray, high: FloatArray, requested: int) -> Places:
-        """The places; none at the beginning."""
-        del requested  # all elements
+        """The places; none at the beginning. Way-points are all of their elements."""
         return _Cover(self, low, high)
 
 
 class _Grid:
-    """Places that never change.
-
-    Args:
-        grid: These.
-    """
+    """Places that never change."""
 
     numbers = 1
 
@@ -211,7 +196,6 @@ class _VisitedGrid(_Grid):
 
     def visit(self, goals: FloatArray, states: Observation) -> IntArray:
         """Add the places nearest to these goals, and their neighbours."""
-        del states  # of the neighbours there are none
         grid, count = self._grid, len(self._known)
         visited = np.unique(grid.nearest(goals))
         around = [grid.ends[grid.edges_from(place)] for place in visited.tolist()]
