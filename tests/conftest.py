@@ -1,9 +1,13 @@
 """What holds for every test."""
 
+import functools
+import os
 import signal
 
 import pytest
 import torch
+
+from coach_rl.runs import manifest
 
 
 def pytest_runtest_setup(item):
@@ -37,4 +41,13 @@ def own_state_folder(tmp_path_factory):
     """Tests don't write into the user's home which code their runs have used."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_disk_or_git():
+    """Runs of tests need not survive a power cut, and their code stays as it is meanwhile."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        patch.setattr(manifest, "git_state", functools.cache(manifest.git_state))
         yield

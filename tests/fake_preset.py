@@ -67,6 +67,8 @@ class WalkAgent:
     fail_at: int | None = None
     diverge_at: int | None = None
     seconds_per_step: float = 0.0
+    waits_at: int | None = None
+    waits_for: str = ""
 
     def __post_init__(self) -> None:
         require(self.learning_rate > 0, f"learning_rate must be above 0, got {self.learning_rate}")
@@ -94,6 +96,8 @@ class Walker(ActingOnly):
     def train(self, clock: Clock) -> None:
         params, now = self.params, clock.environment_steps
         time.sleep(params.seconds_per_step)
+        while now == params.waits_at and not os.path.exists(params.waits_for):
+            time.sleep(0.01)
         step = self.rng.normal(size=3)
         self.weights += (params.learning_rate * step).astype(np.float32)
         self.history = np.append(self.history, step[0])

@@ -13,7 +13,7 @@ calls of `core.agents.Agent` for the rows in which it has a part.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from gymnasium import spaces
 
@@ -30,6 +30,9 @@ from coach_rl.core.parameter_classes import LearnerParameters, parameter_class
 from coach_rl.core.ranges import NonEmpty, UnitInterval
 from coach_rl.core.records import REWARD, TERMINATED, TRUNCATED, agent_info
 from coach_rl.core.spaces import EnvironmentSpaces, Space, mask_key
+
+if TYPE_CHECKING:
+    from coach_rl.agents.arbiters import Arbiter
 
 
 @parameter_class
@@ -110,20 +113,14 @@ class ArbiterParameters(Protocol):
     """A frozen description of who acts, where not all members do; see `agents.arbiters`."""
 
     def build(
-        self,
-        agents: Mapping[str, AnyAgent],
-        bound: tuple[BoundMember, ...],
-        context: AgentContext,
-        *,
-        discount: float,
-    ) -> AgentGroup:
-        """The group.
+        self, agents: Mapping[str, AnyAgent], bound: tuple[BoundMember, ...], context: AgentContext
+    ) -> "Arbiter":
+        """The chooser of the member that acts.
 
         Args:
             agents: The members' agents, by name.
             bound: The members.
             context: The group's.
-            discount: Of rewards, per simulator step, while they are added up.
         """
         ...
 
@@ -239,7 +236,13 @@ class AgentGroupParameters(LearnerParameters):
             )
         if self.arbiter is None:
             return AgentGroup(agents, tuple(bound), whole.action)
-        return self.arbiter.build(agents, tuple(bound), context, discount=self.discount)
+        # Here, so that members that all act do not load what only turns need.
+        from coach_rl.agents.arbiters import TurnGroup
+
+        arbiter = self.arbiter.build(agents, tuple(bound), context)
+        return TurnGroup(
+            agents, tuple(bound), whole.action, arbiter=arbiter, discount=self.discount
+        )
 
     def _parts(self, space: spaces.Dict) -> list[ActionPart]:
         """Each member's part of the action; every key belongs to a member, or to exactly one."""

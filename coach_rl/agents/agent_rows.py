@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from coach_rl.core.errors import (
     NonFiniteError,
     SpaceError,
 )
+from coach_rl.core.goals import takes
 from coach_rl.core.records import (
     Action,
     ActionInfo,
@@ -103,11 +105,25 @@ def build_bonus(
         bonus: A function, or parameters of a bonus with state.
         context: The agent's.
         agent: The agent's name.
+
+    Raises:
+        ConfigurationError: It can't be called as a bonus is, or has a state that is not saved.
     """
     if bonus is None:
         return None
-    function = bonus if callable(bonus) else bonus.build(context)
-    return Bonus(function, context.signals, context.place.owner(agent))
+    function, owner = bonus if callable(bonus) else bonus.build(context), context.place.owner(agent)
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    if not takes(function, 3):
+        raise ConfigurationError(
+            f"the bonus of {owner} must be a function of observations before, actions and outcomes,"
+            f" got {name}"
+        )
+    if getattr(function, "__dict__", None) and not isinstance(function, FunctionType | Saved):
+        raise ConfigurationError(
+            f"the bonus of {owner} has a state ({', '.join(vars(function))}) that would not be "
+            f"saved; make {name} a subclass of coach_rl.core.saved.Saved that lists it in SAVED"
+        )
+    return Bonus(function, context.signals, owner)
 
 
 class Bonus(Saved):

@@ -47,8 +47,10 @@ from coach_rl.core.records import (
     ActionRequest,
     Array,
     BoolArray,
+    End,
     FloatArray,
     IntArray,
+    Observation,
     Outcome,
 )
 from coach_rl.core.saved import Saved, SavedAttribute
@@ -64,14 +66,9 @@ class Turns:
     A member whose own episode is over is left out."""
 
     def build(
-        self,
-        agents: Mapping[str, AnyAgent],
-        bound: tuple[BoundMember, ...],
-        context: AgentContext,
-        *,
-        discount: float,
-    ) -> "TurnGroup":
-        """The group; errors name a member that the order lacks, or a name that is none."""
+        self, agents: Mapping[str, AnyAgent], bound: tuple[BoundMember, ...], context: AgentContext
+    ) -> "Arbiter":
+        """The order; errors name a member that it lacks, or a name that is none."""
         names = [each.name for each in bound]
         order = self.order or tuple(names)
         for name in order:
@@ -83,8 +80,7 @@ class Turns:
                     f"member '{name}' never acts: the order of Turns is {', '.join(order)}; add it "
                     "there, or leave the member out"
                 )
-        arbiter, action = Order(order, names), context.spaces.action
-        return TurnGroup(agents, bound, action, arbiter=arbiter, discount=discount)
+        return Order(order, names)
 
 
 @parameter_class
@@ -96,14 +92,9 @@ class EnvironmentTurns:
     and 0 elsewhere. Members see these only where they name them."""
 
     def build(
-        self,
-        agents: Mapping[str, AnyAgent],
-        bound: tuple[BoundMember, ...],
-        context: AgentContext,
-        *,
-        discount: float,
-    ) -> "TurnGroup":
-        """The group; SpaceError where the environment shows no turns of a member."""
+        self, agents: Mapping[str, AnyAgent], bound: tuple[BoundMember, ...], context: AgentContext
+    ) -> "Arbiter":
+        """The keys that show turns; SpaceError where the environment shows none of a member."""
         observed = context.spaces.observation.spaces
         keys = [f"{self.key}/{each.name}" for each in bound]
         for key, each in zip(keys, bound, strict=True):
@@ -112,8 +103,7 @@ class EnvironmentTurns:
                     f"member '{each.name}' never acts: the environment shows no '{key}' of one "
                     f"number, whether it is its turn; it shows {', '.join(observed)}"
                 )
-        arbiter, action = Shown(keys), context.spaces.action
-        return TurnGroup(agents, bound, action, arbiter=arbiter, discount=discount)
+        return Shown(keys)
 
 
 @parameter_class
@@ -129,14 +119,9 @@ class SelectedTurns:
     begins, and where the member's own episode is over."""
 
     def build(
-        self,
-        agents: Mapping[str, AnyAgent],
-        bound: tuple[BoundMember, ...],
-        context: AgentContext,
-        *,
-        discount: float,
-    ) -> "TurnGroup":
-        """The group; errors where the agent's name is taken, or it can't see or choose."""
+        self, agents: Mapping[str, AnyAgent], bound: tuple[BoundMember, ...], context: AgentContext
+    ) -> "Arbiter":
+        """The selector; errors where its name is taken, or it can't see or choose."""
         name, observed = self.agent.name, context.spaces.observation.spaces
         require(
             name not in {*agents, *(each.name for each in bound)},
@@ -166,14 +151,7 @@ class SelectedTurns:
             observations={key: key for key in keys},
             infos=getattr(self.agent, "infos", ()),
         )
-        return TurnGroup(
-            {**agents, name: agent},
-            bound,
-            context.spaces.action,
-            arbiter=Selected(chooser, every=self.every),
-            discount=discount,
-            chooser=chooser,
-        )
+        return Selected(chooser, agent, every=self.every)
 
 
 @dataclass(kw_only=True)
@@ -250,18 +228,21 @@ class OpenDecisions(Saved):
         self.reward.put(index, self.reward.take(index) + reward)
         self.duration.put(index, duration + outcome.duration[places])
 
-    def closed(self, index: IntArray, request: ActionRequest, info: dict[str, Array]) -> Outcome:
+    def closed(
+        self, index: IntArray, rows: IntArray, observation: Observation, info: dict[str, Array]
+    ) -> Outcome:
         """The outcome of decisions whose agent acts again.
 
         Args:
             index: Their flat places, [D].
-            request: What the agent acts on now, of D rows.
+            rows: The agent's, [D].
+            observation: What it sees now, [D, ...] each.
             info: The infos that it keeps, [D] each.
         """
         nowhere, none = np.zeros(len(index), np.bool_), np.zeros(len(index), np.uint8)
         return Outcome(
-            rows=request.rows,
-            observation=request.observation,
+            rows=rows,
+            observation=observation,
             reward=self.reward.take(index),
             terminated=nowhere,
             truncated=nowhere,
@@ -313,6 +294,8 @@ class Arbiter(Protocol):
 
     description: str
     """A line that names who acts, for people."""
+    selector: tuple[BoundMember, AnyAgent] | None = None
+    """The agent that chooses, which is no member; None: there is none."""
 
     def new_rows(self, num_envs: int) -> Kept:
         """Arrays [N, ...] by name that it keeps."""
@@ -334,12 +317,11 @@ class TurnGroup(AgentGroup):
     """Members one of which acts in each row, by an arbiter; an `Agent`.
 
     Args:
-        agents: The agents by name, that of a selector included.
+        agents: The members' agents by name.
         bound: The members.
         action_space: Their joint action space.
         arbiter: Chooses who acts.
         discount: Of rewards, per simulator step, while they are added up.
-        chooser: The selector, which is no member; None: there is none.
     """
 
     ROWS = TurnRows
@@ -353,13 +335,15 @@ class TurnGroup(AgentGroup):
         *,
         arbiter: Arbiter,
         discount: float,
-        chooser: BoundMember | None = None,
     ) -> None:
-        super().__init__(agents, bound, action_space)
+        selector = arbiter.selector
+        choosing = () if selector is None else (selector[0],)
+        more = {} if selector is None else {selector[0].name: selector[1]}
+        super().__init__({**agents, **more}, bound, action_space)
         self.arbiter, self.discount = arbiter, discount
-        self._deciding = (*bound, *(() if chooser is None else (chooser,)))
-        if chooser is not None:
-            self._bound_to[chooser.name] = [(len(bound), chooser)]
+        self._deciding = (*bound, *choosing)
+        self._numbers = np.arange(len(self._deciding))[:, None]
+        self._bound_to |= {each.name: [(len(bound), each)] for each in choosing}
         self._with_own = [
             (number, each)
             for number, each in enumerate(self._deciding)
@@ -401,7 +385,8 @@ class TurnGroup(AgentGroup):
         opened, (again,) = row_state.opened, (~own.starts).nonzero()
         index = share.flat(rows, opened.open.shape[1])
         if len(again):
-            closed = opened.closed(index, own, self._kept(share, row_state, rows))
+            kept = self._kept(share, row_state, rows)
+            closed = opened.closed(index, own.rows, own.observation, kept)
             if len(again) == len(index):
                 self._learn(share.agent, row_state, closed, index, clock)
             else:
@@ -454,15 +439,12 @@ class TurnGroup(AgentGroup):
         opened.add(numbers * n + rows[places], places, outcome, reward, self.discount)
         if not np.count_nonzero(over):
             return
-        numbers, places = numbers[over], places[over]
-        for name, bound in self._bound_to.items():
-            parts = [(number, each, places[numbers == number]) for number, each in bound]
-            parts = [part for part in parts if len(part[2])]
-            if parts:
-                share = Share(parts, len(rows))
-                index = share.flat(rows, n)
-                ended = opened.ended(index, share.outcome(outcome)[0])
-                self._learn(name, row_state, ended, index, clock)
+        closed = np.zeros((len(self._deciding), len(rows)), np.bool_)
+        closed[numbers[over], places[over]] = True
+        for share in self._shares(closed):
+            index = share.flat(rows, n)
+            ended = opened.ended(index, share.outcome(outcome)[0])
+            self._learn(share.agent, row_state, ended, index, clock)
 
     def _learn(
         self, name: str, row_state: TurnRows, outcome: Outcome, index: IntArray, clock: Clock
@@ -479,14 +461,25 @@ class TurnGroup(AgentGroup):
         agent.observe(rows, outcome, clock)
 
     def cut_off(self, row_state: TurnRows, rows: IntArray, clock: Clock) -> None:
-        for number, each in enumerate(self._deciding):
-            is_open = row_state.opened.open[number]
-            (places,) = is_open[rows].nonzero()
-            if len(places):
-                share = Share([(number, each, places)], len(rows))
-                agent = self.members[share.agent]
-                agent.cut_off(row_state.members[share.agent], share.rows(rows), clock)
-                is_open[rows[places]] = False
+        is_open = row_state.opened.open
+        for share in self._shares(is_open[:, rows]):
+            agent = self.members[share.agent]
+            agent.cut_off(row_state.members[share.agent], share.rows(rows), clock)
+        is_open[:, rows] = False
+
+    def switch(
+        self, row_state: TurnRows, rows: IntArray, observation: Observation, clock: Clock
+    ) -> None:
+        opened = row_state.opened
+        for share in self._shares(opened.open[:, rows]):
+            index, kept = share.flat(rows, opened.open.shape[1]), self._kept(share, row_state, rows)
+            closed = opened.closed(index, share.rows(rows), share.seen(observation), kept)
+            everywhere = np.ones(len(index), np.bool_)
+            switched = replace(
+                closed, truncated=everywhere, end=everywhere * np.uint8(End.SWITCHED)
+            )
+            self._learn(share.agent, row_state, switched, index, clock)
+        opened.open[:, rows] = False
 
     def acting_member(self, row_state: TurnRows, row: int) -> str:
         """The member, and the selector that chose it."""
@@ -506,7 +499,7 @@ class TurnGroup(AgentGroup):
         return "\n".join(lines)
 
 
-class Order:
+class Order(Arbiter):
     """Members in a fixed order."""
 
     def __init__(self, order: tuple[str, ...], names: list[str]) -> None:
@@ -519,8 +512,8 @@ class Order:
     def turns(self, kept: Kept, request: ActionRequest, plays: Plays, choose: Choose) -> IntArray:
         """The first from the row's place on whose member plays."""
         place, rows, count = kept["place"], request.rows, len(self.order)
-        if np.count_nonzero(request.episode_start):
-            place[rows[request.episode_start]] = 0
+        if np.count_nonzero(request.real_starts):
+            place[rows[request.real_starts]] = 0
         places = place[rows]
         turns: IntArray = self.order[places]
         if plays is not None:
@@ -532,7 +525,7 @@ class Order:
         return turns
 
 
-class Shown:
+class Shown(Arbiter):
     """The members that observations name, by these keys."""
 
     def __init__(self, keys: list[str]) -> None:
@@ -558,11 +551,11 @@ class Shown:
         return turns
 
 
-class Selected:
+class Selected(Arbiter):
     """The members that a selector chooses."""
 
-    def __init__(self, chooser: BoundMember, *, every: int) -> None:
-        self.chooser, self.every = chooser, every
+    def __init__(self, chooser: BoundMember, agent: AnyAgent, *, every: int) -> None:
+        self.chooser, self.selector, self.every = chooser, (chooser, agent), every
         self.description = f"acts: the member that {chooser.name} chooses, every {every} decisions"
 
     def new_rows(self, num_envs: int) -> dict[str, Array]:

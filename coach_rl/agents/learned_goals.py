@@ -35,7 +35,7 @@ from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.torso import AnyTorsoParameters, LatentNetwork, require_memoryless
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.clock import Clock
-from coach_rl.core.errors import ConfigurationError, SpaceError, require
+from coach_rl.core.errors import ConfigurationError, RunError, SpaceError, require
 from coach_rl.core.goals import GOAL_KEY, GoalContext, GoalSpace, TimedGoalSpace
 from coach_rl.core.inspection import stand_before
 from coach_rl.core.parameter_classes import parameter_class
@@ -356,6 +356,11 @@ class LearnedGoals(ScaledGoals, KeptGoals, Saved):
     def learned(self, batch: GoalBatch) -> None:
         """Learn from a batch of the level, and count the change."""
         changed = self.learn(batch)
+        if not isinstance(changed, bool | np.bool_):
+            raise RunError(
+                f"{type(self).__name__}.learn must return whether anything changed that goals are "
+                f"judged by, True or False, got {changed!r:.80}"
+            )
         rate = self.params.bounds_rate
         if changed and rate and self._range is not None:
             with torch.no_grad():

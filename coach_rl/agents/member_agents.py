@@ -240,7 +240,7 @@ class Share:
         index = self.index
         return ActionRequest(
             rows=self.rows(request.rows),
-            observation=self._seen(request.observation),
+            observation=self.seen(request.observation),
             starts=starts[index],
             episode_start=episode_start[index],
             greedy=request.greedy[index],
@@ -264,7 +264,7 @@ class Share:
             end |= own_truncated * np.uint8(End.TRUNCATED)
         own = Outcome(
             rows=self.rows(outcome.rows),
-            observation=self._seen(outcome.observation),
+            observation=self.seen(outcome.observation),
             reward=self.joined([each.rewards(outcome) for _, each, _ in self.parts]),
             terminated=terminated,
             truncated=truncated,
@@ -272,7 +272,7 @@ class Share:
             end=end,
             below=outcome.below[index],
             tested=outcome.tested[index],
-            next_goal=self._seen(outcome.next_goal),
+            next_goal=self.seen(outcome.next_goal),
             info={name: values[index] for name, values in outcome.info.items()},
         )
         return own, ended
@@ -302,7 +302,8 @@ class Share:
             return numbers[0]
         return np.repeat(numbers, [len(places) for *_, places in self.parts])
 
-    def _seen(self, observation: Observation) -> Observation:
+    def seen(self, observation: Observation) -> Observation:
+        """The agent's view of an observation, [D, ...] each."""
         if len(self.parts) == 1:
             return self.parts[0][1].seen(observation, self.index)
         by_member = [each.seen(observation, places) for _, each, places in self.parts]
@@ -347,6 +348,7 @@ class AgentGroup(Saved):
         }
         parts = [each.part for each in bound if each.part is not None]
         self.idle = {key: idle for part in parts for key, idle in part.idle.items()}
+        self._numbers = np.arange(len(bound))[:, None]
         self._may_end = any(each.has_own_end for each in bound)
 
     def new_rows(self, num_envs: int, seed: int) -> MemberRows:
@@ -373,8 +375,8 @@ class AgentGroup(Saved):
 
     def act(self, row_state: Any, request: ActionRequest, clock: Clock) -> Action:
         rows = request.rows
-        if self._may_end and np.count_nonzero(request.episode_start):
-            row_state.plays[:, rows[request.episode_start]] = True
+        if self._may_end and np.count_nonzero(request.real_starts):
+            row_state.plays[:, rows[request.real_starts]] = True
         turns = self.turns(row_state, request, clock)
         starts, first = request.starts, request.episode_start
         if turns is not None:  # to an agent an episode begins where another has acted since
@@ -382,7 +384,7 @@ class AgentGroup(Saved):
             first = starts & (first | (row_state.latest[rows] != turns))
             row_state.latest[rows] = turns
         action: dict[str, Array] = {}
-        for share in self._shares(row_state, rows, turns):
+        for share in self._shares(self._acting(row_state, rows, turns)):
             own = share.request(request, starts, first)
             chosen = self._chosen(share, own, rows, row_state, clock)
             self._fill(action, share, chosen, len(rows))
@@ -393,29 +395,28 @@ class AgentGroup(Saved):
 
     def _acted(self, row_state: Any, rows: IntArray) -> Iterator[Share]:
         """The shares of the agents that made the latest decisions of some rows."""
-        return self._shares(row_state, rows, row_state.latest[rows] if self.takes_turns else None)
+        turns = row_state.latest[rows] if self.takes_turns else None
+        return self._shares(self._acting(row_state, rows, turns))
 
-    def _shares(self, row_state: Any, rows: IntArray, turns: IntArray | None) -> Iterator[Share]:
-        """The shares of the agents that act in some rows.
+    def _acting(self, row_state: Any, rows: IntArray, turns: IntArray | None) -> BoolArray:
+        """[K, R] whether each acts: by the numbers of those whose turn it is; None: all that play.
 
-        Args:
-            row_state: The group's.
-            rows: [R].
-            turns: The members that act, [R]; None: all that play.
+        K counts the members, and the selector behind them.
         """
-        left = len(rows)
+        acting: BoolArray
+        acting = row_state.plays[:, rows] if turns is None else turns == self._numbers
+        return acting
+
+    def _shares(self, where: BoolArray) -> Iterator[Share]:
+        """The shares of the agents in a record of R rows, by where each has a part, [K, R]."""
         for bound in self._bound_to.values():
             parts = []
             for number, each in bound:
-                here = row_state.plays[number, rows] if turns is None else turns == number
-                (places,) = here.nonzero()
+                (places,) = where[number].nonzero()
                 if len(places):
                     parts.append((number, each, places))
-                    left -= len(places)
             if parts:
-                yield Share(parts, len(rows))
-            if turns is not None and not left:
-                return
+                yield Share(parts, where.shape[1])
 
     def _starts(self, row_state: Any, request: ActionRequest, turns: IntArray) -> BoolArray:
         """[R] whether the decision of the member that acts continues no earlier one of it."""
@@ -439,16 +440,17 @@ class AgentGroup(Saved):
         """Write an agent's actions to the places of its members, by key, [R, ...] each."""
         begin = 0
         for _, each, places in share.parts:
-            end = begin + len(places)
-            own = chosen if len(share.parts) == 1 else _part_of(chosen, slice(begin, end))
-            for key, values in each.split(own).items():
+            own = each.split(chosen)
+            if len(share.parts) > 1:
+                own = take(own, slice(begin, begin + len(places)))
+            for key, values in own.items():
                 if len(places) == count:
                     action[key] = values
                     continue
                 if key not in action:
                     action[key] = self.idle.get(key, values[:1]).repeat(count, 0)
                 action[key][places] = values
-            begin = end
+            begin += len(places)
 
     def observe(self, row_state: Any, outcome: Outcome, clock: Clock) -> None:
         rows = outcome.rows
@@ -463,6 +465,11 @@ class AgentGroup(Saved):
         for share in self._acted(row_state, rows):
             agent = self.members[share.agent]
             agent.cut_off(row_state.members[share.agent], share.rows(rows), clock)
+
+    def switch(
+        self, row_state: Any, rows: IntArray, observation: Observation, clock: Clock
+    ) -> None:
+        self.cut_off(row_state, rows, clock)
 
     def acting_member(self, row_state: Any, row: int) -> str:
         number = row_state.latest[row]
@@ -574,13 +581,6 @@ def _whole(action: dict[str, Array], space: Space | None) -> Action:
     parts = [action[str(i)] for i in range(len(action))]
     whole = np.stack([part.reshape(len(part)) for part in parts], axis=1)
     return whole.astype(space.dtype, copy=False)
-
-
-def _part_of(action: Action, index: slice) -> Action:
-    """The actions of some rows."""
-    if isinstance(action, dict):
-        return {key: values[index] for key, values in action.items()}
-    return action[index]
 
 
 def _reshaped(tree: State, leading: tuple[int, ...], axes: int) -> State:

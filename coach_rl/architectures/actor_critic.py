@@ -135,6 +135,6 @@ def distribution_for(space: Space) -> Distribution:
     shown = " ".join(str(space).split())  # which may have several lines
     raise SpaceError(
         f"no stochastic policy for the action space {shown}; allowed: Box of floats, Discrete, "
-        "MultiDiscrete, MultiBinary, and a Dict of these, flattened as PPO does; integers between "
-        "bounds are a MultiDiscrete with `start`"
+        "MultiDiscrete; MultiBinary and a Dict of these only flattened as PPO does; integers "
+        "between bounds are a MultiDiscrete with `start`"
     )

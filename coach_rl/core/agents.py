@@ -339,6 +339,15 @@ class TurnAgent(Protocol[Held]):
     takes_turns: bool
     """True if one member acts in each row, and not all at once."""
 
+    def switch(
+        self, row_state: Held, rows: IntArray, observation: Observation, clock: Clock
+    ) -> None:
+        """End the sub-episodes of rows [R], truncated where they show [R, ...] each.
+
+        The level above takes control back between two decisions of the level.
+        """
+        ...
+
     def acting_member(self, row_state: Held, row: int) -> str:
         """Return the member that made the latest decision of a row, or `none`."""
         ...

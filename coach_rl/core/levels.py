@@ -8,7 +8,7 @@ from annotated_types import Ge, Interval
 
 from coach_rl.core.clock import Clock, Schedule
 from coach_rl.core.errors import require
-from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalContext, GoalSpace
+from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalContext, GoalSpace, takes
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive, UnitInterval
@@ -190,6 +190,11 @@ class LevelDescription:
             f"level '{self.name}' has horizon_of, which sets horizons up to its horizon, and has "
             "none; give it the longest as horizon",
         )
+        require(
+            self.horizon_of is None or takes(self.horizon_of, 3),
+            f"level '{self.name}': horizon_of must be a function of observation, goal and uniform "
+            f"numbers, got {getattr(self.horizon_of, '__qualname__', self.horizon_of)}",
+        )
 
     @property
     def may_freeze(self) -> bool:
@@ -240,3 +245,5 @@ class LevelGoals:
     """[N] the goal is neither reached nor abandoned."""
     decisions: IntArray
     """[N] decisions of the level since it was given."""
+    own_return: FloatArray
+    """[N] sum of the level's own rewards since then."""

@@ -1,12 +1,12 @@
 """Options: tasks among which the level above chooses one, for the level's agent to carry out."""
 
-import inspect
 from collections.abc import Callable
 
 import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import RunError, SpaceError, require
+from coach_rl.core.goals import takes
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation, take
@@ -47,7 +47,7 @@ class OptionSpace:
             )
             for number, function in enumerate(functions):
                 require(
-                    function is None or _takes(function, arguments),
+                    function is None or takes(function, arguments),
                     f"OptionSpace.{name}[{number}] must be a function of {arguments} argument"
                     f"{'s' * (arguments > 1)}, got {_named(function)}; see docs/skills.md",
                 )
@@ -124,17 +124,6 @@ class OptionSpace:
         has_own = np.array([each is not None for each in self.rewards], np.bool_)
         own: BoolArray = has_own[option.argmax(axis=1)]
         return own
-
-
-def _takes(function: object, arguments: int) -> bool:
-    """Return whether a function can be called with that many arguments."""
-    if not callable(function):
-        return False
-    try:
-        inspect.signature(function).bind(*range(arguments))
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _named(function: object) -> str:

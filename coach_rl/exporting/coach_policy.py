@@ -225,7 +225,11 @@ class Level:
         self.switch(rows, sender)
         self._goals["level_goal"][rows], self._sender[rows] = goal, sender.number
         self._open[rows] = self._waiting[rows] = self._starts[rows] = True
-        self._episodes[rows] |= ~self._seen[rows]  # others have acted since
+        resumed = rows[~self._seen[rows]]  # others have acted since
+        if "state/place" in self._kept:  # a fixed order of members continues
+            self._kept["state/latest"][resumed] = 0
+        else:
+            self._episodes[resumed] = True
         self._decisions[rows] = self._steps[rows] = 0
 
     def switch(self, rows: Array, sender: "Level") -> None:

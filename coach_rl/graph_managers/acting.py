@@ -8,10 +8,13 @@ The levels are those of an evaluation and take the same decisions.
 """
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
 
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.levels import LevelSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     Action,
@@ -84,7 +87,11 @@ class Actor:
     def __init__(self, graph: Graph, *, num_envs: int, seed: int) -> None:
         agents, built = graph.agents, graph.evaluation.levels
         levels = [  # their goals as they are built, and have learned
-            replace(level, goal_space=own.params.goal_space, horizon_of=own.params.horizon_of)
+            replace(
+                level,
+                goal_space=_without_function(own.params.goal_space),
+                horizon_of=own.params.horizon_of,
+            )
             for level, own in zip(graph.levels, built, strict=True)
         ]
         self._clock = graph.clock.for_evaluation()
@@ -135,3 +142,12 @@ class Actor:
             self._stack.levels[0].reset()
         self._stack.decide()
         return environment.action
+
+
+def _without_function(space: LevelSpace | None) -> LevelSpace | None:
+    """The same goals without a reward function: it may read rewards and infos, and none arrive."""
+    if not isinstance(space, GoalSpace) or not callable(space.reward):
+        return space
+    space = copy(space)
+    object.__setattr__(space, "reward", "sparse")  # some are built otherwise than by their fields
+    return space

@@ -122,7 +122,7 @@ class BlockWorker:
 
 
 class Collection:
-    """What workers collect for a stack, and what they act by.
+    """The workers that collect for a stack, and what they act by.
 
     Args:
         parameters: The experiment.

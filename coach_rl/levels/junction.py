@@ -10,7 +10,7 @@ the level above. Everything is found by who sent each open directive.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
@@ -25,6 +25,7 @@ from coach_rl.core.records import (
     BoolArray,
     Directive,
     EnvResponse,
+    GraphRequest,
     IntArray,
     Observation,
     joined,
@@ -64,7 +65,7 @@ class Routes(Saved):
         -1 before there was one."""
         self._observation: Observation = {}
         """[N, ...] each: what each row acts on next."""
-        self._has_acted = np.zeros((count, n), np.bool_)
+        self.has_acted = np.zeros((count, n), np.bool_)
         """[L, N] the levels that were on the active path at the step before, and so have seen what
         it led to; see `begin_tick`."""
         self._sent: list[tuple[IntArray, Action]] = []
@@ -121,11 +122,11 @@ class Routes(Saved):
 
     def begin_tick(self) -> None:
         """Note which levels have acted last, before others do."""
-        self._has_acted[:] = False
+        self.has_acted[:] = False
         (rows,) = (self._sender[-1] >= 0).nonzero()
         acting = self._sender[-1, rows]
         while len(rows):
-            self._has_acted[acting, rows] = True
+            self.has_acted[acting, rows] = True
             rows, acting = rows[acting > 0], acting[acting > 0]
             acting = self._sender[acting, rows]
 
@@ -233,8 +234,7 @@ class Routes(Saved):
             self._switch(index, sender, rows[is_open & ~same])
             rows, mine = rows[~same], mine.rows_of(~same)
         self._sender[index, rows] = sender
-        if len(rows):  # to an agent an episode begins where others have acted since
-            level.rows.episode_start[rows] |= ~self._has_acted[index, rows]
+        if len(rows):
             level.send(mine, rows)
 
     def _outer_goals(
@@ -287,6 +287,11 @@ class Junction(Saved):
     @property
     def spaces(self) -> EnvironmentSpaces:
         return self._routes.spaces(self._index)
+
+    def request(self, *, rows: IntArray, episode_start: BoolArray, **others: Any) -> GraphRequest:
+        """A request of the level; to its agent an episode begins where others have acted since."""
+        first = episode_start | ~self._routes.has_acted[self._index, rows]
+        return GraphRequest(rows=rows, episode_start=first, real=episode_start, **others)
 
     @property
     def is_selected(self) -> bool:

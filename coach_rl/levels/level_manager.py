@@ -43,6 +43,8 @@ from coach_rl.levels.goal_rewards import GoalRewards
 from coach_rl.levels.horizons import Draws, Horizons
 from coach_rl.levels.judging import (
     Judgement,
+    check_judging,
+    checked_ends,
     end_bits,
     failure_reward,
     judged,
@@ -123,6 +125,8 @@ def check_level(
         return
     try:
         space.check(below.observation)
+        if isinstance(space, GoalSpace):
+            check_judging(space, below.observation)
         if not params.goal_is_terminal and space.sent_size > space.size:
             raise SpaceError(
                 "goals with a time have nothing behind it; leave goal_is_terminal at True"
@@ -174,6 +178,7 @@ class LevelManager:
         check_level(params, environment.spaces, is_top=not above, needs_goals=not is_selected)
         self.params, self.agent, self.environment = params, agent, environment
         self.certifier, self._junction = certifier, junction
+        self._request = ActionRequest if junction is None else junction.request
         self.sub_episodes = SubEpisodes(
             params,
             own_ends=bool(above) and isinstance(agent, EndingAgent),
@@ -249,6 +254,7 @@ class LevelManager:
             given=_read_only(rows.open | (rows.decisions > 0)),
             open=_read_only(rows.open),
             decisions=_read_only(rows.decisions),
+            own_return=_read_only(rows.own_return),
         )
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
@@ -295,10 +301,15 @@ class LevelManager:
     def switch(self, rows: IntArray) -> None:
         """End open sub-episodes before their next decision: the level above takes control back."""
         sums, clock, space = self._rows, self._clock.now(), self.params.goal_space
-        self.agent.cut_off(self.agent_rows, rows, clock)
+        seen, agent = take(sums.observation, rows), self.agent
         everywhere, difference = np.ones(len(rows), np.bool_), None
+        if isinstance(agent, TurnAgent):
+            shown = seen if space is None else seen | space.show(sums.goal[rows], seen)
+            agent.switch(self.agent_rows, rows, shown, clock)
+        else:
+            agent.cut_off(self.agent_rows, rows, clock)
         if isinstance(space, GoalSpace):
-            difference = space.difference(sums.goal[rows], take(sums.observation, rows))
+            difference = space.difference(sums.goal[rows], seen)
         ended = Judgement(
             reward=np.zeros(len(rows), np.float64),
             terminated=~everywhere,
@@ -342,7 +353,7 @@ class LevelManager:
         if self._horizons is not None and np.count_nonzero(starts):
             begins = waiting[starts]
             self._horizons.begin(begins, take(seen, starts), rows.goal[begins])
-        request = ActionRequest(
+        request = self._request(
             rows=waiting,
             observation=shown,
             starts=starts,
@@ -503,7 +514,10 @@ class LevelManager:
         if self._ending is None:
             return None
         found = self._ending.ends(self.agent_rows, rows, shown, self._clock.now())
-        return found if self._drawn_ends is None else self._drawn_ends.draw(rows) < found
+        draws = self._drawn_ends
+        owner = f"level '{self.name}': {type(self.agent).__name__}.ends"
+        ends = checked_ends(found, len(rows), by_chance=draws is not None, owner=owner)
+        return ends if draws is None else draws.draw(rows) < ends
 
     def _judged(
         self, answer: EnvResponse, index: RowIndex, stopped: BoolArray | None = None

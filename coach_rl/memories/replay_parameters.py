@@ -14,7 +14,7 @@ from coach_rl.core.ranges import Positive
 from coach_rl.core.records import HIDDEN_STATE
 from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space
-from coach_rl.memories.batches import extra
+from coach_rl.memories.batches import ACTIONS, extra
 from coach_rl.memories.hindsight import Hindsight, HindsightParameters, HindsightUnits
 from coach_rl.memories.hindsight_actions import HindsightActionParameters
 from coach_rl.memories.prioritised import PrioritisedParameters, PrioritisedPositions
@@ -247,6 +247,11 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         store, rng = context.store, context.rng
         own = [(each.after, each.build(context)) for each in self.units]
         if layout.hindsight is not None and layout.hindsight_actions is not None:
+            for unit in (unit for _, unit in own if ACTIONS in unit.outputs):
+                raise ConfigurationError(
+                    f"sampler unit '{unit.name}' and hindsight actions both replace sub-goals; "
+                    "leave out the unit, or the actions (HACAgentParameters.actions=None)"
+                )
             own = [*layout.hindsight_actions.units(context, layout.hindsight.ratio), *own]
         read = {path.removeprefix("/") for _, unit in own for path in unit.inputs}
         more = tuple(sorted((RECORDED & read) - set(self.extras)))

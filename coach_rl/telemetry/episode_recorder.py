@@ -176,6 +176,7 @@ class _LevelState:
         """Goals received, decisions for the last of them, goals dropped or reached, and reached.
         """
         self._is_open = self._is_reached = False
+        self._return = ""
 
     def note_tick(self, answer: EnvResponse) -> None:
         """Update the counts after a tick; the answer contains this row alone."""
@@ -184,6 +185,9 @@ class _LevelState:
         self._number += not self._is_open
         self._is_open = bool(goals.open[self._row])
         self._decisions = int(goals.decisions[self._row])
+        space = goals.goal_space
+        if callable(space.reward) or space.overridden("judge"):  # neither -1 and 0 nor a distance
+            self._return = f", return {goals.own_return[self._row]:.4g}"
         if not self._is_open:
             reached = goals.goal_space.reached(goals.goal[row], take(answer.observation, slice(1)))
             self._is_reached = bool(reached[0])
@@ -191,14 +195,15 @@ class _LevelState:
             self._reached += self._is_reached
 
     def line(self) -> CaptionLine:
-        """The number of its goal, decisions for it, and how many goals were reached."""
+        """The number of its goal, decisions for it, its own return, and how many were reached."""
         if not self._number:
             return CaptionLine(f"{self._level.name}: no goal yet", self._colour, has_dot=True)
         state = "" if self._is_open else (" reached" if self._is_reached else " missed")
         horizon = self._level.params.horizon
         of = "" if horizon is None else f" of {horizon}"
         text = (
-            f"{self._level.name}: goal {self._number}{state}, decision {self._decisions}{of}; "
+            f"{self._level.name}: goal {self._number}{state}, decision {self._decisions}{of}"
+            f"{self._return}; "
             f"reached {self._reached} of {self._over}"
         )
         return CaptionLine(text, self._colour, has_dot=True)

@@ -59,7 +59,7 @@ class ChoosesGoals(OffPolicyAgent):
         learned = super().learn_from_batch(batch)
         before, after = map(as_arrays, (batch.observation, batch.next_observation))
         below, goals = self.place.agent_below, self.place.sub_goal
-        goal = goals.target(batch.action.numpy(), before)
+        goal = goals.target(batch.extras.get("sent", batch.action).numpy(), before)
         advantage = self.values(after, goals.asked_by(goal, after)) - self.values(after)
         below.learn_ends(after | goals.show(goal, after), advantage)
         return learned

@@ -1,11 +1,12 @@
 """Members that act in turn: each gets exactly its own decisions, and what came until the next."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import pytest
 from gymnasium import spaces
+from plain_group import CHOICES, PlainGroup
 from resuming import after, amid, assert_resumes
 from skill_stacks import SMALL, ddpg, ppo
 
@@ -19,7 +20,7 @@ from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parts import description_of, trajectories_of
-from coach_rl.core.records import ActionRequest, Outcome, agent_info
+from coach_rl.core.records import GraphRequest, Outcome, agent_info
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -39,7 +40,6 @@ NAMES = ("a", "b", "c")
 CLOCK = Clock(phase=Phase.TRAIN)
 CLOCKS = {True: CLOCK, False: Clock(phase=Phase.TEST)}
 OBSERVED = spaces.Box(-9, 9, (1,), np.float64)
-CHOICES = 1_000
 
 
 class Recorder(ActingOnly):
@@ -71,6 +71,7 @@ class Recorder(ActingOnly):
                 bool(outcome.terminated[place]),
                 bool(outcome.truncated[place]),
                 int(outcome.duration[place]),
+                int(outcome.end[place]),
                 int(outcome.below[place]),
                 bool(outcome.tested[place]),
                 clock.learns,
@@ -79,7 +80,7 @@ class Recorder(ActingOnly):
 
     def cut_off(self, row_state, rows, clock):
         for row in rows.tolist():
-            self.open.pop(row)
+            self.open.pop(row, None)
 
 
 def script(seen, count, choices):
@@ -94,115 +95,11 @@ class RecorderParameters:
         return Recorder(self.name, context.spaces.action)
 
 
-@dataclass
-class Plain:
-    """One row of a group, decision by decision in plain Python."""
+class Plain(PlainGroup):
+    """A group that acts by the script."""
 
-    params: AgentGroupParameters
-    playing: set = field(default_factory=set)
-    open: dict = field(default_factory=dict)
-    kept: dict = field(default_factory=dict)
-    counts: dict = field(default_factory=dict)
-    latest: str | None = None
-    place: int = 0
-    choice: str | None = None
-    since: int = 0
-
-    @property
-    def names(self):
-        return [member.agent.name for member in self.params.members]
-
-    def begin(self, name, request, choices, starts, episode_start):
-        """A decision, and whether what follows may be learned from."""
-        self.counts[name] = self.counts.get(name, 0) + 1
-        action = script(request["x"], self.counts[name], choices)
-        self.open[name] = {
-            "decided": (request["x"], action, starts, episode_start),
-            "reward": 0.0,
-            "duration": 0,
-            "below": None,
-            "learns": request["learns"],
-        }
-        return action
-
-    def close(self, name, event, terminated, truncated):
-        own = self.open.pop(name)
-        learns = event["learns"] and (self.params.arbiter is None or own["learns"])
-        led_to = (event["x"], own["reward"], terminated, truncated, own["duration"], *own["below"])
-        led_to = (*led_to, learns)
-        self.kept.setdefault(name, []).append((*own["decided"], *led_to))
-
-    def chosen(self, request, arbiter):
-        """The name of the member that acts."""
-        if isinstance(arbiter, EnvironmentTurns):
-            return request["turn"]
-        if isinstance(arbiter, Turns):
-            order = arbiter.order or self.names
-            for step in range(len(order)):
-                name = order[(self.place + step) % len(order)]
-                if name in self.playing:
-                    self.place = (self.place + step + 1) % len(order)
-                    return name
-            return None
-        due = request["starts"] or self.since >= arbiter.every or self.choice not in self.playing
-        if due:
-            again = "chooser" in self.open
-            if again:
-                self.close("chooser", request, False, False)
-            begins = request["episode_start"] and not again
-            number = self.begin("chooser", request, len(self.names), not again, begins)
-            self.choice, self.since = self.names[number], 0
-        self.since += 1
-        return self.choice
-
-    def act(self, request):
-        """The members' actions by name."""
-        arbiter = self.params.arbiter
-        if request["episode_start"]:
-            self.playing, self.place = set(self.names), 0
-        if arbiter is None:
-            return {
-                name: self.begin(
-                    name, request, CHOICES, request["starts"], request["episode_start"]
-                )
-                for name in self.names
-                if name in self.playing
-            }
-        name = self.chosen(request, arbiter)
-        if name not in self.playing:
-            self.latest = None
-            return {}
-        again = name in self.open
-        if again:
-            self.close(name, request, False, False)
-        is_new = request["episode_start"] or self.latest != name
-        self.latest = name
-        return {name: self.begin(name, request, CHOICES, not again, is_new and not again)}
-
-    def observe(self, outcome):
-        for member in (*self.params.members, None):
-            name, reward = "chooser", outcome["reward"]
-            terminated, truncated = outcome["terminated"], outcome["truncated"]
-            if member is not None:
-                name, own = member.agent.name, outcome["own"][member.agent.name]
-                if member.reward:
-                    reward = own["reward"]
-                if member.terminated and (own["terminated"] or own["truncated"]):
-                    terminated = own["terminated"]
-                    truncated = own["truncated"] and not terminated
-                    self.playing.discard(name)
-            if name not in self.open:
-                continue
-            kept = self.open[name]
-            if kept["below"] is None:
-                kept["below"] = (outcome["below"], outcome["tested"])
-            kept["reward"] += self.params.discount ** kept["duration"] * reward
-            kept["duration"] += outcome["duration"]
-            if self.params.arbiter is None or terminated or truncated:
-                self.close(name, outcome, terminated, truncated)
-
-    def cut_off(self):
-        self.open.clear()
+    def decided(self, name, request, choices, starts, first):
+        return script(request["x"], self.counts[name], choices)
 
 
 def random_group(rng):
@@ -257,7 +154,9 @@ def random_events(rng, names, ticks):
     for _ in range(ticks):
         turn, learns = str(rng.choice(names)), learns ^ (rng.random() < 0.1)
         request = {"x": rng.normal(), "turn": turn, "starts": starts, "learns": learns}
-        events.append(("act", {**request, "episode_start": episode_start}))
+        request["real_start"] = episode_start
+        request["episode_start"] = episode_start or (starts and bool(rng.random() < 0.3))
+        events.append(("act", request))
         if rng.random() < 0.03:
             events.append(("cut", None))
             starts = episode_start = True
@@ -284,7 +183,11 @@ def random_events(rng, names, ticks):
                 for name in names
             },
         }
+        outcome["end"] = 8 * outcome["terminated"] + 16 * outcome["truncated"]
         events.append(("outcome", outcome))
+        if not starts and rng.random() < 0.05:  # the level above takes control back
+            events.append(("switch", {"x": rng.normal(), "learns": learns}))
+            starts = True
     return events
 
 
@@ -297,12 +200,13 @@ def request_of(rows, events, names):
         f"turn/{name}": np.array([each["turn"] == name for each in events], np.int64)
         for name in names
     }
-    return ActionRequest(
+    return GraphRequest(
         rows=np.array(rows),
         observation={"x": column(events, "x", np.float64)[:, None], **turns},
         starts=column(events, "starts", np.bool_),
         episode_start=column(events, "episode_start", np.bool_),
         greedy=np.zeros(len(rows), np.bool_),
+        real=column(events, "real_start", np.bool_),
     )
 
 
@@ -319,7 +223,7 @@ def outcome_of(rows, events, names):
         terminated=column(events, "terminated", np.bool_),
         truncated=column(events, "truncated", np.bool_),
         duration=column(events, "duration", np.int64),
-        end=np.zeros(len(rows), np.uint8),
+        end=column(events, "end", np.uint8),
         below=column(events, "below", np.uint8),
         tested=column(events, "tested", np.bool_),
         info=info,
@@ -350,6 +254,9 @@ def play(params, streams, rng):
                 sent[row].append({key: int(values[place]) for key, values in parts})
         elif kind == "outcome":
             group.observe(row_state, outcome_of(rows, events, names), clock)
+        elif kind == "switch":
+            seen = {"x": column(events, "x", np.float64)[:, None]}
+            group.switch(row_state, np.array(rows), seen, clock)
         else:
             group.cut_off(row_state, np.array(rows), clock)
     return group, sent
@@ -386,6 +293,8 @@ def test_group_equals_a_plain_recursion_row_by_row(seed):
                     actions.append({name: made.get(name, idle) for name in names})
             elif kind == "outcome":
                 plain.observe(event)
+            elif kind == "switch":
+                plain.switch(event)
             else:
                 plain.cut_off()
         assert transitions_of(group, row) == plain.kept

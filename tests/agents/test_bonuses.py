@@ -295,6 +295,27 @@ def wrong_shape():
     Bonus(lambda *_: 1.0, SILENT, "agent 'a'")({}, rows, outcome_of(rows, end=0))
 
 
+class Forgetful:
+    """A bonus with a state that nothing saves."""
+
+    def __init__(self):
+        self.counts = 0
+
+    def __call__(self, before, action, outcome):
+        self.counts += 1
+        return np.full(len(outcome.rows), self.counts)
+
+
+@parameter_class
+class ForgetfulParameters:
+    def build(self, context):
+        return Forgetful()
+
+
+def of_two(before, action):
+    return np.zeros(len(action))
+
+
 HINDSIGHT = rl.ReplayMemoryParameters(hindsight=rl.HindsightParameters())
 STEPS = rl.ReplayMemoryParameters(units=(rl.SubGoalCorrectionParameters(),))
 
@@ -303,6 +324,14 @@ STEPS = rl.ReplayMemoryParameters(units=(rl.SubGoalCorrectionParameters(),))
     ("call", "message"),
     [
         (wrong_shape, "bonus of agent 'a' must be a finite number .* of 3 .* of shape \\(\\)"),
+        (
+            lambda: built(stack(td3(bonus=of_two))),
+            "bonus of .*'top' must be a function of observations before, .* got of_two",
+        ),
+        (
+            lambda: built(stack(td3(bonus=ForgetfulParameters()))),
+            "bonus of .*'top' has a state \\(counts\\) that would not be saved; make Forgetful",
+        ),
         (
             lambda: built(stack(td3(), td3(bonus=effort, memory=HINDSIGHT))),
             "hindsight rewards .* without the bonus; leave the bonus out",

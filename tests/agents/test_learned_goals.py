@@ -13,7 +13,7 @@ import coach_rl as rl
 from coach_rl.agents.hierarchies.lesson_goals import LESSONGoalSpace
 from coach_rl.agents.learned_goals import LearnedGoals, LearnedGoalSpace
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
+from coach_rl.core.errors import ConfigurationError, ParameterError, RunError, SpaceError
 from coach_rl.core.goals import Verdict
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.runtime import Runtime
@@ -79,6 +79,32 @@ class DirectionGoals(LinearGoals):
         reward = ((achieved - before) * goal).sum(axis=1).astype(np.float64)
         never = np.zeros(len(goal), np.bool_)
         return Verdict(self.difference_of(goal, achieved), reward, never, never)
+
+
+@parameter_class
+class Silent(Linear):
+    """The same, which forgets to return whether it learned."""
+
+    def build(self, context):
+        return SilentGoals(self, context)
+
+
+class SilentGoals(LinearGoals):
+    def learn(self, batch):
+        super().learn(batch)
+
+
+@parameter_class
+class Blended(Linear):
+    """Reads an observation that it does not list in `keys`."""
+
+    def build(self, context):
+        return BlendedGoals(self, context)
+
+
+class BlendedGoals(LinearGoals):
+    def latents(self, observation):
+        return self.matrix.module(observation[self.key]) + observation["achieved_goal"][:, :1]
 
 
 LINEAR = Linear(**BOX, key=KEY, reward="dense")
@@ -439,6 +465,16 @@ REFUSED = [  # call, kind of error, message
         ),
         ConfigurationError,
         "its memory, as its goals learn, rewards a part of each batch",
+    ),
+    (
+        made(Blended(**BOX, key=KEY)),
+        SpaceError,
+        "level 'low': BlendedGoals.achieved reads the observation key 'achieved_goal' ... `keys`",
+    ),
+    (
+        lambda: list(built(of(Silent(**BOX, key=KEY))).improve()),
+        RunError,
+        "SilentGoals.learn must return whether anything changed ... got None",
     ),
     (made(Shown(**BOX, key=KEY)), ConfigurationError, "ShownGoals overrides show()"),
     (

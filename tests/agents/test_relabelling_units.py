@@ -14,6 +14,7 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
 from coach_rl.graph_managers import CollectionParameters
 from coach_rl.memories.batches import LOW_BEGIN
+from coach_rl.memories.hindsight_actions import HindsightActionParameters
 from coach_rl.memories.samplers import SamplerUnit
 from coach_rl.memories.steps_below import SubGoalRelabelling
 from coach_rl.testing.states import assert_same_state
@@ -180,6 +181,17 @@ def test_workers_change_nothing_in_what_a_unit_relabels(on):
     assert_same_state(alone[1], collected[1])
 
 
+def with_goals_above(agent):
+    params = stack(agent)
+    top, low = params.levels
+    return replace(params, levels=(replace(top, goal_space=PLACES, horizon=5), low))
+
+
+IN_HINDSIGHT = replace(
+    UNIT,
+    hindsight=rl.HindsightParameters(),
+    hindsight_actions=HindsightActionParameters(penalty=-1.0),
+)
 LOW_STEPS = replace(UNIT, units=(EndsParameters(after="sample"),), prefill="data/set-v0")
 
 
@@ -192,6 +204,10 @@ LOW_STEPS = replace(UNIT, units=(EndsParameters(after="sample"),), prefill="data
             "'top': Halves relabels sub-goals by level 'low' below, .* got PPOAgent",
         ),
         (lambda: built(stack(above(), frozen=True)), "remembers nothing while it is frozen"),
+        (
+            lambda: built(with_goals_above(above(memory=IN_HINDSIGHT))),
+            "'top': sampler unit 'halves' and hindsight actions both replace sub-goals",
+        ),
         (lambda: built(stack(above(memory=LOW_STEPS))), "a data set has no end, which a sampler"),
     ],
 )

@@ -407,14 +407,13 @@ def test_shortcuts_go_to_the_panel_or_into_the_parameters() -> None:
     assert parameters["environment"]["level"] == "hill"
 
 
-def test_names_and_places(tmp_path: Path) -> None:
-    assert coach("-p", FAKE, "-ntb", "--steps", 20, "-e", "mine", "-ep", tmp_path / "there") == 0
-    assert only_run("mine", tmp_path / "there").is_dir()
-
-
-def test_tensorboard_unless_switched_off() -> None:
-    assert coach("-p", FAKE, "--steps", 20) == 0
-    assert list(only_run().glob("events.out.tfevents.*"))
+def test_run_has_its_name_its_place_and_tensorboard_and_shows_its_networks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = ("-e", "mine", "-ep", tmp_path / "there")
+    assert coach("-p", FAKE, "--steps", 20, *place, "--print_networks_summary") == 0
+    assert "3 weights" in capsys.readouterr().out
+    assert list(only_run("mine", tmp_path / "there").glob("events.out.tfevents.*"))
 
 
 def test_describe(capsys: pytest.CaptureFixture[str]) -> None:
@@ -446,35 +445,27 @@ def test_describe_shows_functions_by_name(capsys: pytest.CaptureFixture[str]) ->
     )
 
 
-def test_networks_are_printed_where_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    assert coach("-p", FAKE, "-ntb", "--steps", 20, "--print_networks_summary") == 0
-    assert "3 weights" in capsys.readouterr().out
-
-
 def test_evaluating_before_training(capsys: pytest.CaptureFixture[str]) -> None:
     assert coach("-p", FAKE, "--evaluate", 3) == 0
     assert "before any training" in capsys.readouterr().out
     assert list(Path().iterdir()) == []
 
 
-def test_a_fault_while_running_takes_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert coach("-p", FAKE, "-ntb", "-cp", "fail_at=30") == 1
-    said = capsys.readouterr().err
-    checkpoint = only_run() / "checkpoints" / "step_20"
-    assert said == (
-        "coach: error: the loss is NaN. The run had done 30 environment steps; "
-        f"its last checkpoint, {checkpoint}, was written before; "
-        f"resume with: {program('coach')} -crd {word(only_run())}\n"
-    )
-
-
 @pytest.mark.parametrize("fail_at", [5, 30])
-def test_failed_run_is_offered_to_be_resumed_only_if_something_was_saved(
+def test_failed_run_takes_one_line_that_offers_to_resume_what_was_saved(
     fail_at: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert coach("-p", FAKE, "-ntb", "-cp", f"fail_at={fail_at}") == 1
-    assert ("resume with" in capsys.readouterr().err) == (fail_at == 30)
-    assert coach("watch", only_run(), "--plain") == 1
+    said, run = capsys.readouterr().err, only_run()
+    done = f"coach: error: the loss is NaN. The run had done {fail_at} environment steps; "
+    offer = (
+        f"its last checkpoint, {run / 'checkpoints' / 'step_20'}, was written before; "
+        f"resume with: {program('coach')} -crd {word(run)}\n"
+    )
+    assert said.startswith(done)
+    assert said.count("\n") == 1
+    assert (said == done + offer) == ("resume with" in said) == (fail_at == 30)
+    assert coach("watch", run, "--plain") == 1
     assert ("resume with" in capsys.readouterr().out) == (fail_at == 30)
 
 

@@ -7,6 +7,7 @@ with equal numbers.
 import importlib
 import re
 import sys
+from collections import Counter
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -16,19 +17,21 @@ import pytest
 
 import coach_rl as rl
 from coach_rl.core.parts import trajectories_of
+from coach_rl.core.records import End
 from coach_rl.core.runtime import Runtime
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.sessions.opening import rebuild
 from coach_rl.sessions.session import run_experiment
 from coach_rl.testing import assert_same_state
+from tests.agents.resuming import amid
 from tests.small_runs import QUIET, preset, state_of
 
 FOLDER = Path(__file__).parents[2] / "docs" / "research"
 OTHERS = {"two_levels", "compared_rewards"}
-PROGRAMS = sorted({file.stem for file in FOLDER.glob("*.py")} - OTHERS)
+FILES = sorted({file.stem for file in FOLDER.glob("*.py")} - OTHERS)
+PROGRAMS = [*FILES, "ends_below above=hac", "ends_below above=timed"]
+"""Programs, some with a setting of their panel."""
 MOST_LINES = 40
-DRAWN = {"chosen_horizons", "discriminated_skills", "learned_ends"}
-"""Programs that draw numbers in evaluations, which a loaded agent draws from streams of its own."""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -38,11 +41,18 @@ def importable():
     sys.path.remove(str(FOLDER))
 
 
+def settings_of(name):
+    """The module of a program, and the settings of its panel."""
+    module, *settings = name.split()
+    return module, dict(each.split("=") for each in settings)
+
+
 def manager_of(name, *, seed=0, steps=700, **changes):
     """The program's graph manager, built; changes are of the graph's parameters."""
+    name, settings = settings_of(name)
     module = importlib.import_module(name)
     panel = getattr(module, "Panel", importlib.import_module("two_levels").Panel)
-    manager = module.graph_manager(panel(steps=steps))
+    manager = module.graph_manager(panel(steps=steps, **settings))
     schedule = replace(
         manager.parameters.schedule,
         evaluation_interval=rl.EnvironmentSteps(300),
@@ -81,7 +91,7 @@ def code_lines(text):
     return [line for line in bare.splitlines() if line.strip()]
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", FILES)
 def test_research_program_is_short_and_uses_public_names(name):
     text = (FOLDER / f"{name}.py").read_text()
     assert len(code_lines(text)) <= MOST_LINES
@@ -96,7 +106,7 @@ def test_research_program_resumed_equals_whole_run(name, tmp_path):
     middle = next(i for i, each in enumerate(records) if each.environment_steps > 350)
     first = manager_of(name)
     running, count = first.improve(), 0
-    while count <= middle or not first.progress.is_settled:
+    while count <= middle or not (first.progress.is_settled and amid(first)):
         next(running)
         count += 1
     write_checkpoint(tmp_path / "half", first.state_dict(), {})
@@ -130,10 +140,20 @@ def test_research_program_evaluated_elsewhere_equals_its_own_evaluation(name):
     assert scores(found) != scores(untrained)
 
 
-@pytest.mark.parametrize("name", sorted({*PROGRAMS} - DRAWN))
+def continue_streams(agent, evaluation):
+    """Let a loaded agent draw the numbers of the evaluation's streams, instead of its own."""
+    for own, level in zip(agent._actor_for(2)._stack.levels, evaluation.levels, strict=True):
+        own.agent_rows.load_state_dict(level.agent_rows.state_dict())
+        for mine, draws in ((own._horizons, level._horizons), (own._drawn_ends, level._drawn_ends)):
+            if draws is not None:
+                mine.load_state_dict(draws.state_dict())
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.filterwarnings("ignore:.*would learn nothing")
 def test_research_program_loaded_from_its_run_acts_as_in_evaluations(name, tmp_path):
-    manager = preset(FOLDER / f"{name}.py").configure({"steps": 500})
+    name, settings = settings_of(name)
+    manager = preset(FOLDER / f"{name}.py").configure({"steps": 500, **settings})
     run = run_experiment(
         manager, Runtime(seed=1, device="cpu"), name=name, root=tmp_path, settings=QUIET
     ).folder
@@ -143,6 +163,7 @@ def test_research_program_loaded_from_its_run_acts_as_in_evaluations(name, tmp_p
         rebuilt.evaluations.load_agents(state_of(run.path))
         evaluation, agent = rebuilt.graph.evaluation, rl.load(run.path)
         evaluation.reset(5)
+        continue_streams(agent, evaluation)
         with closing(rebuilt.parameters.environment.build(num_envs=2)) as outside:
             answer = outside.reset(5)
             for _ in range(110):
@@ -226,6 +247,129 @@ def test_expected_above_is_what_is_stored(monkeypatch):
     assert len(stored) > 300
 
 
+def test_bonus_for_visits_is_what_is_stored_beside_the_reward():
+    """By plain counts of cells, in the order in which the rows of a step are answered."""
+    manager, kept = manager_of("counted_visits"), []
+    top = manager.graph.agents["top"]
+    observe, store = top.observe, top.store
+
+    def observed(row_state, outcome, clock):
+        if clock.learns:
+            kept.append([outcome, None])
+        observe(row_state, outcome, clock)
+
+    def noted(transition):
+        kept[-1][1] = transition.reward.tolist()
+        store(transition)
+
+    top.observe, top.store = observed, noted
+    list(manager.improve())
+    counts, compared = Counter(), 0
+    for outcome, rewards in kept:
+        places = outcome.observation["achieved_goal"].astype(np.float64)
+        cells = [tuple(np.clip(np.floor(5 * (place + 1)), 0, 9)) for place in places]
+        counts.update(cells)
+        wanted = [
+            given + 1 / np.sqrt(counts[cell])
+            for given, cell in zip(outcome.reward.tolist(), cells, strict=True)
+        ]
+        np.testing.assert_allclose(rewards, wanted, atol=1e-6)
+        compared += len(rewards)
+    assert compared > 50
+    assert max(counts.values()) > 5
+
+
+def test_won_episodes_are_all_that_the_top_stores():
+    manager, kept, open_rows, won = manager_of("won_episodes", steps=2_000), [], {}, []
+    top = manager.graph.agents["top"]
+    observe, store = top.observe, top.store
+
+    def observed(row_state, outcome, clock):
+        for number, row in enumerate(outcome.rows.tolist() if clock.learns else ()):
+            place = outcome.observation["achieved_goal"][number].tolist()
+            open_rows.setdefault(row, []).append(place)
+            if outcome.end[number] & (End.TERMINATED | End.TRUNCATED):
+                episode = open_rows.pop(row)
+                won.extend(episode if outcome.end[number] & End.TERMINATED else [])
+        observe(row_state, outcome, clock)
+
+    def noted(transition):
+        kept.extend(transition.next_observation["achieved_goal"].tolist())
+        store(transition)
+
+    top.observe, top.store = observed, noted
+    list(manager.improve())
+    assert sorted(kept) == sorted(won)
+    assert len(won) > 10
+
+
+def test_chosen_horizons_are_the_durations_of_sub_goals():
+    manager, found = manager_of("chosen_horizons"), []
+    level = manager.graph.training.levels[1]
+    process, begin = level.process, level._horizons.begin
+    limits = {}
+
+    def begun(rows, observation, goal):
+        draw = level._horizons.draw
+        uniform = []
+        level._horizons.draw = lambda rows: uniform.append(draw(rows)) or uniform[-1]
+        begin(rows, observation, goal)
+        level._horizons.draw = draw
+        distance = np.linalg.norm(goal - observation["achieved_goal"], axis=1)
+        limits.update(
+            zip(rows.tolist(), np.clip(10 * distance * (1 + uniform[0]), 3, 12), strict=True)
+        )
+
+    def processed(answer):
+        upwards = process(answer)
+        for row, end, lasted in zip(upwards.rows, upwards.end, upwards.duration, strict=True):
+            found.append((int(lasted), int(limits[row]), int(end)))
+        return upwards
+
+    level._horizons.begin, level.process = begun, processed
+    list(manager.improve())
+    assert all(lasted <= limit for lasted, limit, _ in found)
+    alone = [(lasted, limit) for lasted, limit, end in found if end == End.HORIZON]
+    assert all(lasted == limit for lasted, limit in alone)
+    assert len({limit for _, limit in alone}) > 4
+
+
+def test_relabelled_goals_are_those_that_explain_the_steps_better():
+    """By the policy below, one step at a time."""
+    manager = manager_of("relabelled_goals", steps=1_500)
+    list(manager.improve())
+    top, low = manager.graph.agents.values()
+    unit, found = top.memory.sampler.by_name["achieved"], []
+    relabelled = unit.relabelled
+
+    def noted(steps):
+        found.append(steps)
+        return relabelled(steps)
+
+    unit.relabelled = noted
+    batch = top.memory.sample(60)
+    (steps,) = found
+    begun, ended = (
+        each["achieved_goal"].numpy() for each in (batch.observation, batch.next_observation)
+    )
+    achieved = np.clip(ended - begun, -0.5, 0.5)
+    chosen = []
+    for number in range(60):
+        fits = []
+        for goal in (steps.sent[number], achieved[number]):
+            wanted, squares = np.clip(begun[number] + goal, -1, 1), 0.0
+            for time in range(int(steps.mask[number].sum())):
+                seen = {key: each[number, time][None] for key, each in steps.observation.items()}
+                seen["desired_goal"] = (wanted - seen["achieved_goal"]).astype(np.float32)
+                away = low.policy_actions(seen)[0] - steps.action[number, time]
+                squares += float(np.square(away, dtype=np.float64).sum())
+            fits.append(squares)
+        chosen.append(fits[1] < fits[0])
+    wanted = np.where(np.array(chosen)[:, None], achieved, steps.sent)
+    np.testing.assert_allclose(batch.action.numpy(), wanted, atol=1e-6)
+    assert 5 < sum(chosen) < 55
+
+
 def test_widened_reach_changes_in_both_halves_of_a_run():
     manager = manager_of("widened_reach")
     name, found = "level/reach_factor", []
@@ -276,6 +420,30 @@ def test_learned_ends_gradient_equals_a_float64_formula():
     expected = of_hidden.T @ seen, of_hidden.sum(axis=0), of_logit @ hidden, of_logit.sum()
     for each, wanted in zip(agent.logit.parameters(), expected, strict=True):
         np.testing.assert_allclose(each.grad.numpy().squeeze(), wanted, rtol=1e-4, atol=1e-8)
+
+
+def test_learned_ends_below_hac_learn_from_goals_as_they_were_sent():
+    """HAC shows most of them as what was achieved, where a chance to end means nothing."""
+    manager = manager_of("ends_below above=hac", steps=900)
+    top, low = manager.graph.agents.values()
+    sent, off, store = {}, [], top.store
+
+    def noted(transition):
+        goals = transition.observation["achieved_goal"] + transition.action
+        ended = transition.next_observation["achieved_goal"]
+        for place, goal in zip(ended, np.clip(goals, -1, 1), strict=True):
+            sent.setdefault(bytes(place), []).append(goal)  # several in a corner of the world
+        store(transition)
+
+    def learned(seen, advantage):
+        places, offsets = seen["achieved_goal"], seen["desired_goal"]
+        for place, offset in zip(places, offsets, strict=True):
+            off.append(np.abs(np.array(sent[bytes(place)]) - place - offset).max(axis=1).min())
+
+    top.store, low.learn_ends = noted, learned
+    list(manager.improve())
+    np.testing.assert_allclose(off, 0, atol=1e-6)
+    assert len(off) > 500
 
 
 def test_learned_ends_end_goals_where_another_is_worth_more():

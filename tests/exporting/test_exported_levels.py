@@ -131,6 +131,23 @@ def test_exported_members_in_turn_decide_as_load_does(name, place, tmp_path):
     assert play_both(run, exported(run, tmp_path / "policy.zip"))
 
 
+@pytest.mark.filterwarnings("ignore:.*would learn nothing")
+def test_exported_turns_continue_where_their_level_gets_control_back(tmp_path):
+    by_turns = TURNS["one after the other"]
+    graph = rl.GraphParameters(
+        levels=(
+            rl.LevelParameters(name="top", agent=ppo("top"), below=("left", "right")),
+            rl.LevelParameters(name="left", agent=by_turns, below=(), horizon=2),
+            rl.LevelParameters(name="right", agent=ppo("right"), below=(), horizon=2),
+        ),
+        environment=rl.PointMassParameters(max_episode_steps=30),
+        num_envs=2,
+        schedule=rl.ScheduleParameters(training=rl.EnvironmentSteps(100), evaluation_interval=None),
+    )
+    run = run_of(rl.GraphManager(graph), tmp_path)
+    assert play_both(run, exported(run, tmp_path / "policy.zip"))
+
+
 def test_members_whose_turn_a_function_chooses_are_refused(tmp_path):
     function = rl.ScriptedAgentParameters(name="chooser", policy=to_the_left)
     world = rl.PointMassParameters(max_episode_steps=20)

@@ -66,7 +66,7 @@ def jobs(root: Path, *, seeds: Sequence[int] = range(5), share: float = 1.0) -> 
             Job(
                 preset=run.preset,
                 overrides=parse_overrides(f"{run.changes}; {training}; {often}"),
-                task=Runtime(seed=seed, device="cpu"),
+                task=Runtime(seed=seed, device="cpu", threads=1),
                 name="study",
                 root=root,
                 labels={"study": "study", "variant": name},

@@ -25,8 +25,9 @@ def log(run: GoldenRun, root, *flags: str) -> list[dict[str, object]]:
     """The numbers of a run of the command line."""
     root.mkdir()
     changes = f"{run.changes}; schedule.training={run.steps}"
-    words = ["-p", run.preset, "--seed", "7", "-cp", changes, "-c", "--plain", "-ntb", *flags]
-    words += ["-ep", str(root), "-e", "run", *(("-lvl", run.level) if run.level else ())]
+    words = ["-p", run.preset, "--seed", "7", "-cp", changes, "-c", "--plain", "-ntb"]
+    words += ["--threads", "1", "-ep", str(root), "-e", "run", *flags]
+    words += ["-lvl", run.level] if run.level else []
     ended = coach(words, root)
     assert ended.code == 0, ended.output
     lines = (made(root) / "log.jsonl").read_text().splitlines()
@@ -64,7 +65,7 @@ def test_a_program_gives_the_numbers_of_the_command_line(name, tmp_path):
     run = RUNS[name]
     changes = parse_overrides(f"{run.changes}; schedule.training={run.steps}")
     graph_manager = load_preset(find_preset(run.preset)).configure(changes)
-    graph_manager.create_graph(Runtime(seed=7, device="cpu"))
+    graph_manager.create_graph(Runtime(seed=7, device="cpu", threads=1))
     with graph_manager:
         told = [each for each in graph_manager.improve() if each.kind in NUMBERS]
     records = [{**vars(each), "scalars": dict(each.scalars)} for each in told]

@@ -106,10 +106,9 @@ def two_members(rollout: int, *, num_envs: int) -> str:
     )
 
 
-RUNS = {
-    "Acrobot_PPO": GoldenRun(preset="Acrobot_PPO", steps=256, changes=PPO),
-    "AntMaze_Graph": GoldenRun(
-        preset="AntMaze_Graph",
+SETTINGS: dict[str, dict[str, Any]] = {
+    "Acrobot_PPO": dict(steps=256, changes=PPO),
+    "AntMaze_Graph": dict(
         level="ant_maze_u12",
         steps=300,
         changes=ONE
@@ -118,8 +117,7 @@ RUNS = {
         + "environment.max_episode_steps=60; evaluation_environment.max_episode_steps=60",
         tolerance=0.02,  # as for every ant that falls onto its legs
     ),
-    "AntMaze_Graph_TD3": GoldenRun(
-        preset="AntMaze_Graph_TD3",
+    "AntMaze_Graph_TD3": dict(
         level="ant_maze_u12",
         steps=300,
         changes=STACK
@@ -128,27 +126,20 @@ RUNS = {
         + learning("levels.1.agent.learner"),
         tolerance=0.02,  # as for every ant that falls onto its legs
     ),
-    "AntMaze_HAC": GoldenRun(
-        preset="AntMaze_HAC",
+    "AntMaze_HAC": dict(
         level="ant_maze_u12",
         steps=160,
         changes=HAC + "evaluation_environment.max_episode_steps=60",
         tolerance=0.02,
     ),
-    "AntMaze_HIRO": GoldenRun(
-        preset="AntMaze_HIRO",
-        steps=300,
-        changes=HIRO + "evaluation_environment.max_episode_steps=60",
-    ),
-    "AntMaze_HRAC": GoldenRun(
-        preset="AntMaze_HRAC",
+    "AntMaze_HIRO": dict(steps=300, changes=HIRO + "evaluation_environment.max_episode_steps=60"),
+    "AntMaze_HRAC": dict(
         level="ant_maze_u12",
         steps=300,
         changes=HIRO + ADJACENT + "evaluation_environment.max_episode_steps=60",
         tolerance=0.02,  # as for every ant that falls onto its legs
     ),
-    "AntMaze_HRAC, landmarks": GoldenRun(
-        preset="AntMaze_HRAC",
+    "AntMaze_HRAC, landmarks": dict(
         level="ant_maze_u12",
         steps=300,
         changes=HIRO
@@ -161,92 +152,73 @@ RUNS = {
         + "novelty_updates=0.1",
         tolerance=0.02,
     ),
-    "AntReacher_HAC": GoldenRun(
-        preset="AntReacher_HAC",
+    "AntReacher_HAC": dict(
         steps=160,
         changes=HAC,
         tolerance=0.02,  # an ant that falls onto its legs amplifies rounding a thousandfold
     ),
-    "BitFlip_DQN": GoldenRun(preset="BitFlip_DQN", steps=240, changes=OFF_POLICY + "bits=6"),
-    "BitFlip_DQN_HER": GoldenRun(
-        preset="BitFlip_DQN_HER", steps=240, changes=OFF_POLICY + "bits=6; num_envs=2"
+    "BitFlip_DQN": dict(steps=240, changes=OFF_POLICY + "bits=6"),
+    "BitFlip_DQN_HER": dict(steps=240, changes=OFF_POLICY + "bits=6; num_envs=2"),
+    "Cables_PPO": dict(steps=256, changes=PPO + "places=4"),
+    "CartPole_DQN": dict(steps=200, changes=OFF_POLICY),
+    "CartPole_DQN, dueling, three steps": dict(
+        steps=200, changes=OFF_POLICY + "dueling=True; n_step=3; num_envs=2"
     ),
-    "Cables_PPO": GoldenRun(preset="Cables_PPO", steps=256, changes=PPO + "places=4"),
-    "CartPole_DQN": GoldenRun(preset="CartPole_DQN", steps=200, changes=OFF_POLICY),
-    "CartPole_DQN, dueling, three steps": GoldenRun(
-        preset="CartPole_DQN", steps=200, changes=OFF_POLICY + "dueling=True; n_step=3; num_envs=2"
-    ),
-    "CartPole_PPO": GoldenRun(preset="CartPole_PPO", steps=256, changes=PPO),
-    "ConnectFour_PPO": GoldenRun(
-        preset="ConnectFour_PPO", steps=256, changes=PPO + "opponent=rules"
-    ),
-    "CartPole_SAC": GoldenRun(preset="CartPole_SAC", steps=160, changes=OFF_POLICY),
-    "Fetch_DDPG_HER": GoldenRun(
-        preset="Fetch_DDPG_HER",
+    "CartPole_PPO": dict(steps=256, changes=PPO),
+    "ConnectFour_PPO": dict(steps=256, changes=PPO + "opponent=rules"),
+    "CartPole_SAC": dict(steps=160, changes=OFF_POLICY),
+    "Fetch_DDPG_HER": dict(
         steps=160,
         changes=ONE + REPLAY + SMALL + "schedule.heatup=40; evaluation_interval=160",
         package="gymnasium_robotics",
     ),
-    "FourRooms_PPO_Options": GoldenRun(
-        preset="FourRooms_PPO_Options",
-        steps=1200,
-        changes=ONE + "schedule.evaluation_interval=1200; num_envs=4; rollout=40",
+    "FourRooms_PPO_Options": dict(
+        steps=1200, changes=ONE + "schedule.evaluation_interval=1200; num_envs=4; rollout=40"
     ),
-    "Gates_HiTS": GoldenRun(
-        preset="Gates_HiTS",
+    "Gates_HiTS": dict(
         steps=400,
         changes=STACK
         + "evaluation_interval=400; horizon=8; longest=10; "
         + learning("stack.0.agent.learner", "stack.1.agent.learner"),
     ),
-    "Gates_HiTS, no times, stopping on failure": GoldenRun(
-        preset="Gates_HiTS",
+    "Gates_HiTS, no times, stopping on failure": dict(
         steps=400,
         changes=STACK
         + "evaluation_interval=400; hierarchy=hac; horizon=8; longest=10; "
         + "stack.0.agent.actions=None; stack.0.stops_on_failure=training; "
         + learning("stack.0.agent.learner", "stack.1.agent.learner"),
     ),
-    "LunarLander_DQN": GoldenRun(
-        preset="LunarLander_DQN", steps=200, changes=OFF_POLICY, package="Box2D"
-    ),
-    "Mujoco_DDPG": GoldenRun(preset="Mujoco_DDPG", level="hopper", steps=160, changes=MUJOCO),
-    "Mujoco_PPO": GoldenRun(
-        preset="Mujoco_PPO",
+    "LunarLander_DQN": dict(steps=200, changes=OFF_POLICY, package="Box2D"),
+    "Mujoco_DDPG": dict(level="hopper", steps=160, changes=MUJOCO),
+    "Mujoco_PPO": dict(
         level="walker2d",
         steps=256,
         changes=ONE + "num_envs=2; evaluation_interval=256; rollout=64; epochs=2; minibatch=32",
     ),
-    "Mujoco_PPO_KL": GoldenRun(preset="Mujoco_PPO_KL", level="hopper", steps=256, changes=PPO),
-    "Mujoco_SAC": GoldenRun(preset="Mujoco_SAC", level="hopper", steps=160, changes=MUJOCO),
-    "Mujoco_SAC, learned temperature": GoldenRun(
-        preset="Mujoco_SAC",
-        level="walker2d",
-        steps=160,
-        changes=MUJOCO + "temperature=None; num_envs=2",
+    "Mujoco_PPO_KL": dict(level="hopper", steps=256, changes=PPO),
+    "Mujoco_SAC": dict(level="hopper", steps=160, changes=MUJOCO),
+    "Mujoco_SAC, learned temperature": dict(
+        level="walker2d", steps=160, changes=MUJOCO + "temperature=None; num_envs=2"
     ),
-    "Mujoco_TD3": GoldenRun(preset="Mujoco_TD3", level="hopper", steps=160, changes=MUJOCO),
-    "Pendulum_DDPG": GoldenRun(preset="Pendulum_DDPG", steps=120, changes=OFF_POLICY),
-    "Pendulum_HAC": GoldenRun(preset="Pendulum_HAC", steps=400, changes=HAC),
-    "Pendulum_HAC, three levels": GoldenRun(
-        preset="Pendulum_HAC",
+    "Mujoco_TD3": dict(level="hopper", steps=160, changes=MUJOCO),
+    "Pendulum_DDPG": dict(steps=120, changes=OFF_POLICY),
+    "Pendulum_HAC": dict(steps=400, changes=HAC),
+    "Pendulum_HAC, three levels": dict(
         steps=400,
         changes=STACK
         + "evaluation_interval=400; levels=3; "
         + "stack.0.horizon=4; stack.1.horizon=4; stack.2.horizon=6; "
         + learning(*(f"stack.{number}.agent.learner" for number in range(3))),
     ),
-    "Pendulum_HAC, flat": GoldenRun(
-        preset="Pendulum_HAC",
+    "Pendulum_HAC, flat": dict(
         steps=400,
         changes=STACK
         + "evaluation_interval=400; hierarchy=none; "
         + learning("levels.0.agent.learner"),
     ),
-    "Pendulum_PPO": GoldenRun(preset="Pendulum_PPO", steps=256, changes=PPO),
-    "Pendulum_SAC": GoldenRun(preset="Pendulum_SAC", steps=120, changes=OFF_POLICY),
-    "PointMass_DIAYN": GoldenRun(
-        preset="PointMass_DIAYN",
+    "Pendulum_PPO": dict(steps=256, changes=PPO),
+    "Pendulum_SAC": dict(steps=120, changes=OFF_POLICY),
+    "PointMass_DIAYN": dict(
         steps=300,
         changes=ONE
         + "schedule.evaluation_interval=300; num_envs=2; batch=16; layers=(16, 16); "
@@ -254,8 +226,7 @@ RUNS = {
         + "levels.1.agent.learning.report_every=10",
     ),
     **{
-        f"PointMass_PPO_Skills, {skills}": GoldenRun(
-            preset="PointMass_PPO_Skills",
+        f"PointMass_PPO_Skills, {skills}": dict(
             steps=1200,
             changes=ONE
             + f"schedule.evaluation_interval=1200; num_envs=4; rollout=40; skills={skills}",
@@ -263,45 +234,36 @@ RUNS = {
         )
         for skills in ("own", "one", "option_critic")
     },
-    "PointMaze_HAC": GoldenRun(preset="PointMaze_HAC", steps=400, changes=HAC),
-    "PointMaze_HAC, certified": GoldenRun(
-        preset="PointMaze_HAC", steps=400, changes=HAC + "certify=3; "
-    ),
-    "PointMaze_HAC, flat, repeated actions": GoldenRun(
-        preset="PointMaze_HAC",
+    "PointMaze_HAC": dict(steps=400, changes=HAC),
+    "PointMaze_HAC, certified": dict(steps=400, changes=HAC + "certify=3; "),
+    "PointMaze_HAC, flat, repeated actions": dict(
         steps=400,
         changes=STACK
         + "evaluation_interval=400; hierarchy=none; exploration=epsilon_z_greedy; "
         + learning("levels.0.agent.learner"),
     ),
-    "PointMaze_HAC, graph": GoldenRun(
-        preset="PointMaze_HAC",
+    "PointMaze_HAC, graph": dict(
         steps=400,
         changes=STACK
         + "evaluation_interval=400; hierarchy=graph; stack.0.agent.report_every=5; "
         + learning("stack.1.agent.learner"),
     ),
-    "PointMaze_HAC, graph below a learner": GoldenRun(
-        preset="PointMaze_HAC",
+    "PointMaze_HAC, graph below a learner": dict(
         steps=400,
         changes=STACK
         + "evaluation_interval=400; hierarchy=graph_below; levels=3; stack.0.horizon=8; "
         + "stack.1.horizon=2; stack.2.horizon=10; stack.1.agent.report_every=5; "
         + learning("stack.0.agent.learner", "stack.2.agent.learner"),
     ),
-    "PointMaze_HIRO": GoldenRun(
-        preset="PointMaze_HIRO",
+    "PointMaze_HIRO": dict(
         steps=180,
         changes=HIRO,
         tolerance=0.002,  # sub-goals are corrected by comparing candidates that lie close together
     ),
-    "PointMaze_LESSON": GoldenRun(
-        preset="PointMaze_LESSON",
-        steps=180,
-        changes=HIRO + "levels.1.goal_space.torso.middleware=(8, 8)",
+    "PointMaze_LESSON": dict(
+        steps=180, changes=HIRO + "levels.1.goal_space.torso.middleware=(8, 8)"
     ),
-    "PointMaze_METRA": GoldenRun(
-        preset="PointMaze_METRA",
+    "PointMaze_METRA": dict(
         steps=160,
         changes=ONE
         + SMALL
@@ -309,59 +271,44 @@ RUNS = {
         + "levels.1.agent.memory.capacity=1000; levels.1.agent.learning.learning_starts=40; "
         + "levels.1.agent.learning.report_every=10",
     ),
-    "SpeakerListener_MAPPO": GoldenRun(
-        preset="SpeakerListener_MAPPO",
-        steps=120,
-        changes=two_members(16, num_envs=1),
-        package="mpe2",
-    ),
-    "SpeakerListener_PPO": GoldenRun(
-        preset="SpeakerListener_PPO", steps=200, changes=two_members(50, num_envs=2), package="mpe2"
-    ),
-    "TicTacToe_PPO": GoldenRun(
-        preset="TicTacToe_PPO", steps=120, changes=two_members(16, num_envs=1), package="pettingzoo"
-    ),
-    "TMaze_PPO_Options": GoldenRun(
-        preset="TMaze_PPO_Options",
+    "SpeakerListener_MAPPO": dict(steps=120, changes=two_members(16, num_envs=1), package="mpe2"),
+    "SpeakerListener_PPO": dict(steps=200, changes=two_members(50, num_envs=2), package="mpe2"),
+    "TicTacToe_PPO": dict(steps=120, changes=two_members(16, num_envs=1), package="pettingzoo"),
+    "TMaze_PPO_Options": dict(
         steps=600,
         changes=ONE
         + "schedule.evaluation_interval=600; num_envs=4; rollout=40; recurrence=min_gru",
     ),
-    "POPGym_PPO": GoldenRun(
-        preset="POPGym_PPO",
-        steps=300,
-        changes=PPO + RECURRENT + "agent.network.torso.middleware=(8,)",
-        package="popgym",
+    "POPGym_PPO": dict(
+        steps=300, changes=PPO + RECURRENT + "agent.network.torso.middleware=(8,)", package="popgym"
     ),
-    "Platform_PPO": GoldenRun(preset="Platform_PPO", steps=256, changes=PPO),
-    "Workshop_PPO": GoldenRun(
-        preset="Workshop_PPO",
+    "Platform_PPO": dict(steps=256, changes=PPO),
+    "Workshop_PPO": dict(
         steps=64,
         changes=ONE + "num_envs=1; schedule.evaluation_interval=64; task=push; "
         "agent.algorithm.rollout=8; agent.algorithm.epochs=1; agent.algorithm.minibatch=8; "
         "environment.max_episode_steps=20",
     ),
-    "Workshop_PPO_Selector": GoldenRun(
-        preset="Workshop_PPO_Selector",
+    "Workshop_PPO_Selector": dict(
         steps=128,
         changes=ONE + "schedule.evaluation_interval=128; num_envs=1; preempt=True; horizon=4; "
         "environment.max_episode_steps=20; levels.0.agent.algorithm.rollout=12; "
         "levels.0.agent.algorithm.minibatch=12; levels.1.agent=UniformAgentParameters(); "
         "levels.2.agent=UniformAgentParameters(); levels.3.agent=UniformAgentParameters(); ",
     ),
-    "TMaze_PPO": GoldenRun(
-        preset="TMaze_PPO",
-        steps=300,
-        changes=PPO + RECURRENT + "length=4",
-    ),
-    "TMaze_DQN": GoldenRun(
-        preset="TMaze_DQN",
+    "TMaze_PPO": dict(steps=300, changes=PPO + RECURRENT + "length=4"),
+    "TMaze_DQN": dict(
         steps=300,
         changes=ONE + REPLAY + "agent.network.torso.embedder=(8,); "
         "agent.network.torso.recurrence.size=8; schedule.evaluation_interval=300; "
         "num_envs=4; length=4; "
         "agent.memory.sequences.length=8; agent.memory.sequences.burn_in=2; recurrence=lstm",
     ),
+}
+"""Settings of each run by its name, which begins with its preset."""
+RUNS = {
+    name: GoldenRun(preset=name.partition(",")[0], **settings)
+    for name, settings in SETTINGS.items()
 }
 
 

@@ -1,5 +1,6 @@
 """Filming evaluations: the goals drawn are those acted for, and no number changes."""
 
+import re
 from dataclasses import replace
 
 import gymnasium
@@ -105,6 +106,23 @@ def test_levels_have_colours_and_names_of_their_own(easel):
         goals = {goal for _, goal in agents[depth].seen}
         shown = {drawn[depth - 1].place[:2] for _, drawn in easel.drawn[2:]}
         assert shown <= goals
+
+
+def quarter(step):
+    return np.full(len(step.goal), 0.25)
+
+
+def test_captions_have_the_return_of_a_level_with_rewards_of_its_own(easel):
+    experiment = maze_walkers.maze_experiment()
+    top, low = experiment.levels
+    own = replace(low, goal_space=replace(low.goal_space, reward=quarter))
+    recorder, _, _ = film(replace(experiment, levels=(top, own)))
+    found = [shot.caption[1].text for shot in recorder.shots[1:]]
+    counts = [re.search(r"decision (\d+).*, return ([\d.]+);", text).groups() for text in found]
+    assert all(float(earned) == 0.25 * int(count) for count, earned in counts)
+    assert len({*counts}) > 2
+    standard, _, _ = film(experiment)
+    assert not any("return" in shot.caption[1].text for shot in standard.shots)
 
 
 def test_a_long_episode_is_filmed_whole_in_few_frames(easel):

@@ -199,7 +199,7 @@ class Play:
         """Play a sub-episode; returns its answer, and yields one a decision if it is preempted."""
         level = self.levels[index]
         longest, decisions, returns = self.begun(level, order), 0, 0.0
-        reward, duration, starts = 0.0, 0, True
+        reward, duration, starts, own = 0.0, 0, True, {}
         while True:
             if self.steps == len(self.phases):
                 raise Over
@@ -217,8 +217,8 @@ class Play:
                 "quiet": quiet,
                 "phase": self.phase(index, now),
             }
-            self.fresh[index] = False
-            action = rule(self.levels, self.links, index, seen, told)
+            is_real, self.fresh[index] = self.fresh[index], False
+            action = self.decided(index, known, seen, told, is_real=is_real)
             tested = self.is_tested(index) or quiet
             answer = replace(self.carried_out(index, order, outer, action, tested), before=seen)
             decisions += 1
@@ -226,7 +226,8 @@ class Play:
                 index, order, outer, answer, (action, decisions, longest)
             )
             after, then = answer.after, self.steps
-            self.transitions[index].append(
+            self.came(
+                index,
                 {
                     **known,
                     "action": plain(action),
@@ -240,28 +241,40 @@ class Play:
                     "below": int(answer.end),
                     "tested": tested,
                     "heard": self.phase(index, then - 1),
-                }
+                },
+                answer.own,
             )
             returns += value
             reward += answer.reward * self.discount**duration
+            own = own_so_far(own, answer.own, self.discount**duration)
             duration += answer.duration
             starts = False
             if end:
                 self.note(index, end, decisions, returns)
                 self.stop(index, then - 1)
                 if preempted:  # the level above has decided for this decision alone
-                    return Answer(seen, after, answer.reward, answer.duration, answer.real, end)
-                return Answer(seen, after, reward, duration, answer.real, end)
+                    return replace(answer, end=end)
+                return Answer(seen, after, reward, duration, answer.real, end, own)
             if preempted:
-                word = yield Answer(
-                    seen, after, answer.reward, answer.duration, answer.real, End(0)
-                )
+                word = yield replace(answer, end=End(0))
                 if isinstance(word, int):  # the step in which it is stopped
-                    self.transitions[index].append({"cut off": self.phase(index, word)})
+                    self.switched(index, self.phase(index, word), order)
                     self.note(index, End.SWITCHED, decisions, returns)
                     self.stop(index, word)
                     return None
                 quiet, outer = word
+
+    def decided(self, index, known, seen, told, *, is_real):
+        """What the agent of a level does; `is_real` where it begins a real episode."""
+        return rule(self.levels, self.links, index, seen, told)
+
+    def came(self, index, transition, own):
+        """Keep a decision of a level; `own` is what the walk's agents got meanwhile."""
+        self.transitions[index].append(transition)
+
+    def switched(self, index, phase, order):
+        """Keep that a level has lost control."""
+        self.transitions[index].append({"cut off": phase})
 
     def begun(self, level, order):
         """The horizon of a sub-episode that begins here."""
@@ -322,12 +335,12 @@ class Play:
             self.acted.append(self.held[self.acted[-1]].index)
         reward, terminated, truncated = self.walk.step(action)
         self.steps += 1
-        after = self.walk.position.copy()
+        after, own = self.walk.position.copy(), self.walk.own()
         real = (End.TERMINATED if terminated else End(0)) | (End.TRUNCATED if truncated else End(0))
         if real:
             self.walk.restart()
             self.fresh = [True for _ in self.levels]
-        return Answer(seen, after, reward, 1, real, real)
+        return Answer(seen, after, reward, 1, real, real, own)
 
     def order(self, space, asked, seen):
         if space is None:
@@ -374,6 +387,17 @@ class Play:
             end |= End.OPTION
             is_dead = is_dead or bool(level.goal_space.rewards)
         return reward, is_dead, end
+
+
+def own_so_far(before, now, factor):
+    """What each of the walk's agents got in a sub-episode: discounted rewards, and its ends."""
+    none = {"reward": 0.0, "terminated": False, "truncated": False}
+    found = {}
+    for name, each in now.items():
+        old = before.get(name, none)
+        found[name] = {key: old[key] or each[key] for key in ("terminated", "truncated")}
+        found[name]["reward"] = old["reward"] + factor * each["reward"]
+    return found
 
 
 def resumed(going, word):

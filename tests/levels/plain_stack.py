@@ -109,6 +109,10 @@ class Walk:
         terminated = bool(self.rng.random() < 0.05)
         return float(self.position.sum()), terminated, self.age >= 13
 
+    def own(self):
+        """Rewards and ends of the walk's own agents, by name: it has none."""
+        return {}
+
 
 # The rule that scripted agents act by.
 
@@ -338,6 +342,8 @@ class Answer:
     """How the real episode ended, if it did."""
     end: End
     """Why the level below stopped."""
+    own: dict = field(default_factory=dict)
+    """Rewards and ends of the walk's own agents, by name; empty where it has none."""
 
 
 def played(seeds, levels, phases, discount, others):

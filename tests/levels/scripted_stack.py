@@ -339,7 +339,8 @@ def agent_of(levels, index, below, count, graphs):
         return Planned(level, lower, space, count, graph=graphs[index])
     if level.has_skills:
         names = [f"skill {number}" for number in range(level.goal_space.count)]
-        return SkillAgents({n: Scripted(Level(name=n), lower, space, count) for n in names})
+        skills = {n: Scripted(Level(name=n), lower, space, count) for n in names}
+        return SkillAgents(skills, below.spaces.observation.spaces)
     if level.remembers:
         return Recurrent(level, lower, space, count)
     return (Ending if level.ends_options else Scripted)(level, lower, space, count)

@@ -5,6 +5,7 @@ import importlib.util
 import math
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -88,17 +89,22 @@ def preset_case(name, *rest):
     return pytest.param(name, *rest, marks=marks)
 
 
+@cache
+def loaded(name):
+    return load_preset(find_preset(name))
+
+
 def load_graph_manager(name, panel):
-    return load_preset(find_preset(name)).build(panel)
+    return loaded(name).build(panel)
 
 
-def shortened(manager: GraphManager) -> GraphManager:
-    """The same experiment over 600 steps, with two train records whatever the algorithm."""
+def shortened(manager: GraphManager, steps: int = 600) -> GraphManager:
+    """The same experiment, over 600 steps with two train records whatever the algorithm."""
     schedule = replace(
         manager.parameters.schedule,
         heatup=EnvironmentSteps(0),
-        training=EnvironmentSteps(600),
-        evaluation_interval=EnvironmentSteps(300),
+        training=EnvironmentSteps(steps),
+        evaluation_interval=EnvironmentSteps(steps),
         evaluation_episodes=EnvironmentEpisodes(1),
     )
     parameters = manager.parameters
@@ -162,14 +168,14 @@ def test_presets_import_the_public_names_and_no_other_preset(file):
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_setting_of_a_panel_is_documented(name):
-    panel = load_preset(find_preset(name)).panel
+    panel = loaded(name).panel
     assert panel
     assert [argument.name for argument in panel.values() if not argument.meaning] == []
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_levels_of_a_preset_can_be_built(name):
-    preset = load_preset(find_preset(name))
+    preset = loaded(name)
     assert bool(preset.levels) == ("level" in preset.panel)
     for level in preset.levels:
         package = level.partition("_")[0]
@@ -181,6 +187,8 @@ def test_levels_of_a_preset_can_be_built(name):
             preset.build({"level": f"{preset.levels[0]}x"})
 
 
+ONE_THREAD = Runtime(device="cpu", threads=1)
+"""Two threads of a process wait for each other where tests share the cores."""
 MORE_ROUNDS = {"Workshop_PPO_Selector": 1, "PointMass_PPO_Skills": 5, "TMaze_PPO_Options": 1}
 """Numbers of agents that learn in presets whose upper level decides more often than others."""
 
@@ -188,7 +196,7 @@ MORE_ROUNDS = {"Workshop_PPO_Selector": 1, "PointMass_PPO_Skills": 5, "TMaze_PPO
 @pytest.mark.parametrize("name", [preset_case(name) for name in PRESETS])
 def test_preset_trains_and_evaluates(name):
     manager = shortened(load_graph_manager(name, {}))
-    manager.create_graph(Runtime(device="cpu"))
+    manager.create_graph(ONE_THREAD)
     records = list(manager.improve())
     manager.close()
     # A rollout is 256 steps long; 19 or 20 updates for the 400 steps that earn some.
@@ -207,8 +215,8 @@ def test_preset_trains_and_evaluates(name):
 )
 def test_evaluation_needs_no_memory_space(name, tmp_path, monkeypatch):
     settings = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2))
-    manager, task = shortened(load_graph_manager(name, {})), Runtime(device="cpu")
-    result = run_experiment(manager, task, name=name, root=tmp_path, settings=settings)
+    manager = shortened(load_graph_manager(name, {}), 300)
+    result = run_experiment(manager, ONE_THREAD, name=name, root=tmp_path, settings=settings)
     monkeypatch.setattr(replay_memory, "free_host_bytes", lambda: 0)
     again, _ = evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(2))
     final = result.summary.evaluation
@@ -264,7 +272,7 @@ def test_task_settings_name_existing_tasks():
 
 
 def test_large_networks_have_two_threads():
-    stated = {name: load_preset(find_preset(name)).build().parameters.threads for name in PRESETS}
+    stated = {name: loaded(name).build().parameters.threads for name in PRESETS}
     wide = {"Fetch_DDPG_HER", "Mujoco_DDPG", "Mujoco_SAC", "Mujoco_TD3"}
     wide |= {"Pendulum_DDPG", "Pendulum_SAC"}
     assert stated == {name: 2 if name in wide else 1 for name in PRESETS}
@@ -331,7 +339,7 @@ def test_graph_below_learner_goal_spaces():
 
 
 def test_graph_below_learner_saved_in_plan_continues():
-    preset = load_preset(find_preset("PointMaze_HAC"))
+    preset = loaded("PointMaze_HAC")
     panel = {"num_envs": 4, "steps": 1_200, "layers": (16, 16), "batch": 16, **GRAPH_BELOW}
     learning = "agent.learner.learning"
     often = {
@@ -340,6 +348,7 @@ def test_graph_below_learner_saved_in_plan_continues():
         f"stack.2.{learning}.learning_starts": 60,
         f"stack.2.{learning}.report_every": 20,
         "stack.1.agent.report_every": 10,
+        "schedule.evaluation_interval": None,
     }
     one, other = preset.configure(panel | often), preset.configure(panel | often)
     with one, other:
@@ -495,7 +504,7 @@ def test_symmetry_is_on_by_default(level):
 )
 def test_workshop_of_an_ant_trains_with_the_place_of_the_task_ahead(name, panel, views):
     manager = shortened(load_graph_manager(name, {"robot": "ant", "num_envs": 16, **panel}))
-    manager.create_graph(Runtime(device="cpu"))
+    manager.create_graph(ONE_THREAD)
     records = list(manager.improve())
     agents = {name: manager.graph.agents[name] for name in views}
     for agent_name, view in views.items():

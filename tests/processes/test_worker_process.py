@@ -225,9 +225,10 @@ def test_worker_closed_without_grace_ends_in_the_midst_of_a_call(worker):
 PROGRAM = f"""
 import sys, time
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
-from coach_rl.processes import WorkerProcess
+from coach_rl.processes import WorkerProcess, worker_process
 from tests.processes.test_worker_process import Counter
 
+worker_process.GRACE_SECONDS = 0.1
 if __name__ == "__main__":
     method, is_independent = sys.argv[1], sys.argv[2] == "True"
     workers = [

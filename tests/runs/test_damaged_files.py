@@ -17,7 +17,6 @@ from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.graph_managers.parameters import CheckpointParameters
-from coach_rl.runs import manifest as manifests
 from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints
 from coach_rl.runs.folder import create_run_folder
 from coach_rl.runs.manifest import Origin
@@ -57,10 +56,8 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A copy of it to damage; what hangs is interrupted, and nothing waits for the disk."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(manifests, "git_state", lambda _: None)
+def run(original: Path, tmp_path: Path) -> Iterator[Path]:
+    """A copy of it to damage; what hangs is interrupted."""
 
     def hangs(*arguments: object) -> None:
         raise AssertionError(f"it hangs for more than {SECONDS} s")

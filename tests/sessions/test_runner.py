@@ -75,40 +75,44 @@ def run(root: Path, settings: RunSettings = SETTINGS, **panel: Any) -> RunResult
     )
 
 
-def test_run_experiment_writes_its_folder(tmp_path: Path) -> None:
-    result = run(tmp_path)
-    assert result.signal is None
-    assert result.environment_steps == 100
-    assert result.summary is not None
-    assert result.folder.path.parent == tmp_path / "walk"
-    names = {path.name for path in result.folder.path.iterdir()}
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    """A run that was never stopped, which no test may change."""
+    return run(tmp_path_factory.mktemp("whole"))
+
+
+def test_run_experiment_writes_its_folder(whole: RunResult) -> None:
+    assert whole.signal is None
+    assert whole.environment_steps == 100
+    assert whole.summary is not None
+    assert whole.folder.path.parent.name == "walk"
+    names = {path.name for path in whole.folder.path.iterdir()}
     assert {"manifest.json", "preset.py", "checkpoints", "log.jsonl", "summary.json"} <= names
     assert not [name for name in names if "tfevents" in name]
     assert "videos" not in names
-    summary = json.loads(result.folder.summary.read_text())
+    summary = json.loads(whole.folder.summary.read_text())
     assert summary["env_steps"] == 100
     assert len(summary["evaluated_episodes"]["episode/reward"]) == 3
     assert summary["last_checkpoint"] == "checkpoints/step_100"
-    kinds = [line["kind"] for line in log_of(result.folder)]
+    kinds = [line["kind"] for line in log_of(whole.folder)]
     assert kinds.count("episode") == 10
     assert kinds.count("evaluation") == 5
     assert kinds[-1] == "final_evaluation"
 
 
-def test_best_evaluation_keeps_its_checkpoint(tmp_path: Path) -> None:
-    result = run(tmp_path)
+def test_best_evaluation_keeps_its_checkpoint(whole: RunResult) -> None:
     rewards = {
         line["environment_steps"]: line["scalars"]["evaluation/reward_mean"]
-        for line in log_of(result.folder)
+        for line in log_of(whole.folder)
         if line["kind"] == "evaluation"
     }
     best = max(rewards, key=lambda steps: rewards[steps])
-    assert result.best is not None
-    assert (result.best.environment_steps, result.best.reward) == (best, rewards[best])
-    assert state_of(result, "best")["training"]["clock"]["environment_steps"] == best
-    assert state_of(result)["training"]["clock"]["environment_steps"] == 100
+    assert whole.best is not None
+    assert (whole.best.environment_steps, whole.best.reward) == (best, rewards[best])
+    assert state_of(whole, "best")["training"]["clock"]["environment_steps"] == best
+    assert state_of(whole)["training"]["clock"]["environment_steps"] == 100
     expected = {"last": 100, "best": best}
-    assert len(list_checkpoints(result.folder.checkpoints)) == len(set(expected.values()))
+    assert len(list_checkpoints(whole.folder.checkpoints)) == len(set(expected.values()))
 
 
 def test_final_evaluation_has_its_own_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,8 +143,9 @@ def test_run_experiment_without_final_episodes_has_no_summary(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("stop_at", [5, 20, 35, 60, 95])
-def test_stopped_and_resumed_equals_never_stopped(tmp_path: Path, stop_at: int) -> None:
-    whole = run(tmp_path / "whole")
+def test_stopped_and_resumed_equals_never_stopped(
+    tmp_path: Path, whole: RunResult, stop_at: int
+) -> None:
     stopped = run(tmp_path / "stopped", signal_at=stop_at)
     assert stopped.signal == signal.SIGTERM
     assert stopped.summary is None
@@ -182,8 +187,9 @@ def test_resuming_further_equals_training_further_at_once(tmp_path: Path) -> Non
     assert manifest_of(resumed)["parameters"]["schedule"]["training"]["count"] == 200
 
 
-def test_resuming_from_a_named_checkpoint_drops_later_ones(tmp_path: Path) -> None:
-    whole = run(tmp_path / "a")
+def test_resuming_from_a_named_checkpoint_drops_later_ones(
+    tmp_path: Path, whole: RunResult
+) -> None:
     again = run(
         tmp_path / "b",
         RunSettings(tensorboard=False, checkpoints=CheckpointParameters(every_seconds=1e-9)),
@@ -209,8 +215,9 @@ def test_crash_keeps_the_last_checkpoint(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("while_writing", [False, True])
-def test_resume_without_a_checkpoint_starts_again(tmp_path: Path, while_writing: bool) -> None:
-    whole = run(tmp_path / "whole")
+def test_resume_without_a_checkpoint_starts_again(
+    tmp_path: Path, whole: RunResult, while_writing: bool
+) -> None:
     killed = run(tmp_path / "killed", signal_at=15)
     if while_writing:
         (only,) = killed.folder.checkpoints.glob("step_*")

@@ -68,7 +68,7 @@ def trained(tmp_path_factory):
             )
             result = run_experiment(
                 graph_manager,
-                Runtime(seed=1, device="cpu"),
+                Runtime(seed=1, device="cpu", threads=1),
                 name=name,
                 root=tmp_path_factory.mktemp("runs"),
                 settings=QUIET,

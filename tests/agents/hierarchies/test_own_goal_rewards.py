@@ -9,9 +9,16 @@ from resuming import after, amid, assert_resumes
 
 import coach_rl as rl
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
-from coach_rl.core.errors import ConfigurationError, NonFiniteError, ParameterError, RunError
+from coach_rl.core.errors import (
+    ConfigurationError,
+    NonFiniteError,
+    ParameterError,
+    RunError,
+    SpaceError,
+)
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, missed
+from coach_rl.graph_managers.acting import Actor
 from tests.agents.hierarchies.test_sub_goal_guide import RELATIVE, SETTINGS, agents_of, built, stack
 from tests.refusals import check_refused
 
@@ -76,6 +83,55 @@ class ImpatientParameters(rl.TD3AgentParameters):
     AGENT = Impatient
 
 
+class Ending(OffPolicyAgent):
+    """Ends by what its parameters name."""
+
+    def ends(self, row_state, rows, observation, clock):
+        return ANSWERS[self.name](len(rows))
+
+
+class EndingByChance(Ending):
+    ends_by_chance = True
+
+
+ANSWERS = {
+    "one": lambda count: np.zeros(1, np.bool_),
+    "none": lambda count: None,
+    "share": lambda count: np.full(count, 0.3),
+    "much": lambda count: np.full(count, 1.7),
+    "undefined": lambda count: np.full(count, np.nan),
+}
+
+
+@parameter_class
+class EndingParameters(rl.TD3AgentParameters):
+    AGENT = Ending
+
+
+@parameter_class
+class EndingByChanceParameters(rl.TD3AgentParameters):
+    AGENT = EndingByChance
+
+
+@parameter_class
+class OneReward(rl.GoalSpace):
+    def judge(self, goal, achieved, before=None):
+        verdict = super().judge(goal, achieved)
+        return verdict._replace(reward=verdict.reward[:1])
+
+
+@parameter_class
+class TupleOfRewards(rl.GoalSpace):
+    def judge(self, goal, achieved, before=None):
+        return tuple(super().judge(goal, achieved))
+
+
+@parameter_class
+class WholeState(rl.GoalSpace):
+    def achieved(self, observation):
+        return np.concatenate([observation[PLACE]] * 2, axis=1)
+
+
 @parameter_class
 class Progress(rl.GoalSpace):
     """Goals that reward how much nearer a decision led."""
@@ -88,7 +144,19 @@ class Progress(rl.GoalSpace):
         return verdict._replace(reward=(far - near).astype(np.float64))
 
 
-PROGRESS = Progress(**{each.name: getattr(RELATIVE, each.name) for each in fields(RELATIVE)})
+def of_kind(kind):
+    return kind(**{each.name: getattr(RELATIVE, each.name) for each in fields(RELATIVE)})
+
+
+PROGRESS = of_kind(Progress)
+
+
+def successes(step):
+    return step.info["is_success"] + step.reward
+
+
+def without_chance(observation, goal):
+    return np.full(len(goal), 3)
 
 
 def with_rewards(function, **level):
@@ -250,6 +318,19 @@ def test_evaluations_draw_the_same_numbers_each_time(changes):
     manager.close()
 
 
+def test_reward_function_of_infos_is_not_called_where_none_arrive():
+    manager = built(with_rewards(successes))
+    list(manager.improve())
+    agent, space = Actor(manager.graph, num_envs=2, seed=0), manager.graph.evaluation.simulators
+    observation = {
+        key: np.zeros((2, *each.shape)) for key, each in space.spaces.observation.items()
+    }
+    for _ in range(12):
+        action = agent.act(observation, begins=np.zeros(2, np.bool_), greedy=True)
+        assert np.isfinite(action).all()
+    manager.close()
+
+
 def wanted_above(step, above):
     """The value of where the level above would rather go, and how far that is."""
     away = np.linalg.norm(above.goals(step.before) - step.goal, axis=1)
@@ -283,6 +364,7 @@ def test_view_of_the_level_above_shows_it_its_own_goal():
 
 
 HIRO = rl.HIROAgentParameters(**SETTINGS)
+TD3 = rl.TD3AgentParameters(**SETTINGS)
 PPO = rl.PPOAgentParameters()
 HER = rl.ReplayMemoryParameters(hindsight=rl.HindsightParameters())
 WITH_HER = rl.DDPGAgentParameters(memory=HER, **SETTINGS)
@@ -351,6 +433,42 @@ REFUSED = [  # call, kind of error, message
         "whole number from 1 to 7, the level's horizon",
     ),
     (lambda: run(stack(HIRO, horizon_of=half)), RunError, "horizon_of (half) must return"),
+    (
+        lambda: stack(HIRO, horizon_of=without_chance),
+        ParameterError,
+        "horizon_of must be a function of observation, goal and uniform numbers ... without_chance",
+    ),
+    (
+        lambda: made(stack(HIRO, goals=of_kind(OneReward))),
+        SpaceError,
+        "level 'low': OneReward.judge returns reward as float64 of shape (1,) for 2 rows; needed",
+    ),
+    (
+        lambda: made(stack(HIRO, goals=of_kind(TupleOfRewards))),
+        SpaceError,
+        "TupleOfRewards.judge returns difference as object ... needed is a Verdict with float",
+    ),
+    (
+        lambda: made(stack(HIRO, goals=of_kind(WholeState))),
+        SpaceError,
+        "WholeState.achieved returns float32 of shape (2, 4) for 2 rows; needed ... (2, 2)",
+    ),
+    *(
+        (
+            lambda name=name: run(stack(TD3, EndingParameters(name=name, **SETTINGS))),
+            RunError,
+            "level 'low': Ending.ends must return True or False for each of",
+        )
+        for name in ("one", "none", "share")
+    ),
+    *(
+        (
+            lambda name=name: run(stack(TD3, EndingByChanceParameters(name=name, **SETTINGS))),
+            RunError,
+            "level 'low': EndingByChance.ends must return a chance from 0 to 1 for each of",
+        )
+        for name in ("one", "much", "undefined")
+    ),
     (
         lambda: made(stack(PPO, goals=replace(RELATIVE, reward=wanted_above))),
         ConfigurationError,

@@ -33,7 +33,7 @@ def made(tmp_path_factory):
     }
     result = run_experiment(
         load_preset(find_preset("Pendulum_SAC")).configure(changes),
-        Runtime(device="cpu"),
+        Runtime(device="cpu", threads=1),
         name="run",
         root=tmp_path_factory.mktemp("made"),
         settings=RunSettings(
