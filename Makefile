@@ -10,7 +10,7 @@ train: .venv/running
 	$(BIN)/coach -p Mujoco_PPO
 
 test: .venv/installed
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
 slow: .venv/installed
 	$(BIN)/python -m pytest -m slow
