@@ -6,9 +6,12 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
+from coach_rl.agents.scripted_agent import ScriptedAgentParameters
+from coach_rl.core.agents import ALONE, LevelPlace
 from coach_rl.core.goals import TIME_KEY, TimedGoalSpace
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import Transition
+from coach_rl.core.records import End, Transition
+from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from coach_rl.testing.states import assert_same_state
 
@@ -19,24 +22,25 @@ DURATIONS = (1, 3, 2, 4, 2)
 """Of the decisions of a sub-episode, which goes from 0 to 5 in steps of 1 and has 12 steps."""
 
 
-def build(*, goal=LINE, observed=SEEN, ratio=1e9, strategy="future", **changes):
+def build(*, goal=LINE, ratio=1e9, strategy="future", ends=True, place=ALONE, **changes):
     return ReplayMemoryParameters(
         capacity=40,
         hindsight=HindsightParameters(
-            goal=goal, strategy=strategy, ratio=ratio, goal_ends_episode=True
+            goal=goal, strategy=strategy, ratio=ratio, goal_ends_episode=ends
         ),
         **changes,
     ).build(
-        observation_space=observed,
+        observation_space=SEEN,
         action_space=spaces.Box(-1, 1, (1,), np.float32),
         num_envs=1,
         device=torch.device("cpu"),
         seed=0,
         discount=0.5,
+        place=place,
     )
 
 
-def add_sub_episode(memory, *, first=0, decisions=5, terminated=None):
+def add_sub_episode(memory, *, first=0, decisions=5, terminated=None, below=None):
     """Decisions towards 30, which is never reached; the time is up with the fifth."""
     left = ASKED
     for number in range(decisions):
@@ -53,6 +57,7 @@ def add_sub_episode(memory, *, first=0, decisions=5, terminated=None):
                 terminated=np.array([ends]),
                 truncated=np.array([False]),
                 duration=np.array([DURATIONS[number]]),
+                below=below,
             )
         )
         left = after
@@ -144,6 +149,18 @@ def test_timed_hindsight_other_end_is_kept():
     memory = build(n_step=2)
     add_sub_episode(memory, decisions=3, terminated=True)
     assert {each[6] for each in drawn(memory) if each[0] == 1} == {0}
+
+
+def test_timed_hindsight_end_by_failure_is_kept_where_time_is_up():
+    level = LevelParameters(
+        name="top", agent=ScriptedAgentParameters(policy="still"), stops_on_failure="training"
+    )
+    memory = build(ends=False, place=LevelPlace(level=level))
+    missed = np.array([End.HORIZON], np.uint8)
+    add_sub_episode(memory, decisions=3, terminated=True, below=missed)
+    by_state = {(each[0], each[1]): each[5:] for each in drawn(memory)}
+    assert by_state[2, 3] == (1, 0)
+    assert by_state[1, 3] == (0, 0.5)
 
 
 def test_timed_hindsight_restored_resumes_bit_for_bit():
