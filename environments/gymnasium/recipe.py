@@ -264,7 +264,9 @@ def guarded(make: Callable[..., T], *arguments: object, what: str, **kwargs: obj
     except BaseException as error:
         advice = "check its kwargs"
         if isinstance(error, TypeError) and "render_mode" in f"{what} {error}":
-            advice = f"{advice}; to be filmed or played it takes render_mode and has render()"
+            advice = (
+                "to be filmed or played, it takes render_mode and has render(); else film nothing"
+            )
         raise ConfigurationError(
             f"{what} cannot be made: {type(error).__name__}: {error} ({raised_at(error)}); {advice}"
         ) from error

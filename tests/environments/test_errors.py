@@ -293,7 +293,11 @@ BUILDS = [
     (little("not_an_environment"), C, "made a str, not a"),
     (little("needs_a_package"), C, "pip install swim"),
     (gymnasium_of("CartPole-v1", kwargs={"wheels": 3}), C, "check its kwargs"),
-    (little("NoSpaces", kwargs={"render_mode": "rgb_array"}), C, "to be filmed or played it takes"),
+    (
+        little("NoSpaces", kwargs={"render_mode": "rgb_array"}),
+        C,
+        "to be filmed or played, it takes",
+    ),
     (gymnasium_of("CartPole-v1", wrappers=("Double",)), C, "named as module:Class"),
     (
         gymnasium_of("CartPole-v1", wrappers=("little_environments:Doubl",)),
