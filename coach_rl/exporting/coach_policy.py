@@ -143,11 +143,8 @@ class Policy:
         for key, (dtype, shape) in self._keys.items():
             values = np.asarray(given[key])
             axes = values.ndim - len(shape)
-            if (
-                values.dtype.kind not in "biuf"
-                or axes not in (0, 1)
-                or values.shape[axes:] != shape
-            ):
+            fits = axes in (0, 1) and values.shape[axes:] == shape
+            if not fits or values.dtype.kind not in "biuf":
                 found = f"{values.dtype} {values.shape}"
                 raise ValueError(f"observation '{key}' is {dtype} {shape}, or a batch; got {found}")
             cast = values.astype(dtype)

@@ -236,7 +236,7 @@ def test_card_is_a_new_folder(capsys: pytest.CaptureFixture[str]) -> None:
     assert coach("card", "experiments/walk", "--episodes", "2") == 0
     out, err = capsys.readouterr()
     assert "hf upload USER/NAME card_walk " in out
-    assert "no episode is filmed: episodes cannot be filmed: " in err
+    assert "no episode is filmed: episodes cannot be filmed or played: " in err
     assert {"README.md", "manifest.json", "checkpoints"} <= {
         each.name for each in Path("card_walk").iterdir()
     }
