@@ -22,7 +22,9 @@ DURATIONS = (1, 3, 2, 4, 2)
 """Of the decisions of a sub-episode, which goes from 0 to 5 in steps of 1 and has 12 steps."""
 
 
-def build(*, goal=LINE, ratio=1e9, strategy="future", ends=True, place=ALONE, **changes):
+def build(
+    *, goal=LINE, observed=SEEN, ratio=1e9, strategy="future", ends=True, place=ALONE, **changes
+):
     return ReplayMemoryParameters(
         capacity=40,
         hindsight=HindsightParameters(
@@ -30,7 +32,7 @@ def build(*, goal=LINE, ratio=1e9, strategy="future", ends=True, place=ALONE, **
         ),
         **changes,
     ).build(
-        observation_space=SEEN,
+        observation_space=observed,
         action_space=spaces.Box(-1, 1, (1,), np.float32),
         num_envs=1,
         device=torch.device("cpu"),
