@@ -10,17 +10,14 @@ printed figure is the share of goals that the greedy policy reaches.
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-from coach_rl.core.runtime import Runtime
+import coach_rl as rl
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "docs" / "research"))
 
-from dataclasses import replace
-
 from two_levels import PLACES, SMALL, Panel, stack
-
-import coach_rl as rl
 
 FAR = replace(PLACES, threshold=(0.05, 0.05), reach=(1.0, 1.0))
 FURTHER = rl.SuccessSchedule(values=(0.1, 0.2, 0.4, 0.7, 1.0), advance=0.5, retreat=0.1, over=100)
@@ -39,11 +36,11 @@ def share_reached(side: str, seed: int, steps: int) -> tuple[float, float]:
         }
         top = {"agent": rl.UniformAgentParameters()}
         manager = stack(Panel(steps=steps, num_envs=4), top=top, low=low)
-        manager.create_graph(Runtime(seed=seed, device="cpu"))
+        manager.create_graph(rl.Runtime(seed=seed, device="cpu"))
         return manager
 
     trained, judge = built(SIDES[side]), built(None)
-    factor = 1.0
+    factor = 1.0 if SIDES[side] is None else FURTHER.values[0]
     for record in trained.improve():
         if record.level == "low":
             factor = record.scalars.get("level/reach_factor", factor)

@@ -385,6 +385,16 @@ PLACES = GoalSpace(
 ACTOR, CRITIC = ActorParameters(torso=SMALL), CriticParameters(torso=SMALL)
 
 
+def evaluated_twice(*, training, heatup, progress):
+    return ScheduleParameters(
+        training=EnvironmentSteps(training),
+        heatup=EnvironmentSteps(heatup),
+        evaluation_interval=EnvironmentSteps(training // 2),
+        evaluation_episodes=EnvironmentEpisodes(2),
+        progress_interval=EnvironmentSteps(progress),
+    )
+
+
 def running(arbiter, seed, *, shares=None, num_envs=3):
     agents = (ppo("a", 12), ppo("b", 12) if shares else ddpg("b", 20, capacity=500))
     rewards = (None, "agents/b/reward")
@@ -397,13 +407,7 @@ def running(arbiter, seed, *, shares=None, num_envs=3):
             agent=AgentGroupParameters(members=members, arbiter=arbiter, discount=0.9),
             environment=RelayParameters(),
             num_envs=num_envs,
-            schedule=ScheduleParameters(
-                training=EnvironmentSteps(300),
-                heatup=EnvironmentSteps(30),
-                evaluation_interval=EnvironmentSteps(150),
-                evaluation_episodes=EnvironmentEpisodes(2),
-                progress_interval=EnvironmentSteps(3),
-            ),
+            schedule=evaluated_twice(training=300, heatup=30, progress=3),
         )
     )
     manager.create_graph(Runtime(seed=seed, device="cpu"))
@@ -433,13 +437,7 @@ def in_the_middle(arbiter, seed):
             levels=levels,
             environment=PointMassParameters(max_episode_steps=17),
             num_envs=4,
-            schedule=ScheduleParameters(
-                training=EnvironmentSteps(600),
-                heatup=EnvironmentSteps(40),
-                evaluation_interval=EnvironmentSteps(300),
-                evaluation_episodes=EnvironmentEpisodes(2),
-                progress_interval=EnvironmentSteps(4),
-            ),
+            schedule=evaluated_twice(training=600, heatup=40, progress=4),
         )
     )
     manager.create_graph(Runtime(seed=seed, device="cpu"))
