@@ -5,10 +5,7 @@
     python benchmarks/house.py --list             # the names behind the counts
     python benchmarks/house.py --root PATH        # of another checkout, e.g. an earlier commit
     python benchmarks/house.py --write            # refresh the column "now" of results/house.md
-    python benchmarks/house.py --guards --reason "agents: one more file for ..."
-
-`--guards` writes `tests/guards.toml`: figures that fell are written as they are, those that rose
-only with a reason.
+    python benchmarks/house.py --guards           # lower the ceilings of tests/guards.toml
 
 How it counts:
 
@@ -416,48 +413,31 @@ def rewrite(now: dict[str, str], before: dict[str, str] | None) -> None:
 
 
 def guarded(root: Path = ROOT) -> dict[str, dict[str, int]]:
-    """The figures that `tests/guards.toml` holds, as they are now."""
+    """The figures that `tests/guards.toml` has ceilings for, as they are now."""
     return {
         "entered": {name: counts["files"] for name, counts in all_entered(root).items()},
         "methods": {name: len(found) for name, found in in_own_process("methods", root).items()},
-        "rooms": rooms(root),
     }
 
 
-def recorded() -> dict[str, dict[str, dict[str, Any]]]:
-    """The figures that are recorded, each with its last reason."""
-    return tomllib.loads(GUARDS.read_text()) if GUARDS.exists() else {}
+def recorded() -> dict[str, dict[str, int]]:
+    """The ceilings by section and name."""
+    return tomllib.loads(GUARDS.read_text())
 
 
-def guard_line(name: str, figure: int, reason: str) -> str:
-    """A line of `tests/guards.toml`."""
-    return f"{json.dumps(name)} = {{ figure = {figure}, reason = {json.dumps(reason)} }}"
-
-
-def write_guards(reason: str | None) -> None:
-    """Record the figures that fell, and with a reason those that rose.
-
-    Raises:
-        SystemExit: A figure rose, and there is no reason.
-    """
-    before, sections, risen = recorded(), [], []
-    for section, now in guarded().items():
-        lines = [f"[{section}]"]
-        for name, figure in now.items():
-            old = before.get(section, {}).get(name)
-            if old is not None and figure <= old["figure"]:
-                same = figure == old["figure"]
-                why = old["reason"] if same else reason or "fell"
-            elif reason is None:
-                risen.append(f"{section}: {name} {old['figure'] if old else 'new'} -> {figure}")
-                why = ""
-            else:
-                why = reason
-            lines.append(guard_line(name, figure, why))
-        sections.append("\n".join(lines))
-    if risen:
-        raise SystemExit("give a --reason for what rose:\n" + "\n".join(risen))
-    heading = GUARDS.read_text().split("\n\n")[0].rstrip() if GUARDS.exists() else "# Guards."
+def lower_guards() -> None:
+    """Write the figures that are below their ceilings as the new ceilings."""
+    before, heading = recorded(), GUARDS.read_text().split("\n\n")[0]
+    sections = [
+        "\n".join(
+            [f"[{section}]"]
+            + [
+                f"{json.dumps(name)} = {min(now[name], ceiling)}"
+                for name, ceiling in before[section].items()
+            ]
+        )
+        for section, now in guarded().items()
+    ]
     GUARDS.write_text("\n\n".join([heading, *sections]) + "\n")
 
 
@@ -469,15 +449,14 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="print the names behind the counts")
     parser.add_argument("--write", action="store_true", help="refresh benchmarks/results/house.md")
     parser.add_argument("--before", type=Path, help="with --write: JSON of the column 'before'")
-    parser.add_argument("--guards", action="store_true", help="record figures in tests/guards.toml")
-    parser.add_argument("--reason", help="with --guards: why figures rose")
+    parser.add_argument("--guards", action="store_true", help="lower ceilings of tests/guards.toml")
     parser.add_argument("--part", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.part is not None:
         part = public_methods() if options.part == "methods" else entered(RUNS[options.part])
         print("\n" + json.dumps(part))
     elif options.guards:
-        write_guards(options.reason)
+        lower_guards()
     else:
         found = figures(options.root.resolve())
         if options.write:
