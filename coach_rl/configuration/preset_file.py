@@ -224,7 +224,7 @@ class Preset:
 
 
 def is_same_setting(first: str, second: str, panel: Collection[str] = ()) -> bool:
-    """Whether two names set one parameter, or one of them a part of what the other sets.
+    """True if two names set the same parameter, or one of them a part of the other's value.
 
     Args:
         first: A panel name or a path.
