@@ -17,12 +17,12 @@ from typing import Literal
 
 import numpy as np
 
-from coach_rl.configuration.parameters_json import decode
+from coach_rl.configuration.parameters_json import decode, reference
 from coach_rl.configuration.strict_json import Json, read_json, require_regular_file, write_text
 from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.core.shown_text import one_line, printable
-from coach_rl.runs.folder import MANIFEST, RunFolder, read_manifest
+from coach_rl.runs.folder import MANIFEST, RunFolder, TakenCheckpoint, read_manifest
 from coach_rl.runs.lock import Holder, holder_of
 from coach_rl.runs.manifest import flat
 from coach_rl.telemetry.records import LogRecord
@@ -464,13 +464,26 @@ def _state(folder: RunFolder, holder: Holder | None, environment_steps: int) -> 
 def decisive(manifest: Json) -> tuple[Json, Json, Json]:
     """The entries of a manifest that decide its run's numbers: class, parameters, task.
 
-    Where a run is computed and which checkpoints it keeps is no part of them.
+    Where a run is computed, which checkpoints it keeps, and where it found those of other runs is
+    no part of them.
     """
-    parameters, task = dict(manifest["parameters"]), dict(manifest["task"])
+    parameters, task = _unrecorded(manifest["parameters"]), dict(manifest["task"])
     parameters.pop("checkpoints", None)
     parameters.pop("threads", None)  # the task has those of the run
     task.pop("device", None)
     return manifest["graph_manager"], parameters, task
+
+
+def _unrecorded(document: Json) -> Json:
+    """Parameters as JSON, as they were before checkpoints of other runs were recorded in them."""
+    match document:
+        case {"$type": kind} if kind == reference(TakenCheckpoint):
+            return None
+        case dict():
+            return {name: _unrecorded(part) for name, part in document.items()}
+        case list():
+            return [_unrecorded(part) for part in document]
+    return document
 
 
 def settings_of(manifest: Json) -> Settings:

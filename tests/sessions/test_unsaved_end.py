@@ -67,7 +67,8 @@ def assert_same_end(result: RunResult, whole: RunResult) -> None:
     for name in ("last", "best"):
         networks = [state_of(each, name)["agents"]["main"]["network"] for each in (result, whole)]
         assert_same_state(*networks)
-    assert result.best is not None and whole.best is not None
+    assert result.best is not None
+    assert whole.best is not None
     assert result.best.value == whole.best.value
     final = [
         [line["scalars"] for line in lines_of(each) if line["kind"] == "final_evaluation"]
@@ -87,7 +88,8 @@ def test_run_without_its_last_checkpoints_is_finished_by_resuming(
     total = checkpoints_of(whole)
     fails = set(range(total + 1 - back, total + 10))
     failed = written(tmp_path, monkeypatch, fails)
-    assert failed.summary is not None and failed.unsaved is not None
+    assert failed.summary is not None
+    assert failed.unsaved is not None
     assert not failed.folder.summary.exists()
     assert_same_end(resume_experiment(failed.folder.path, settings=SETTINGS), whole)
 
@@ -111,7 +113,8 @@ def test_run_without_its_summary_is_finished_by_resuming(
     with monkeypatch.context() as patched:
         patched.setattr(live_run, "write_json", failing_at({1}, live_run.write_json))
         failed = run(tmp_path)
-    assert failed.unsaved is not None and failed.unsaved.startswith("the summary: Input/output")
+    assert failed.unsaved is not None
+    assert failed.unsaved.startswith("the summary: Input/output")
     assert_same_end(resume_experiment(failed.folder.path, settings=SETTINGS), whole)
 
 
