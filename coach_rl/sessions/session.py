@@ -511,9 +511,11 @@ def _require_never_saved(opened: OpenedRun) -> None:
             f"the fork {folder.path} has no checkpoint: it was killed before its first one, or all "
             "have been deleted; fork the run it comes from again"
         )
-    log = folder.path / "log.jsonl"
-    text = log.read_bytes() if log.exists() else b""
-    announced = re.findall(rb'"kind": ?"(checkpoint(?:_failed)?)"', text)
+    log, kind = folder.path / "log.jsonl", re.compile(rb'"kind": ?"(checkpoint(?:_failed)?)"')
+    announced: list[bytes] = []
+    if log.exists():
+        with log.open("rb") as file:
+            announced = [found for line in file for found in kind.findall(line)]
     is_announced = announced.count(b"checkpoint") > announced.count(b"checkpoint_failed")
     if is_announced and not list(folder.checkpoints.glob(UNFINISHED)):
         raise CheckpointError(

@@ -10,6 +10,7 @@ import json
 import math
 import os
 import signal
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -315,7 +316,7 @@ def _written_at(path: Path) -> tuple[int, str]:
 @dataclass(frozen=True)
 class _Log:
     evaluations: list[tuple[Json, dict[str, float]]]
-    """The record and the metrics of each, those of its levels included."""
+    """The counters and the metrics of each, those of its levels included."""
     last: Json | None
     """The last record."""
 
@@ -334,7 +335,8 @@ def _read_log(path: Path) -> _Log:
             if record["kind"] == "level":
                 of_levels |= _numbers(record["scalars"], record["level"])
             elif record["kind"] == "evaluation":
-                evaluations.append((record, {**_numbers(record["scalars"]), **of_levels}))
+                counters = {name: of for name, of in record.items() if name in _NOTHING}
+                evaluations.append((counters, {**_numbers(record["scalars"]), **of_levels}))
                 of_levels = {}
         except _OF_ANOTHER_SHAPE as error:
             raise CheckpointError(f"{path} is damaged: line {number}: {_reason(error)}") from error
@@ -404,7 +406,7 @@ def _numbers(scalars: Mapping[str, Json], level: str = "") -> dict[str, float]:
     """Scalars by their names in a curve; what is no finite number is NaN, what is None missing."""
     prefix = f"{level}/" if level else ""
     return {
-        prefix + _short(printable(name)): _number(value)
+        sys.intern(prefix + _short(printable(name))): _number(value)  # logs have the same thousands
         for name, value in scalars.items()
         if isinstance(value, int | float | dict)
     }
