@@ -22,7 +22,7 @@ from coach_rl.core.state import State
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.runs.checkpoint import Checkpoint, read_checkpoint
-from coach_rl.runs.folder import find_run
+from coach_rl.runs.folder import TakenCheckpoint
 
 
 def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> dict[str, Json]:
@@ -34,8 +34,8 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
             from then; None for a new run.
 
     Returns:
-        For the manifest, by the name of each level that was loaded: checkpoint and level, the
-        names of the parts that were taken, and why others were left as they were.
+        For the manifest, by the name of each level that was loaded: checkpoint, its checksum, and
+        level, the names of the parts that were taken, and why others were left as they were.
 
     Raises:
         ConfigurationError: There is no such run or level, or it does not fit; names the level.
@@ -48,7 +48,8 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
             continue
         try:
             entry = known.get(level.name)
-            path, name = (Path(entry["checkpoint"]), entry["level"]) if entry else _source(level)
+            taken, name = _taken_before(level, entry) if entry else _source(level)
+            path = taken.path()
             if path not in read:
                 read[path] = read_checkpoint(path, memories=False)
             agents = read[path].state["agents"]
@@ -64,7 +65,8 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
             ) from error
         graph_manager.graph.unloaded.discard(level.name)
         loaded[level.name] = {
-            "checkpoint": str(path),
+            "checkpoint": taken.checkpoint,
+            "sha256": taken.sha256,
             "level": name,
             "taken": fit.taken,
             "left": fit.left,
@@ -159,7 +161,14 @@ def _shape(part: object) -> str:
     return type(part).__name__
 
 
-def _source(level: LevelParameters) -> tuple[Path, str]:
+def _taken_before(level: LevelParameters, entry: Json) -> tuple[TakenCheckpoint, str]:
+    """The checkpoint, and the level in it, that a manifest names."""
+    assert level.load is not None
+    path, checksum = entry["checkpoint"], entry.get("sha256", "")
+    return TakenCheckpoint(run=level.load, checkpoint=path, sha256=checksum), entry["level"]
+
+
+def _source(level: LevelParameters) -> tuple[TakenCheckpoint, str]:
     """The checkpoint, and the level in it, that `RUN` or `RUN:LEVEL` names.
 
     An existing path is always a RUN.
@@ -168,7 +177,4 @@ def _source(level: LevelParameters) -> tuple[Path, str]:
     run, name = level.load, level.name
     if not Path(run).expanduser().exists() and ":" in run.removeprefix("trained:"):
         run, _, name = run.rpartition(":")
-    folder, checkpoint = find_run(Path(run))
-    if checkpoint is None:
-        raise ConfigurationError(f"the run {folder.path} has no checkpoint yet")
-    return checkpoint, name
+    return TakenCheckpoint.of(run), name

@@ -63,6 +63,7 @@ from coach_rl.sessions.opening import (
     OpenedRun,
     Opening,
     open_run,
+    recorded,
     warn_of_missing_memories,
     with_changes,
     with_overrides,
@@ -114,7 +115,9 @@ class Session:
         """Lock a run's folder until the end; RunInUseError if another process holds it."""
         self._opened.enter_context(locked(folder))
 
-    def build(self, graph_manager: GraphManager, runtime: Runtime, *, name: str = "") -> None:
+    def build(
+        self, graph_manager: GraphManager, runtime: Runtime, *, name: str = ""
+    ) -> GraphManager:
         """Build the graph, with cameras and callbacks; it is closed at the end.
 
         Args:
@@ -122,11 +125,14 @@ class Session:
             runtime: Seed, device, threads and precision.
             name: The name of the folder above the run's; empty: the run has a folder.
 
+        Returns:
+            The experiment as its manifest records it.
+
         Raises:
             ConfigurationError: It cannot be built, or not by these processes.
         """
         require_startable(graph_manager, runtime, self.settings, name=name)
-        self.graph_manager = graph_manager
+        self.graph_manager = graph_manager = recorded(graph_manager)
         runtime = resolved(runtime, graph_manager.parameters)
         self.runtime = replace(runtime, group=self.group, on_activity=self._on_activity)
         self._videos = None if self.settings.video is None else Videos(self.settings.video)
@@ -140,6 +146,7 @@ class Session:
         )
         self.policy = self.settings.checkpoints or graph_manager.parameters.checkpoints
         self._opened.enter_context(graph)
+        return graph_manager
 
     def begin(self, manifest: Json | None = None) -> Json:
         """Prepare the first step of a run: load what other runs have trained.
@@ -262,7 +269,7 @@ def run_experiment(
     """
     require_graph_manager(graph_manager)
     with Session(settings, audience, group) as session:
-        session.build(graph_manager, runtime or Runtime(), name=name)
+        graph_manager = session.build(graph_manager, runtime or Runtime(), name=name)
         loaded = session.begin()
         manifest = session.manifest(name, origin or Origin()) | {"loaded": loaded}
         in_background = session.settings.background_evaluation
@@ -325,7 +332,7 @@ def resume_experiment(
             _require_latest(opened)
         group.announce(Order.RESUME, text=str(folder.path if not checkpoint else checkpoint.path))
         graph_manager = with_changes(opened.graph_manager, changes)
-        session.build(graph_manager, opened.runtime)
+        graph_manager = session.build(graph_manager, opened.runtime)
         if checkpoint is None:
             _require_never_saved(opened)
             session.begin(opened.manifest)
@@ -409,7 +416,7 @@ def fork_experiment(
     if "threads" in changes and how.threads is None:
         runtime = replace(runtime, threads=graph_manager.parameters.threads)
     with Session(settings, audience, trust=tuple(how.trust)) as session:
-        session.build(graph_manager, runtime, name=name)
+        graph_manager = session.build(graph_manager, runtime, name=name)
         opened.restore(graph_manager, format_overrides(changes), new_seed=seed)
         warn_of_missing_memories(checkpoint)
         _require_work(graph_manager, checkpoint.path, may_conclude=False)
@@ -505,9 +512,11 @@ def _require_never_saved(opened: OpenedRun) -> None:
             f"the fork {folder.path} has no checkpoint: it was killed before its first one, or all "
             "have been deleted; fork the run it comes from again"
         )
-    log = folder.path / "log.jsonl"
-    text = log.read_bytes() if log.exists() else b""
-    announced = re.findall(rb'"kind": ?"(checkpoint(?:_failed)?)"', text)
+    log, kind = folder.path / "log.jsonl", re.compile(rb'"kind": ?"(checkpoint(?:_failed)?)"')
+    announced: list[bytes] = []
+    if log.exists():
+        with log.open("rb") as file:
+            announced = [found for line in file for found in kind.findall(line)]
     is_announced = announced.count(b"checkpoint") > announced.count(b"checkpoint_failed")
     if is_announced and not list(folder.checkpoints.glob(UNFINISHED)):
         raise CheckpointError(

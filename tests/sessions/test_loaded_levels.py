@@ -26,7 +26,7 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
 )
 from coach_rl.runs.checkpoint import find_checkpoint
-from coach_rl.sessions.evaluation import evaluate_untrained
+from coach_rl.sessions.evaluation import evaluate_untrained, live_graph
 from coach_rl.sessions.loaded_levels import load_levels, loading_report
 from coach_rl.sessions.session import Audience, resume_experiment, run_experiment
 from coach_rl.testing import assert_same_state
@@ -305,6 +305,24 @@ def test_load_flat_agent_starts_from_another_run(flat_run, tmp_path):
     assert loading_report(loaded) == [
         f"level 'main': all {count} parts of 'main' in {find_checkpoint(flat_run / 'checkpoints')}"
     ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [({"sha256": "0" * 64}, "has been changed since"), ({"checkpoint": "gone"}, "not there any")],
+)
+def test_load_of_a_run_that_starts_again_takes_the_recorded_checkpoint(
+    flat_run, tmp_path, changes, what
+):
+    manifest = manifest_of(run(flat(load=str(flat_run)), tmp_path))
+    manager = flat(load=str(flat_run))
+    with live_graph(manager, Runtime(device="cpu")):
+        assert load_levels(manager, manifest) == manifest["loaded"]
+        del manifest["loaded"]["main"]["sha256"]  # by an earlier version
+        assert load_levels(manager, manifest)
+        manifest["loaded"]["main"] |= changes
+        with pytest.raises(ConfigurationError, match=what):
+            load_levels(manager, manifest)
 
 
 def test_load_reads_no_memory(trained, tmp_path):
