@@ -316,7 +316,7 @@ REFUSED = [  # call, kind of error, message
         ConfigurationError,
         "level 'low' has a curriculum, and collection.mode='asynchronous'",
     ),
-    (made(HIRO, curriculum=REACH), ConfigurationError, "HIRO computes ... no curriculum of reach"),
+    (made(HIRO, curriculum=REACH), ConfigurationError, "HIRO keeps ... no curriculum of reach"),
     (
         changed(of(HAC, curriculum=REACH), **ON_TOP),
         ConfigurationError,
@@ -330,7 +330,7 @@ REFUSED = [  # call, kind of error, message
     (
         made(low=replace(TD3, memory=rl.ReplayMemoryParameters(n_step=3)), curriculum=THRESHOLD),
         ConfigurationError,
-        "level 'low': ScheduledGoalSpace changes, and judges single transitions ... n_step=3",
+        "level 'low': GoalSpace learns or follows a curriculum, and judges single ... n_step=3",
     ),
     (
         made(goals=replace(GOALS, reward=lambda step: step.reward), curriculum=THRESHOLD),
