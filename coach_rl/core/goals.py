@@ -471,7 +471,7 @@ _PARTS = {
     "achieved": {"": "fiu"},
     "judge": {"difference": "f", "reward": "f", "reached": "b", "is_final": "b"},
 }
-"""What methods return, whole or by its parts, and the kinds of it."""
+"""The kinds of what methods return, whole or by its parts."""
 
 
 _IS_CHECKED = "is_checked"

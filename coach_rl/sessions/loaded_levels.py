@@ -30,7 +30,7 @@ from coach_rl.runs.folder import find_folder, find_run, read_manifest
 from coach_rl.sessions.opening import known_spaces
 
 _GOALS = ("low", "high", "relative", "reach", "elements", "angles", "observed")
-"""Fields of a goal space that say what the numbers of a goal stand for."""
+"""Fields of a goal space that set what the numbers of a goal stand for."""
 
 
 def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> dict[str, Json]:
@@ -102,7 +102,7 @@ def loading_report(loaded: Mapping[str, Json]) -> list[str]:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What the goals and actions of a run's agents stand for, which no shape shows."""
+    """The meaning of a run's goals and actions, which no shape shows."""
 
     levels: Sequence[LevelDescription]
     """The levels, top first."""
