@@ -422,8 +422,8 @@ class LevelPlace:
         if goal is not None and goal.action_changes:
             raise ConfigurationError(
                 f"{owner} keeps goals that the level below achieved, and {type(goal).__name__} "
-                "moves them as it changes; give the level below a GoalSpace, and no curriculum of "
-                "reach or bounds"
+                "moves them as it learns or follows a curriculum; give the level below a "
+                "GoalSpace, and no curriculum of reach or bounds"
             )
         if goal is None or goal.overridden("asked_in_hindsight"):
             return
@@ -447,9 +447,9 @@ class LevelPlace:
         if goal is not None and (own := goal.overridden(*names)):
             raise ConfigurationError(
                 f"{owner} computes with goals that are elements of an observation, and "
-                f"{type(goal).__name__} overrides {own[0]}; give the level below a GoalSpace, and "
-                "no curriculum of reach or bounds"
+                f"{type(goal).__name__} overrides {own[0]}; give the level below a GoalSpace"
             )
+        self.require_sub_goals_as_actions(owner)
 
 
 def explores(agent: AnyAgent) -> bool:

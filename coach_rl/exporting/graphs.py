@@ -23,7 +23,7 @@ from coach_rl.core.options import OptionSpace
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.exporting.coach_policy import MET, MISSED, OTHER, TERMINAL
 from coach_rl.exporting.decisions import Chosen, Decision, Request
-from coach_rl.exporting.goals import shown_goal, target, verdict
+from coach_rl.exporting.goals import shown_goal, target, turned, verdict
 from coach_rl.exporting.policies import Tensors
 
 OPSETS = range(14, 21)
@@ -173,7 +173,10 @@ def decision_graph(
         seen = {key: given[key] for key in shown.observation.spaces}
         rows = next(iter(seen.values()))
         if space is not None:
-            goal = seen[GOAL_KEY].flatten(1).float() if is_top else given["level_goal"]
+            if is_top and isinstance(space, GoalSpace):
+                goal = turned(space, seen[GOAL_KEY].flatten(1)).float()
+            else:
+                goal = given["level_goal"]
             own = seen | shown_goal(space, goal, seen)
         else:
             own = seen

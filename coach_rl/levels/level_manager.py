@@ -16,7 +16,7 @@ from coach_rl.core.agents import (
 )
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
-from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.goals import GoalSpace, check_judging
 from coach_rl.core.interfaces import Environment, GoalPlace, Mark
 from coach_rl.core.levels import LevelDescription, LevelGoals, LevelSpace
 from coach_rl.core.options import OptionSpace
@@ -43,7 +43,6 @@ from coach_rl.levels.goal_rewards import GoalRewards
 from coach_rl.levels.horizons import Draws, Horizons
 from coach_rl.levels.judging import (
     Judgement,
-    check_judging,
     checked_ends,
     end_bits,
     failure_reward,
@@ -341,8 +340,8 @@ class LevelManager:
         starts, greedy = rows.starts[waiting], rows.tested[waiting]
         outer_goals = [goal.take(waiting, axis=0) for goal in rows.outer_goals]
         if space is not None:
-            if rows.is_top:
-                rows.goal[waiting] = seen[GOAL_KEY].reshape(len(waiting), -1)
+            if rows.is_top and isinstance(space, GoalSpace):
+                rows.goal[waiting] = space.given_by(seen)
             goal = rows.goal.take(waiting, axis=0)
             shown = seen | space.show(goal, seen)
             if isinstance(space, GoalSpace):

@@ -199,9 +199,9 @@ CASES = {
             lambda: build(observed=STACKED, frame_stack=("speed",)),
             "axis, 'speed' has ... (1,)",
         ),
-        (observing(desired_goal=None), "the observation key 'desired_goal', ... achieved_goal"),
-        (observing(achieved_goal=None), "needs the observation key 'achieved_goal'"),
-        (observing(desired_goal=spaces.Box(-1, 1, (3,))), "2 elements, 'desired_goal' has 3"),
+        (observing(desired_goal=None), "environment's 'desired_goal', which is not ... achieved_goal"),
+        (observing(achieved_goal=None), "the goal's key 'achieved_goal' is not observed"),
+        (observing(desired_goal=spaces.Box(-1, 1, (3,))), "'desired_goal' has 3 elements, the goal space 2"),
         (lambda: timed_hindsight.build(observed=UNTIMED), "needs the observation key 'time_left'"),
     ],
     RunError: [
