@@ -249,8 +249,8 @@ class SpaceWatch:
         continues = "" if is_encoded else " (the run continues)"
         warn(
             f"row {row} of '{shown_level(self._level)}' showed an observation '{key}' outside of "
-            f"its space {shown_value(space, 200)}: {shown_value(value, 200)}; correct the space in the "
-            f"environment{continues}",
+            f"its space {shown_value(space, 200)}: {shown_value(value, 200)}; correct the space in "
+            f"the environment{continues}",
             above=2,
         )
 

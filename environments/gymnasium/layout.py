@@ -240,6 +240,17 @@ def _described(value: object) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
 
+def as_dict(values: object, name: str) -> Mapping[Any, Any]:
+    """The values, if they are a dict.
+
+    Raises:
+        EnvironmentFault: They are none.
+    """
+    if not isinstance(values, Mapping):
+        raise EnvironmentFault(f"{name} must be a dict, got {_described(values)}")
+    return values
+
+
 def flat_info(info: Mapping[str, object], prefix: str = "") -> Info:
     """The parts of an info dict that have an array form, nested names joined by slashes.
 
@@ -249,9 +260,7 @@ def flat_info(info: Mapping[str, object], prefix: str = "") -> Info:
         EnvironmentFault: It is no dict, or the success is no number.
     """
     flat: Info = {}
-    if not isinstance(info, Mapping):
-        raise EnvironmentFault(f"the info must be a dict, got {_described(info)}")
-    for key, value in info.items():
+    for key, value in as_dict(info, "the info").items():
         name = f"{prefix}{key}"
         if name in SUCCESS and not _is_success(value):
             raise EnvironmentFault(

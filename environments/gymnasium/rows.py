@@ -440,10 +440,7 @@ class Row:
             self._actions.append(leaves)
         answer: Any = self.env.step(self._layout.nested_action(leaves))
         self.given = answer
-        try:
-            observation, given, terminated, truncated, info = answer
-        except (TypeError, ValueError) as error:
-            raise malformed_step(answer) from error
+        observation, given, terminated, truncated, info = step_values(answer)
         reward = given if type(given) is float else number(given)
         self._rewards += reward
         self._last = self._layout.leaves(observation)
@@ -534,18 +531,24 @@ def require_one_layout(layout: Layout, first: Layout, *, level: str) -> None:
         )
 
 
-def start_pair(answer: object) -> tuple[Any, Any]:
+def start_pair(answer: object) -> tuple[Any, ...]:
     """Observation and info, as `reset` returns them; OldInterface if it has returned another."""
     if not isinstance(answer, tuple) or len(answer) != 2:
         raise OldInterface("it gave no pair (observation, info)")
     return answer
 
 
-def malformed_step(answer: object) -> EnvironmentFault:
-    """The error for a `step` that has not returned five values."""
+def step_values(answer: object) -> Sequence[Any]:
+    """Observation, reward, ends and info, as `step` returns them.
+
+    Raises:
+        EnvironmentFault: It has returned something else.
+    """
+    if isinstance(answer, tuple | list) and len(answer) == 5:
+        return answer
     if isinstance(answer, tuple):
-        return OldInterface(f"step gave {len(answer)} values, not 5")
-    return EnvironmentFault(
+        raise OldInterface(f"step gave {len(answer)} values, not 5")
+    raise EnvironmentFault(
         "step must return (observation, reward, terminated, truncated, info), got "
         f"{shown_value(answer, 200)}"
     )
