@@ -407,11 +407,18 @@ def failure_of(
 
 
 def vector_fault(error: BaseException, *, env: object, level: str, verb: str) -> EnvironmentFault:
-    """The error for a ready vector environment, whose rows cannot be restarted one by one."""
+    """The error for a ready vector environment, whose rows cannot be restarted one by one.
+
+    The row is known where each has an environment of its own, in which the error was raised.
+    """
+    at_work = [frame.f_locals.get("self") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    envs = enumerate(getattr(getattr(env, "unwrapped", env), "envs", ()))
+    row = next((row for row, own in envs if any(own is each for each in at_work)), None)
     failure = failure_of(error, env=env, level=level, row=0, verb=verb, given=None)
     text = failure.message.partition(f" failed in {verb}: ")[2]
+    where = "" if row is None else f"row {row} of "
     return EnvironmentFault(
-        f"vector environment '{shown_level(level)}' failed in {verb}: {text}",
+        f"{where}vector environment '{shown_level(level)}' failed in {verb}: {text}",
         evidence=failure.evidence,
     )
 

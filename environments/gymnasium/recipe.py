@@ -213,7 +213,7 @@ def imported(module_name: str, *, kind: str) -> ModuleType:
         return importlib.import_module(module_name)
 
 
-def named_in(module_name: str, name: str, *, kind: str) -> object:
+def named_in(module_name: str, name: str, *, kind: str) -> Any:
     """What a module has under a name, which it may import only now; None if it has none.
 
     Raises:

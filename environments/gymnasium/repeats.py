@@ -42,7 +42,10 @@ class RepeatedActions(gymnasium.Wrapper[Any, Any, Any, Any]):
         mask = shown.spaces.get(ACTION_MASK) if isinstance(shown, spaces.Dict) else None
         self._masked: Layout | None = None
         """Where the mask and the action's parts are; None without a mask."""
-        if mask is not None and np.prod(mask.shape) == sum(choice_sizes(env.action_space)) > 0:
+        if (
+            mask is not None
+            and np.prod(mask.shape or ()) == sum(choice_sizes(env.action_space)) > 0
+        ):
             only = spaces.Dict({ACTION_MASK: mask})
             self._masked = layout_of(only, env.action_space, level=str(env.unwrapped))
 
