@@ -12,7 +12,7 @@ import multiprocessing
 import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Literal, NamedTuple
@@ -29,7 +29,7 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.shown_text import shortened, shown_error, shown_level, shown_value
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.processes.worker_messages import LIBRARIES, RemoteTraceback
+from coach_rl.processes.worker_messages import LIBRARIES, MOST_OF_A_TRACEBACK, RemoteTraceback
 
 Reaction = Literal["restart", "stop"]
 Cause = Literal["raised", "died", "hung", "malformed", "non_finite", "unstable"]
@@ -40,8 +40,6 @@ was not finite or huge."""
 
 WORKER_SECONDS = 300.0
 """Time limit of a step or reset in a worker process, where the parameters give none."""
-_LONGEST_TRACEBACK = 20_000
-"""Characters of a traceback that are kept; it repeats the error's message."""
 _OLD_INTERFACE = (
     "this is Gym's old interface, Gymnasium has reset(*, seed=None, options=None) -> (observation, "
     "info) and step(action) -> (observation, reward, terminated, truncated, info)"
@@ -355,19 +353,20 @@ def is_users_interrupt(error: BaseException) -> bool:
     return isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None
 
 
-def is_signal(error: BaseException) -> bool:
-    """Return whether a run has received a signal; an environment's own KeyboardInterrupt is none.
+def close_failures(env: Any, *, level: str, row: int | None) -> Iterator[str]:
+    """Close an environment; a warning if it fails. Row None is a vector environment.
 
-    Closing must not change the exit code of a finished run.
+    An environment's own KeyboardInterrupt is none of the run's, which has the signal's number:
+    closing must not change the exit code of a finished run.
     """
-    return isinstance(error, KeyboardInterrupt) and hasattr(error, "signal")
-
-
-def close_failure(error: BaseException, *, env: object, level: str, row: int | None) -> str:
-    """The warning of an environment that cannot be closed; row None for a vector environment."""
-    what = "vector environment" if row is None else f"row {row} of"
-    text = f"{shown_error(error)} ({raised_at(error, env)})"
-    return f"{what} '{shown_level(level)}' failed in close: {text}; the run is not affected"
+    try:
+        env.close()
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and hasattr(error, "signal"):
+            raise
+        what = "vector environment" if row is None else f"row {row} of"
+        text = f"{shown_error(error)} ({raised_at(error, env)})"
+        yield f"{what} '{shown_level(level)}' failed in close: {text}; the run is not affected"
 
 
 def failure_of(
@@ -385,7 +384,7 @@ def failure_of(
     """
     cause: Cause = "raised"
     message = shown_value(error, form=str)
-    trace = shortened("".join(traceback.format_exception(error)), _LONGEST_TRACEBACK)
+    trace = shortened("".join(traceback.format_exception(error)), MOST_OF_A_TRACEBACK)
     evidence: dict[str, Array | str] = {"traceback": trace}
     if isinstance(error, Unstable):
         cause, text = "unstable", f"{message}{_definition(env, verb)}"

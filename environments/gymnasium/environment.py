@@ -244,14 +244,12 @@ class GymnasiumEnvironment:
         if not self._closed:
             self._closed = True
             self._inbox.stop("the environment is closed; build a new one")
-            failures: list[str] = []
             try:
                 with self._settings_at_start:
-                    failures += self._rows.close()
-            except EnvironmentFault as error:  # what it has changed is put back
-                failures.append(str(error))
-            for failure in failures:
-                warn(failure)
+                    for failure in self._rows.close():
+                        warn(failure)
+            except EnvironmentFault as error:  # about settings, which are put back
+                warn(str(error))
 
     def _require_open(self) -> None:
         if self._closed:

@@ -21,11 +21,10 @@ from coach_rl.environments.faults import (
     OldInterface,
     RowFailure,
     Unstable,
-    close_failure,
+    close_failures,
     failure_of,
     instability_counters,
     is_finite,
-    is_signal,
     is_users_interrupt,
     non_finite,
     non_finite_places,
@@ -275,15 +274,9 @@ class LocalRows:
     def close(self) -> list[str]:
         """Warnings about environments that failed to close; all are closed."""
         rows, self._rows = self._rows, []
-        failures = []
-        for row, number in zip(rows, self._numbers, strict=False):  # not all may have been made
-            try:
-                row.env.close()
-            except BaseException as error:
-                if is_signal(error):
-                    raise
-                failures.append(close_failure(error, env=row.env, level=self._level, row=number))
-        return failures
+        made = zip(rows, self._numbers, strict=False)  # not all may have been
+        closed = (close_failures(row.env, level=self._level, row=n) for row, n in made)
+        return [failure for failures in closed for failure in failures]
 
     def _layout_like_first(self, env: object) -> Layout:
         """The layout of this environment, which must be that of the first."""

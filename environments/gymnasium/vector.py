@@ -42,9 +42,8 @@ from coach_rl.core.typed_values import Arguments, thawed
 from coach_rl.environments.faults import (
     SettingsWatch,
     SpaceWatch,
-    close_failure,
+    close_failures,
     is_finite,
-    is_signal,
     is_users_interrupt,
     non_finite,
     non_finite_places,
@@ -179,12 +178,10 @@ class VectorEnvironment:
             self._inbox.stop("the environment is closed; build a new one")
             try:
                 with self._settings:
-                    self._vector.close()
-            except BaseException as error:
-                if is_signal(error):
-                    raise
-                failure = close_failure(error, env=self._vector, level=self._level, row=None)
-                warn(failure)
+                    for failure in close_failures(self._vector, level=self._level, row=None):
+                        warn(failure)
+            except EnvironmentFault as error:  # about settings, which are put back
+                warn(str(error))
 
     def _started(self, seed: Any) -> tuple[Observation, list[Info]]:
         """Copies of the observations and infos after a reset of every row."""
