@@ -261,6 +261,27 @@ def first_action(space: Space) -> Array:
     return np.zeros((), np.float32)
 
 
+def forbidden(space: Space, action: Action, mask: Array) -> BoolArray:
+    """Return which actions [R, ...] a mask forbids, [R].
+
+    Args:
+        space: Where they lie.
+        action: [R, ...], or a dict of such arrays for a Dict space.
+        mask: [R, M]; an entry above 0 allows.
+    """
+    masks, wrong = mask.reshape(len(mask), -1) > 0, np.zeros(len(mask), np.bool_)
+    parts = space.spaces if isinstance(space, spaces.Dict) else {"": space}
+    begin = 0
+    for key, part in parts.items():
+        chosen = (action[key] if isinstance(action, dict) else action) - first_action(part)
+        for number, size in enumerate(choice_sizes(part)):
+            own = masks[:, begin : begin + size]
+            column = chosen.reshape(len(mask), -1)[:, number].astype(np.int64)
+            wrong |= ~np.take_along_axis(own, column[:, None], axis=1)[:, 0]
+            begin += size
+    return wrong
+
+
 def clipped_to_space(space: Space, actions: Action) -> Action:
     """Actions [R, ...] with the elements of every Box clipped to its bounds, in the Box's dtype."""
     if isinstance(space, spaces.Dict) and isinstance(actions, dict):

@@ -356,9 +356,11 @@ def _serve(
 
 def _answer(connection: Connection, make: Callable[[], object], progress: Progress | None) -> None:
     """Make the object, then answer requests; warnings are sent as they are given."""
-    lock = threading.Lock()
+    lock, process = threading.Lock(), os.getpid()
 
     def send(kind: str, content: object) -> None:
+        if os.getpid() != process:  # the object has forked it
+            os._exit(1)
         with lock:
             _send(connection, (kind, content))
 

@@ -35,7 +35,7 @@ from coach_rl.core.errors import (
 from coach_rl.core.parts import description_of, timed_calls, walk
 from coach_rl.core.records import take
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.spaces import EnvironmentSpaces, check_actions
+from coach_rl.core.spaces import EnvironmentSpaces, check_actions, forbidden
 from coach_rl.core.state import Appended
 from coach_rl.testing.agent_trial import (
     AFTER,
@@ -46,7 +46,6 @@ from coach_rl.testing.agent_trial import (
     parts_of,
     same_actions,
 )
-from coach_rl.testing.allowed_actions import forbidden
 from coach_rl.testing.environment_contract import Finding, add_tests, tried
 from coach_rl.testing.goal_contract import GOAL_CHECKS
 from coach_rl.testing.trial import ContractViolation, expect, expect_same_state, refused

@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from coach_rl.core.errors import EnvironmentFault, SpaceError
 from coach_rl.core.records import Action, Array, Observation
-from coach_rl.core.shown_text import shown_level
+from coach_rl.core.shown_text import shown_level, shown_value
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 
 PLAIN_KEY = "observation"
@@ -23,7 +23,7 @@ Leaves = list[Any]
 """One row's values in the order of the flat keys."""
 Info = dict[str, object]
 """One row's info: numbers, booleans, strings and arrays by flat name."""
-_SUCCESS = ("is_success", "success")
+SUCCESS = ("is_success", "success")
 """Keys of the info that give success rates."""
 
 
@@ -53,13 +53,8 @@ class Layout:
             leaf: Any = observation
             for name in path:
                 leaf = entry(leaf, name)
-            if leaf is _MISSING:
-                raise EnvironmentFault(
-                    f"the observation has no '{key}', which its space has; got "
-                    f"{_described(observation)}"
-                )
             if type(leaf) is not np.ndarray:
-                leaf = _as_array(leaf, key)
+                leaf = as_array(leaf, key, observation)
             if leaf.shape != shape:
                 raise EnvironmentFault(
                     f"observation '{key}' has shape {leaf.shape}, its space {shape}"
@@ -151,7 +146,15 @@ def layout_of(observation_space: Space | None, action_space: Space | None, *, le
 def _flat(space: Space, *, what: str, wrapper: str) -> dict[str, tuple[tuple[str, ...], Space]]:
     """The simple spaces in `space` by flat name, each with the keys that lead to it."""
     found = list(_simple_parts(space))
+    if not found:
+        raise SpaceError(f"{what} is {space}, which has no parts; give it one with {wrapper}")
     for path, part in found:
+        for key in path:
+            if not isinstance(key, str):
+                raise SpaceError(
+                    f"{what} has a Dict space with the key {shown_value(key, 200)} of type "
+                    f"{type(key).__name__}; keys must be strings: rename them with {wrapper}"
+                )
         if not isinstance(part, SUPPORTED):
             where = f" at '{'/'.join(path)}'" if path else ""
             raise SpaceError(
@@ -204,15 +207,28 @@ def entry(values: object, name: str) -> Any:
     return _MISSING
 
 
-def _as_array(leaf: object, key: str) -> Array:
-    """An observation that is no array, as one."""
-    try:
-        array = np.asarray(leaf)
-    except ValueError:  # lists of different lengths
-        array = np.asarray(None)
+def as_array(leaf: object, key: str, observation: object) -> Array:
+    """The part of an observation under a flat key, as an array.
+
+    Raises:
+        EnvironmentFault: There is none, or it has no array form.
+    """
+    if leaf is _MISSING:
+        raise EnvironmentFault(
+            f"the observation has no '{key}', which its space has; got {_described(observation)}"
+        )
+    array = column_of(leaf)
     if array.dtype.kind in "OUSV":
         raise EnvironmentFault(f"observation '{key}' must be an array, got {_described(leaf)}")
     return array
+
+
+def column_of(values: object) -> Array:
+    """The values as an array; lists of different lengths have none, and become None in one."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        return np.asarray(None)
 
 
 def _described(value: object) -> str:
@@ -224,6 +240,17 @@ def _described(value: object) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
 
+def as_dict(values: object, name: str) -> Mapping[Any, Any]:
+    """The values, if they are a dict.
+
+    Raises:
+        EnvironmentFault: They are none.
+    """
+    if not isinstance(values, Mapping):
+        raise EnvironmentFault(f"{name} must be a dict, got {_described(values)}")
+    return values
+
+
 def flat_info(info: Mapping[str, object], prefix: str = "") -> Info:
     """The parts of an info dict that have an array form, nested names joined by slashes.
 
@@ -233,12 +260,12 @@ def flat_info(info: Mapping[str, object], prefix: str = "") -> Info:
         EnvironmentFault: It is no dict, or the success is no number.
     """
     flat: Info = {}
-    if not isinstance(info, Mapping):
-        raise EnvironmentFault(f"the info must be a dict, got {_described(info)}")
-    for key, value in info.items():
+    for key, value in as_dict(info, "the info").items():
         name = f"{prefix}{key}"
-        if name in _SUCCESS and not _is_success(value):
-            raise EnvironmentFault(f"info['{name}'] must be a number or a bool, got {value!r}")
+        if name in SUCCESS and not _is_success(value):
+            raise EnvironmentFault(
+                f"info['{name}'] must be a number or a bool, got {shown_value(value, 200)}"
+            )
         if isinstance(value, Mapping):
             flat |= flat_info(value, f"{name}/")
         elif isinstance(value, np.ndarray | np.void):  # the environment may change it later
@@ -251,11 +278,10 @@ def flat_info(info: Mapping[str, object], prefix: str = "") -> Info:
 
 def _is_success(value: object) -> bool:
     """Return whether a value can be a success, or a degree of success."""
-    if isinstance(value, bool | int | float):
-        return value == value  # not NaN
-    return isinstance(value, np.generic | np.ndarray) and (
-        not value.shape and value.dtype.kind in "biuf" and bool(np.isfinite(value))
-    )
+    if not isinstance(value, int | float | np.generic | np.ndarray):
+        return False
+    number = np.asarray(value)
+    return not number.shape and number.dtype.kind in "biuf" and bool(np.isfinite(number))
 
 
 def batched_infos(infos: Sequence[Info]) -> dict[str, Array]:
@@ -263,7 +289,7 @@ def batched_infos(infos: Sequence[Info]) -> dict[str, Array]:
 
     As in Gymnasium's vector environments, a name that only some rows have gets zeros for the others
     and a boolean array `_<name>` of the rows that have it. A name whose shape differs between
-    the rows has no array form and is left out.
+    the rows, or with an integer of more than 64 bits, has no array form and is left out.
     """
     batch: dict[str, Array] = {}
     if not any(infos):
@@ -271,7 +297,7 @@ def batched_infos(infos: Sequence[Info]) -> dict[str, Array]:
     for name in dict.fromkeys(name for info in infos for name in info):
         values = [np.asarray(info[name]) if name in info else None for info in infos]
         known = [value for value in values if value is not None]
-        if len({value.shape for value in known}) > 1:
+        if len({value.shape for value in known}) > 1 or any(v.dtype.hasobject for v in known):
             continue
         if len(known) == len(values):
             batch[name] = np.stack(known)
