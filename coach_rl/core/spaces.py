@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import gymnasium
 import numpy as np
+import numpy.typing as npt
 from gymnasium import spaces
 
 from coach_rl.core.errors import ActionError, SpaceError, UnknownNameError
@@ -20,6 +21,8 @@ from coach_rl.core.records import (
 )
 
 Space = gymnasium.Space[Any]
+ROUNDING = 1e-6
+"""Largest error that a cast of floats may make, as a part of the range that a Box declares."""
 FORBIDDEN = -1e30
 """Logit or value of an action that a mask forbids: finite, as 0 * FORBIDDEN has to be 0."""
 ActionUnit = Literal["half_range", "raw"]
@@ -70,6 +73,86 @@ def acts_in_units(space: Space) -> bool:
         case spaces.Box() if is_float_box(space):
             return bool(((space.low != -1) | (space.high != 1)).any())
     return False
+
+
+class CastLoss(NamedTuple):
+    """The first number that a cast to another dtype changes."""
+
+    place: int
+    """Its position along the first axis."""
+    text: str
+    """The number and what it becomes."""
+    becomes: float
+    """What it becomes."""
+
+
+def loss_of_cast(
+    values: Array, dtype: npt.DTypeLike, tolerance: FloatArray | float = np.inf
+) -> CastLoss | None:
+    """The first of the numbers that a cast changes; None if it keeps them all.
+
+    Integers and bools have to stay as they are, floats finite and within the tolerance. NaN and
+    infinity stay what they are in floats.
+
+    Args:
+        values: [R, ...].
+        dtype: What they are cast to.
+        tolerance: Largest error of floats, [...]; see `cast_tolerance`.
+    """
+    target = np.dtype(dtype)
+    if np.can_cast(values.dtype, target, "safe"):
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        cast = values.astype(target)
+        if target.kind == "f":
+            error = np.abs(np.subtract(cast, values, dtype=np.float64))  # NaN where both are inf
+            changed = (error > tolerance) | np.isinf(error)
+        else:
+            changed = cast != values
+    if not np.count_nonzero(changed):
+        return None
+    first = tuple(np.argwhere(changed)[0])
+    text = f"{values[first]} ({values.dtype}), which {target} makes {cast[first]}"
+    return CastLoss(int(first[0]), text, float(cast[first]))
+
+
+def cast_tolerance(space: Space) -> FloatArray | float:
+    """The error that a cast of a space's floats may make, [...]: a part of a finite range."""
+    if not isinstance(space, spaces.Box):
+        return np.inf
+    with np.errstate(invalid="ignore"):
+        width = np.subtract(space.high, space.low, dtype=np.float64)
+    return np.where((width > 0) & np.isfinite(width), ROUNDING * width, np.inf)
+
+
+def meaning_of(space: Space, *, bounds: bool = False) -> str:
+    """What the numbers of a space stand for, as text: equal for spaces of the same meaning.
+
+    Dtypes are left out: the same numbers may be kept in several.
+
+    Args:
+        space: Any that environments here have.
+        bounds: Whether those of a Box count, as they do for actions; compared as float32.
+    """
+    match space:
+        case spaces.Dict():
+            named = sorted((str(key), meaning_of(p, bounds=bounds)) for key, p in space.items())
+            return f"{{{', '.join(f'{key}: {meaning}' for key, meaning in named)}}}"
+        case spaces.Discrete():
+            return f"Discrete({space.n}, start={space.start})"
+        case spaces.MultiDiscrete():
+            return f"MultiDiscrete({space.nvec.tolist()}, start={space.start.tolist()})"
+        case spaces.Box() if bounds:
+            return f"Box{space.shape} from {_bound(space.low)} to {_bound(space.high)}"
+    return f"{type(space).__name__}{space.shape}"
+
+
+def _bound(bound: Array) -> str:
+    """A bound as text, one number where it is the same for all elements."""
+    with np.errstate(over="ignore"):
+        values = np.asarray(bound, np.float32)
+    is_even = values.size and (values == values.flat[0]).all()
+    return f"{values.flat[0]:g}" if is_even else str(values.tolist())
 
 
 def without(space: spaces.Dict, key: str) -> spaces.Dict:

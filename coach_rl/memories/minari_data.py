@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
+from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install, warn
 from coach_rl.core.records import Array, BoolArray
-from coach_rl.core.spaces import Space
+from coach_rl.core.spaces import Space, is_float_box, meaning_of
 from coach_rl.memories.batches import (
     ACTION_PARTS,
     ACTIONS,
@@ -102,7 +102,7 @@ def read_minari(
     _check_spaces(source, data, observation_space, action_space)
     for episode in data.iterate_episodes():
         if len(episode):
-            yield _columns(episode, isinstance(data.observation_space, spaces.Dict), action_space)
+            yield _columns(episode)
 
 
 def _opened(source: str) -> Any:
@@ -190,9 +190,8 @@ def _episodes(mask: BoolArray, ends: BoolArray) -> Iterator[tuple[int, int, int]
             begin = end
 
 
-def _columns(episode: Any, is_dict: bool, action_space: Space) -> dict[str, Array]:
+def _columns(episode: Any) -> dict[str, Array]:
     """An episode as a memory's columns, [T, ...] each."""
-    observations = episode.observations if is_dict else {PLAIN_KEY: episode.observations}
     time = len(episode)
     truncated = np.asarray(episode.truncations, np.bool_).copy()
     terminated = np.asarray(episode.terminations, np.bool_)
@@ -204,40 +203,71 @@ def _columns(episode: Any, is_dict: bool, action_space: Space) -> dict[str, Arra
         TRUNCATED: truncated,
         DURATIONS: np.ones(time, np.int64) if durations is None else durations[1 : time + 1],
     }
-    for key, values in observations.items():
+    for key, values in _flat(episode.observations, PLAIN_KEY).items():
         columns[f"{OBSERVATIONS}{key}"] = np.asarray(values)[:time]
         columns[f"{NEXT_OBSERVATIONS}{key}"] = np.asarray(values)[1 : time + 1]
-    if isinstance(action_space, spaces.Dict):
-        return columns | {f"{ACTION_PARTS}{key}": part for key, part in episode.actions.items()}
-    return columns | {ACTIONS: np.asarray(episode.actions)}
+    for key, values in _flat(episode.actions, "").items():
+        columns[f"{ACTION_PARTS}{key}" if key else ACTIONS] = np.asarray(values)
+    return columns
+
+
+def _flat(parts: Any, name: str) -> dict[str, Any]:
+    """The parts of nested dicts and tuples, of spaces or of values, by their keys and slashes.
+
+    Args:
+        parts: A space or a value.
+        name: The name of one that has no parts.
+    """
+    if not isinstance(parts, Mapping | tuple | spaces.Tuple):
+        return {name: parts}
+    below = parts.items() if isinstance(parts, Mapping) else enumerate(parts)
+    return {
+        f"{key}/{inner}" if inner else str(key): part
+        for key, whole in below
+        for inner, part in _flat(whole, "").items()
+    }
 
 
 def _check_spaces(
     source: str, data: Any, observation_space: spaces.Dict, action_space: Space
 ) -> None:
-    shown = data.observation_space
-    if not isinstance(shown, spaces.Dict):
-        shown = spaces.Dict({PLAIN_KEY: shown})
+    """Raise `SpaceError` unless the numbers of a data set mean what those of a memory do.
+
+    Warns:
+        CoachWarning: Its observations have other bounds.
+    """
+    observed = spaces.Dict(_flat(data.observation_space, PLAIN_KEY))
+    acted = data.action_space
+    if isinstance(acted, spaces.Dict | spaces.Tuple):
+        acted = spaces.Dict(_flat(acted, ""))
     for what, theirs, ours in (
-        ("observations", shown, observation_space),
-        ("actions", data.action_space, action_space),
+        ("observations", observed, observation_space),
+        ("actions", acted, action_space),
     ):
-        if _form(theirs) != _form(ours):
+        if meaning_of(theirs) != meaning_of(ours):
             raise SpaceError(
-                f"data set '{source}' has {what} {_form(theirs)}, the memory keeps {_form(ours)}; "
-                "use a data set of the same task, or filters that make its spaces"
+                f"data set '{source}' has {what} {meaning_of(theirs)}, the memory keeps "
+                f"{meaning_of(ours)}; use a data set of the same task, or filters that make its "
+                "spaces"
             )
-
-
-def _form(space: Space) -> str:
-    """Describe the properties that two spaces must share, as readable text."""
-    match space:
-        case spaces.Dict():
-            parts = ", ".join(f"{key}: {_form(part)}" for key, part in sorted(space.items()))
-            return f"{{{parts}}}"
-        case spaces.Discrete():
-            return f"Discrete({space.n}, start={space.start})"
-    return f"{type(space).__name__}{space.shape}"
+    if meaning_of(acted, bounds=True) != meaning_of(action_space, bounds=True):
+        raise SpaceError(
+            f"data set '{source}' has actions {meaning_of(acted, bounds=True)}, the memory keeps "
+            f"{meaning_of(action_space, bounds=True)}, where a number is another action; an "
+            "OutputFilter with LinearBoxToBoxMap(low=..., high=...) lets the agent act within the "
+            "bounds of the data set"
+        )
+    for key, space in observation_space.items():
+        theirs, ours = (meaning_of(each, bounds=True) for each in (observed[key], space))
+        if theirs == ours:
+            continue
+        message = f"data set '{source}' has observations '{key}' {theirs}, the memory keeps {ours}"
+        if is_float_box(space) != is_float_box(observed[key]):
+            raise SpaceError(
+                f"{message}, where a number means something else; filter the environment's "
+                "observations as those of the data set were, or convert the data set"
+            )
+        warn(f"{message}; check that they have the same unit and scale")
 
 
 def _shown(observations: dict[str, Array]) -> Shown:

@@ -45,6 +45,7 @@ from coach_rl.environments.faults import (
 )
 from coach_rl.environments.gymnasium.environment import response_of
 from coach_rl.environments.gymnasium.layout import (
+    FLOATS_COMPARED,
     Info,
     batched_infos,
     entry,
@@ -98,6 +99,7 @@ class VectorEnvironment:
         """The last action of every row, [N, ...] each."""
         self._held = np.zeros(vector.num_envs, np.bool_)
         """[N] whether the row's episode has ended without its next first observation."""
+        self._steps = 0
         self._reset_infos: set[str] = set()
         """Names of the infos of an episode's start, as the last reset gave them."""
         self._watch = SpaceWatch(self._layout.spaces, level=level)
@@ -197,7 +199,10 @@ class VectorEnvironment:
         """Copies of the results of one step, and the rows that ended, [N]."""
         given = self._layout.nested_action([values.copy() for values in self._actions])
         seen, reward, terminated, truncated, info = self._vector.step(given)
-        observation = now = self._arrays(seen)
+        self._steps += 1
+        is_start = self._held.any() or np.any(terminated) or np.any(truncated)
+        with_floats = bool(is_start) or self._steps <= FLOATS_COMPARED
+        observation = now = self._arrays(seen, with_floats=with_floats)
         terminated, truncated = np.array(terminated, np.bool_), np.array(truncated, np.bool_)
         ended = (terminated | truncated) & ~self._held
         if self._mode is AutoresetMode.SAME_STEP and ended.any():
@@ -283,15 +288,17 @@ class VectorEnvironment:
             return [values[row] for values in self._arrays(final).values()]
         return self._layout.leaves(final[row])
 
-    def _arrays(self, observation: Any) -> Observation:
-        """Copies of the batched observation's flat arrays, [N, ...] each."""
+    def _arrays(self, observation: Any, *, with_floats: bool = True) -> Observation:
+        """Copies of the batched observation's flat arrays, [N, ...] each; see `check_cast`."""
         arrays: Observation = {}
         parts = self._layout.spaces.observation.spaces.items()
         for path, (key, space) in zip(self._layout.observation_paths, parts, strict=True):
             values = observation
             for name in path:
                 values = entry(values, name)
-            arrays[key] = np.array(values, space.dtype)
+            given = np.asarray(values)
+            self._layout.check_cast(key, given, with_floats=with_floats)
+            arrays[key] = np.array(given, space.dtype)
             if arrays[key].shape != (self.num_envs, *(space.shape or ())):
                 raise EnvironmentFault(
                     f"'{self._level}' gave observation '{key}' the shape {arrays[key].shape}, "
