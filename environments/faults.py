@@ -358,8 +358,7 @@ def failure_of(
     """The failure of a row whose environment raised an error or returned malformed values.
 
     Args:
-        error: The error; an `EnvironmentFault` is about malformed values, a `NonFiniteError` about
-            infinite ones.
+        error: The error; an `EnvironmentFault` is about malformed values.
         env: The environment; None before it was made.
         level: Its name.
         row: Number of the row.
@@ -372,8 +371,6 @@ def failure_of(
         cause, text = "unstable", f"{error}{_definition(env, verb)}"
     elif old := _old_interface(error, verb):
         cause, text = "malformed", f"{old}{_definition(env, verb)}"
-    elif isinstance(error, NonFiniteError):
-        cause, text = "non_finite", f"{error}{_definition(env, verb)}"
     elif isinstance(error, EnvironmentFault):
         cause, text = "malformed", f"{error}{_definition(env, verb)}"
     else:

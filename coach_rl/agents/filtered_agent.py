@@ -10,6 +10,7 @@ from gymnasium.spaces import Discrete, MultiDiscrete
 from torch import nn
 
 from coach_rl.agents.agent_rows import (
+    REWARD,
     AgentRows,
     Bonus,
     BonusFunction,
@@ -20,6 +21,7 @@ from coach_rl.agents.agent_rows import (
     check_counted,
     check_finite,
     flat_choice,
+    warn_of_rounding,
     write_rows,
 )
 from coach_rl.agents.own_filters import (
@@ -244,7 +246,10 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
                 f"agent '{name}': its symmetry transforms each observation by itself, and a filter "
                 "of its InputFilter remembers earlier ones (a stack?); leave one of them out"
             )
+        filters_reward = {REWARD} if self.input_filter.changes_reward else set()
+        self._filtered = self.input_filter.changed_keys | filters_reward
         self.observation_space = self.input_filter.observation_space
+        warn_of_rounding(self.observation_space, name)
         self.action_space = self.output_filter.agent_space
         self._conditions: dict[str, str] = (
             {} if symmetry is None else {"symmetry": symmetry.description}
@@ -531,7 +536,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
 
     def _check(self, rows: IntArray, observation: Observation, reward: FloatArray | None) -> None:
         """Raise an error that names a number that is not finite, or outside of its space."""
-        check_finite(rows, observation, reward)
+        check_finite(rows, observation, reward, self._filtered)
         for key, space in self._counted.items():
             check_counted(key, space, rows, observation[key], agent=self.name)
 

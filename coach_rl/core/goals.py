@@ -383,30 +383,6 @@ class GoalSpace:
         reward = -length_of(difference) if self.reward == "dense" else reached - 1.0
         return Verdict(difference, reward, reached, reached)
 
-    def rounding_of(self, goals: FloatArray) -> str | None:
-        """Return a warning where float32 rounds goals [R, G] too much for their thresholds.
-
-        That is where its numbers are farther apart than a tenth of one, or than a whole one for
-        whole numbers, which may be exact. None: nowhere.
-        """
-        goals = goals[:, : self.size]
-        is_rough = np.abs(goals) >= self._resolved
-        if not np.count_nonzero(is_rough):
-            return None
-        apart = np.spacing(np.abs(goals).astype(np.float32))
-        is_rough &= (goals != np.rint(goals)) | (apart > self._thresholds)
-        if not is_rough.any():
-            return None
-        row, element = np.argwhere(is_rough)[0]
-        value = goals[row, element]
-        return (
-            f"goals under '{self.key}' are float32, whose numbers are "
-            f"{apart[row, element]:g} apart near {value:g}, and element {element} "
-            f"has the threshold {self.threshold[element]:g}: other goals may count as reached; "
-            "subtract an origin from the observation in the environment or a wrapper, so that "
-            "goals are near 0 (the run continues)"
-        )
-
     def distance(self, goal: FloatArray, observation: Observation) -> FloatArray:
         """Euclidean distance to the goal, float64 [R]."""
         return length_of(self.difference(goal, observation))
@@ -435,16 +411,6 @@ class GoalSpace:
         return np.array(self.threshold)
 
     @cached_property
-    def _resolved(self) -> FloatArray:
-        """Magnitude below which float32 resolves a tenth of each threshold, [G].
-
-        Below 2**e its numbers are at most 2**(e - 24) apart.
-        """
-        with np.errstate(divide="ignore"):
-            resolved = np.exp2(np.floor(np.log2(self._thresholds / 10)) + 24)
-        return np.where(self._thresholds > 0, resolved, np.inf)
-
-    @cached_property
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         """Lower and upper bound of each goal element, float32 [G] each."""
         with np.errstate(over="ignore"):  # beyond float32: without bounds
@@ -464,6 +430,9 @@ class GoalSpace:
 class GoalRounding:
     """A check that warns once where float32 rounds goals too much for their thresholds.
 
+    That is where its numbers are farther apart than a tenth of one, or than a whole one for whole
+    numbers, which may be exact.
+
     Args:
         space: The goals; what lies nearest to 0 within their bounds is compared at once, as wide
             bounds mean little. None: there are none.
@@ -472,14 +441,32 @@ class GoalRounding:
     def __init__(self, space: GoalSpace | None) -> None:
         self._space = space
         if space is not None:
+            threshold = np.array(space.threshold)
+            self._threshold = np.where(threshold > 0, threshold, np.inf)
+            # Below 2**e float32 numbers are at most 2**(e - 24) apart.
+            self._fine = np.exp2(np.floor(np.log2(self._threshold / 10)) + 24)
             self.check(np.clip([np.zeros(space.size)], space.low, space.high))
 
     def check(self, goals: FloatArray) -> None:
         """Compare goals [R, G]."""
-        message = None if self._space is None else self._space.rounding_of(goals)
-        if message is not None:
+        space = self._space
+        if space is None:
+            return
+        goals = goals[:, : space.size]
+        if not np.count_nonzero(is_rough := np.abs(goals) >= self._fine):
+            return
+        apart = np.spacing(np.abs(goals).astype(np.float32))
+        is_rough &= (goals != np.rint(goals)) | (apart > self._threshold)
+        for row, element in np.argwhere(is_rough)[:1]:
             self._space = None
-            warn(message, above=2)
+            warn(
+                f"float32 numbers are {apart[row, element]:g} apart near the goal "
+                f"{goals[row, element]:g} of '{space.key}', and the threshold of element {element} "
+                f"is {space.threshold[element]:g}, so other goals count as reached; subtract an "
+                "origin in the environment or a wrapper, so that goals are near 0 (the run "
+                "continues)",
+                above=2,
+            )
 
 
 def takes(function: Callable[..., object], count: int) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
@@ -75,21 +75,10 @@ def acts_in_units(space: Space) -> bool:
     return False
 
 
-class CastLoss(NamedTuple):
-    """The first number that a cast to another dtype changes."""
-
-    place: int
-    """Its position along the first axis."""
-    text: str
-    """The number and what it becomes."""
-    becomes: float
-    """What it becomes."""
-
-
 def loss_of_cast(
     values: Array, dtype: npt.DTypeLike, tolerance: FloatArray | float = np.inf
-) -> CastLoss | None:
-    """The first of the numbers that a cast changes; None if it keeps them all.
+) -> tuple[int, str] | None:
+    """The first number that a cast changes: its place along the first axis, and a text.
 
     Integers and bools have to stay as they are, floats finite and within the tolerance. NaN and
     infinity stay what they are in floats.
@@ -98,6 +87,9 @@ def loss_of_cast(
         values: [R, ...].
         dtype: What they are cast to.
         tolerance: Largest error of floats, [...]; see `cast_tolerance`.
+
+    Returns:
+        None if the cast keeps them all.
     """
     target = np.dtype(dtype)
     if np.can_cast(values.dtype, target, "safe"):
@@ -112,8 +104,7 @@ def loss_of_cast(
     if not np.count_nonzero(changed):
         return None
     first = tuple(np.argwhere(changed)[0])
-    text = f"{values[first]} ({values.dtype}), which {target} makes {cast[first]}"
-    return CastLoss(int(first[0]), text, float(cast[first]))
+    return int(first[0]), f"{values[first]} ({values.dtype}), which {target} makes {cast[first]}"
 
 
 def cast_tolerance(space: Space) -> FloatArray | float:
@@ -386,7 +377,7 @@ def check_actions(space: Space, actions: Action, rows: IntArray | None = None) -
         row = place if rows is None else rows[place]
         raise ActionError(
             f"action {actions[place]} of row {row} lies outside {space}; "
-            "clip it, or let an OutputFilter do so"
+            "clip or round it, or let an OutputFilter do so"
         )
 
 
@@ -394,7 +385,9 @@ def inside(space: Space, values: Array) -> BoolArray:
     """Return which elements of values [rows, ...] of a space that is no Dict lie in it."""
     match space:
         case spaces.Box():
-            return np.asarray((values >= space.low) & (values <= space.high))
+            within = np.asarray((values >= space.low) & (values <= space.high))
+            is_cut = values.dtype.kind == "f" and not is_float_box(space)
+            return within & (values == np.rint(values)) if is_cut else within
         case spaces.Discrete():
             integral = values.dtype.kind in "iu"
             return np.asarray(integral & (values >= space.start) & (values < space.start + space.n))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install, warn
+from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
 from coach_rl.core.records import Array, BoolArray
 from coach_rl.core.spaces import Space, is_float_box, meaning_of
 from coach_rl.memories.batches import (
@@ -233,41 +233,30 @@ def _check_spaces(
 ) -> None:
     """Raise `SpaceError` unless the numbers of a data set mean what those of a memory do.
 
-    Warns:
-        CoachWarning: Its observations have other bounds.
+    Bounds of actions count, and those of observations where integers meet floats.
     """
     observed = spaces.Dict(_flat(data.observation_space, PLAIN_KEY))
     acted = data.action_space
     if isinstance(acted, spaces.Dict | spaces.Tuple):
         acted = spaces.Dict(_flat(acted, ""))
-    for what, theirs, ours in (
-        ("observations", observed, observation_space),
-        ("actions", acted, action_space),
+    converted = [
+        (f"observations '{key}'", observed.get(key), part, True)
+        for key, part in observation_space.items()
+        if is_float_box(part) != is_float_box(observed.get(key))
+    ]
+    for what, theirs, ours, bounds in (
+        ("observations", observed, observation_space, False),
+        ("actions", acted, action_space, False),
+        ("actions", acted, action_space, True),
+        *converted,
     ):
-        if meaning_of(theirs) != meaning_of(ours):
+        has, keeps = meaning_of(theirs, bounds=bounds), meaning_of(ours, bounds=bounds)
+        if has != keeps:
             raise SpaceError(
-                f"data set '{source}' has {what} {meaning_of(theirs)}, the memory keeps "
-                f"{meaning_of(ours)}; use a data set of the same task, or filters that make its "
-                "spaces"
+                f"data set '{source}' has {what} {has}, the memory keeps {keeps}; use a data set "
+                "of the same task, or filters that make its spaces (LinearBoxToBoxMap for bounds "
+                "of actions, ObservationToUInt8Filter for bytes)"
             )
-    if meaning_of(acted, bounds=True) != meaning_of(action_space, bounds=True):
-        raise SpaceError(
-            f"data set '{source}' has actions {meaning_of(acted, bounds=True)}, the memory keeps "
-            f"{meaning_of(action_space, bounds=True)}, where a number is another action; an "
-            "OutputFilter with LinearBoxToBoxMap(low=..., high=...) lets the agent act within the "
-            "bounds of the data set"
-        )
-    for key, space in observation_space.items():
-        theirs, ours = (meaning_of(each, bounds=True) for each in (observed[key], space))
-        if theirs == ours:
-            continue
-        message = f"data set '{source}' has observations '{key}' {theirs}, the memory keeps {ours}"
-        if is_float_box(space) != is_float_box(observed[key]):
-            raise SpaceError(
-                f"{message}, where a number means something else; filter the environment's "
-                "observations as those of the data set were, or convert the data set"
-            )
-        warn(f"{message}; check that they have the same unit and scale")
 
 
 def _shown(observations: dict[str, Array]) -> Shown:

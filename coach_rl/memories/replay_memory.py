@@ -383,8 +383,6 @@ class ReplayMemory:
         self._recorded = recorded
         self._rounding = GoalRounding(layout.hindsight and layout.hindsight.goal)
         self._awaits_first = True
-        self._cast: tuple[str, ...] = ()
-        """Columns whose transitions come in a dtype that the column's does not contain."""
         self._sequences = 0
         """Sequences of the last batch."""
 
@@ -421,7 +419,8 @@ class ReplayMemory:
         values = self.layout.columns(transition)
         if self._awaits_first:
             self._allocate_first(values)
-        self._check_casts(values, self._cast)
+        if ACHIEVED in values:
+            self._rounding.check(values[ACHIEVED])
         positions = self.store.add(transition.rows, values)
         if self.priorities is not None:
             self.priorities.added(positions, int(transition.duration.sum()))
@@ -484,7 +483,7 @@ class ReplayMemory:
             values = episode | layout.hindsight_ledger(episode)
             if layout.keeps_follows:
                 values[FOLLOWS] = np.ones(time, np.bool_)
-            self._check_casts(values, (*self.store.fields, REWARDS), f" of data set '{source}'")
+            self._check_casts(values, f"data set '{source}'")
             positions = self.store.extend(row, values)
             if self.priorities is not None:
                 self.priorities.added(positions, 0)
@@ -540,30 +539,17 @@ class ReplayMemory:
                     f"the first transition has {shape} under '{path}', the memory was built "
                     f"for {field.shape}; build it for the agent's filtered spaces"
                 )
-        self._cast = tuple(
-            path
-            for path, field in self.store.fields.items()
-            if not np.can_cast(values[path].dtype, field.dtype, "safe")
-            and (values[path].dtype.kind, np.dtype(field.dtype).kind) != ("f", "f")
-        )
+        self._check_casts(values, "the first transition")
         self._awaits_first = False
 
-    def _check_casts(
-        self, values: Mapping[str, Array], paths: Iterable[str], source: str = ""
-    ) -> None:
-        """Raise `SpaceError` naming a number that a column would keep as another one.
-
-        Warns:
-            CoachWarning: Achieved goals are rounded too much for their thresholds; warns once.
-        """
-        if ACHIEVED in values:
-            self._rounding.check(values[ACHIEVED])
-        for path in paths:
-            loss = loss_of_cast(values[path], (self.store.fields | LEDGER)[path].dtype)
+    def _check_casts(self, values: Mapping[str, Array], owner: str) -> None:
+        """Raise `SpaceError` naming a number that a column would keep as another one."""
+        for path, field in {**self.store.fields, REWARDS: LEDGER[REWARDS]}.items():
+            loss = loss_of_cast(values[path], field.dtype)
             if loss is not None:
                 raise SpaceError(
-                    f"'{path.removeprefix('/')}'{source} is {loss.text}; correct the space, or "
-                    "what makes the numbers"
+                    f"{owner} has {loss[1]} under '{path}', as the memory keeps it; correct the "
+                    "space, or what makes the numbers"
                 )
 
 

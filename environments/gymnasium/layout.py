@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.errors import EnvironmentFault, NonFiniteError, SpaceError, warn
+from coach_rl.core.errors import EnvironmentFault, SpaceError, warn
 from coach_rl.core.records import Action, Array, Observation
 from coach_rl.core.shown_text import shown_level
 from coach_rl.core.spaces import EnvironmentSpaces, Space, cast_tolerance, loss_of_cast
@@ -43,17 +43,16 @@ class Layout:
     action_space: Space
     """The action space of the Gymnasium environment."""
 
-    def leaves(self, observation: object, *, with_floats: bool = True) -> Leaves:
+    def leaves(self, observation: object, step: int = 0) -> Leaves:
         """One row's observation as a list of arrays.
 
         Args:
             observation: What the environment returned.
-            with_floats: Whether casts of floats are compared; those of integers always are.
+            step: See `check_cast`.
 
         Raises:
             EnvironmentFault: A key is missing, a shape or kind differs from the space's, e.g.
                 float for int, or the space's dtype has no such number.
-            NonFiniteError: The space's dtype makes a float infinite.
         """
         found: Leaves = []
         for path, key, shape, kinds in self._wanted:
@@ -72,50 +71,46 @@ class Layout:
                     f"observation '{key}' has shape {leaf.shape}, its space {shape}"
                 )
             if leaf.dtype not in kinds:
-                self.check_cast(key, leaf[None], with_floats=with_floats)
+                self.check_cast(key, leaf[None], step)
             found.append(leaf)
         return found
 
-    def check_cast(self, key: str, values: Array, *, with_floats: bool) -> None:
+    def check_cast(self, key: str, values: Array, step: int) -> None:
         """Compare observations [R, ...] with what they are in the dtype of their space.
 
         Args:
             key: Their flat name.
             values: As the environment returned them.
-            with_floats: Whether floats are compared; integers always are.
+            step: The rows' number of steps, 0 at a start; of floats the first `FLOATS_COMPARED`
+                are compared.
 
         Raises:
             EnvironmentFault: They are of another kind, or the dtype has no such number.
-            NonFiniteError: It makes a float infinite.
 
         Warns:
-            CoachWarning: Floats lose more than a millionth of their range; once for each key.
+            CoachWarning: Floats become infinite, or lose more than a millionth of their range;
+                once for each key.
         """
-        space, given = self.spaces.observation[key], values.dtype
-        kinds, wanted = self._kinds[key], np.dtype(space.dtype)
+        space, given, kinds = self.spaces.observation[key], values.dtype, self._kinds[key]
+        wanted = np.dtype(space.dtype)
         if given in kinds:
+            return
+        if given.kind not in ("biuf" if wanted.kind == "f" else "biu"):
+            raise EnvironmentFault(f"observation '{key}' is {given}, its space {wanted}")
+        if wanted.kind == "f" and step > FLOATS_COMPARED:
             return
         if np.can_cast(given, wanted, "safe"):
             kinds.append(given)
-            return
-        if given.kind not in "biuf" or (given.kind == "f" and wanted.kind != "f"):
-            raise EnvironmentFault(f"observation '{key}' is {given}, its space {wanted}")
-        if wanted.kind == "f" and not with_floats:
-            return
-        loss = loss_of_cast(values, wanted, cast_tolerance(space))
-        if loss is None:
-            return
-        row = f" of row {loss.place}" if len(values) > 1 else ""
-        what = f"observation '{key}'{row} is {loss.text}, the dtype of its space"
-        if wanted.kind != "f":
-            raise EnvironmentFault(f"{what}; declare a dtype that has such numbers, or correct them")
-        if np.isinf(loss.becomes):
-            raise NonFiniteError(f"{what}; scale it, or declare the space in {given}")
-        kinds.append(given)
-        warn(
-            f"{what}: more than a millionth of its range is lost; subtract an origin in the "
-            "environment, so that the numbers are near 0 (the run continues)"
-        )
+        elif loss := loss_of_cast(values, wanted, cast_tolerance(space)):
+            row = f" of row {loss[0]}" if len(values) > 1 else ""
+            what = f"observation '{key}'{row} is {loss[1]}, the dtype of its space"
+            if wanted.kind != "f":
+                raise EnvironmentFault(f"{what}; declare a dtype that has it, or correct it")
+            kinds.append(given)
+            warn(
+                f"{what}, an error of more than a millionth of its range; scale it or subtract an "
+                "origin in the environment (the run continues)"
+            )
 
     @cached_property
     def _wanted(self) -> list[tuple[tuple[str, ...], str, tuple[int, ...], list[np.dtype[Any]]]]:

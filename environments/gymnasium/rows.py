@@ -28,14 +28,7 @@ from coach_rl.environments.faults import (
     is_users_interrupt,
     non_finite,
 )
-from coach_rl.environments.gymnasium.layout import (
-    FLOATS_COMPARED,
-    Info,
-    Layout,
-    Leaves,
-    flat_info,
-    layout_of,
-)
+from coach_rl.environments.gymnasium.layout import Info, Layout, Leaves, flat_info, layout_of
 from coach_rl.environments.gymnasium.recipe import Env, Recipe
 
 T = TypeVar("T")
@@ -422,7 +415,6 @@ class Row:
         self._actions = ActionHistory(layout.action_parts) if keeps_actions else None
         self._rewards = 0.0
         self._steps = 0
-        """Steps so far, up to `FLOATS_COMPARED`."""
         self._last: Leaves = []
 
     def reset(self, seed: int | None = None) -> tuple[Leaves, Info]:
@@ -463,10 +455,8 @@ class Row:
             ) from error
         reward = given if type(given) is float else _number(given)
         self._rewards += reward
-        is_early = self._steps < FLOATS_COMPARED
-        if is_early:
-            self._steps += 1
-        self._last = self._layout.leaves(observation, with_floats=is_early)
+        self._steps += 1
+        self._last = self._layout.leaves(observation, self._steps)
         if type(terminated) is not bool:
             terminated = _flag("terminated", terminated)
         if type(truncated) is not bool:

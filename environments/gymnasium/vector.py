@@ -45,7 +45,6 @@ from coach_rl.environments.faults import (
 )
 from coach_rl.environments.gymnasium.environment import response_of
 from coach_rl.environments.gymnasium.layout import (
-    FLOATS_COMPARED,
     Info,
     batched_infos,
     entry,
@@ -200,9 +199,8 @@ class VectorEnvironment:
         given = self._layout.nested_action([values.copy() for values in self._actions])
         seen, reward, terminated, truncated, info = self._vector.step(given)
         self._steps += 1
-        is_start = self._held.any() or np.any(terminated) or np.any(truncated)
-        with_floats = bool(is_start) or self._steps <= FLOATS_COMPARED
-        observation = now = self._arrays(seen, with_floats=with_floats)
+        has_start = self._held.any() or np.any(terminated) or np.any(truncated)
+        observation = now = self._arrays(seen, 0 if has_start else self._steps)
         terminated, truncated = np.array(terminated, np.bool_), np.array(truncated, np.bool_)
         ended = (terminated | truncated) & ~self._held
         if self._mode is AutoresetMode.SAME_STEP and ended.any():
@@ -288,7 +286,7 @@ class VectorEnvironment:
             return [values[row] for values in self._arrays(final).values()]
         return self._layout.leaves(final[row])
 
-    def _arrays(self, observation: Any, *, with_floats: bool = True) -> Observation:
+    def _arrays(self, observation: Any, step: int = 0) -> Observation:
         """Copies of the batched observation's flat arrays, [N, ...] each; see `check_cast`."""
         arrays: Observation = {}
         parts = self._layout.spaces.observation.spaces.items()
@@ -297,13 +295,13 @@ class VectorEnvironment:
             for name in path:
                 values = entry(values, name)
             given = np.asarray(values)
-            self._layout.check_cast(key, given, with_floats=with_floats)
-            arrays[key] = np.array(given, space.dtype)
-            if arrays[key].shape != (self.num_envs, *(space.shape or ())):
+            if given.shape != (self.num_envs, *(space.shape or ())):
                 raise EnvironmentFault(
-                    f"'{self._level}' gave observation '{key}' the shape {arrays[key].shape}, "
+                    f"'{self._level}' gave observation '{key}' the shape {given.shape}, "
                     f"its space has {(self.num_envs, *(space.shape or ()))}"
                 )
+            self._layout.check_cast(key, given, step)
+            arrays[key] = np.array(given, space.dtype)
         return arrays
 
     def _guarded(self, verb: str, call: Callable[[], T]) -> T:
