@@ -74,7 +74,7 @@ def write_minari(
     storage = import_module("minari.dataset.minari_storage").MinariStorage.new(
         folder / "data",
         observation_space=_shown_space(observation_space),
-        action_space=action_space,
+        action_space=_nested(action_space, spaces.Dict),
         jpeg_encoding=False,  # which would lose bits
     )
     about = {"dataset_id": name, "minari_version": minari.__version__}
@@ -173,10 +173,11 @@ def _buffers(
 def _actions(column: Callable[[str], Array], space: Space, agent: str) -> Shown:
     path = f"/agents/{agent}/actions"
     if isinstance(space, spaces.Dict):
-        return {
+        parts = {
             key: column(f"{path}/{key}").astype(part.dtype, copy=False)
             for key, part in space.spaces.items()
         }
+        return _nested(parts, dict)
     return column(path).astype(space.dtype, copy=False)
 
 
@@ -260,11 +261,24 @@ def _check_spaces(
 
 
 def _shown(observations: dict[str, Array]) -> Shown:
-    return observations[PLAIN_KEY] if set(observations) == {PLAIN_KEY} else observations
+    is_plain = set(observations) == {PLAIN_KEY}
+    return observations[PLAIN_KEY] if is_plain else _nested(observations, dict)
 
 
 def _shown_space(space: spaces.Dict) -> Space:
-    return space[PLAIN_KEY] if set(space.spaces) == {PLAIN_KEY} else space
+    is_plain = set(space.spaces) == {PLAIN_KEY}
+    return space[PLAIN_KEY] if is_plain else _nested(space, spaces.Dict)
+
+
+def _nested(parts: Any, make: Callable[[dict[str, Any]], Any]) -> Any:
+    """Parts by flat name as dicts in dicts, which Minari reads back; what has no parts, itself."""
+    if not isinstance(parts, Mapping):
+        return parts
+    below: dict[str, dict[str, Any]] = {}
+    for name, part in parts.items():
+        key, _, rest = name.partition("/")
+        below.setdefault(key, {})[rest] = part
+    return make({key: each[""] if "" in each else _nested(each, make) for key, each in below.items()})
 
 
 def _minari() -> ModuleType:

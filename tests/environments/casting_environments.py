@@ -68,7 +68,8 @@ class ShowsMany(VectorEnv):
         return self.joined([row.reset()[0] for row in self.rows]), {}
 
     def step(self, actions):
-        seen, rewards, terminated, truncated, _ = zip(*(row.step(0) for row in self.rows))
+        answers = [row.step(0) for row in self.rows]
+        seen, rewards, terminated, truncated, _ = zip(*answers, strict=True)
         return self.joined(seen), *map(np.array, (rewards, terminated, truncated)), {}
 
     def joined(self, seen):
@@ -95,7 +96,5 @@ class ShowsAgents(ParallelEnv):
         return {name: env.reset()[0] for name, env in self.own.items()}, {"cat": {}, "dog": {}}
 
     def step(self, actions):
-        seen, rewards, terminated, truncated, infos = (
-            dict(zip(self.own, each)) for each in zip(*(env.step(0) for env in self.own.values()))
-        )
-        return seen, rewards, terminated, truncated, infos
+        answers = {name: env.step(0) for name, env in self.own.items()}
+        return tuple({name: each[part] for name, each in answers.items()} for part in range(5))
