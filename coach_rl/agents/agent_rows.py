@@ -1,7 +1,7 @@
 """The rows of a filtering agent: state, infos kept with transitions, checks of what they show."""
 
 import warnings
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import ClassVar, Generic, Protocol, TypeVar
@@ -18,6 +18,7 @@ from coach_rl.core.errors import (
     SpaceError,
 )
 from coach_rl.core.goals import takes
+from coach_rl.core.interfaces import InputFilter
 from coach_rl.core.records import (
     Action,
     ActionInfo,
@@ -268,10 +269,7 @@ def warn_of_rounding(space: Dict, agent: str) -> None:
 
 
 def check_finite(
-    rows: IntArray,
-    observation: Observation,
-    reward: FloatArray | None,
-    filtered: Container[str] = (),
+    rows: IntArray, observation: Observation, reward: FloatArray | None, filters: InputFilter
 ) -> None:
     """Raise `NonFiniteError` naming a value that is not finite in float32, and its row.
 
@@ -279,22 +277,24 @@ def check_finite(
         rows: [R].
         observation: [R, ...] each.
         reward: [R]; None at a start.
-        filtered: Keys whose filters may scale numbers that are too large; `REWARD` for the reward.
+        filters: What values pass next; it may scale numbers that are too large.
     """
     for key, values in (observation if reward is None else {**observation, REWARD: reward}).items():
         if values.dtype.kind != "f":
             continue
-        fits = np.isfinite(values) if key in filtered else np.abs(values) <= LARGEST
-        if np.count_nonzero(fits) < fits.size:  # several times faster than `all`
-            place = tuple(np.argwhere(~fits)[0])
-            what = "a reward" if key == REWARD else f"an observation '{key}'"
-            problem = "that is not finite"
-            if np.isfinite(values[place]):
-                problem = f"of {values[place]:g}, which float32 makes infinite,"
-            raise NonFiniteError(
-                f"the environment returned {what} {problem} in row {rows[place[0]]}; "
-                "check the environment, or the size of the actions"
-            )
+        fits = np.abs(values) <= LARGEST  # false for NaN
+        if np.count_nonzero(fits) == fits.size:  # several times faster than `all`
+            continue
+        is_large = bool(np.isfinite(values).all())
+        if is_large and (filters.changes_reward if key == REWARD else key in filters.changed_keys):
+            continue
+        what = "a reward" if key == REWARD else f"an observation '{key}'"
+        problem = "that float32 makes infinite" if is_large else "that is not finite"
+        place = np.argwhere(~(fits if is_large else np.isfinite(values)))[0]
+        raise NonFiniteError(
+            f"the environment returned {what} {problem} in row {rows[place[0]]}; "
+            "check the environment, or the size of the actions"
+        )
 
 
 def check_counted(key: str, space: Space, rows: IntArray, values: Array, *, agent: str) -> None:

@@ -10,7 +10,6 @@ from gymnasium.spaces import Discrete, MultiDiscrete
 from torch import nn
 
 from coach_rl.agents.agent_rows import (
-    REWARD,
     AgentRows,
     Bonus,
     BonusFunction,
@@ -246,8 +245,6 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
                 f"agent '{name}': its symmetry transforms each observation by itself, and a filter "
                 "of its InputFilter remembers earlier ones (a stack?); leave one of them out"
             )
-        filters_reward = {REWARD} if self.input_filter.changes_reward else set()
-        self._filtered = self.input_filter.changed_keys | filters_reward
         self.observation_space = self.input_filter.observation_space
         warn_of_rounding(self.observation_space, name)
         self.action_space = self.output_filter.agent_space
@@ -516,7 +513,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             differs = values != outcome.observation[key]
             moved |= differs.reshape(len(moved), -1).any(axis=1)
         rows, goal = outcome.rows[moved], take(outcome.next_goal, moved)
-        check_finite(rows, goal, None)
+        check_finite(rows, goal, None, self.input_filter)
         self._filter_goal(row_state, rows, take(outcome.observation, moved), goal)
         row_state.follows[rows] = False
 
@@ -536,7 +533,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
 
     def _check(self, rows: IntArray, observation: Observation, reward: FloatArray | None) -> None:
         """Raise an error that names a number that is not finite, or outside of its space."""
-        check_finite(rows, observation, reward, self._filtered)
+        check_finite(rows, observation, reward, self.input_filter)
         for key, space in self._counted.items():
             check_counted(key, space, rows, observation[key], agent=self.name)
 

@@ -278,7 +278,9 @@ def _nested(parts: Any, make: Callable[[dict[str, Any]], Any]) -> Any:
     for name, part in parts.items():
         key, _, rest = name.partition("/")
         below.setdefault(key, {})[rest] = part
-    return make({key: each[""] if "" in each else _nested(each, make) for key, each in below.items()})
+    return make(
+        {key: each[""] if "" in each else _nested(each, make) for key, each in below.items()}
+    )
 
 
 def _minari() -> ModuleType:
