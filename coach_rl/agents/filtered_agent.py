@@ -20,6 +20,7 @@ from coach_rl.agents.agent_rows import (
     check_counted,
     check_finite,
     flat_choice,
+    warn_of_rounding,
     write_rows,
 )
 from coach_rl.agents.own_filters import (
@@ -245,6 +246,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
                 "of its InputFilter remembers earlier ones (a stack?); leave one of them out"
             )
         self.observation_space = self.input_filter.observation_space
+        warn_of_rounding(self.observation_space, name)
         self.action_space = self.output_filter.agent_space
         self._conditions: dict[str, str] = (
             {} if symmetry is None else {"symmetry": symmetry.description}
@@ -511,7 +513,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             differs = values != outcome.observation[key]
             moved |= differs.reshape(len(moved), -1).any(axis=1)
         rows, goal = outcome.rows[moved], take(outcome.next_goal, moved)
-        check_finite(rows, goal, None)
+        check_finite(rows, goal, None, self.input_filter)
         self._filter_goal(row_state, rows, take(outcome.observation, moved), goal)
         row_state.follows[rows] = False
 
@@ -531,7 +533,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
 
     def _check(self, rows: IntArray, observation: Observation, reward: FloatArray | None) -> None:
         """Raise an error that names a number that is not finite, or outside of its space."""
-        check_finite(rows, observation, reward)
+        check_finite(rows, observation, reward, self.input_filter)
         for key, space in self._counted.items():
             check_counted(key, space, rows, observation[key], agent=self.name)
 

@@ -14,7 +14,7 @@ import numpy as np
 from annotated_types import Interval
 from gymnasium import spaces
 
-from coach_rl.core.errors import RunError, SpaceError, require
+from coach_rl.core.errors import RunError, SpaceError, require, warn
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray, Observation
@@ -509,6 +509,48 @@ def _check_rows(space: GoalSpace, method: str, found: object, rows: int) -> None
 def is_built(space: GoalSpace) -> bool:
     """Return whether a goal space is the description of one that its level builds."""
     return type(space).build is not GoalSpace.build
+
+
+class GoalRounding:
+    """A check that warns once where float32 rounds goals too much for their thresholds.
+
+    That is where its numbers are farther apart than a tenth of one, or than a whole one for whole
+    numbers, which may be exact.
+
+    Args:
+        space: The goals; what lies nearest to 0 within their bounds is compared at once, as wide
+            bounds mean little. None: there are none.
+    """
+
+    def __init__(self, space: GoalSpace | None) -> None:
+        self._space = space
+        if space is not None:
+            threshold = np.array(space.threshold)
+            self._threshold = np.where(threshold > 0, threshold, np.inf)
+            # Below 2**e float32 numbers are at most 2**(e - 24) apart.
+            self._fine = np.exp2(np.floor(np.log2(self._threshold / 10)) + 24)
+            self.check(np.clip([np.zeros(space.size)], space.low, space.high))
+
+    def check(self, goals: FloatArray) -> None:
+        """Compare goals [R, G]."""
+        space = self._space
+        if space is None:
+            return
+        goals = goals[:, : space.size]
+        if not np.count_nonzero(is_rough := np.abs(goals) >= self._fine):
+            return
+        apart = np.spacing(np.abs(goals).astype(np.float32))
+        is_rough &= (goals != np.rint(goals)) | (apart > self._threshold)
+        for row, element in np.argwhere(is_rough)[:1]:
+            self._space = None
+            warn(
+                f"float32 numbers are {apart[row, element]:g} apart near the goal "
+                f"{goals[row, element]:g} of '{space.key}', and the threshold of element {element} "
+                f"is {space.threshold[element]:g}, so other goals count as reached; subtract an "
+                "origin in the environment or a wrapper, so that goals are near 0 (the run "
+                "continues)",
+                above=2,
+            )
 
 
 def takes(function: Callable[..., object], count: int) -> bool:

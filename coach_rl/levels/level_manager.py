@@ -16,7 +16,7 @@ from coach_rl.core.agents import (
 )
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
-from coach_rl.core.goals import GoalSpace, check_judging
+from coach_rl.core.goals import GoalRounding, GoalSpace, check_judging
 from coach_rl.core.interfaces import Environment, GoalPlace, Mark
 from coach_rl.core.levels import LevelDescription, LevelGoals, LevelSpace
 from coach_rl.core.options import OptionSpace
@@ -195,6 +195,7 @@ class LevelManager:
         if isinstance(space, GoalSpace) and callable(space.reward):
             chain = above if junction is None else ()
             self._rewards = GoalRewards(space.reward, level=params, num_envs=n, above=chain)
+        self._rounding = GoalRounding(space if isinstance(space, GoalSpace) else None)
         self._uses_before = self._rewards is not None
         if isinstance(space, GoalSpace):
             self._uses_before |= space.uses_before
@@ -347,6 +348,7 @@ class LevelManager:
             if isinstance(space, GoalSpace):
                 outer_goals.append(goal)
                 if np.count_nonzero(starts):
+                    self._rounding.check(goal[starts])
                     difference = space.difference(goal, seen)[starts]
                     rows.difference_at_start[waiting[starts]] = difference
         if self._horizons is not None and np.count_nonzero(starts):

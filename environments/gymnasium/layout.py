@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.errors import EnvironmentFault, SpaceError
+from coach_rl.core.errors import EnvironmentFault, SpaceError, warn
 from coach_rl.core.records import Action, Array, Observation
 from coach_rl.core.shown_text import shown_level, shown_value
-from coach_rl.core.spaces import EnvironmentSpaces, Space
+from coach_rl.core.spaces import EnvironmentSpaces, Space, cast_tolerance, loss_of_cast
 
 PLAIN_KEY = "observation"
 """Key of an observation that is no dict."""
 NESTED = (spaces.Dict, spaces.Tuple)
 SUPPORTED = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
+FLOATS_COMPARED = 64
+"""Steps of a row, beside all starts, in which casts of floats are compared."""
 _MISSING = object()
 Leaves = list[Any]
 """One row's values in the order of the flat keys."""
@@ -41,12 +43,16 @@ class Layout:
     action_space: Space
     """The action space of the Gymnasium environment."""
 
-    def leaves(self, observation: object) -> Leaves:
+    def leaves(self, observation: object, step: int = 0) -> Leaves:
         """One row's observation as a list of arrays.
 
+        Args:
+            observation: What the environment returned.
+            step: See `check_cast`.
+
         Raises:
-            EnvironmentFault: A key is missing, or a shape or kind differs from the space's, e.g.
-                float for int.
+            EnvironmentFault: A key is missing, a shape or kind differs from the space's, e.g.
+                float for int, or the space's dtype has no such number.
         """
         found: Leaves = []
         for path, key, shape, kinds in self._wanted:
@@ -60,21 +66,62 @@ class Layout:
                     f"observation '{key}' has shape {leaf.shape}, its space {shape}"
                 )
             if leaf.dtype not in kinds:
-                kind, wanted = leaf.dtype, self.spaces.observation[key].dtype
-                if not np.can_cast(kind, np.dtype(wanted), "same_kind"):
-                    raise EnvironmentFault(f"observation '{key}' is {kind}, its space {wanted}")
-                kinds.append(kind)
+                self.check_cast(key, leaf[None], step)
             found.append(leaf)
         return found
 
+    def check_cast(self, key: str, values: Array, step: int) -> None:
+        """Compare observations [R, ...] with what they are in the dtype of their space.
+
+        Args:
+            key: Their flat name.
+            values: As the environment returned them.
+            step: The rows' number of steps, 0 at a start; of floats the first `FLOATS_COMPARED`
+                are compared.
+
+        Raises:
+            EnvironmentFault: They are of another kind, or the dtype has no such number.
+
+        Warns:
+            CoachWarning: Floats become infinite, or lose more than a millionth of their range;
+                once for each key.
+        """
+        space, given, kinds = self.spaces.observation[key], values.dtype, self._kinds[key]
+        wanted = np.dtype(space.dtype)
+        if given in kinds:
+            return
+        if given.kind not in ("biuf" if wanted.kind == "f" else "biu"):
+            raise EnvironmentFault(f"observation '{key}' is {given}, its space {wanted}")
+        if wanted.kind == "f" and step > FLOATS_COMPARED:
+            return
+        if np.can_cast(given, wanted, "safe"):
+            kinds.append(given)
+        elif loss := loss_of_cast(values, wanted, cast_tolerance(space)):
+            row = f" of row {loss[0]}" if len(values) > 1 else ""
+            what = f"observation '{key}'{row} is {loss[1]}, the dtype of its space"
+            if wanted.kind != "f":
+                raise EnvironmentFault(f"{what}; declare a dtype that has it, or correct it")
+            kinds.append(given)
+            warn(
+                f"{what}, an error of more than a millionth of its range; scale it or subtract an "
+                "origin in the environment (the run continues)"
+            )
+
     @cached_property
     def _wanted(self) -> list[tuple[tuple[str, ...], str, tuple[int, ...], list[np.dtype[Any]]]]:
-        """Keys, flat name, shape, and the dtypes known to fit, of each flat observation."""
+        """Keys, flat name, shape, and `_kinds`, of each flat observation."""
         parts = self.spaces.observation.spaces.items()
         return [
-            (path, key, space.shape or (), [np.dtype(space.dtype)])
+            (path, key, space.shape or (), self._kinds[key])
             for path, (key, space) in zip(self.observation_paths, parts, strict=True)
         ]
+
+    @cached_property
+    def _kinds(self) -> dict[str, list[np.dtype[Any]]]:
+        """The dtypes that need no comparison with that of the space, which is the first, by key."""
+        return {
+            key: [np.dtype(space.dtype)] for key, space in self.spaces.observation.spaces.items()
+        }
 
     def buffers(self, count: int) -> Observation:
         """Empty arrays for that many rows."""

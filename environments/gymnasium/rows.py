@@ -406,6 +406,7 @@ class Row:
         """The generator before the present episode's unseeded reset; None after a seeded one."""
         self._actions = ActionHistory(layout.action_parts) if keeps_actions else None
         self._rewards = 0.0
+        self._steps = 0
         self._last: Leaves = []
 
     def reset(self, seed: int | None = None) -> tuple[Leaves, Info]:
@@ -436,7 +437,8 @@ class Row:
         observation, given, terminated, truncated, info = step_values(answer)
         reward = given if type(given) is float else number(given)
         self._rewards += reward
-        self._last = self._layout.leaves(observation)
+        self._steps += 1
+        self._last = self._layout.leaves(observation, self._steps)
         if type(terminated) is not bool:
             terminated = flag(terminated, "terminated")
         if type(truncated) is not bool:

@@ -107,6 +107,7 @@ class VectorEnvironment:
         """The last action of every row, [N, ...] each."""
         self._held = np.zeros(vector.num_envs, np.bool_)
         """[N] whether the row's episode has ended without its next first observation."""
+        self._steps = 0
         self._reset_infos: set[str] = set()
         """Names of the infos of an episode's start, as the last reset gave them."""
         self._watch = SpaceWatch(self._layout.spaces, level=level)
@@ -208,9 +209,11 @@ class VectorEnvironment:
         """Copies of the results of one step, and the rows that ended, [N]."""
         given = self._layout.nested_action([values.copy() for values in self._actions])
         seen, reward, terminated, truncated, info = step_values(self._vector.step(given))
-        observation = now = self._arrays(seen)
+        self._steps += 1
         terminated = self._column("terminated", terminated, np.bool_)
         truncated = self._column("truncated", truncated, np.bool_)
+        has_start = self._held.any() or (terminated | truncated).any()
+        observation = now = self._arrays(seen, 0 if has_start else self._steps)
         known = _by_rows(info, self.num_envs)
         ended = (terminated | truncated) & ~self._held
         if self._mode is AutoresetMode.SAME_STEP and ended.any():
@@ -310,20 +313,22 @@ class VectorEnvironment:
             return [values[row] for values in self._arrays(final).values()]
         return self._layout.leaves(final[row])
 
-    def _arrays(self, observation: Any) -> Observation:
-        """Copies of the batched observation's flat arrays, [N, ...] each."""
+    def _arrays(self, observation: Any, step: int = 0) -> Observation:
+        """Copies of the batched observation's flat arrays, [N, ...] each; see `check_cast`."""
         arrays: Observation = {}
         parts = self._layout.spaces.observation.spaces.items()
         for path, (key, space) in zip(self._layout.observation_paths, parts, strict=True):
             values = observation
             for name in path:
                 values = entry(values, name)
-            arrays[key] = np.array(as_array(values, key, observation), space.dtype)
-            if arrays[key].shape != (self.num_envs, *(space.shape or ())):
+            given = as_array(values, key, observation)
+            if given.shape != (self.num_envs, *(space.shape or ())):
                 raise EnvironmentFault(
-                    f"'{self._level}' gave observation '{key}' the shape {arrays[key].shape}, "
+                    f"'{self._level}' gave observation '{key}' the shape {given.shape}, "
                     f"its space has {(self.num_envs, *(space.shape or ()))}"
                 )
+            self._layout.check_cast(key, given, step)
+            arrays[key] = np.array(given, space.dtype)
         return arrays
 
     def _column(self, name: str, values: object, dtype: type[np.generic]) -> Array:

@@ -71,6 +71,14 @@ def add_other_shape():
     build(num_envs=1).add(wrong)
 
 
+def add_pixels(value):
+    """Add a transition whose pixels are floats to a memory of bytes."""
+    space = spaces.Box(0, 255, (2,), np.uint8)
+    wrong = one(0, 1)
+    wrong.observation["observation"] = np.full((1, 2), value)
+    build(num_envs=1, observed=spaces.Dict({"observation": space})).add(wrong)
+
+
 def declare_a(*made):
     SamplerChain([Makes("liar", outputs=("/a",), really=made)])(3)
 
@@ -193,6 +201,10 @@ CASES = {
         (lambda: timed_hindsight.build(strategy="episode"), "or 'final', got 'episode'"),
     ],
     SpaceError: [
+        *(
+            (partial(add_pixels, value), f"has {value} (float64), which uint8 makes ... '/observ")
+            for value in (0.5, 256.0, -1.0)
+        ),
         (lambda: build(observed=PAIR), "cannot keep values of Tuple"),
         (lambda: build(observed=STACKED, frame_stack=("radar",)), "'radar' ... camera, speed"),
         (
