@@ -16,6 +16,7 @@ from coach_rl.core.agents import (
     RowState,
     TrainingReport,
     following,
+    freeze,
 )
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, RunError, SpaceError, UnknownNameError
@@ -465,6 +466,11 @@ class AgentGroup(Saved):
         for share in self._acted(row_state, rows):
             agent = self.members[share.agent]
             agent.cut_off(row_state.members[share.agent], share.rows(rows), clock)
+
+    def freeze(self, row_state: Any, rows: IntArray, clock: Clock) -> None:
+        for share in self._acted(row_state, rows):
+            own = row_state.members[share.agent]
+            freeze(self.members[share.agent], own, share.rows(rows), clock)
 
     def switch(
         self, row_state: Any, rows: IntArray, observation: Observation, clock: Clock

@@ -339,6 +339,13 @@ class TurnAgent(Protocol[Held]):
     takes_turns: bool
     """True if one member acts in each row, and not all at once."""
 
+    def freeze(self, row_state: Held, rows: IntArray, clock: Clock) -> None:
+        """Drop the open decisions of rows [R] from what is learned: the agent is frozen for a time.
+
+        Members continue to act on the newest observations, and remember the earlier ones.
+        """
+        ...
+
     def switch(
         self, row_state: Held, rows: IntArray, observation: Observation, clock: Clock
     ) -> None:
@@ -355,6 +362,15 @@ class TurnAgent(Protocol[Held]):
 
 AnyAgent: TypeAlias = Agent[Any]
 """An agent with any row state; only the agent itself reads it."""
+
+
+def freeze(agent: AnyAgent, row_state: RowState, rows: IntArray, clock: Clock) -> None:
+    """Drop the open decisions of rows [R] of an agent that is frozen from now on.
+
+    Its later transitions don't continue the earlier ones.
+    """
+    stop = agent.freeze if isinstance(agent, TurnAgent) else agent.cut_off
+    stop(row_state, rows, clock)
 
 
 @dataclass(frozen=True, kw_only=True)
