@@ -37,7 +37,13 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.spaces import Space, actions_from_uniform, is_float_box, uniform_size
+from coach_rl.core.spaces import (
+    Space,
+    actions_from_uniform,
+    check_counts,
+    is_float_box,
+    uniform_size,
+)
 from coach_rl.core.state import State
 
 WHOLE = ""
@@ -435,7 +441,11 @@ class AgentGroup(Saved):
             row_state: The group's.
             clock: Phase and counters.
         """
-        return self.members[share.agent].act(row_state.members[share.agent], own, clock)
+        agent = self.members[share.agent]
+        action = agent.act(row_state.members[share.agent], own, clock)
+        owner = f"member '{share.agent}': {type(agent).__name__}.act: "
+        check_counts(action, len(own.rows), owner)
+        return action
 
     def _fill(self, action: dict[str, Array], share: Share, chosen: Action, count: int) -> None:
         """Write an agent's actions to the places of its members, by key, [R, ...] each."""

@@ -160,8 +160,8 @@ class Agent(Stateful, Protocol[Rows]):
         """Drop the open decisions of these rows.
 
         Their simulators failed, or the agent is frozen for a time; these decisions have no outcome,
-        or, of a frozen agent, one that it observes in TEST. The last transition that is stored of a row was the end of its episode, truncated; the next
-        one begins another.
+        or, of a frozen agent, one that it observes in TEST. The last transition that is stored of a
+        row was the end of its episode, truncated; the next one begins another.
         """
         ...
 

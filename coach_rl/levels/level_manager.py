@@ -36,7 +36,7 @@ from coach_rl.core.records import (
     missed,
     take,
 )
-from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.spaces import EnvironmentSpaces, check_counts
 from coach_rl.core.state import State, Stateful
 from coach_rl.levels.certifier import Certifier
 from coach_rl.levels.goal_rewards import GoalRewards
@@ -177,6 +177,7 @@ class LevelManager:
         is_selected = junction is not None and junction.is_selected
         check_level(params, environment.spaces, is_top=not above, needs_goals=not is_selected)
         self.params, self.agent, self.environment = params, agent, environment
+        self._above = above[-1].name if above else ""
         self.certifier, self._junction = certifier, junction
         self._request = ActionRequest if junction is None else junction.request
         self.sub_episodes = SubEpisodes(
@@ -285,6 +286,8 @@ class LevelManager:
         takes_nothing = space is None and self._junction is None
         if self._rows.is_top or takes_nothing or isinstance(directive.action, dict):
             raise ActionError(f"level '{self.name}' takes goals of its goal space, got {directive}")
+        if len(directive.action) != len(rows):
+            check_counts(directive.action, len(rows), f"level '{self._above}': ")
         is_open = self._rows.open[rows]
         if np.count_nonzero(is_open):
             busy = int(rows[is_open][0])
