@@ -467,7 +467,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         self, row_state: AgentRows[Exploration], filtered: ActionRequest, clock: Clock
     ) -> dict[str, Array]:
         """The choice by `choose`, flat, with an entry for each row."""
-        choice = flat_choice(self.choose(row_state, filtered, clock))
+        choice = flat_choice(self.choose(row_state, filtered, clock.for_choices()))
         owner = f"agent '{self.name}': {type(self).__name__}.choose: "
         check_counts(choice, len(filtered.rows), owner)
         return choice
