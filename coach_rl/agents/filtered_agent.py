@@ -77,6 +77,7 @@ from coach_rl.core.signals import SILENT, Signals, note_signals
 from coach_rl.core.spaces import (
     EnvironmentSpaces,
     actions_from_uniform,
+    check_counts,
     clipped_to_space,
     mask_key,
     uniform_size,
@@ -371,7 +372,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             episode_start=everywhere,
             greedy=~everywhere,
         )
-        choice = flat_choice(self.choose(alternatives, repeated, clock))
+        choice = self._choice(alternatives, repeated, clock)
         write_rows(alternatives.choice, rows, choice, total)
         action = self._sent(choice, take(request.observation, np.arange(len(rows)) // count))
         assert not isinstance(action, dict), "a level's goal is one array"
@@ -462,7 +463,16 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             observation=take(row_state.pending, request.rows),
             greedy=request.greedy if explores else np.ones_like(request.greedy),
         )
-        return flat_choice(self.choose(row_state, filtered, clock))
+        return self._choice(row_state, filtered, clock)
+
+    def _choice(
+        self, row_state: AgentRows[Exploration], filtered: ActionRequest, clock: Clock
+    ) -> dict[str, Array]:
+        """The choice by `choose`, flat, with an entry for each row."""
+        choice = flat_choice(self.choose(row_state, filtered, clock.for_choices()))
+        owner = f"agent '{self.name}': {type(self).__name__}.choose: "
+        check_counts(choice, len(filtered.rows), owner)
+        return choice
 
     def _rows(self, num_envs: int, seed: int, exploration: Exploration) -> AgentRows[Exploration]:
         return AgentRows(

@@ -371,6 +371,21 @@ def _clipped(space: Space, actions: Array) -> Array:
     return actions
 
 
+def check_counts(actions: Action, count: int, owner: str = "") -> None:
+    """Raise `ActionError` unless there is one action for each of so many rows.
+
+    Args:
+        actions: [rows, ...], or a dict of such arrays.
+        count: R.
+        owner: Beginning of the message, with what made them.
+    """
+    parts = actions.values() if isinstance(actions, dict) else (actions,)
+    lengths = {np.shape(part)[:1] for part in parts}
+    if lengths - {(count,)}:
+        got = sorted(length[0] if length else 0 for length in lengths)
+        raise ActionError(f"{owner}{count} rows were sent {got} actions; send one action per row")
+
+
 def check_actions(space: Space, actions: Action, rows: IntArray | None = None) -> None:
     """Raise `ActionError` naming the first row whose action does not lie in `space`.
 
