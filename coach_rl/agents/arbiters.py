@@ -87,6 +87,9 @@ class Turns:
 class EnvironmentTurns:
     """The environment shows whose turn it is, as PettingZoo's AEC environments do."""
 
+    reads_ends: ClassVar[bool] = False
+    """Turns are shown whether or not a member's own episode is over."""
+
     key: NonEmpty[str] = "turn"
     """Prefix of observations of one number each: `turn/<member>` is 1 where it is the member's turn
     and 0 elsewhere. Members see these only where they name them."""

@@ -1,7 +1,7 @@
 """Observation and action spaces of Gymnasium, and batches of their values."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import gymnasium
@@ -38,6 +38,14 @@ class EnvironmentSpaces:
     """A space per observation key; a plain, unnamed observation stands under `observation`."""
     action: Space
     """Box, Discrete, MultiDiscrete or MultiBinary, or a Dict of these."""
+    nested: Space | None = field(default=None, compare=False)
+    """The environment's own action space where it is a Dict or Tuple, whose parts `action` has by
+    flat names; None: it is `action`."""
+
+    @property
+    def own_action(self) -> Space:
+        """The action space as the environment declares it."""
+        return self.action if self.nested is None else self.nested
 
 
 class MixedSpace(spaces.Tuple[Any]):
@@ -58,6 +66,26 @@ class MixedSpace(spaces.Tuple[Any]):
     ) -> None:
         super().__init__((choices, numbers))
         self.choices, self.numbers, self.groups = choices, numbers, groups
+
+
+def nested(space: Space, part: Callable[[str, Space], object], prefix: str = "") -> object:
+    """A value in the form of a space: dicts and tuples of its parts.
+
+    Args:
+        space: The space.
+        part: Returns a part by its flat name, which joins the keys that lead to it by slashes, and
+            its space.
+        prefix: Begins all names.
+    """
+    match space:
+        case spaces.Dict():
+            below = space.spaces.items()
+            return {key: nested(each, part, f"{prefix}{key}/") for key, each in below}
+        case spaces.Tuple():
+            return tuple(
+                nested(each, part, f"{prefix}{number}/") for number, each in enumerate(space.spaces)
+            )
+    return part(prefix[:-1], space)
 
 
 def is_float_box(space: Space) -> bool:

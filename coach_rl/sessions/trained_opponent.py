@@ -57,10 +57,11 @@ class TrainedOpponent(RecordedParameters):
             agent = load(taken.path(), device="cpu")
         except (ConfigurationError, CheckpointError) as error:
             raise self._lost(error) from error
-        if agent.spaces != spaces:
+        game_spaces = replace(spaces, action=spaces.own_action)
+        if agent.spaces != game_spaces:
             own, game = (
                 f"{each.action} by {', '.join(each.observation.spaces)}"
-                for each in (agent.spaces, spaces)
+                for each in (agent.spaces, game_spaces)
             )
             raise SpaceError(
                 f"the opponent {self.run} was trained for another game ({own}) than this one "
@@ -78,7 +79,7 @@ class TrainedPlayer:
     def columns(self, observation: Observation, uniform: FloatArray) -> IntArray:
         """Greedy actions, [R]; random ones where `uniform` is below their share."""
         self._agent.reset()
-        greedy = np.asarray(self._agent.act(observation))
+        greedy = np.asarray(self._agent.act(observation, over={}))  # none is where they begin
         random = uniform < self._random_moves
         share = uniform[random] / self._random_moves
         greedy[random] = allowed_choice(observation[ACTION_MASK][random] > 0, share)

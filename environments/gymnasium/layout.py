@@ -11,7 +11,7 @@ from gymnasium import spaces
 from coach_rl.core.errors import EnvironmentFault, SpaceError, warn
 from coach_rl.core.records import Action, Array, Observation
 from coach_rl.core.shown_text import shown_level, shown_value
-from coach_rl.core.spaces import EnvironmentSpaces, Space, cast_tolerance, loss_of_cast
+from coach_rl.core.spaces import EnvironmentSpaces, Space, cast_tolerance, loss_of_cast, nested
 
 PLAIN_KEY = "observation"
 """Key of an observation that is no dict."""
@@ -40,8 +40,6 @@ class Layout:
     the observation itself."""
     action_paths: tuple[tuple[str, ...], ...]
     """The same for the action."""
-    action_space: Space
-    """The action space of the Gymnasium environment."""
 
     def leaves(self, observation: object, step: int = 0) -> Leaves:
         """One row's observation as a list of arrays.
@@ -141,12 +139,14 @@ class Layout:
         """One row's action in the form of the Gymnasium environment."""
         if self._is_plain:
             return leaves[0]
-        return _nested(self.action_space, dict(zip(self.action_paths, leaves, strict=True)))
+        named = dict(zip(map("/".join, self.action_paths), leaves, strict=True))
+        return nested(self.spaces.own_action, lambda name, space: _taken(named[name], space))
 
     @cached_property
     def _is_plain(self) -> bool:
         """True if actions have one part, in the form that Gymnasium gives to it."""
-        is_number = isinstance(self.action_space, spaces.Box) and not self.action_space.shape
+        space = self.spaces.action
+        is_number = isinstance(space, spaces.Box) and not space.shape
         return self.action_paths == ((),) and not is_number
 
 
@@ -183,10 +183,10 @@ def layout_of(observation_space: Space | None, action_space: Space | None, *, le
         spaces=EnvironmentSpaces(
             observation=observation,
             action=action if isinstance(action_space, NESTED) else action_space,
+            nested=action_space if isinstance(action_space, NESTED) else None,
         ),
         observation_paths=tuple(seen[name][0] for name in observation.spaces),
         action_paths=action_paths,
-        action_space=action_space,
     )
 
 
@@ -234,15 +234,9 @@ def _parts(space: spaces.Dict | spaces.Tuple[Any]) -> dict[str, Space]:
     return {str(number): part for number, part in enumerate(space.spaces)}
 
 
-def _nested(
-    space: Space, leaves: Mapping[tuple[str, ...], object], path: tuple[str, ...] = ()
-) -> object:
-    """The part of an action under a path, from the leaves by their paths."""
-    if not isinstance(space, NESTED):
-        leaf = leaves[path]
-        return np.asarray(leaf) if isinstance(space, spaces.Box) else leaf
-    parts = {key: _nested(part, leaves, (*path, key)) for key, part in _parts(space).items()}
-    return parts if isinstance(space, spaces.Dict) else tuple(parts.values())
+def _taken(leaf: object, space: Space) -> object:
+    """A part of one row's action as Gymnasium's space of it contains it."""
+    return np.asarray(leaf) if isinstance(space, spaces.Box) else leaf
 
 
 def entry(values: object, name: str) -> Any:
