@@ -12,7 +12,7 @@ nothing else: `"None"` is no value, a component is written like a call.
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass
 from datetime import date, datetime, time
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from coach_rl.configuration.overrides import Component, parameter_paths, parse_overrides, short_name
 from coach_rl.configuration.parameters_json import constructor_fields
-from coach_rl.configuration.preset_file import REQUIRED, Preset, documented
+from coach_rl.configuration.preset_file import REQUIRED, Preset, documented, is_same_setting
 from coach_rl.core.errors import ConfigurationError, ProblemsError
 from coach_rl.core.steps import EnvironmentSteps, StepUnit
 
@@ -117,12 +117,17 @@ def config_text(preset: Preset, parameters: object, overrides: Mapping[str, obje
     panel = preset.panel_values(
         {path: value for path, value in overrides.items() if path in preset.panel}
     )
+    by_path = {path: value for path, value in overrides.items() if path not in preset.panel}
+
+    def is_covered(path: str, names: Iterable[str]) -> bool:
+        return any(is_same_setting(path, name, preset.panel) for name in names)
+
     for argument in preset.panel.values():
         value = panel[argument.name]
-        text = None if value is REQUIRED else _toml(value)
+        is_set = value is not REQUIRED and not is_covered(argument.name, by_path)
+        text = _toml(value) if is_set else None
         lines += [f"# {argument.meaning}"] if argument.meaning else []
         lines.append(f"# {argument.name} = ..." if text is None else f"{argument.name} = {text}")
-    by_path = {path: value for path, value in overrides.items() if path not in preset.panel}
     if by_path:
         lines += ["", "# changed parameters"]
         lines += [f"{path} = {_required(path, value)}" for path, value in by_path.items()]
@@ -131,9 +136,8 @@ def config_text(preset: Preset, parameters: object, overrides: Mapping[str, obje
     for path, value, _ in parameter_paths(parameters):
         if is_dataclass(value) and not isinstance(value, StepUnit):
             meanings |= {f"{path}.{key}": text for key, text in documented(type(value)).items()}
-        is_covered = any(f"{path}.".startswith(f"{each}.") for each in (*by_path, *panel))
         is_leaf = value is None or isinstance(value, (*_SIMPLE, tuple, StepUnit))
-        text = _toml(value) if is_leaf and not is_covered else None
+        text = _toml(value) if is_leaf and not is_covered(path, (*by_path, *panel)) else None
         if text is not None:
             meaning = re.split(r"(?<=[.;]) ", meanings.get(path, ""), maxsplit=1)[0].rstrip(".;")
             lines.append(f"# {path} = {text}" + (f"  # {meaning}" if meaning else ""))

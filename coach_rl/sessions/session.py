@@ -21,6 +21,7 @@ from typing import Self, Unpack
 
 from coach_rl.configuration.overrides import format_overrides, overrides_json
 from coach_rl.configuration.parameters_json import spaces_to_json
+from coach_rl.configuration.preset_file import require_given_once
 from coach_rl.configuration.strict_json import Json, read_text
 from coach_rl.configuration.trust import code_in_parameters, remember_own_code
 from coach_rl.configuration.user_modules import imported_folders
@@ -520,10 +521,7 @@ def _changed(
 ) -> tuple[GraphManager, dict[str, object]]:
     """The experiment with its changes, and those by their path."""
     if steps is not None:
-        if "schedule.training" in overrides:
-            raise ConfigurationError(
-                "schedule.training is given twice, as steps and as an override; give one"
-            )
+        require_given_once("schedule.training", overrides, by=", as steps and as an override")
         overrides["schedule.training"] = steps
     if "num_envs" in overrides:
         raise ConfigurationError(

@@ -125,3 +125,32 @@ def test_mistake_on_the_command_line_is_not_blamed_on_the_file(
     Path("file.toml").write_text("learning_rate = 0.5")
     assert coach("-p", FAKE, "--config", "file.toml", "-cp", "agent.layrs=3") == 2
     assert "file.toml" not in capsys.readouterr().err
+
+
+def test_length_given_twice_in_a_file_is_refused_with_both_lines(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("twice.toml").write_text("steps = 300\nschedule.training = 400\n")
+    assert coach("describe", "CartPole_PPO", "--config", "twice.toml") == 2
+    message = "twice.toml, lines 1 and 2: steps and schedule.training set the same parameter"
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["steps = 300", "schedule.training = 300"])
+@pytest.mark.parametrize("given", [("--steps", "500"), ("-cp", "schedule.training=500")])
+def test_length_of_the_command_line_replaces_that_of_a_file(
+    text: str, given: tuple[str, str]
+) -> None:
+    Path("file.toml").write_text(f"{text}\n")
+    words = ("-p", FAKE, "-ntb", "--plain", "-e", "run", "--config", "file.toml", *given)
+    assert coach(*words) == 0
+    assert manifest_of(only_run("run"))["parameters"]["schedule"]["training"]["count"] == 500
+
+
+def test_written_file_with_a_length_by_its_path_sets_the_same(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    written(capsys, "CartPole_PPO", "-cp", "schedule.training=1000")
+    preset = load_preset(find_preset("CartPole_PPO"))
+    read = preset.configure(read_config(Path("file.toml")).values)
+    assert read.parameters == preset.configure({"schedule.training": 1000}).parameters
