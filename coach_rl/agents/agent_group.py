@@ -162,6 +162,20 @@ class AgentGroupParameters(LearnerParameters):
             )
 
     @property
+    def own_ends(self) -> dict[str, tuple[str, ...]]:
+        """Names of the infos that mark the end of each member's own episode, by its name."""
+        return {
+            each.agent.name: tuple(filter(None, (each.terminated, each.truncated)))
+            for each in self.members
+        }
+
+    @property
+    def needs_ends(self) -> bool:
+        """True if whose own episode is over decides who acts."""
+        reads = getattr(self.arbiter, "reads_ends", self.arbiter is not None)
+        return reads and any(self.own_ends.values())
+
+    @property
     def info_keys(self) -> tuple[str, ...]:
         """The names under which members find rewards and ends of their own in infos."""
         keys = ((each.reward, each.terminated, each.truncated) for each in self.members)

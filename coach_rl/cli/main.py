@@ -11,7 +11,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO
 
 from coach_rl import environments  # whose names are imported when they are used
@@ -100,7 +100,7 @@ def _run(words: list[str]) -> int:
         return 0
     installed = _installed_command(words)
     if installed is not None:
-        return _exit_code(load_command(installed)(words[1:]))
+        return _exit_code(load_command(installed), words[1:])
     given = parse_arguments(words)
     given.words = tuple(words)
     if given.command.subject == "preset":
@@ -172,9 +172,19 @@ def _installed_command(words: Sequence[str]) -> InstalledEntry | None:
     return require_usable(installed_entries(COMMANDS, TAKEN), words[0])
 
 
-def _exit_code(result: object) -> int:
-    """The exit code that a command of a package returns; 0 for anything but a number."""
-    return result if isinstance(result, int) else 0
+def _exit_code(command: Callable[[Sequence[str]], object], words: Sequence[str]) -> int:
+    """The exit code of a command of a package: a number that it returns, else 0.
+
+    One that ends by `sys.exit` has the code that Python gives it, with a text printed and 1.
+    """
+    try:
+        result = command(words)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return int(end.code or 0)
+        print(end.code, file=sys.stderr)
+        return 1
+    return result if isinstance(result, int) and result is not True else 0
 
 
 def _show_warning(

@@ -174,6 +174,14 @@ class SharedLearnerParameters(ABC):
         """Return why these parameters need a whole batch in one process; None if they don't."""
 
 
+class RecordedParameters(ABC):
+    """Parameters that name what may change while runs use it, such as another run."""
+
+    @abstractmethod
+    def recorded(self) -> Self:
+        """The same with what is there now, as manifests keep it; what was recorded stays."""
+
+
 class CodeNamingParameters(ABC):
     """Parameters that hold names of code, which is imported and called when they are built."""
 

@@ -16,6 +16,7 @@ from gymnasium import spaces
 import coach_rl
 from coach_rl.agents.hierarchies.option_critic_agent import OptionCriticAgent
 from coach_rl.agents.planning.graph_agent import GraphAgent, GraphAgentParameters
+from coach_rl.configuration.parameters_json import keys_json
 from coach_rl.core.agents import EndingAgent
 from coach_rl.core.errors import ConfigurationError, how_to_install
 from coach_rl.core.file_writing import replacing
@@ -37,7 +38,7 @@ from coach_rl.graph_managers.graph import Graph as AgentGraph
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments
 from coach_rl.sessions.trained_agent import load_graph
 
-FORMAT = 2
+FORMAT = 3
 """Version of the archive; raised when an earlier runtime could misread it."""
 _KINDS = (".zip", ".onnx", ".pt2")
 
@@ -120,6 +121,7 @@ class _Stack:
     def __init__(self, graph: AgentGraph) -> None:
         self.spaces: EnvironmentSpaces = graph.evaluation.simulators.spaces
         self.levels = [each.params for each in graph.evaluation.levels]
+        self.described = graph.levels
         self.agents = [graph.agents[level.name] for level in graph.levels]
         for level, agent in zip(self.levels, self.agents, strict=True):
             _check_level(level, agent)
@@ -228,6 +230,8 @@ def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes
                     for name, (shape, dtype) in decision.state.items()
                 },
                 "noise": decision.noise,
+                "members": decision.members,
+                "needs_ends": getattr(stack.described[number].agent, "needs_ends", False),
                 "below": stack.links[number],
                 "preempt": level.preempt,
                 "outer": [*outer],
@@ -276,15 +280,18 @@ def _card(opened: OpenedRun, stack: _Stack) -> dict[str, Any]:
             "observation": {
                 key: _described(space) for key, space in stack.spaces.observation.spaces.items()
             },
-            "action": _described(stack.spaces.action),
+            "action": _described(stack.spaces.own_action),
         },
     }
 
 
 def _described(space: Space) -> dict[str, Any]:
     """A space as JSON; bounds that are not finite are null."""
-    if isinstance(space, spaces.Dict):
-        return {"kind": "Dict", "spaces": {k: _described(s) for k, s in space.spaces.items()}}
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        keys = keys_json(space) if isinstance(space, spaces.Dict) else {}
+        below = space.spaces if isinstance(space, spaces.Dict) else dict(enumerate(space.spaces))
+        parts = {str(key): _described(part) for key, part in below.items()}
+        return {"kind": type(space).__name__, "spaces": parts, **keys}
     about: dict[str, Any] = {
         "kind": type(space).__name__,
         "dtype": str(np.dtype(space.dtype)),
