@@ -48,7 +48,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "house.md"
 SOURCES = ("coach_rl", "environments", "filters", "presets")
 STARTS = {
-    "Process", "Popen", "ProcessPoolExecutor", "Pool", "init_process_group", "remote",
+    "Process", "Popen", "ProcessPoolExecutor", "Pool", "remote",
 }  # fmt: skip
 """Calls that start a worker; `subprocess.run`, which waits, and `psutil.Process` are none."""
 TABLES = {"Table", "TextTable", "writer", "DictWriter", "ljust", "rjust"}

@@ -149,16 +149,6 @@ class FilteredAgentParameters(MovableParameters):
         """Check the way to run gradient steps."""
         check_mode(self.update_mode, device)
 
-    def obstacle_to_sharing(self) -> str | None:
-        """A bonus with state, sequences, and gradient steps that can't be added up."""
-        if getattr(getattr(self, "network", None), "is_recurrent", False):
-            return "its network is recurrent, and minibatches of sequences are not divided"
-        if self.bonus is not None and not callable(self.bonus):
-            return f"its bonus ({type(self.bonus).__name__}) would have another state in each"
-        if self.update_mode in ("auto", "eager"):
-            return None
-        return f"update_mode='{self.update_mode}' runs a step as a whole; use 'auto' or 'eager'"
-
 
 class FilteredAgent(Saved, ABC, Generic[Exploration]):
     """The shared half of an agent: an algorithm adds `choose`, `store` and `train`.

@@ -47,8 +47,6 @@ _FIRST_COMMANDS = """Reinforcement-learning experiments that are described by pr
   {coach} play experiments/CartPole_PPO           watch what it has learned
 
 `coach --help` shows all commands and flags."""
-_OF_ONE_PROCESS = ("fork", "evaluate", "describe", "check")
-"""Commands about one run that torchrun can't start."""
 _BROKEN_PIPE = 141
 _SIGNALLED = 128
 """A process stopped by signal n exits with this plus n."""
@@ -105,21 +103,7 @@ def _run(words: list[str]) -> int:
     given.words = tuple(words)
     if given.command.subject == "preset":
         _require_preset(given.preset)  # a misspelt name is reported at once
-    run = given.command.function()
-    if given.command.name in _OF_ONE_PROCESS:
-        _refuse_torchrun()
-    return run(given)
-
-
-def _refuse_torchrun() -> None:
-    # Not at the top: this imports torch, which takes seconds; what stands above answers at once.
-    from coach_rl.processes.torch_processes import is_started_by_torchrun
-
-    if is_started_by_torchrun():
-        raise ConfigurationError(
-            "torchrun starts processes that train together, and only `train` and `resume` do; "
-            "leave torchrun out of this command"
-        )
+    return given.command.function()(given)
 
 
 def _require_preset(text: str) -> None:

@@ -162,18 +162,6 @@ class LearnerParameters(ABC):
         """
 
 
-class SharedLearnerParameters(ABC):
-    """Parameters of an agent that several processes can train, each on its share of a batch."""
-
-    @abstractmethod
-    def shared_batches(self) -> Mapping[str, int]:
-        """Return the sizes of the batches that are shared out, by the parameter's path."""
-
-    @abstractmethod
-    def obstacle_to_sharing(self) -> str | None:
-        """Return why these parameters need a whole batch in one process; None if they don't."""
-
-
 class RecordedParameters(ABC):
     """Parameters that name what may change while runs use it, such as another run."""
 

@@ -160,9 +160,8 @@ class GraphManager:
             recorder=recorder,
         )
         progress = Progress(parameters.schedule, graph.clock, parameters.validation)
-        is_inspected = training and runtime.group.rank == 0
         try:
-            inspections = Inspections(parameters.inspect if is_inspected else (), graph, progress)
+            inspections = Inspections(parameters.inspect if training else (), graph, progress)
         except ConfigurationError:
             graph.close()
             raise

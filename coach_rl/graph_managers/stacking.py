@@ -5,16 +5,14 @@ from contextlib import ExitStack
 
 from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.interfaces import DrawableParameters, Environment, EnvironmentParameters
 from coach_rl.core.levels import is_chain
-from coach_rl.core.runtime import ONE_PROCESS, ProcessGroup, Runtime
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.graph_managers.forks import Forks, certifies, check_certifying
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
-from coach_rl.graph_managers.shared_environment import SharedEnvironment
 from coach_rl.graph_managers.stack import Stack, StackSignals
 from coach_rl.levels.certifier import Certifier, Fork
 from coach_rl.levels.level_manager import LevelManager, agent_spaces, check_ending, check_level
@@ -46,15 +44,10 @@ class StackBuilder:
 
     def training(self, clock: Clock, *, is_drawn: bool) -> Stack:
         """The stack that trains, on environments of this process or on what workers collect."""
-        parameters, group = self._parameters, self._runtime.group
+        parameters = self._parameters
         if not parameters.collection.workers:
             environment = _drawn(parameters.environment, is_drawn=is_drawn)
-            return self._stack("training", environment, parameters.num_envs, clock, group)
-        if group.size > 1:
-            raise ConfigurationError(
-                "a run that learns in several processes collects in each of them; leave out "
-                "--workers (collection.workers), or torchrun"
-            )
+            return self._stack("training", environment, parameters.num_envs, clock)
         # Here, so that a run without workers does not load what only they need.
         from coach_rl.graph_managers.collected_stack import Collection, freeze_statistics
 
@@ -80,16 +73,12 @@ class StackBuilder:
         environment: EnvironmentParameters,
         num_envs: int,
         clock: Clock,
-        group: ProcessGroup = ONE_PROCESS,
     ) -> Stack:
         """All levels on new environments."""
-        num_envs //= group.size
         self._runtime.on_activity(f"building {num_envs:,} environments for {purpose}")
         simulators = environment.build(num_envs=num_envs)
         self._runtime.on_activity("")
         self._opened.callback(simulators.close)
-        if group.size > 1:
-            simulators = SharedEnvironment(simulators, group)
         channel = self._runtime.signals.channel
         forks = Forks(environment=environment, opened=self._opened, channel=channel)
         return self._on(simulators, purpose, clock, agent=self._agents, forks=forks)

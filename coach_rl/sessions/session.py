@@ -26,7 +26,7 @@ from coach_rl.configuration.strict_json import Json, read_text
 from coach_rl.configuration.trust import code_in_parameters, remember_own_code
 from coach_rl.configuration.user_modules import imported_folders
 from coach_rl.core.errors import CheckpointError, ConfigurationError, UnknownNameError
-from coach_rl.core.runtime import ONE_PROCESS, Order, ProcessGroup, Runtime
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.run_warnings import warn_of_restarts
@@ -54,8 +54,7 @@ from coach_rl.runs.manifest import (
     now,
     remember_code,
 )
-from coach_rl.sessions.data_parallel import shared_graph
-from coach_rl.sessions.evaluation import require_graph_manager
+from coach_rl.sessions.evaluation import live_graph, require_graph_manager
 from coach_rl.sessions.live_run import LiveRun, Videos
 from coach_rl.sessions.loaded_levels import Meaning, load_levels
 from coach_rl.sessions.opening import (
@@ -87,7 +86,6 @@ class Session:
     Args:
         settings: How to run it; None takes the defaults.
         audience: Receivers of its records besides the run's files; None for none.
-        group: The processes that train it together, of which this one leads.
         trust: Modules whose code the run may use, besides those of the user's own runs.
     """
 
@@ -95,11 +93,10 @@ class Session:
         self,
         settings: RunSettings | None,
         audience: Audience | None,
-        group: ProcessGroup = ONE_PROCESS,
         trust: Sequence[str] = (),
     ) -> None:
         self.settings, self.audience = settings or RunSettings(), audience or Audience()
-        self.group, self._trust = group, tuple(trust)
+        self._trust = tuple(trust)
         self._stop = StopRequests(self.audience.announce)
         self._on_activity = self._stop.following(self.audience.on_activity)
         self._opened = ExitStack()
@@ -129,15 +126,15 @@ class Session:
             The experiment as its manifest records it.
 
         Raises:
-            ConfigurationError: It cannot be built, or not by these processes.
+            ConfigurationError: It cannot be built.
         """
         require_startable(graph_manager, runtime, self.settings, name=name)
         self.graph_manager = graph_manager = recorded(graph_manager)
         runtime = resolved(runtime, graph_manager.parameters)
-        self.runtime = replace(runtime, group=self.group, on_activity=self._on_activity)
+        self.runtime = replace(runtime, on_activity=self._on_activity)
         self._videos = None if self.settings.video is None else Videos(self.settings.video)
         watcher, recorder = (None, None) if (v := self._videos) is None else (v.watcher, v.recorder)
-        graph = shared_graph(
+        graph = live_graph(
             graph_manager,
             self.runtime,
             callbacks=self.audience.callbacks,
@@ -168,7 +165,7 @@ class Session:
             self.graph_manager, self.runtime, name=name, origin=origin, policy=self.policy
         )
         spaces = spaces_to_json(self.graph_manager.graph.spaces)
-        return manifest | {"spaces": spaces, "processes": self.group.size}
+        return manifest | {"spaces": spaces}
 
     def create(
         self, root: Path, name: str, manifest: Json, source: str | None, *, known: object = None
@@ -244,7 +241,6 @@ def run_experiment(
     origin: Origin | None = None,
     settings: RunSettings | None = None,
     audience: Audience | None = None,
-    group: ProcessGroup = ONE_PROCESS,
 ) -> RunResult:
     """Run an experiment from its beginning, in a new run folder.
 
@@ -260,7 +256,6 @@ def run_experiment(
         origin: Where the experiment came from; None when from nowhere but this call.
         settings: How to run it; None takes the defaults.
         audience: Receivers of its records besides the run's files; None for none.
-        group: The processes that train it together, of which this one leads.
 
     Raises:
         ConfigurationError: The experiment cannot be built or saved, or its parameters cannot be
@@ -268,7 +263,7 @@ def run_experiment(
         RunError: Something went wrong while running.
     """
     require_graph_manager(graph_manager)
-    with Session(settings, audience, group) as session:
+    with Session(settings, audience) as session:
         graph_manager = session.build(graph_manager, runtime or Runtime(), name=name)
         loaded = session.begin()
         manifest = session.manifest(name, origin or Origin()) | {"loaded": loaded}
@@ -277,7 +272,6 @@ def run_experiment(
         remember_code(graph_manager, manifest, origin)
         preset = origin.preset if origin else None
         folder = session.create(root, name, manifest, preset.source if preset else None)
-        group.announce(Order.RUN, text=str(folder.path.absolute()))
         return session.train(folder, session.keeper(folder))
 
 
@@ -290,7 +284,6 @@ def resume_experiment(
     command: Sequence[str] = (),
     settings: RunSettings | None = None,
     audience: Audience | None = None,
-    group: ProcessGroup = ONE_PROCESS,
     **opening: Unpack[ContinuingArguments],
 ) -> RunResult:
     """Continue a run in its folder, from its last checkpoint or the one named.
@@ -309,7 +302,6 @@ def resume_experiment(
         command: The command line, for the manifest.
         settings: How to run it; None takes the defaults.
         audience: Receivers of its records besides the run's files; None for none.
-        group: The processes that train it together from now on, of which this one leads.
         **opening: `device`, `threads`, `last_good`, `restart_episodes` and `trust` of `Opening`;
             damaged checkpoints after the last good one are renamed.
 
@@ -322,7 +314,7 @@ def resume_experiment(
     how = Opening.of(run, opening)
     changes = {**(changes or {}), **({} if steps is None else {"schedule.training": steps})}
     _require_more_than_policy(how.run)
-    with Session(settings, audience, group, tuple(how.trust)) as session:
+    with Session(settings, audience, trust=tuple(how.trust)) as session:
         session.hold(find_folder(how.run).path)  # before anything is read, which may be replaced
         session.audience.on_activity("reading the checkpoint")
         opened = open_run(how)
@@ -330,7 +322,6 @@ def resume_experiment(
         folder, checkpoint = opened.folder, opened.checkpoint
         if not (how.last_good or drop_later):
             _require_latest(opened)
-        group.announce(Order.RESUME, text=str(folder.path if not checkpoint else checkpoint.path))
         graph_manager = with_changes(opened.graph_manager, changes)
         graph_manager = session.build(graph_manager, opened.runtime)
         if checkpoint is None:
@@ -362,9 +353,7 @@ def resume_experiment(
             }
         )
         manifest |= experiment_json(graph_manager, session.runtime, session.policy)
-        manifest["processes"] = group.size
         write_manifest(folder, manifest)
-        group.announce(Order.RUN, text=str(folder.path.absolute()))
         done = None if checkpoint is None else graph_manager.graph.clock.environment_steps
         return session.train(folder, keeper, done)
 
